@@ -1,0 +1,78 @@
+"""Everything that can go wrong, as one tree. Each message says what to do next.
+
+TimbreError
+├── RequestError            the request cannot be served as it was asked
+│   ├── InvalidText         empty, too long, not text
+│   ├── InvalidSetting      an unknown key, a value out of range
+│   ├── UnknownVoice        no checkpoint has this speaker, no saved voice has this name
+│   ├── UnknownLanguage     the checkpoint does not speak it
+│   ├── NotCapable          the checkpoint cannot do this (and what it can do)
+│   ├── InvalidAudio        a reference that is no usable recording
+│   └── InvalidVoice        a vector of the wrong width, a damaged voice file
+├── Busy                    too many are waiting; come back after `retry_after` seconds
+├── CheckpointError         a model folder that cannot be loaded
+└── EngineError             the engine failed, the request was fine
+    ├── StepFailed          a step raised; the engine goes on
+    ├── OutOfMemory         the device has no room for this
+    └── EngineClosed        the engine has stopped
+
+This module knows nothing of HTTP, pages or devices.
+"""
+
+from __future__ import annotations
+
+
+class TimbreError(Exception):
+    """The root. `str(error)` is a sentence for a person."""
+
+
+class RequestError(TimbreError):
+    """The request cannot be served as it was asked."""
+
+
+class InvalidText(RequestError): ...
+
+
+class InvalidSetting(RequestError): ...
+
+
+class UnknownVoice(RequestError): ...
+
+
+class UnknownLanguage(RequestError): ...
+
+
+class NotCapable(RequestError): ...
+
+
+class InvalidAudio(RequestError): ...
+
+
+class InvalidVoice(RequestError): ...
+
+
+class Busy(TimbreError):
+    """Refused for now: the queue is full."""
+
+    def __init__(self, waiting: int, retry_after: float) -> None:
+        seconds = max(1, round(retry_after))
+        super().__init__(f"{waiting} requests are waiting already. Try again in about {seconds} s.")
+        self.waiting = waiting
+        self.retry_after = retry_after
+
+
+class CheckpointError(TimbreError):
+    """A model folder that cannot be loaded."""
+
+
+class EngineError(TimbreError):
+    """The engine failed; the request was fine."""
+
+
+class StepFailed(EngineError): ...
+
+
+class OutOfMemory(EngineError): ...
+
+
+class EngineClosed(EngineError): ...

@@ -1,0 +1,150 @@
+"""One transformer block for talker, predictor and codec.
+
+What differs between the three is where keys and values live, so a block is handed an
+`Attend`: a callable that takes a layer's new queries, keys and values, remembers what it
+must, and returns the attended values. `Causal` remembers nothing (training, whole
+sequences); the caches of the worker and the codec's ring are others of the same form.
+
+This module knows nothing of slots, prompts or codes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.shapes import BlockShape
+
+
+class Attend(Protocol):
+    """Attention over whatever has been kept, the new positions included."""
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """q [B, heads, T, d], k and v [B, kv_heads, T, d] -> [B, heads, T, d]."""
+        ...
+
+
+class Causal:
+    """Plain causal attention over one whole sequence, windowed where the shape says so."""
+
+    def __init__(self, window: int | None = None) -> None:
+        self.window = window
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        length = q.shape[2]
+        if self.window is None or length <= self.window:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        behind = torch.arange(length, device=q.device)
+        distance = behind[:, None] - behind[None, :]
+        mask = (distance >= 0) & (distance < self.window)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+class RMSNorm(nn.Module):
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+
+class LayerScale(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((width,), 0.01))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * x
+
+
+def rotation(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Tensor]:
+    """cos and signed sin of a rotary embedding: positions [B, T] -> [B, 1, T, head_dim] each."""
+    half = torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32)
+    frequency = 1.0 / theta ** (half / head_dim)
+    angle = positions.float()[:, None, :, None] * frequency
+    cos, sin = angle.cos(), angle.sin()
+    return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """NeoX rotation; `sin` carries the sign, so that a roll replaces the usual halves."""
+    return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
+
+
+class Attention(nn.Module):
+    """Queries, keys and values come from one fused weight: q rows, then k, then v."""
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.heads, self.kv_heads, self.head_dim = shape.heads, shape.kv_heads, shape.head_dim
+        rows = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
+        self.qkv_proj = nn.Linear(shape.width, rows, bias=False)
+        self.o_proj = nn.Linear(shape.heads * shape.head_dim, shape.width, bias=False)
+        norm = (lambda: RMSNorm(shape.head_dim, shape.eps)) if shape.qk_norm else nn.Identity
+        self.q_norm, self.k_norm = norm(), norm()
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
+        batch, length, _ = x.shape
+        rows = self.qkv_proj(x).view(batch, length, -1, self.head_dim).transpose(1, 2)
+        q, k, v = rows.split((self.heads, self.kv_heads, self.kv_heads), 1)
+        q, k = rotate(self.q_norm(q), cos, sin), rotate(self.k_norm(k), cos, sin)
+        out = attend(layer, q, k, v)  # [B, heads, T, d]
+        return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
+
+
+class GatedMLP(nn.Module):
+    """Gate and up share one fused weight: gate rows, then up."""
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.gate_up_proj = nn.Linear(shape.width, 2 * shape.inner, bias=False)
+        self.down_proj = nn.Linear(shape.inner, shape.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, up = self.gate_up_proj(x).chunk(2, -1)
+        return self.down_proj(F.silu(gate) * up)
+
+
+class Block(nn.Module):
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.input_layernorm = RMSNorm(shape.width, shape.eps)
+        self.self_attn = Attention(shape)
+        self.post_attention_layernorm = RMSNorm(shape.width, shape.eps)
+        self.mlp = GatedMLP(shape)
+        scale = (lambda: LayerScale(shape.width)) if shape.layer_scale else nn.Identity
+        self.self_attn_layer_scale, self.mlp_layer_scale = scale(), scale()
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
+        attended = self.self_attn(self.input_layernorm(x), cos, sin, layer, attend)
+        x = x + self.self_attn_layer_scale(attended)
+        return x + self.mlp_layer_scale(self.mlp(self.post_attention_layernorm(x)))
+
+
+class Stack(nn.Module):
+    """The blocks and the last norm."""
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.layers = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.norm = RMSNorm(shape.width, shape.eps)
+
+    def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """x [B, T, width] at positions [B, T] -> normed hidden states [B, T, width]."""
+        return self.run(x, self.rotation(positions, x.dtype), attend)
+
+    def rotation(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        cos, sin = rotation(positions, self.shape.head_dim, self.shape.theta)
+        return cos.to(dtype), sin.to(dtype)
+
+    def run(self, x: Tensor, turn: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
+        """As forward, with the rotation already at hand."""
+        for layer, block in enumerate(self.layers):
+            x = block(x, *turn, layer, attend)
+        return self.norm(x)

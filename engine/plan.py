@@ -1,0 +1,184 @@
+"""What the scheduler tells the worker to do in one step, and what comes back.
+
+This is the wall between host and device. The worker sees slots, never requests; the
+scheduler sees integers, never tensors. Nothing here imports torch.
+
+The order of work inside one step: release, admit, feed, prefill, frames, decode. So a
+request that is admitted, prefilled, stepped and decoded by one plan is heard after one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from engine.types import Clone, Codes, Pcm, Vector, Waveform
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Resolved sampling: every number is known. One row of the device's sampling tensors."""
+
+    greedy: bool
+    temperature: float
+    top_k: int
+    top_p: float
+    repetition_penalty: float
+    predictor_greedy: bool
+    predictor_temperature: float
+    predictor_top_k: int
+    predictor_top_p: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReferencePrompt:
+    """An in-context reference. Two prompts with the same `key` share cached device state."""
+
+    key: str
+    text_ids: tuple[int, ...]
+    codes: Codes  # [frames, 16]
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """What a slot is filled with: ids and at most one speaker, as MODEL.md lays them out.
+
+    `text_ids` is the user's text alone. With `open_text` more ids follow by Feed; the layout
+    is then always streamed.
+    """
+
+    text_ids: tuple[int, ...]
+    layout: Literal["whole", "streamed"]
+    open_text: bool = False
+    instruct_ids: tuple[int, ...] = ()  # wrapped already: <|im_start|>user\n … <|im_end|>\n
+    role_ids: tuple[int, ...] = ()  # <|im_start|>assistant\n
+    language_id: int | None = None  # None: Auto
+    speaker_id: int | None = None  # a preset: a row of the talker's codec embedding
+    vector: Vector | None = None  # a clone or a blend
+    reference: ReferencePrompt | None = None
+
+    def __len__(self) -> int:
+        """Rows of the prefill."""
+        head = len(self.instruct_ids) + len(self.role_ids)
+        tags = 3 if self.language_id is None else 4
+        speaker = self.speaker_id is not None or self.vector is not None
+        column = tags + speaker + 1  # …, pad; bos belongs to the body
+        return head + column + self._body()
+
+    def _body(self) -> int:
+        codec = 1 + len(self.reference.codes) if self.reference else 1  # bos, reference frames
+        if self.layout == "streamed":
+            return codec
+        reference_text = len(self.reference.text_ids) if self.reference else 0
+        return reference_text + len(self.text_ids) + 1 + codec  # text, tts_eos, then the codes
+
+
+@dataclass(frozen=True, eq=False)
+class Admit:
+    """Give a free slot to a sequence. `salt` names the sequence's own random stream."""
+
+    slot: int
+    talker: str
+    prompt: Prompt
+    draw: Draw
+    seed: int
+    max_frames: int
+    ignore_end: bool = False
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Append text to an open prompt; `closed` adds tts_eos after it."""
+
+    slot: int
+    text_ids: tuple[int, ...]
+    closed: bool
+
+
+@dataclass(frozen=True)
+class Prefill:
+    """Run rows [start, stop) of a slot's prompt; the last piece samples the first code."""
+
+    slot: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Decode:
+    """Turn frames [start, stop) of a slot into audio; a slot is decoded strictly in order."""
+
+    slot: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """All work of one step. Slots in `frames` make one frame each."""
+
+    number: int
+    release: tuple[int, ...] = ()
+    admit: tuple[Admit, ...] = ()
+    feed: tuple[Feed, ...] = ()
+    prefill: tuple[Prefill, ...] = ()
+    frames: tuple[int, ...] = ()
+    decode: tuple[Decode, ...] = ()
+
+    def __bool__(self) -> bool:
+        work = (self.release, self.admit, self.feed, self.prefill, self.frames, self.decode)
+        return any(work)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One frame of one slot. `ended`: the end of speech follows it."""
+
+    codes: Codes  # [16]
+    ended: bool
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """What a step made, by slot. `failed` names slots whose admission failed; they are free."""
+
+    number: int
+    seconds: float
+    frames: Mapping[int, Frame] = field(default_factory=dict)
+    audio: Mapping[int, Pcm] = field(default_factory=dict)
+    failed: Mapping[int, Exception] = field(default_factory=dict)
+
+
+class Pending(Protocol):
+    """A step under way on the device."""
+
+    def read(self) -> StepResult:
+        """Wait for the step and return what it made; raises what the step raised."""
+
+
+class Worker(Protocol):
+    """The device side as the host sees it. `launch` is called from one thread only."""
+
+    def slots(self, talker: str) -> range:
+        """The slots of a loaded talker; empty while it is not loaded."""
+
+    def load(self, talker: str) -> range:
+        """Load a talker (any thread, may take long) and return its slots."""
+
+    def unload(self, talker: str) -> None:
+        """Drop a talker with no running slots, and its memory."""
+
+    def launch(self, plan: StepPlan) -> Pending:
+        """Start a step without waiting for the device."""
+
+    def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
+        """Make a clone from a checked recording (any thread); paid once for each recording."""
+
+    def reset(self) -> None:
+        """Forget every slot; called after a step has raised."""
+
+    def memory(self) -> int:
+        """Bytes in use on the device."""
+
+    def close(self) -> None: ...
