@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from engine.types import Clone, Codes, Pcm, Vector, Waveform
+from engine.types import Capabilities, Clone, Codes, Design, Pcm, Preset, Sampling, Vector, Waveform
 
 
 @dataclass(frozen=True)
@@ -182,3 +182,40 @@ class Worker(Protocol):
         """Bytes in use on the device."""
 
     def close(self) -> None: ...
+
+
+class Checkpoint(Protocol):
+    """What the host knows of a model folder without loading its weights.
+
+    `LocalCheckpoint` reads one from disk; the fake engine has its own.
+    """
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def max_positions(self) -> int:
+        """Positions a slot can hold: prompt and frames together."""
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        """Ids of a user's text; special tokens typed in it are ordinary text."""
+
+    def language_id(self, language: str, speaker: str | None) -> int | None:
+        """The language's code id, None for Auto; a dialect speaker turns Chinese and Auto into
+        its dialect. Raises UnknownLanguage."""
+
+    def prompt(
+        self,
+        text_ids: tuple[int, ...],
+        voice: Preset | Clone | Design,
+        language: str,
+        layout: Literal["whole", "streamed"],
+        open_text: bool,
+    ) -> Prompt:
+        """The prompt of a voice this checkpoint can speak. Raises RequestError."""
+
+    def draw(self, sampling: Sampling) -> Draw:
+        """Sampling with every gap filled from generation_config.json."""
+
+    def speaker_vector(self, name: str) -> Vector:
+        """A preset speaker's vector: its row of the codec embedding."""

@@ -1,0 +1,20 @@
+"""Shared fixtures. `GOLDEN_DIR` names the folder of reference checkpoints and tensors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(os.environ.get("GOLDEN_DIR", Path(__file__).parent / "golden"))
+
+
+def golden_folders() -> list[Path]:
+    """Every checkpoint of the golden folder, found by its golden.json."""
+    return sorted(path.parent for path in GOLDEN.glob("*/golden.json"))
+
+
+@pytest.fixture(scope="session")
+def golden_dir() -> Path:
+    return GOLDEN
