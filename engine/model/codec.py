@@ -1,0 +1,187 @@
+"""The codec's decoder: codes -> waveform, whole or as a stream.
+
+Everything in it is causal, so a stream only needs each convolution's past and the keys and
+values of the last frames. `CodecState` holds these, a row for each stream; `step` advances
+some rows by the same number of frames, wherever each of them is. This module knows nothing
+of requests, and never waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.convs import (
+    CausalConv,
+    CausalUpsample,
+    ConvNeXtBlock,
+    DecoderBlock,
+    Folding,
+    Memory,
+    SnakeBeta,
+    memory_size,
+)
+from engine.model.layers import Attend, Causal, Stack
+from engine.model.quantizer import SplitQuantizer
+from engine.model.shapes import CodecShape
+
+
+@dataclass(frozen=True)
+class CodecState:
+    """What streams remember; the first dimension of each tensor is the row.
+
+    `ring` keeps the keys and values of the last window - 1 frames: frame p lies at p modulo
+    its length. A snapshot of a row is a state of its own, of one row.
+    """
+
+    frames: Tensor  # [rows] frames decoded so far
+    pasts: Tensor  # [rows, size] of the convolutions
+    ring: Tensor  # [rows, window - 1, layers, 2, kv_heads, head_dim]
+
+    @classmethod
+    def allocate(
+        cls, shape: CodecShape, rows: int, device: torch.device | str, dtype: torch.dtype
+    ) -> CodecState:
+        block = shape.block
+        assert block.window is not None
+        with torch.device("meta"):
+            size = memory_size(CodecDecoder(shape))
+        keys = (block.window - 1, block.layers, 2, block.kv_heads, block.head_dim)
+        return cls(
+            torch.zeros(rows, dtype=torch.long, device=device),
+            torch.zeros(rows, size, dtype=dtype, device=device),
+            torch.zeros(rows, *keys, dtype=dtype, device=device),
+        )
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.frames, self.pasts, self.ring
+
+    def reset(self, rows: Tensor) -> None:
+        """Forget these rows [B]."""
+        for tensor in self.tensors:
+            tensor.index_fill_(0, rows, 0)
+
+    def take(self, rows: Tensor) -> CodecState:
+        """A copy of these rows [B], as a state of B rows."""
+        return CodecState(*(tensor.index_select(0, rows) for tensor in self.tensors))
+
+    def put(self, rows: Tensor, kept: CodecState) -> None:
+        """Set these rows [B] to a state of B rows."""
+        for tensor, source in zip(self.tensors, kept.tensors, strict=True):
+            tensor.index_copy_(0, rows, source.to(tensor))
+
+
+class Ring:
+    """Attention over the rows' kept frames and the new ones; keeps what the ring will need.
+
+    Which of the kept frames a query sees follows from its position alone, so the mask is
+    made once for all layers.
+    """
+
+    def __init__(self, kept: Tensor, frames: Tensor, positions: Tensor) -> None:
+        # kept [B, past, layers, 2, kv_heads, d], frames [B], positions [B, T] of the new frames
+        self._past = kept.permute(2, 3, 0, 4, 1, 5)  # [layers, 2, B, kv_heads, past, d]
+        self._mask = self._visible(frames[:, None], positions, kept.shape[1])
+        self._new: list[Tensor] = []
+
+    @staticmethod
+    def _visible(frames: Tensor, positions: Tensor, past: int) -> Tensor:
+        """[B, 1, T, past + T]: a query sees itself and `past` frames before it."""
+        slot = torch.arange(past, device=frames.device)
+        at = frames - 1 - torch.remainder(frames - 1 - slot, max(past, 1))  # negative: none yet
+        keys = torch.cat((at, positions), 1)[:, None]  # [B, 1, past + T]
+        behind = positions[..., None] - keys
+        return ((keys >= 0) & (behind >= 0) & (behind <= past))[:, None]
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        past = self._past[layer]
+        self._new += (k, v)
+        keys, values = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
+        gqa = q.shape[1] != k.shape[1]
+        return F.scaled_dot_product_attention(
+            q, keys, values, attn_mask=self._mask, enable_gqa=gqa
+        )
+
+    def collect(self, last: int) -> Tensor:
+        """The last new frames, as the ring lays them out: [B, last, layers, 2, kv_heads, d]."""
+        new = torch.stack([tensor[:, :, -last:] for tensor in self._new])
+        layers = new.unflatten(0, (-1, 2))  # [layers, 2, B, kv_heads, last, d]
+        return layers.permute(2, 4, 0, 1, 3, 5)
+
+
+class PreTransformer(Stack):
+    def __init__(self, shape: CodecShape) -> None:
+        super().__init__(shape.block)
+        self.input_proj = nn.Linear(shape.latent, shape.block.width)
+        self.output_proj = nn.Linear(shape.block.width, shape.latent)
+
+    def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        return self.output_proj(super().forward(self.input_proj(x), positions, attend))
+
+
+class CodecDecoder(nn.Module):
+    """Codes [B, codebooks, T] -> waveform [B, T * hop] in [-1, 1]."""
+
+    def __init__(self, shape: CodecShape) -> None:
+        super().__init__()
+        self.shape = shape
+        latent, dim = shape.latent, shape.decoder_dim
+        self.quantizer = SplitQuantizer(shape.codebooks, shape.codebook_size, shape.codebook_dim)
+        self.pre_conv = CausalConv(shape.codebook_dim, latent, 3)
+        self.pre_transformer = PreTransformer(shape)
+        self.upsample = nn.ModuleList(
+            nn.ModuleList([CausalUpsample(latent, latent, rate, rate), ConvNeXtBlock(latent)])
+            for rate in shape.upsample
+        )
+        widths = [dim >> level for level in range(len(shape.rates) + 1)]
+        self.decoder = nn.ModuleList(
+            [
+                CausalConv(latent, dim, 7),
+                *map(DecoderBlock, widths, widths[1:], shape.rates),
+                SnakeBeta(widths[-1]),
+                CausalConv(widths[-1], 1, 7),
+            ]
+        )
+
+    def fold(self) -> None:
+        """Keep what follows from the weights alone; until they are loaded anew or trained."""
+        for module in self.modules():
+            if isinstance(module, Folding):
+                module.fold()
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.decode_latents(self.quantizer(codes))
+
+    def decode_latents(self, latents: Tensor) -> Tensor:
+        """Quantised latents [B, codebook_dim, T] -> waveform [B, T * hop]; differentiable."""
+        positions = torch.arange(latents.shape[-1], device=latents.device)[None]
+        return self._synthesise(latents, positions, Causal(self.shape.block.window), None)
+
+    def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
+        """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""
+        length = codes.shape[-1]
+        kept = state.take(rows)
+        positions = kept.frames[:, None] + torch.arange(length, device=codes.device)
+        memory, ring = Memory(kept.pasts), Ring(kept.ring, kept.frames, positions)
+        wave = self._synthesise(self.quantizer(codes), positions, ring, memory)
+        state.frames.index_copy_(0, rows, kept.frames + length)
+        state.pasts.index_copy_(0, rows, memory.collect())
+        if past := state.ring.shape[1]:
+            slots = positions[:, -past:] % past  # [B, last]
+            state.ring[rows[:, None], slots] = ring.collect(slots.shape[1])
+        return wave
+
+    def _synthesise(
+        self, latents: Tensor, positions: Tensor, attend: Attend, memory: Memory | None
+    ) -> Tensor:
+        x = self.pre_conv(latents, memory).transpose(1, 2)
+        x = self.pre_transformer(x, positions, attend).transpose(1, 2)
+        for rise, smooth in self.upsample:
+            x = smooth(rise(x, memory), memory)
+        for layer in self.decoder:
+            x = layer(x) if isinstance(layer, SnakeBeta) else layer(x, memory)
+        return x.squeeze(1).clamp(-1, 1)

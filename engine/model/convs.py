@@ -1,0 +1,198 @@
+"""Causal convolutions and the blocks of the codec made of them.
+
+Each block runs whole (zeros stand before the start; differentiable) or continues a stream,
+when it is handed a `Memory` with what came before. Both ways give the same samples, because
+a convolution's past is all that it remembers. This module knows nothing of codes or slots.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from typing_extensions import Self
+
+
+class Memory:
+    """The pasts of all convolutions during one step, met in the order of execution.
+
+    `flat` [B, size] holds them side by side; `collect` gives them back in the same form.
+    """
+
+    def __init__(self, flat: Tensor) -> None:
+        self._flat, self._at = flat, 0
+        self._kept: list[Tensor] = []
+
+    def extend(self, x: Tensor, past: int) -> Tensor:
+        """Put the past before x [B, C, T] -> [B, C, past + T], and keep the new past."""
+        batch, channels, _ = x.shape
+        size = channels * past
+        before = self._flat[:, self._at : self._at + size].view(batch, channels, past)
+        self._at += size
+        joined = torch.cat((before, x), -1)
+        self._kept.append(joined[..., -past:].reshape(batch, size))
+        return joined
+
+    def collect(self) -> Tensor:
+        return torch.cat(self._kept, 1)
+
+
+class Folding(nn.Module):
+    """A module that can keep what it computes from its weights alone.
+
+    `fold` is for inference; loading weights or training forgets what was kept.
+    """
+
+    folded: Tensor | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("folded", None, persistent=False)
+        self.register_load_state_dict_post_hook(lambda module, _: module.unfold())
+
+    def compute(self) -> Tensor:
+        raise NotImplementedError
+
+    def value(self) -> Tensor:
+        return self.compute() if self.folded is None else self.folded
+
+    def fold(self) -> None:
+        self.folded = self.compute().detach()
+
+    def unfold(self) -> None:
+        self.folded = None
+
+    def train(self, mode: bool = True) -> Self:
+        if mode:
+            self.unfold()
+        return super().train(mode)
+
+
+class CausalConv(nn.Module):
+    """A convolution that sees its past only; strided ones fill the last step on the right."""
+
+    def __init__(
+        self,
+        channels: int,
+        out: int,
+        kernel: int,
+        *,
+        dilation: int = 1,
+        stride: int = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding: str = "constant",
+    ) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(
+            channels, out, kernel, stride, dilation=dilation, groups=groups, bias=bias
+        )
+        self.stride, self.padding = stride, padding
+        self.past = (kernel - 1) * dilation + 1 - stride
+        self.memory = channels * self.past
+
+    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+        """[B, C, T] -> [B, out, T / stride]; in a stream, T is a multiple of the stride."""
+        if memory is None:
+            fill = -x.shape[-1] % self.stride
+            x = F.pad(x, (self.past, fill), self.padding) if self.past + fill else x
+        elif self.past:
+            x = memory.extend(x, self.past)
+        out: Tensor = self.conv(x)
+        return out
+
+
+class CausalUpsample(nn.Module):
+    """A transposed convolution, trimmed on the right; its kernel is a multiple of the rate.
+
+    In a stream the last inputs are run again in front: less work than it seems, for there
+    are `rate` times more samples behind than before, and every output is one sum, as in
+    the whole run.
+    """
+
+    def __init__(self, channels: int, out: int, kernel: int, rate: int) -> None:
+        super().__init__()
+        self.conv = nn.ConvTranspose1d(channels, out, kernel, rate)
+        self.rate, self.past = rate, kernel // rate - 1
+        self.memory = channels * self.past
+
+    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+        """[B, C, T] -> [B, out, T * rate]."""
+        length, start = x.shape[-1] * self.rate, 0
+        if memory is not None and self.past:
+            x, start = memory.extend(x, self.past), self.past * self.rate
+        return self.conv(x)[..., start : start + length]
+
+
+class ConvNeXtBlock(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dwconv = CausalConv(width, width, 7, groups=width)
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.pwconv1 = nn.Linear(width, 4 * width)
+        self.pwconv2 = nn.Linear(4 * width, width)
+        self.gamma = nn.Parameter(torch.full((width,), 1e-6))
+
+    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+        inner = self.norm(self.dwconv(x, memory).transpose(1, 2))  # [B, T, C]
+        inner = self.pwconv2(F.gelu(self.pwconv1(inner)))
+        return x + (self.gamma * inner).transpose(1, 2)
+
+
+class SnakeBeta(Folding):
+    """x + sin²(αx)/β, a channel each; both are stored as logarithms."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.zeros(channels))
+        self.beta = nn.Parameter(torch.zeros(channels))
+
+    def compute(self) -> Tensor:
+        """α and 1/β: [2, C, 1]."""
+        alpha, beta = self.alpha.exp(), self.beta.exp() + 1e-9
+        return torch.stack((alpha, beta.reciprocal()))[..., None]
+
+    def forward(self, x: Tensor) -> Tensor:
+        alpha, scale = self.value()
+        sine = torch.sin(x * alpha)
+        return torch.addcmul(x, sine * scale, sine)
+
+
+class ResidualUnit(nn.Module):
+    def __init__(self, channels: int, dilation: int) -> None:
+        super().__init__()
+        self.act1 = SnakeBeta(channels)
+        self.conv1 = CausalConv(channels, channels, 7, dilation=dilation)
+        self.act2 = SnakeBeta(channels)
+        self.conv2 = CausalConv(channels, channels, 1)
+
+    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+        inner = self.conv1(self.act1(x), memory)
+        return x + self.conv2(self.act2(inner))
+
+
+class DecoderBlock(nn.Module):
+    """Snake, a step up in rate, three residual units."""
+
+    def __init__(self, channels: int, out: int, rate: int) -> None:
+        super().__init__()
+        self.block = nn.ModuleList(
+            [
+                SnakeBeta(channels),
+                CausalUpsample(channels, out, 2 * rate, rate),
+                *(ResidualUnit(out, dilation) for dilation in (1, 3, 9)),
+            ]
+        )
+
+    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+        act, *rest = self.block
+        x = act(x)
+        for layer in rest:
+            x = layer(x, memory)
+        return x
+
+
+def memory_size(network: nn.Module) -> int:
+    """Numbers a row of the network's `Memory` takes."""
+    kinds = (CausalConv, CausalUpsample)
+    return sum(layer.memory for layer in network.modules() if isinstance(layer, kinds))

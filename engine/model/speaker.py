@@ -1,0 +1,119 @@
+"""The speaker encoder: log mel -> one vector for a voice (an ECAPA-TDNN)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.mel import mel_spectrogram
+from engine.model.shapes import SpeakerShape
+
+
+def same_conv(channels: int, out: int, kernel: int = 1, dilation: int = 1) -> nn.Conv1d:
+    return nn.Conv1d(
+        channels, out, kernel, dilation=dilation, padding="same", padding_mode="reflect"
+    )
+
+
+class TimeDelay(nn.Module):
+    def __init__(self, channels: int, out: int, kernel: int = 1, dilation: int = 1) -> None:
+        super().__init__()
+        self.conv = same_conv(channels, out, kernel, dilation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.conv(x))
+
+
+class Res2Net(nn.Module):
+    """Groups of channels in a row: each sees the one before it; the first passes as it is."""
+
+    def __init__(self, channels: int, kernel: int, dilation: int, scale: int) -> None:
+        super().__init__()
+        width = channels // scale
+        self.scale = scale
+        self.blocks = nn.ModuleList(
+            TimeDelay(width, width, kernel, dilation) for _ in range(scale - 1)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, *rest = x.chunk(self.scale, 1)
+        done = [first]
+        for block, part in zip(self.blocks, rest, strict=True):
+            done.append(block(part if len(done) == 1 else part + done[-1]))
+        return torch.cat(done, 1)
+
+
+class SqueezeExcite(nn.Module):
+    def __init__(self, channels: int, inner: int) -> None:
+        super().__init__()
+        self.conv1 = same_conv(channels, inner)
+        self.conv2 = same_conv(inner, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean = x.mean(2, keepdim=True)
+        return x * torch.sigmoid(self.conv2(F.relu(self.conv1(mean))))
+
+
+class SpeakerBlock(nn.Module):
+    def __init__(self, channels: int, kernel: int, dilation: int, shape: SpeakerShape) -> None:
+        super().__init__()
+        self.tdnn1 = TimeDelay(channels, channels)
+        self.res2net_block = Res2Net(channels, kernel, dilation, shape.res2net_scale)
+        self.tdnn2 = TimeDelay(channels, channels)
+        self.se_block = SqueezeExcite(channels, shape.se_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.se_block(self.tdnn2(self.res2net_block(self.tdnn1(x))))
+
+
+def statistics(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted mean and deviation over time: [B, C, T] -> [B, C, 1] each."""
+    mean = (weight * x).sum(2, keepdim=True)
+    spread = (weight * (x - mean).square()).sum(2, keepdim=True)
+    return mean, spread.clamp(min=1e-12).sqrt()
+
+
+class AttentivePooling(nn.Module):
+    """Mean and deviation over time, weighted a channel each by an attention."""
+
+    def __init__(self, channels: int, inner: int) -> None:
+        super().__init__()
+        self.tdnn = TimeDelay(3 * channels, inner)
+        self.conv = same_conv(inner, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        even = torch.full_like(x[:1, :1], 1 / x.shape[2])
+        plain = [value.expand_as(x) for value in statistics(x, even)]
+        scores = self.conv(torch.tanh(self.tdnn(torch.cat((x, *plain), 1))))
+        return torch.cat(statistics(x, scores.softmax(2)), 1)  # [B, 2 C, 1]
+
+
+class SpeakerEncoder(nn.Module):
+    def __init__(self, shape: SpeakerShape) -> None:
+        super().__init__()
+        self.shape = shape
+        first, *middle, last = zip(shape.channels, shape.kernels, shape.dilations, strict=True)
+        self.blocks = nn.ModuleList(
+            [
+                TimeDelay(shape.mel_bins, *first),
+                *(SpeakerBlock(*numbers, shape) for numbers in middle),
+            ]
+        )
+        channels, kernel, dilation = last
+        self.mfa = TimeDelay(channels, channels, kernel, dilation)
+        self.asp = AttentivePooling(channels, shape.attention_channels)
+        self.fc = same_conv(2 * channels, shape.width)
+
+    def forward(self, mel: Tensor) -> Tensor:
+        """Log mel [B, bins, frames] -> vectors [B, width]."""
+        x, seen = self.blocks[0](mel), []
+        for block in self.blocks[1:]:
+            x = block(x)
+            seen.append(x)
+        return self.fc(self.asp(self.mfa(torch.cat(seen, 1))))[..., 0]
+
+    def embed(self, wave: Tensor) -> Tensor:
+        """Wave [B, samples] at the shape's sample rate -> vectors [B, width]."""
+        mel = mel_spectrogram(wave, self.shape.mel_bins, self.shape.sample_rate)
+        return self(mel.to(self.fc.weight.dtype))
