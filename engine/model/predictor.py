@@ -1,0 +1,90 @@
+"""The code predictor: from a talker's hidden state and codebook 0 to codebooks 1–15.
+
+One frame is a sequence of its own: position 0 is the hidden state, position 1 codebook 0,
+position i+1 codebook i. What a head's logits become a code by is the caller's business.
+Parameter names are those of the checkpoint below `talker.code_predictor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.layers import Causal, Stack, rotation
+from engine.model.shapes import BlockShape, TalkerShape
+
+Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
+
+
+class Recent:
+    """Keys and values of the frame in hand: every position so far, for every row alike."""
+
+    def __init__(self, shape: BlockShape, batch: int, positions: int, like: Tensor) -> None:
+        size = (2, shape.layers, batch, shape.kv_heads, positions, shape.head_dim)
+        self.keys, self.values = like.new_empty(size)
+        self.at = 0
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        stop = self.at + q.shape[2]
+        self.keys[layer, :, :, self.at : stop] = k
+        self.values[layer, :, :, self.at : stop] = v
+        keys, values = self.keys[layer, :, :, :stop], self.values[layer, :, :, :stop]
+        causal = q.shape[2] > 1  # only at the start, where queries and keys are as many
+        return F.scaled_dot_product_attention(q, keys, values, is_causal=causal, enable_gqa=True)
+
+
+class PredictorStack(Stack):
+    def __init__(self, shape: TalkerShape) -> None:
+        super().__init__(shape.predictor)
+        self.codec_embedding = nn.ModuleList(
+            nn.Embedding(shape.predictor_codes, shape.block.width)
+            for _ in range(shape.codebooks - 1)
+        )
+
+
+class Predictor(nn.Module):
+    def __init__(self, shape: TalkerShape) -> None:
+        super().__init__()
+        wide, width = shape.block.width, shape.predictor.width
+        self.model = PredictorStack(shape)
+        self.lm_head = nn.ModuleList(
+            nn.Linear(width, shape.predictor_codes, bias=False) for _ in range(shape.codebooks - 1)
+        )
+        self.small_to_mtp_projection = nn.Linear(wide, width) if wide != width else nn.Identity()
+
+    def embed(self, codebook: int, ids: Tensor) -> Tensor:
+        """ids [...] of codebook 1..15 -> [..., talker width]."""
+        return self.model.codec_embedding[codebook - 1](ids)
+
+    def forward(self, hidden: Tensor, first: Tensor, codes: Tensor) -> Tensor:
+        """All heads at once, each told the true codes before it (training).
+
+        hidden [B, W] of the talker, first [B, W] codebook 0's embedding in the talker's table,
+        codes [B, 16] -> logits [B, 15, V] of codebooks 1–15.
+        """
+        told = [self.embed(i, codes[:, i]) for i in range(1, len(self.lm_head))]
+        x = self.small_to_mtp_projection(torch.stack((hidden, first, *told), 1))  # [B, 16, w]
+        positions = torch.arange(x.shape[1], device=x.device)[None]
+        out = self.model(x, positions, Causal())[:, 1:]
+        return torch.stack([head(out[:, i]) for i, head in enumerate(self.lm_head)], 1)
+
+    def sample(self, hidden: Tensor, first: Tensor, choose: Choose) -> tuple[Tensor, Tensor]:
+        """One frame: hidden and first [B, W] -> codes [B, 15] and the sum of all 16 embeddings."""
+        books, shape = len(self.lm_head), self.model.shape
+        recent = Recent(shape, hidden.shape[0], books + 1, hidden)
+        positions = torch.arange(books + 1, device=hidden.device)[None]
+        cos, sin = (t.to(hidden.dtype) for t in rotation(positions, shape.head_dim, shape.theta))
+        x, total, codes = torch.stack((hidden, first), 1), first, []
+        for book, head in enumerate(self.lm_head, 1):
+            here = slice(recent.at, book + 1)
+            turn = cos[:, :, here], sin[:, :, here]
+            out = self.model.run(self.small_to_mtp_projection(x), turn, recent)
+            recent.at = book + 1
+            codes.append(choose(book, head(out[:, -1])))
+            x = self.embed(book, codes[-1])[:, None]
+            total = total + x[:, 0]
+        return torch.stack(codes, 1), total

@@ -1,0 +1,70 @@
+"""The talker: from text and codes, as embeddings, to hidden states and codebook 0.
+
+It knows neither prompts nor sampling. Parameter names are those of the checkpoint below
+`talker`, the predictor's among them.
+"""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.layers import Attend, Stack
+from engine.model.predictor import Predictor
+from engine.model.shapes import TalkerShape
+
+
+class TalkerStack(Stack):
+    def __init__(self, shape: TalkerShape) -> None:
+        super().__init__(shape.block)
+        self.codec_embedding = nn.Embedding(shape.codes, shape.block.width)
+        self.text_embedding = nn.Embedding(shape.text_vocab, shape.text_width)
+
+
+class TextProjection(nn.Module):
+    """Text embedding to talker width."""
+
+    def __init__(self, text_width: int, width: int) -> None:
+        super().__init__()
+        self.linear_fc1 = nn.Linear(text_width, text_width)
+        self.linear_fc2 = nn.Linear(text_width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear_fc2(F.silu(self.linear_fc1(x)))
+
+
+class Talker(nn.Module):
+    def __init__(self, shape: TalkerShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.model = TalkerStack(shape)
+        self.text_projection = TextProjection(shape.text_width, shape.block.width)
+        self.codec_head = nn.Linear(shape.block.width, shape.codes, bias=False)
+        self.code_predictor = Predictor(shape)
+
+    def embed_text(self, ids: Tensor) -> Tensor:
+        """Text ids [...] -> [..., width]."""
+        return self.text_projection(self.model.text_embedding(ids))
+
+    def embed_first(self, ids: Tensor) -> Tensor:
+        """Codebook 0, special codes and preset speakers: ids [...] -> [..., width]."""
+        return self.model.codec_embedding(ids)
+
+    def embed_codes(self, codes: Tensor) -> Tensor:
+        """Frames [..., 16] -> the sum of their embeddings [..., width]."""
+        total = self.embed_first(codes[..., 0])
+        for book in range(1, codes.shape[-1]):
+            total = total + self.code_predictor.embed(book, codes[..., book])
+        return total
+
+    def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """Embeddings [B, T, width] at positions [B, T] -> hidden states [B, T, width]."""
+        return self.model(x, positions, attend)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Hidden states [..., width] -> codebook 0's logits [..., codes]."""
+        return self.codec_head(hidden)
+
+    def predict(self, hidden: Tensor, codes: Tensor) -> Tensor:
+        """Codebooks 1–15 told the truth: hidden [B, width], codes [B, 16] -> [B, 15, V]."""
+        return self.code_predictor(hidden, self.embed_first(codes[:, 0]), codes)
