@@ -30,12 +30,13 @@ def hz_to_mel(hz: float) -> float:
 def filterbank(bins: int, sample_rate: int) -> NDArray[np.float32]:
     """Triangles of equal area up to half the sample rate: [bins, WINDOW / 2 + 1]."""
     corners = mel_to_hz(np.linspace(0.0, hz_to_mel(sample_rate / 2), bins + 2))
-    grid = np.fft.rfftfreq(WINDOW, 1 / sample_rate)
-    slopes = (corners[:, None] - grid[None]) / np.diff(corners, append=np.nan)[:, None]
-    rising = -slopes[:-2]
-    falling = (corners[2:, None] - grid[None]) / np.diff(corners)[1:, None]
+    ramps = corners[:, None] - np.fft.rfftfreq(WINDOW, 1 / sample_rate)
+    widths = np.diff(corners)[:, None]
+    triangles = np.minimum(-ramps[:-2] / widths[:-1], ramps[2:] / widths[1:])
     area = 2.0 / (corners[2:] - corners[:-2])
-    return (np.maximum(0, np.minimum(rising, falling)) * area[:, None]).astype(np.float32)
+    bank = np.maximum(0, triangles).astype(np.float32)
+    bank *= area[:, None]  # in float32, as the filters of librosa
+    return bank
 
 
 @lru_cache(maxsize=4)

@@ -107,6 +107,85 @@ class CodecShape:
 
 
 @dataclass(frozen=True)
+class EncoderShape:
+    """The codec's encoder: Mimi's, with the codebooks in use."""
+
+    block: BlockShape
+    filters: int
+    rates: tuple[int, ...]  # of the convolutions, first to last: ×4 ×5 ×6 ×8
+    stride: int  # of the step after the transformer
+    kernel: int
+    last_kernel: int
+    residual_kernel: int
+    residual_layers: int
+    dilation_growth: int
+    compress: int
+    codebook_size: int
+    codebook_dim: int
+    semantic: int  # codebooks
+    codebooks: int
+
+    @property
+    def hop(self) -> int:
+        """Samples a frame."""
+        total = self.stride
+        for rate in self.rates:
+            total *= rate
+        return total
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> EncoderShape:
+        """From the whole of speech_tokenizer/config.json; Mimi's defaults fill the gaps."""
+        encoder = MIMI_DEFAULTS | raw["encoder_config"]
+        rates = tuple(reversed(encoder["upsampling_ratios"]))
+        stride = raw["encode_downsample_rate"]
+        for rate in rates:
+            stride //= rate
+        eps, window = encoder["norm_eps"], encoder["sliding_window"]
+        return cls(
+            block=BlockShape.read(
+                encoder | {"rms_norm_eps": eps}, qk_norm=False, layer_scale=True, window=window
+            ),
+            filters=encoder["num_filters"],
+            rates=rates,
+            stride=stride,
+            kernel=encoder["kernel_size"],
+            last_kernel=encoder["last_kernel_size"],
+            residual_kernel=encoder["residual_kernel_size"],
+            residual_layers=encoder["num_residual_layers"],
+            dilation_growth=encoder["dilation_growth_rate"],
+            compress=encoder["compress"],
+            codebook_size=encoder["codebook_size"],
+            codebook_dim=encoder["vector_quantization_hidden_dimension"],
+            semantic=encoder["num_semantic_quantizers"],
+            codebooks=raw["encoder_valid_num_quantizers"],
+        )
+
+
+MIMI_DEFAULTS: dict[str, Any] = {
+    "hidden_size": 512,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "rope_theta": 10_000.0,
+    "norm_eps": 1e-5,
+    "sliding_window": 250,
+    "num_filters": 64,
+    "upsampling_ratios": (8, 6, 5, 4),
+    "kernel_size": 7,
+    "last_kernel_size": 3,
+    "residual_kernel_size": 3,
+    "num_residual_layers": 1,
+    "dilation_growth_rate": 2,
+    "compress": 2,
+    "codebook_size": 2048,
+    "vector_quantization_hidden_dimension": 256,
+    "num_semantic_quantizers": 1,
+}
+
+
+@dataclass(frozen=True)
 class SpeakerShape:
     """The speaker encoder (ECAPA-TDNN)."""
 

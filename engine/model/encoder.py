@@ -1,0 +1,185 @@
+"""The codec's encoder (Mimi's): waveform -> latents -> codes.
+
+Built here from the decoder's parts rather than taken from transformers, whose names for
+the same weights change from version to version: these are the published ones. It runs on
+whole recordings only. This module knows nothing of voices or files.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.convs import CausalConv
+from engine.model.layers import Attend, Attention, Causal, LayerScale, rotation
+from engine.model.shapes import BlockShape, EncoderShape
+
+
+class ResNetBlock(nn.Module):
+    def __init__(self, channels: int, dilation: int, shape: EncoderShape) -> None:
+        super().__init__()
+        inner = channels // shape.compress
+        self.block = nn.Sequential(
+            nn.ELU(),
+            CausalConv(channels, inner, shape.residual_kernel, dilation=dilation),
+            nn.ELU(),
+            CausalConv(inner, channels, 1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.block(x)
+
+
+class WaveEncoder(nn.Module):
+    """Waves [B, 1, samples] -> [B, width, T], down by the product of the rates."""
+
+    def __init__(self, shape: EncoderShape) -> None:
+        super().__init__()
+        channels = shape.filters
+        layers: list[nn.Module] = [CausalConv(1, channels, shape.kernel)]
+        for rate in shape.rates:
+            growth = (shape.dilation_growth**level for level in range(shape.residual_layers))
+            layers += [ResNetBlock(channels, dilation, shape) for dilation in growth]
+            layers += [nn.ELU(), CausalConv(channels, 2 * channels, 2 * rate, stride=rate)]
+            channels *= 2
+        layers += [nn.ELU(), CausalConv(channels, shape.block.width, shape.last_kernel)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, wave: Tensor) -> Tensor:
+        return self.layers(wave)
+
+
+class PlainMLP(nn.Module):
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(shape.width, shape.inner, bias=False)
+        self.fc2 = nn.Linear(shape.inner, shape.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x)))
+
+
+class EncoderBlock(nn.Module):
+    """As the shared block, but with LayerNorm and a plain MLP."""
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.input_layernorm = nn.LayerNorm(shape.width, shape.eps)
+        self.self_attn = Attention(shape)
+        self.self_attn_layer_scale = LayerScale(shape.width)
+        self.post_attention_layernorm = nn.LayerNorm(shape.width, shape.eps)
+        self.mlp = PlainMLP(shape)
+        self.mlp_layer_scale = LayerScale(shape.width)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
+        attended = self.self_attn(self.input_layernorm(x), cos, sin, layer, attend)
+        x = x + self.self_attn_layer_scale(attended)
+        return x + self.mlp_layer_scale(self.mlp(self.post_attention_layernorm(x)))
+
+
+class EncoderTransformer(nn.Module):
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.layers = nn.ModuleList(EncoderBlock(shape) for _ in range(shape.layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, T, width] -> [B, T, width]."""
+        positions = torch.arange(x.shape[1], device=x.device)[None]
+        cos, sin = rotation(positions, self.shape.head_dim, self.shape.theta)
+        attend = Causal(self.shape.window)
+        for layer, block in enumerate(self.layers):
+            x = block(x, cos.to(x.dtype), sin.to(x.dtype), layer, attend)
+        return x
+
+
+class Codebook(nn.Module):
+    """A table kept as running sums and counts, and its nearest entries."""
+
+    cluster_usage: Tensor
+    embed_sum: Tensor
+
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("cluster_usage", torch.ones(size))
+        self.register_buffer("embed_sum", torch.zeros(size, width))
+
+    def table(self) -> Tensor:
+        return self.embed_sum / self.cluster_usage.clamp(min=1e-5)[:, None]
+
+    def nearest(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Vectors [B, T, width] -> their codes [B, T] and the table's vectors [B, T, width]."""
+        table = self.table().float()
+        codes = torch.cdist(x.float().flatten(0, 1)[None], table[None])[0].argmin(-1)
+        return codes.view(x.shape[:-1]), F.embedding(codes, table).view_as(x).to(x.dtype)
+
+
+class CodebookLayer(nn.Module):
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.codebook = Codebook(size, width)
+
+
+class ResidualQuantizer(nn.Module):
+    """Each codebook codes what the ones before it have left over."""
+
+    def __init__(self, codebooks: int, shape: EncoderShape) -> None:
+        super().__init__()
+        width, inner = shape.block.width, shape.codebook_dim
+        self.input_proj = nn.Conv1d(width, inner, 1, bias=False)
+        self.output_proj = nn.Conv1d(inner, width, 1, bias=False)  # published; not for coding
+        self.layers = nn.ModuleList(
+            CodebookLayer(shape.codebook_size, inner) for _ in range(codebooks)
+        )
+
+    def forward(self, latents: Tensor) -> list[Tensor]:
+        """[B, width, T] -> codes [B, T], a codebook each."""
+        left, codes = self.input_proj(latents).transpose(1, 2), []
+        for layer in self.layers:
+            code, found = layer.codebook.nearest(left)
+            codes.append(code)
+            left = left - found
+        return codes
+
+
+class EncoderQuantizer(nn.Module):
+    def __init__(self, shape: EncoderShape) -> None:
+        super().__init__()
+        acoustic = shape.codebooks - shape.semantic
+        self.semantic_residual_vector_quantizer = ResidualQuantizer(shape.semantic, shape)
+        self.acoustic_residual_vector_quantizer = ResidualQuantizer(acoustic, shape)
+
+    def forward(self, latents: Tensor) -> Tensor:
+        """[B, width, T] -> codes [B, T, codebooks]."""
+        semantic = self.semantic_residual_vector_quantizer(latents)
+        return torch.stack(semantic + self.acoustic_residual_vector_quantizer(latents), -1)
+
+
+class CodecEncoder(nn.Module):
+    def __init__(self, shape: EncoderShape) -> None:
+        super().__init__()
+        self.shape = shape
+        width = shape.block.width
+        self.encoder = WaveEncoder(shape)
+        self.encoder_transformer = EncoderTransformer(shape.block)
+        self.downsample = (
+            CausalConv(
+                width, width, 2 * shape.stride, stride=shape.stride, bias=False, padding="replicate"
+            )
+            if shape.stride > 1
+            else nn.Identity()
+        )
+        self.quantizer = EncoderQuantizer(shape)
+
+    def latents(self, wave: Tensor) -> Tensor:
+        """Waves [B, samples] -> latents [B, width, frames]; differentiable."""
+        x = self.encoder(wave[:, None])
+        x = self.encoder_transformer(x.transpose(1, 2)).transpose(1, 2)
+        return self.downsample(x)
+
+    def encode(self, wave: Tensor) -> Tensor:
+        """Waves [B, samples] -> codes [B, frames, codebooks]; a frame begun is a frame."""
+        return self.quantizer(self.latents(wave))
+
+    forward = encode
