@@ -1,0 +1,104 @@
+"""`python -m bench.random_checkpoint OUT --size 1.7B`: random weights in the published layout.
+
+The shapes are those of the published checkpoints (or smaller), so speed and memory can be
+measured where the real weights are not at hand. The end-of-speech row is zero: such a model
+speaks until its frame budget is spent.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from engine.worker.weights import export
+from safetensors.torch import save_file
+from torch import nn
+
+from bench.random_config import SIZES, codec_config, config, tokenizer
+from engine.model.codec import CodecDecoder
+from engine.model.encoder import CodecEncoder
+from engine.model.shapes import CodecShape, EncoderShape, SpeakerShape, TalkerShape
+from engine.model.speaker import SpeakerEncoder
+from engine.model.talker import Talker
+
+GENERATION = {
+    "do_sample": True,
+    "temperature": 0.9,
+    "top_k": 50,
+    "top_p": 1.0,
+    "repetition_penalty": 1.05,
+    "subtalker_dosample": True,
+    "subtalker_temperature": 0.9,
+    "subtalker_top_k": 50,
+    "subtalker_top_p": 1.0,
+    "max_new_tokens": 8192,
+}
+EXTRACTOR = {
+    "feature_extractor_type": "EncodecFeatureExtractor",
+    "feature_size": 1,
+    "sampling_rate": 24_000,
+    "padding_side": "right",
+    "padding_value": 0.0,
+}
+
+
+def scatter(network: nn.Module, generator: torch.Generator) -> nn.Module:
+    """Weights of such a size that signals neither die nor explode."""
+    for name, value in [*network.named_parameters(), *network.named_buffers()]:
+        if "embedding_sum" in name or "embed_sum" in name:
+            value.normal_(generator=generator)
+        elif value.dim() > 1:
+            value.normal_(0, value[0].numel() ** -0.5, generator=generator)
+    return network
+
+
+def save(path: Path, dtype: torch.dtype, **networks: nn.Module) -> None:
+    """Networks by their prefix, in one file."""
+    tensors = {
+        f"{prefix}.{name}": tensor.to(dtype).contiguous() if tensor.is_floating_point() else tensor
+        for prefix, network in networks.items()
+        for name, tensor in export(network).items()
+    }
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=1))
+
+
+@torch.no_grad()
+def main(
+    out: Path,
+    size: Annotated[str, typer.Option(help=", ".join(SIZES))] = "1.7B",
+    kind: Annotated[str, typer.Option(help="custom_voice, base or voice_design")] = "custom_voice",
+    seed: int = 0,
+) -> None:
+    """Write a checkpoint folder."""
+    generator = torch.Generator().manual_seed(seed)
+    raw, codec = config(size, kind), codec_config(size)
+    (out / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
+    tokenizer(size).save(str(out / "tokenizer.json"))
+    write_json(out / "config.json", raw)
+    write_json(out / "generation_config.json", GENERATION)
+    write_json(out / "speech_tokenizer" / "config.json", codec)
+    write_json(out / "speech_tokenizer" / "preprocessor_config.json", EXTRACTOR)
+
+    talker = scatter(Talker(TalkerShape.read(raw["talker_config"])), generator)
+    talker.codec_head.weight[raw["talker_config"]["codec_eos_token_id"]] = 0
+    networks: dict[str, nn.Module] = {"talker": talker}
+    if kind == "base":
+        shape = SpeakerShape.read(raw["speaker_encoder_config"])
+        networks["speaker_encoder"] = scatter(SpeakerEncoder(shape), generator)
+    save(out / "model.safetensors", torch.bfloat16, **networks)
+
+    decoder = scatter(CodecDecoder(CodecShape.read(codec["decoder_config"])), generator)
+    encoder = scatter(CodecEncoder(EncoderShape.read(codec)), generator)
+    path = out / "speech_tokenizer" / "model.safetensors"
+    save(path, torch.float32, decoder=decoder, encoder=encoder)
+
+
+if __name__ == "__main__":
+    typer.run(main)
