@@ -88,7 +88,7 @@ class EncoderTransformer(nn.Module):
         """[B, T, width] -> [B, T, width]."""
         positions = torch.arange(x.shape[1], device=x.device)[None]
         cos, sin = rotation(positions, self.shape.head_dim, self.shape.theta)
-        attend = Causal(self.shape.window)
+        attend = Causal()
         for layer, block in enumerate(self.layers):
             x = block(x, cos.to(x.dtype), sin.to(x.dtype), layer, attend)
         return x

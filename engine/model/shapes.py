@@ -141,11 +141,10 @@ class EncoderShape:
         stride = raw["encode_downsample_rate"]
         for rate in rates:
             stride //= rate
-        eps, window = encoder["norm_eps"], encoder["sliding_window"]
+        encoder["rms_norm_eps"] = encoder["norm_eps"]
         return cls(
-            block=BlockShape.read(
-                encoder | {"rms_norm_eps": eps}, qk_norm=False, layer_scale=True, window=window
-            ),
+            # No window, whatever the file says: the reference attends to the whole past.
+            block=BlockShape.read(encoder, qk_norm=False, layer_scale=True),
             filters=encoder["num_filters"],
             rates=rates,
             stride=stride,
@@ -170,7 +169,6 @@ MIMI_DEFAULTS: dict[str, Any] = {
     "num_key_value_heads": 8,
     "rope_theta": 10_000.0,
     "norm_eps": 1e-5,
-    "sliding_window": 250,
     "num_filters": 64,
     "upsampling_ratios": (8, 6, 5, 4),
     "kernel_size": 7,
