@@ -1,0 +1,126 @@
+"""Text to ids, whole or as it is typed.
+
+A published folder may hold tokenizer.json or only vocab.json and merges.txt; both give the
+same ids. Control tokens do not exist here, so text that spells one is ordinary text: whoever
+builds prompts puts the control ids around the text. No prompts, no models, no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from engine.errors import CheckpointError, InvalidText
+
+LARGEST_FILE = 64 << 20  # bytes; the published tokenizer.json has 11 MB
+
+WORDLIKE = ("L", "N")
+SIGNS = ("P", "S", "Z", "Cc")  # no marks, and no characters this Python may not know yet
+
+# Qwen2's words: contractions, a run of letters with one sign before it, single digits, signs, space
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+class Tokens:
+    """The tokenizer of one checkpoint folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._tokenizer = _load(folder)
+        self.size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=False).values(), default=-1)
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        try:
+            encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        except (UnicodeError, TypeError) as error:  # half of a surrogate pair
+            raise InvalidText("The text holds a broken character. Type it again.") from error
+        return tuple(encoding.ids)
+
+
+class TextFeed:
+    """Ids of a text that arrives in pieces: together exactly those of the whole text.
+
+    Words are held back until it is certain where they end; `close` gives what is left.
+    """
+
+    def __init__(self, encode: Callable[[str], tuple[int, ...]]) -> None:
+        self._encode = encode
+        self._held = ""
+
+    def append(self, text: str) -> tuple[int, ...]:
+        searched = max(len(self._held), 1)  # every cut before this was found unsafe
+        self._held += text
+        cut = last_cut(self._held, searched)
+        ready, self._held = self._held[:cut], self._held[cut:]
+        return self._encode(ready) if ready else ()
+
+    def close(self) -> tuple[int, ...]:
+        rest, self._held = self._held, ""
+        return self._encode(rest) if rest else ()
+
+
+def last_cut(text: str, start: int = 1) -> int:
+    """The last place, from `start` on, where a cut changes no ids; 0 where there is none.
+
+    Between a letter or digit and a sign or space: no word of the tokenizer has one inside,
+    and only marks and letters join what is before them under Unicode normalisation.
+    """
+    for at in range(len(text) - 1, start - 1, -1):
+        if _category(text[at - 1]) in WORDLIKE and _category(text[at]) in SIGNS:
+            return at
+    return 0
+
+
+def _category(character: str) -> str:
+    """Letter, number, punctuation, symbol and space by one character, the others by two."""
+    name = unicodedata.category(character)
+    return name if name[0] in "CM" else name[0]
+
+
+def _load(folder: Path) -> Tokenizer:
+    try:
+        if (folder / "tokenizer.json").is_file():
+            return _from_json(folder / "tokenizer.json")
+        return _from_vocabulary(folder)
+    except CheckpointError:
+        raise
+    except Exception as error:  # the library raises bare exceptions
+        raise CheckpointError(
+            f"The tokenizer in {folder} cannot be read ({error}). Download the checkpoint again."
+        ) from error
+
+
+def _from_json(path: Path) -> Tokenizer:
+    _check_size(path)
+    raw: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    raw.update(added_tokens=[], truncation=None, padding=None, post_processor=None)
+    return Tokenizer.from_str(json.dumps(raw))
+
+
+def _from_vocabulary(folder: Path) -> Tokenizer:
+    paths = folder / "vocab.json", folder / "merges.txt"
+    for path in paths:
+        if not path.is_file():
+            raise CheckpointError(
+                f"{folder} has no tokenizer: neither tokenizer.json nor {path.name} is there. "
+                "Download the checkpoint again."
+            )
+        _check_size(path)
+    tokenizer = Tokenizer(models.BPE.from_file(*map(str, paths)))
+    tokenizer.normalizer = normalizers.NFC()
+    split = pre_tokenizers.Split(Regex(WORDS), "isolated")
+    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, bytes_])
+    return tokenizer
+
+
+def _check_size(path: Path) -> None:
+    if path.stat().st_size > LARGEST_FILE:
+        raise CheckpointError(f"{path} is larger than any tokenizer. Is it the right file?")
