@@ -102,9 +102,7 @@ class Ring:
         self._new += (k, v)
         keys, values = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
         gqa = q.shape[1] != k.shape[1]
-        return F.scaled_dot_product_attention(
-            q, keys, values, attn_mask=self._mask, enable_gqa=gqa
-        )
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=self._mask, enable_gqa=gqa)
 
     def collect(self, last: int) -> Tensor:
         """The last new frames, as the ring lays them out: [B, last, layers, 2, kv_heads, d]."""

@@ -1,0 +1,237 @@
+"""Weights: from a checkpoint's safetensors files into networks, and back to published names.
+
+The networks' names are the published ones, but for two fused weights (see engine.model.layers).
+A network is built without memory (`blank`) and filled one tensor at a time (`load`), so that
+it never exists twice. Files and index are not trusted: only safetensors are read, and only
+from the folder itself. This module knows nothing of configs beyond the shapes they give.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from engine.errors import CheckpointError
+from engine.model.convs import Folding
+from engine.model.layers import Attention, GatedMLP
+
+SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+FLOATS = ("F64", "F32", "F16", "BF16")
+UNUSED = (  # in published files, but of no use here
+    "encoder.quantizer.*.codebook.initialized",
+    "encoder.quantizer.*.codebook.cluster_usage",  # of codebooks past the valid ones
+    "encoder.quantizer.*.codebook.embed_sum",
+    "encoder.upsample.*",
+    "encoder.decoder.*",
+    "encoder.decoder_transformer.*",
+    "*.rotary_emb.inv_freq",
+)
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def blank(make: Callable[[], Network], dtype: torch.dtype) -> Network:
+    """A network for inference, without memory: to be filled by `load`."""
+    with torch.device("meta"):
+        return make().to(dtype).eval().requires_grad_(False)
+
+
+def load(
+    folder: Path,
+    parts: Mapping[str, nn.Module],
+    device: torch.device | str,
+    unused: Iterable[str] = (),
+) -> None:
+    """Fill networks from the tensors below their prefixes ("talker.", "decoder.", ...).
+
+    Blank networks are laid out on `device`; others are filled where they are. Raises
+    CheckpointError, before anything is read, unless the names and shapes fit: tensors that
+    belong to no part must match one of the patterns `unused` or of UNUSED.
+    """
+    entries = [entry for prefix, part in parts.items() for entry in _entries(prefix, part)]
+    with _tensors(folder) as tensors:
+        _check(folder, entries, tensors, (*UNUSED, *unused))
+        for entry in entries:
+            entry.fill(tensors, device)
+    for part in parts.values():
+        _forget(part)
+
+
+def export(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:
+    """The networks' tensors by their published names, copied: what `load` would read."""
+    entries = [entry for prefix, part in parts.items() for entry in _entries(prefix, part)]
+    places = (place for entry in entries for place in entry.places(entry.tensor.detach()))
+    return {name: piece.clone() for name, piece in places}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One tensor of a network, and the published tensors whose rows make it up."""
+
+    owner: nn.Module
+    name: str
+    tensor: Tensor
+    names: tuple[str, ...]
+    rows: tuple[int, ...] = ()  # of each name, where there are several
+
+    def places(self, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+        """The part of `tensor` that each published name stands for."""
+        pieces = tensor.split(self.rows) if self.rows else (tensor,)
+        return zip(self.names, pieces, strict=True)
+
+    def fill(self, tensors: Mapping[str, _Stored], device: torch.device | str) -> None:
+        target = self.tensor.detach()
+        if target.is_meta:
+            target = torch.empty_like(target, device=device)
+            self._set(target)
+        for name, place in self.places(target):
+            place.copy_(tensors[name].read())
+
+    def _set(self, tensor: Tensor) -> None:
+        if isinstance(self.tensor, nn.Parameter):
+            tensor = nn.Parameter(tensor, self.tensor.requires_grad)
+        setattr(self.owner, self.name, tensor)
+
+
+def _entries(prefix: str, network: nn.Module) -> Iterator[_Entry]:
+    for path, tensor in network.state_dict(keep_vars=True).items():
+        parent, _, name = path.rpartition(".")
+        owner = network.get_submodule(parent)
+        pieces = _pieces(network, parent)
+        if not pieces:
+            yield _Entry(owner, name, tensor, (prefix + path,))
+            continue
+        above = prefix + parent.rpartition(".")[0]
+        names = tuple(f"{above}.{piece}.{name}" for piece in pieces)
+        yield _Entry(owner, name, tensor, names, tuple(pieces.values()))
+
+
+def _pieces(network: nn.Module, path: str) -> dict[str, int]:
+    """Names and rows of the published weights behind a fused one; empty for any other."""
+    parent, _, name = path.rpartition(".")
+    owner = network.get_submodule(parent)
+    if isinstance(owner, Attention) and name == "qkv_proj":
+        kept = owner.kv_heads * owner.head_dim
+        return {"q_proj": owner.heads * owner.head_dim, "k_proj": kept, "v_proj": kept}
+    if isinstance(owner, GatedMLP) and name == "gate_up_proj":
+        rows = owner.gate_up_proj.out_features // 2
+        return {"gate_proj": rows, "up_proj": rows}
+    return {}
+
+
+def _forget(network: nn.Module) -> None:
+    for module in network.modules():
+        if isinstance(module, Folding):
+            module.unfold()
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A tensor in an open file."""
+
+    file: Any
+    name: str
+
+    @property
+    def shape(self) -> list[int]:
+        return list(self.file.get_slice(self.name).get_shape())
+
+    @property
+    def is_float(self) -> bool:
+        return self.file.get_slice(self.name).get_dtype() in FLOATS
+
+    def read(self) -> Tensor:
+        tensor: Tensor = self.file.get_tensor(self.name)
+        return tensor
+
+
+@contextmanager
+def _tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
+    """Every tensor of the folder by name, while the files are open."""
+    found: dict[str, _Stored] = {}
+    with ExitStack() as stack:
+        for path in _files(folder):
+            try:
+                file = stack.enter_context(safe_open(path, "pt"))
+            except (SafetensorError, OSError) as error:
+                raise CheckpointError(
+                    f"{path} is no complete safetensors file ({error}). Download it again."
+                ) from error
+            found |= {name: _Stored(file, name) for name in file.keys()}  # noqa: SIM118
+        yield found
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / SINGLE).is_file():
+        return [folder / SINGLE]
+    if (folder / INDEX).is_file():
+        return [folder / name for name in sorted(_shards(folder / INDEX))]
+    raise CheckpointError(
+        f"{folder} has no {SINGLE}. Only safetensors are read: convert other files first."
+    )
+
+
+def _shards(index: Path) -> set[str]:
+    """The file names an index gives; none of them leads out of the folder."""
+    try:
+        names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{index} is no index of weights. Download it again.") from error
+    for name in names:
+        if not isinstance(name, str) or not _is_plain(name):
+            raise CheckpointError(f"{index} points to {name!r}, which is no file beside it.")
+    return names
+
+
+def _is_plain(name: str) -> bool:
+    outside = any(mark in name for mark in ("/", "\\", ":", "\0"))
+    return name.endswith(".safetensors") and not outside
+
+
+def _check(
+    folder: Path,
+    entries: list[_Entry],
+    tensors: Mapping[str, _Stored],
+    unused: Iterable[str],
+) -> None:
+    places = (place for entry in entries for place in entry.places(entry.tensor))
+    wanted = {name: list(piece.shape) for name, piece in places}
+    known = wanted.keys() & tensors.keys()
+    patterns = tuple(unused)
+    extra = {
+        name
+        for name in tensors.keys() - wanted.keys()
+        if not any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    wrong = [
+        f"{name} is {tensors[name].shape}, not {wanted[name]}"
+        for name in sorted(known)
+        if tensors[name].shape != wanted[name]
+    ]
+    kinds = [name for name in sorted(known) if not tensors[name].is_float]
+    complaints = {
+        "missing": sorted(wanted.keys() - tensors.keys()),
+        "left over": sorted(extra),
+        "of another shape": wrong,
+        "not floating point": kinds,
+    }
+    told = [f"{what}: {_first(names)}" for what, names in complaints.items() if names]
+    if told:
+        raise CheckpointError(
+            f"The weights in {folder} do not fit its config. {'; '.join(told)}. "
+            "Check that both are of one checkpoint, or download it again."
+        )
+
+
+def _first(names: list[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
