@@ -1,0 +1,145 @@
+"""The codec in training: the engine's encoder and decoder around a quantizer that learns.
+
+Codebooks are running means (restarted where nobody uses them); gradients pass straight
+through. Codebook 0 learns what is said: it hears only of phones, so that a talker can
+predict it from text; the others learn how it sounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.codec import CodecDecoder
+from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
+from training import recipe
+from training.flite import PHONES
+
+PHONES_A_FRAME = 4
+DECAY = 0.99
+DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    wave: Tensor  # [B, samples]
+    commitment: Tensor
+    phones: Tensor  # logits [B, T, 4, phones]
+
+
+@torch.no_grad()
+def learn(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
+    """Move a codebook towards the vectors [N, d] that chose its entries [N]."""
+    hot = F.one_hot(codes, len(book.cluster_usage)).to(vectors.dtype)  # [N, entries]
+    book.cluster_usage.lerp_(hot.sum(0), 1 - DECAY)
+    book.embed_sum.lerp_(hot.T @ vectors, 1 - DECAY)
+    share = len(vectors) / len(book.cluster_usage)
+    dead = (book.cluster_usage < DEAD * share)[:, None]
+    chosen = vectors[torch.randint(len(vectors), book.cluster_usage.shape, device=vectors.device)]
+    book.embed_sum.copy_(torch.where(dead, chosen * share, book.embed_sum))
+    book.cluster_usage.copy_(torch.where(dead[:, 0], share, book.cluster_usage))
+
+
+def quantize(half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: bool) -> tuple[Tensor, Tensor]:
+    """Latents [B, width, T] -> their quantised sum [B, T, d] and the commitment loss.
+
+    `depth` [B] says how many codebooks a row may use.
+    """
+    left = target = half.input_proj(latents).transpose(1, 2).float()
+    total, commitment = torch.zeros_like(left), left.new_zeros(())
+    for index, layer in enumerate(half.layers):
+        codes, found = layer.codebook.nearest(left.detach())
+        if train:
+            learn(layer.codebook, left.detach().flatten(0, 1), codes.flatten())
+        used = (depth > index)[:, None, None]
+        commitment = commitment + ((left - found).square() * used).mean()
+        total = total + found * used
+        left = left - found
+    return target + (total - target).detach(), commitment
+
+
+class Codec(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = CodecEncoder(recipe.encoder_shape())
+        self.decoder = CodecDecoder(recipe.decoder_shape())
+        inner = recipe.encoder_shape().codebook_dim
+        self.phone_head = nn.Sequential(
+            nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
+        )
+        for book in self.books():
+            book.embed_sum.normal_()
+        for name, value in self.named_parameters():
+            if name.endswith((".scale", ".gamma")):  # a short training starts them higher
+                nn.init.constant_(value, 0.1)
+
+    def books(self) -> list[Codebook]:
+        """Of the encoder: the semantic one, then the acoustic ones."""
+        halves = self._halves()
+        return [layer.codebook for half in halves for layer in half.layers]
+
+    def _halves(self) -> tuple[ResidualQuantizer, ResidualQuantizer]:
+        quantizer = self.encoder.quantizer
+        return (
+            quantizer.semantic_residual_vector_quantizer,
+            quantizer.acoustic_residual_vector_quantizer,
+        )
+
+    def forward(self, wave: Tensor, depth: Tensor) -> Coded:
+        latents = self.encoder.latents(wave)
+        said, sounds = self._halves()
+        words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
+        sound, sound_loss = quantize(sounds, latents, depth, self.training)
+        into = self.decoder.quantizer
+        latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
+        latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
+        phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
+        return Coded(self.decoder.decode_latents(latent), words_loss + sound_loss, phones)
+
+    @torch.no_grad()
+    def share_tables(self) -> None:
+        """Give the decoder the encoder's tables, both as plain means with counts of one."""
+        into = self.decoder.quantizer
+        layers = [*into.rvq_first.vq.layers, *into.rvq_rest.vq.layers]
+        for book, layer in zip(self.books(), layers, strict=True):
+            table = book.table()
+            book.embed_sum.copy_(table)
+            book.cluster_usage.fill_(1)
+            layer._codebook.embedding_sum.copy_(table)
+            layer._codebook.cluster_usage.fill_(1)
+
+
+def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:
+    """Triangles evenly spaced on the mel scale: [bins, size / 2 + 1]."""
+    top = 2595 * torch.log10(torch.tensor(1 + 12_000 / 700))
+    hertz = 700 * (10 ** (torch.linspace(0, float(top), bins + 2) / 2595) - 1)
+    grid = torch.linspace(0, 12_000, size // 2 + 1)
+    low, mid, high = hertz[:-2, None], hertz[1:-1, None], hertz[2:, None]
+    rise, fall = (grid - low) / (mid - low), (high - grid) / (high - mid)
+    bank = torch.minimum(rise, fall).clamp(min=0)
+    return (bank / bank.sum(1, keepdim=True).clamp(min=1e-8)).to(device)
+
+
+class SpectralLoss(nn.Module):
+    """How far two waves are apart, as log mel spectrograms and magnitudes at several scales."""
+
+    SCALES = ((2048, 160), (1024, 80), (512, 40), (256, 20), (128, 10))
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.banks = [mel_bank(bins, size, device) for size, bins in self.SCALES]
+        self.windows = [torch.hann_window(size, device=device) for size, _ in self.SCALES]
+
+    def forward(self, made: Tensor, real: Tensor) -> Tensor:
+        total = made.new_zeros(())
+        both = torch.cat((made, real)).float()
+        for (size, _), bank, window in zip(self.SCALES, self.banks, self.windows, strict=True):
+            power = torch.stft(both, size, size // 4, window=window, return_complex=True)
+            magnitude = (torch.view_as_real(power).square().sum(-1) + 1e-9).sqrt()
+            a, b = (bank @ magnitude).chunk(2)
+            total = total + F.l1_loss(a.clamp(min=1e-3).log(), b.clamp(min=1e-3).log())
+            total = total + F.l1_loss(a, b)
+        return total / len(self.SCALES)

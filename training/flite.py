@@ -1,0 +1,118 @@
+"""Debian's flite as a library: text in, speech and its phones out.
+
+The shared objects come from the packages named in training/README.md, unpacked anywhere.
+This module knows voices by flite's names only; speakers and axes live in training.speakers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+VOICES = ("slt", "rms", "awb", "kal16")
+RATE = 16_000
+PHONES = (
+    "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th"
+    " uh uw v w y z zh"
+).split()
+_PHONE_ID = {name: index for index, name in enumerate(PHONES)}
+_LIBRARIES = ("libflite", "libflite_usenglish", "libflite_cmulex")
+
+
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """What flite made: samples, and the end of each phone in seconds."""
+
+    samples: NDArray[np.int16]
+    rate: int
+    phones: NDArray[np.uint8]  # [phones]
+    ends: NDArray[np.float32]  # [phones]
+
+
+class _Wave(ctypes.Structure):
+    _fields_ = (
+        ("type", ctypes.c_char_p),
+        ("sample_rate", ctypes.c_int),
+        ("num_samples", ctypes.c_int),
+        ("num_channels", ctypes.c_int),
+        ("samples", ctypes.POINTER(ctypes.c_short)),
+    )
+
+
+class _Voice(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("features", ctypes.c_void_p))
+
+
+def folder() -> Path:
+    """Where the packages were unpacked: FLITE_ROOT, or the system itself."""
+    return Path(os.environ.get("FLITE_ROOT", "/")) / "usr/lib/x86_64-linux-gnu"
+
+
+@lru_cache(maxsize=1)
+def _flite() -> ctypes.CDLL:
+    for name in _LIBRARIES:
+        library = ctypes.CDLL(str(folder() / f"{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
+    flite = ctypes.CDLL(str(folder() / "libflite.so.1"), mode=ctypes.RTLD_GLOBAL)
+    pointer, text, real = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_float
+    signatures = {
+        "flite_synth_text": (pointer, (text, pointer)),
+        "utt_wave": (ctypes.POINTER(_Wave), (pointer,)),
+        "utt_relation": (pointer, (pointer, text)),
+        "relation_head": (pointer, (pointer,)),
+        "item_next": (pointer, (pointer,)),
+        "item_feat_string": (text, (pointer, text)),
+        "item_feat_float": (real, (pointer, text)),
+        "delete_utterance": (None, (pointer,)),
+        "feat_set_float": (None, (pointer, text, real)),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(flite, name)
+        function.restype, function.argtypes = result, list(arguments)
+    flite.flite_init()
+    return flite
+
+
+@lru_cache(maxsize=8)
+def _voice(name: str) -> int:
+    _flite()
+    library = ctypes.CDLL(str(folder() / f"libflite_cmu_us_{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
+    register = getattr(library, f"register_cmu_us_{name}")
+    register.restype, register.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
+    return int(register(None))
+
+
+def speak(text: str, voice: str, pitch: float, spread: float, stretch: float) -> Spoken:
+    """Say `text` at a mean pitch in Hz, with its spread in Hz, `stretch` times as long."""
+    flite, handle = _flite(), _voice(voice)
+    features = ctypes.cast(handle, ctypes.POINTER(_Voice)).contents.features
+    settings = {
+        b"int_f0_target_mean": pitch,
+        b"int_f0_target_stddev": spread,
+        b"duration_stretch": stretch,
+    }
+    for name, value in settings.items():
+        flite.feat_set_float(features, name, value)
+    utterance = flite.flite_synth_text(text.encode("ascii", "ignore"), handle)
+    try:
+        return _read(flite, utterance)
+    finally:
+        flite.delete_utterance(utterance)
+
+
+def _read(flite: ctypes.CDLL, utterance: int) -> Spoken:
+    wave = flite.utt_wave(utterance).contents
+    samples = np.ctypeslib.as_array(wave.samples, (wave.num_samples,)).copy()
+    phones, ends = [], []
+    item = flite.relation_head(flite.utt_relation(utterance, b"Segment"))
+    while item:
+        name = flite.item_feat_string(item, b"name").decode()
+        phones.append(_PHONE_ID.get(name, 0))
+        ends.append(flite.item_feat_float(item, b"end"))
+        item = flite.item_next(item)
+    return Spoken(samples, wave.sample_rate, np.uint8(phones), np.float32(ends))

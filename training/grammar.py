@@ -1,0 +1,147 @@
+"""Sentences made from patterns: numbers, dates, times, money, orders, questions, talk.
+
+Each pattern is text as a person would type it; flite decides how digits are read. Knows
+nothing of files or voices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+
+MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+NAMES = (
+    "Anna Ben Carla David Emma Frank Grace Henry Irene Jack Kate Leo Maria Nora Oscar Paul Rosa"
+    " Sam Tina Victor Wendy Alice Robert Susan Peter Laura Martin Julia Simon Helen"
+).split()
+PEOPLE = (
+    "my brother|my sister|the teacher|the doctor|the driver|our neighbor|the old man|the girl|"
+    "the boy|the captain|a friend of mine|the manager|the nurse|the farmer|the woman next door|"
+    "the new student|the engineer|the cook|the pilot|somebody|everyone|nobody|he|she"
+).split("|")
+PLACES = (
+    "the station|the market|the river|the library|the garden|the harbor|the kitchen|the office|"
+    "the old bridge|the school|the hospital|the airport|the forest|the mountain|the museum|"
+    "the city center|the beach|the hotel|the park|London|Paris|Boston|Chicago|New York|Berlin"
+).split("|")
+THINGS = (
+    "book|letter|window|table|lamp|chair|picture|bottle|garden|computer|telephone|umbrella|hammer|"
+    "basket|blanket|candle|camera|bicycle|suitcase|newspaper|violin|kettle|ticket|map|key|box|coat"
+).split("|")
+ADJECTIVES = (
+    "small|large|red|blue|green|yellow|old|new|heavy|broken|quiet|bright|empty|beautiful|strange|"
+    "warm|cold|soft|wooden|simple|expensive|cheap|clean|dirty|round|narrow|wide|sharp"
+).split("|")
+PAST = (
+    "found|lost|bought|sold|carried|opened|repaired|painted|wanted|forgot|took|brought|dropped|"
+    "cleaned|borrowed|noticed|remembered|described|moved|hid"
+).split("|")
+LATER = (
+    "yesterday|this morning|last night|two days ago|after lunch|before dinner|on Sunday|last week|"
+    "an hour ago|at the end of the day|in the afternoon|just in time|without a word|again"
+).split("|")
+UNITS = "meters|miles|kilometers|pounds|dollars|hours|minutes|seconds|days|people|pages|steps".split(
+    "|"
+)
+OPENERS = "Well, |Of course, |Listen, |In the end, |Suddenly, |However, |Please, |Yes, |No, ||||||".split(
+    "|"
+)
+PATTERNS = (
+    "{person} {past} the {adj} {thing} {later}.",
+    "{opener}{person} {past} a {adj} {thing} near {place}.",
+    "Did {person} really {base} the {thing}?",
+    "Where is the {adj} {thing}?",
+    "What a {adj} {thing}!",
+    "Would you like the {adj} {thing} or the {adj2} one?",
+    "The train to {place} leaves at {time}.",
+    "The meeting on {day} starts at {time}, not at {time2}.",
+    "It is {time} now.",
+    "{name} was born on {month} {dom}, {year}.",
+    "On {day}, {month} {dom}, we met near {place}.",
+    "The {thing} costs ${cents}.",
+    "{name} paid ${money} for the {adj} {thing}.",
+    "That makes {number} {unit} in all.",
+    "There were {number} {unit} and {small} {unit2}.",
+    "Turn left after {small} {unit}, then go on to {place}.",
+    "About {percent}% of the {unit} were {adj}.",
+    "Call {phone} and ask for Mr. {name}.",
+    "Dr. {name} lives at {small} {name2} St., near {place}.",
+    "Mrs. {name} and Mr. {name2} arrived at {time}.",
+    "Chapter {small}, page {number}.",
+    "Room {small} is on the {ordinal} floor.",
+    "In {year} it was {decimal} degrees in {place}.",
+    "The answer is {decimal}.",
+    "{name}, can you hear me?",
+    "Good morning, {name}!",
+    "How far is it to {place}? About {small} {unit}.",
+    "If {person} {past} the {thing}, then who {past2} the {thing2}?",
+    "{name} said that {person} {past} the {thing} {later}, but {name2} did not believe it.",
+    "First the {thing}, then the {thing2}, and at last the {adj} {thing3}.",
+    "Thank you very much, {name}.",
+    "I will see you on {day} at {time}.",
+    "Please bring the {thing}, the {thing2} and {small} {adj} {thing3}s.",
+    "Stop!",
+    "Yes.",
+    "No, not the {thing}!",
+    "{small} plus {small2} is {number}.",
+    "You have {small} new messages.",
+    "The number is {digits}.",
+)
+
+
+def _time(random: Random) -> str:
+    hour, minute = random.randint(1, 12), random.choice((0, 5, 10, 15, 20, 30, 40, 45, 50, 55, 25))
+    if random.random() < 0.3:
+        minute = random.randint(0, 59)
+    return f"{hour} o'clock" if not minute else f"{hour}:{minute:02d}"
+
+
+def _number(random: Random) -> str:
+    digits = random.choice((1, 2, 2, 3, 3, 4, 5, 6))
+    value = random.randint(10 ** (digits - 1), 10**digits - 1)
+    return f"{value:,}" if random.random() < 0.5 else str(value)
+
+
+def _ordinal(random: Random) -> str:
+    value = random.randint(1, 31)
+    tail = {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th") if value not in (11, 12, 13) else "th"
+    return f"{value}{tail}"
+
+
+SLOTS: dict[str, Callable[[Random], str]] = {
+    "person": lambda r: r.choice(PEOPLE),
+    "past": lambda r: r.choice(PAST),
+    "base": lambda r: r.choice("find lose buy sell carry open repair paint want forget".split()),
+    "adj": lambda r: r.choice(ADJECTIVES),
+    "thing": lambda r: r.choice(THINGS),
+    "later": lambda r: r.choice(LATER),
+    "opener": lambda r: r.choice(OPENERS),
+    "place": lambda r: r.choice(PLACES),
+    "time": _time,
+    "day": lambda r: r.choice(DAYS),
+    "month": lambda r: r.choice(MONTHS),
+    "dom": lambda r: str(r.randint(1, 31)),
+    "year": lambda r: str(r.randint(1500, 2060)),
+    "name": lambda r: r.choice(NAMES),
+    "cents": lambda r: f"{r.randint(0, 99)}.{r.randint(0, 99):02d}",
+    "money": _number,
+    "number": _number,
+    "small": lambda r: str(r.randint(1, 60)),
+    "unit": lambda r: r.choice(UNITS),
+    "percent": lambda r: str(r.randint(1, 100)),
+    "phone": lambda r: f"{r.randint(200, 999)}-{r.randint(1000, 9999)}",
+    "digits": lambda r: " ".join(str(r.randint(0, 9)) for _ in range(r.randint(2, 6))),
+    "ordinal": _ordinal,
+    "decimal": lambda r: f"{r.randint(0, 99)}.{r.randint(0, 999)}",
+}
+
+
+def sentence(random: Random) -> str:
+    """One filled pattern, its first letter a capital."""
+    pattern = random.choice(PATTERNS)
+    filled = re.sub(r"{([a-z]+)\d?}", lambda match: SLOTS[match[1]](random), pattern)
+    return filled[0].upper() + filled[1:]

@@ -1,0 +1,226 @@
+"""Who speaks: made voices along labelled axes, the named ones, and words that describe them.
+
+A speaker is a flite voice moved along four axes: pitch, vocal tract (formants), pace and
+brightness. The ranges are those that pocketsphinx still understood (training/README.md).
+Knows nothing of samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+SEED = 20_261_120
+TRAINED, HELD_OUT = 640, 60
+
+
+@dataclass(frozen=True)
+class Base:
+    """A flite voice: its natural pitch, the factors it bears, and its formants' height."""
+
+    voice: str
+    pitch: float
+    pitches: tuple[float, float]
+    tracts: tuple[float, float]
+    height: float  # formants relative to an average man
+
+
+BASES = (
+    Base("slt", 172.0, (0.72, 1.40), (0.82, 0.98), 1.16),
+    Base("rms", 104.0, (0.74, 1.70), (0.95, 1.18), 1.00),
+    Base("awb", 128.0, (0.68, 1.50), (0.95, 1.18), 0.98),
+    Base("kal16", 108.0, (0.76, 1.50), (0.95, 1.15), 1.00),
+)
+BASE = {base.voice: index for index, base in enumerate(BASES)}
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A made voice. `tract` scales formants, `pace` stretches time, `tilt` is dB an octave."""
+
+    name: str
+    base: int
+    pitch: float  # Hz
+    tract: float
+    pace: float
+    tilt: float
+    about: str = ""
+
+    @property
+    def height(self) -> float:
+        return BASES[self.base].height * self.tract
+
+    def axes(self) -> list[float]:
+        """About -1 … 1 each: pitch, formants, pace, tilt; then which flite voice it was."""
+        kind = [float(self.base == index) for index in range(len(BASES))]
+        pitch, height = math.log2(self.pitch / 140), math.log2(self.height) * 5
+        return [pitch, height, math.log2(self.pace) * 3, self.tilt / 2, *kind]
+
+
+def _named(name: str, voice: str, factors: tuple[float, float, float, float], about: str) -> Speaker:
+    base = BASE[voice]
+    pitch, tract, pace, tilt = factors
+    return Speaker(name, base, BASES[base].pitch * pitch, tract, pace, tilt, about)
+
+
+NAMED = (
+    _named("clara", "slt", (1.00, 0.95, 1.00, 0.0), "A clear American woman."),
+    _named("robert", "rms", (1.00, 1.00, 1.00, 0.0), "A calm American man with a full tone."),
+    _named("angus", "awb", (1.00, 1.00, 1.00, 0.0), "A Scottish man, quick and friendly."),
+    _named("karl", "kal16", (1.00, 1.00, 1.00, 0.0), "The classic talking computer."),
+    _named("iris", "slt", (0.90, 0.90, 1.08, -0.8), "A warm, unhurried woman's voice."),
+    _named("vera", "slt", (1.22, 0.97, 0.93, 1.0), "High and bright, always awake."),
+    _named("june", "slt", (0.78, 0.85, 1.15, -1.2), "Low and soft, for late evenings."),
+    _named("otto", "rms", (0.80, 0.97, 1.12, -0.8), "Deep and slow, a born narrator."),
+    _named("felix", "rms", (1.30, 1.10, 0.92, 0.6), "A young man in good spirits."),
+    _named("noah", "rms", (1.10, 1.04, 1.00, 0.0), "Even and plain, good for news."),
+    _named("fergus", "awb", (0.78, 0.97, 1.10, -0.8), "An old Scottish storyteller."),
+    _named("milo", "awb", (1.28, 1.14, 0.95, 0.7), "Light and lively, almost a boy."),
+)
+
+
+def _made(random: Random, index: int) -> Speaker:
+    base = random.choices(range(len(BASES)), (34, 26, 26, 14))[0]
+    range_ = BASES[base]
+    low, high = (math.log(factor) for factor in range_.pitches)
+    return Speaker(
+        name=f"voice{index:04d}",
+        base=base,
+        pitch=range_.pitch * math.exp(random.uniform(low, high)),
+        tract=random.uniform(*range_.tracts),
+        pace=2 ** random.uniform(-0.32, 0.36),
+        tilt=random.uniform(-2, 2),
+    )
+
+
+def everyone() -> list[Speaker]:
+    """The named voices, the others heard in training, then the held-out ones."""
+    random = Random(SEED)
+    count = TRAINED + HELD_OUT
+    return [*NAMED, *(_made(random, index) for index in range(len(NAMED), count))]
+
+
+def held_out() -> list[Speaker]:
+    return everyone()[TRAINED:]
+
+
+# Words for the ends of each axis. What lies in the middle is left out, or called so.
+LOW, HIGH = (
+    ("low", "low-pitched", "deep-pitched", "rather low"),
+    ("high", "high-pitched", "rather high"),
+)
+DARK, BRIGHT = (
+    ("deep", "dark", "warm", "full", "mellow", "soft"),
+    ("bright", "thin", "clear and bright", "sharp", "light"),
+)
+SLOW, FAST = (
+    ("slow", "slow-speaking", "unhurried", "calm and slow"),
+    ("fast", "fast-speaking", "quick", "hurried"),
+)
+MEDIUM = ("medium", "ordinary", "normal", "neutral")
+PACE_PHRASES = {
+    -1: ("speaking fast", "who talks quickly", "at a quick pace", "in a hurry"),
+    1: ("speaking slowly", "who takes time", "at a slow pace", "without any hurry"),
+    0: ("at a normal pace", "speaking steadily"),
+}
+NOUNS = {
+    "woman": ("woman", "female voice", "female speaker", "lady", "woman's voice"),
+    "man": ("man", "male voice", "male speaker", "man's voice", "gentleman"),
+    "": ("voice", "speaker", "narrator", "person"),
+}
+FRAMES = (
+    "{a} {noun}",
+    "{a} {noun}, {pace}",
+    "A voice for a story: {a} {noun}.",
+    "Speak like {a} {noun}.",
+    "Speak like {a} {noun} {pace}.",
+    "I want {a} {noun}, {pace}.",
+    "Give me {a} {noun}.",
+    "Use {a} {noun}, please.",
+    "Narration by {a} {noun}, {pace}",
+    "Imagine {a} {noun} {pace}.",
+)
+
+
+def _end(value: float, edge: float) -> int:
+    return (value > edge) - (value < -edge)
+
+
+def levels(speaker: Speaker) -> dict[str, int]:
+    """-1, 0 or 1 an axis: pitch low/high, tone dark/bright, pace fast/slow."""
+    pitch, height, pace, tilt = speaker.axes()[:4]
+    return {"pitch": _end(pitch, 0.2), "tone": _end(tilt + 0.6 * height, 0.45), "pace": _end(pace, 0.4)}
+
+
+def gender(speaker: Speaker) -> str:
+    if speaker.base == BASE["slt"]:
+        return "woman" if speaker.height > 1.02 else ""
+    return "man" if speaker.height < 1.08 and speaker.pitch < 165 else ""
+
+
+def describe(speaker: Speaker, random: Random) -> str:
+    """An instruction that fits the speaker; which axes it names, and how, is chance."""
+    level = levels(speaker)
+    words = []
+    for axis, ends in (("pitch", (LOW, HIGH)), ("tone", (DARK, BRIGHT)), ("pace", (FAST, SLOW))):
+        if level[axis] and random.random() < 0.75:
+            words.append(random.choice(ends[level[axis] > 0]))
+    random.shuffle(words)
+    who = gender(speaker) if random.random() < 0.7 else ""
+    listed = ", ".join(words) or random.choice(MEDIUM)
+    article = "an" if listed[0] in "aeiou" else "a"
+    text = random.choice(FRAMES).format(
+        a=f"{article} {listed}",
+        noun=random.choice(NOUNS[who]),
+        pace=random.choice(PACE_PHRASES[level["pace"]]),
+    )
+    return _varied(text, random)
+
+
+def _varied(text: str, random: Random) -> str:
+    if random.random() < 0.25:
+        text = text.replace(", ", " and ", 1)
+    text = text[0].upper() + text[1:]
+    if random.random() < 0.2:
+        text = text.lower()
+    return text.rstrip(".") + random.choice(("", ".", "."))
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one sentence is said, against the speaker's own manner."""
+
+    name: str
+    pace: float
+    spread: float
+    instructions: tuple[str, ...]
+
+
+STYLES = (
+    Style("plain", 1.0, 1.0, ()),
+    Style(
+        "slow",
+        1.30,
+        1.0,
+        ("Speak slowly.", "Slowly, please.", "Take your time.", "Slow down.", "speak very slowly"),
+    ),
+    Style(
+        "fast",
+        0.77,
+        1.0,
+        ("Speak fast.", "Quickly, please.", "In a hurry.", "Speed up.", "speak very fast"),
+    ),
+    Style(
+        "lively",
+        1.0,
+        1.8,
+        ("Speak with excitement.", "Lively and expressive.", "Full of energy.", "Very cheerful."),
+    ),
+    Style(
+        "flat",
+        1.0,
+        0.3,
+        ("Speak in a flat tone.", "Monotone, please.", "Without emotion.", "Like a robot."),
+    ),
+)

@@ -1,0 +1,210 @@
+"""Speech to learn from, made by flite in shards: shard k is a function of the seed and k alone.
+
+A shard is one .npz: samples end to end with their offsets, phones every 20 ms, and a JSON
+text with who says what. `make` keeps several processes busy and may be stopped and started.
+
+    python -m training.speech --corpus corpus.json --out DIR --shards 100 --workers 16
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from training import flite, text
+from training.speakers import BASES, STYLES, TRAINED, Speaker, everyone
+
+RATE = 24_000
+FRAME = 1_920
+PHONE_STEP = 480  # samples: 20 ms
+LOUDNESS = -20.0  # LUFS
+UTTERANCES = 160  # a shard
+LONGEST = 10.5  # seconds
+SPREAD = 0.13  # of the pitch
+STYLED = 0.12  # of the utterances
+NAMED_SHARE = 0.22
+
+Wave = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Utterance:
+    text: str
+    speaker: int
+    style: int
+
+
+def choose(corpus: text.Corpus, random: Random, named: int) -> Utterance:
+    known = random.random() < NAMED_SHARE
+    speaker = random.randrange(named) if known else random.randrange(named, TRAINED)
+    style = random.randrange(1, len(STYLES)) if random.random() < STYLED else 0
+    return Utterance(corpus.draw(random), speaker, style)
+
+
+def say(words: str, speaker: Speaker, style: int = 0) -> tuple[Wave, NDArray[np.uint8]]:
+    """A finished waveform at 24 kHz, a whole number of frames long, and its phones."""
+    manner, tract = STYLES[style], speaker.tract
+    pitch = speaker.pitch / tract
+    spoken = flite.speak(
+        words,
+        BASES[speaker.base].voice,
+        pitch,
+        pitch * SPREAD * manner.spread,
+        speaker.pace * manner.pace * tract,
+    )
+    source = spoken.samples.astype(np.float32) / 32768
+    wave = shape(source, spoken.rate * tract, speaker.tilt)
+    start, stop = speech_span(wave)
+    wave = pad(level(wave[start:stop]))
+    at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
+    index = np.searchsorted(spoken.ends * (RATE / tract), at)
+    phones = np.append(spoken.phones, 0)[np.minimum(index, len(spoken.phones))]
+    return wave, phones.astype(np.uint8)
+
+
+def shape(source: Wave, rate: float, tilt: float) -> Wave:
+    """Resample from `rate` to 24 kHz with `tilt` dB an octave about 1 kHz, in one transform."""
+    padded = np.pad(source, (0, 2048))
+    spectrum = np.fft.rfft(padded)
+    hertz = np.fft.rfftfreq(len(padded), 1 / rate)
+    octaves = np.log2(np.clip(hertz, 150, 6000) / 1000)
+    spectrum *= 10 ** (tilt * octaves / 20)
+    length = round(len(padded) * RATE / rate)
+    bins = length // 2 + 1
+    kept = np.zeros(bins, spectrum.dtype)
+    kept[: min(bins, len(spectrum))] = spectrum[:bins]
+    return (np.fft.irfft(kept, length) * (length / len(padded))).astype(np.float32)
+
+
+def speech_span(wave: Wave) -> tuple[int, int]:
+    """Where speech begins and ends, with 60 ms before and 160 ms after."""
+    hop = 240
+    power = np.square(wave[: len(wave) // hop * hop].reshape(-1, hop)).mean(1)
+    loud = np.flatnonzero(power > power.max() * 10**-4.2)
+    return max(0, (loud[0] - 6) * hop), min(len(wave), (loud[-1] + 17) * hop)
+
+
+def pad(wave: Wave) -> Wave:
+    """Silence up to a whole frame; short fades so that no edge clicks."""
+    ramp = np.linspace(0, 1, 120, dtype=np.float32)
+    wave = wave.copy()
+    wave[:120] *= ramp
+    wave[-120:] *= ramp[::-1]
+    return np.pad(wave, (0, -len(wave) % FRAME))
+
+
+def weighting(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Power gain of BS.1770's K weighting, from its two filters' analogue forms."""
+    s = 2j * np.pi * hertz
+    w1, q1, gain = 2 * np.pi * 1681.97, 0.7072, 10 ** (3.99984 / 20)
+    shelf = (gain * s**2 + gain**0.4996 * w1 / q1 * s + w1**2) / (s**2 + w1 / q1 * s + w1**2)
+    w2, q2 = 2 * np.pi * 38.135, 0.5003
+    high = s**2 / (s**2 + w2 / q2 * s + w2**2)
+    return np.abs(shelf * high) ** 2
+
+
+def loudness(wave: Wave) -> float:
+    """Integrated loudness in LUFS, gated as BS.1770 says."""
+    block, hop = int(0.4 * RATE), int(0.1 * RATE)
+    padded = np.pad(wave, (0, max(0, block - len(wave))))
+    spectrum = np.fft.rfft(padded)
+    gain = np.sqrt(weighting(np.fft.rfftfreq(len(padded), 1 / RATE)))
+    power = np.square(np.fft.irfft(spectrum * gain, len(padded)))
+    sums = np.concatenate(([0.0], np.cumsum(power)))
+    starts = np.arange(0, len(padded) - block + 1, hop)
+    blocks = (sums[starts + block] - sums[starts]) / block
+    heard = blocks[blocks > 10 ** ((-70 + 0.691) / 10)]
+    if not len(heard):
+        return -np.inf
+    return float(-0.691 + 10 * np.log10(heard[heard > heard.mean() / 10].mean()))
+
+
+def level(wave: Wave) -> Wave:
+    """To -20 LUFS, or as near as peaks below 0.95 allow."""
+    gain = 10 ** ((LOUDNESS - loudness(wave)) / 20)
+    return (wave * min(gain, 0.95 / np.abs(wave).max())).astype(np.float32)
+
+
+def utterances(corpus: text.Corpus, seed: int, shard: int) -> Iterator[Utterance]:
+    random = Random(f"{seed}/{shard}")
+    named = sum(1 for speaker in everyone() if speaker.about)
+    while True:
+        yield choose(corpus, random, named)
+
+
+def make_shard(corpus: text.Corpus, seed: int, shard: int, count: int = UTTERANCES) -> dict[str, object]:
+    speakers, kept, waves, phones = everyone(), [], [], []
+    for utterance in utterances(corpus, seed, shard):
+        wave, labels = say(utterance.text, speakers[utterance.speaker], utterance.style)
+        if not 0.3 < len(wave) / RATE < LONGEST:
+            continue
+        kept.append(asdict(utterance))
+        waves.append(np.round(wave * 32767).astype(np.int16))
+        phones.append(labels)
+        if len(kept) == count:
+            break
+    lengths = [len(wave) for wave in waves]
+    return {
+        "samples": np.concatenate(waves),
+        "phones": np.concatenate(phones),
+        "offsets": np.cumsum([0, *lengths]),
+        "meta": np.array(json.dumps(kept)),
+    }
+
+
+def write_shard(folder: Path, corpus: text.Corpus, seed: int, shard: int, count: int) -> None:
+    path = folder / f"{shard:05d}.npz"
+    if path.exists():
+        return
+    part = path.with_suffix(".part.npz")
+    np.savez(part, **make_shard(corpus, seed, shard, count))  # type: ignore[arg-type]
+    os.replace(part, path)
+
+
+_corpus: text.Corpus
+
+
+def _start(corpus: Path) -> None:
+    global _corpus  # noqa: PLW0603  one corpus a process, read once
+    _corpus = text.load(corpus)
+
+
+def _work(job: tuple[Path, int, int, int]) -> int:
+    folder, seed, shard, count = job
+    write_shard(folder, _corpus, seed, shard, count)
+    return shard
+
+
+def make(corpus: Path, folder: Path, seed: int, shards: range, workers: int, count: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    jobs = ((folder, seed, shard, count) for shard in shards)
+    with get_context("spawn").Pool(workers, _start, (corpus,)) as pool:
+        for shard in pool.imap_unordered(_work, jobs):
+            print(f"shard {shard}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--shards", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--utterances", type=int, default=UTTERANCES)
+    given = parser.parse_args()
+    shards = range(given.first, given.first + given.shards)
+    make(given.corpus, given.out, given.seed, shards, given.workers, given.utterances)
+
+
+if __name__ == "__main__":
+    main()

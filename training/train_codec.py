@@ -1,0 +1,152 @@
+"""Train the codec for so many minutes, from scratch or from where it stopped.
+
+    python -m training.train_codec --speech DIR --state codec.pt --minutes 15
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from training import state as states
+from training.codec import Codec, SpectralLoss
+from training.discriminators import Judges, fooling_loss, judge_loss
+from training.pool import Pool
+
+RATE_AT_START = 5e-4
+WARM_UP = 300  # steps
+JUDGED_FROM = 1500  # steps
+
+
+class Trainer:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.codec, self.judges = Codec().to(device), Judges().to(device)
+        self.spectral = SpectralLoss(device)
+        settings = {"lr": RATE_AT_START, "betas": (0.8, 0.99), "fused": device.type == "cuda"}
+        self.codec_steps = torch.optim.AdamW(self.codec.parameters(), **settings)
+        self.judge_steps = torch.optim.AdamW(self.judges.parameters(), **settings)
+        self.step, self.seconds = 0, 0.0
+
+    def state(self) -> dict[str, object]:
+        return {
+            "codec": self.codec.state_dict(),
+            "judges": self.judges.state_dict(),
+            "codec_steps": self.codec_steps.state_dict(),
+            "judge_steps": self.judge_steps.state_dict(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "random": torch.get_rng_state(),
+        }
+
+    def resume(self, path: Path) -> None:
+        state = states.load(path)
+        for name in ("codec", "judges", "codec_steps", "judge_steps"):
+            getattr(self, name).load_state_dict(state[name])
+        self.step, self.seconds = state["step"], state["seconds"]
+        torch.set_rng_state(state["random"])
+
+    def rate(self, progress: float) -> None:
+        """Cosine down to a twentieth, after a short warm-up."""
+        low = 0.05
+        scale = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        scale *= min(1.0, (self.step + 1) / WARM_UP)
+        for optimizer in (self.codec_steps, self.judge_steps):
+            optimizer.param_groups[0]["lr"] = RATE_AT_START * scale
+
+    def depth(self, batch: int) -> Tensor:
+        """Half the rows use all acoustic codebooks, the others a random number of them."""
+        some = torch.randint(1, 16, (batch,), device=self.device)
+        whole = torch.rand(batch, device=self.device) < 0.5
+        return torch.where(whole, 15, some)
+
+    def advance(self, real: Tensor, phones: Tensor) -> dict[str, Tensor]:
+        coded = self.codec(real, self.depth(len(real)))
+        spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
+        spectral = self.spectral(coded.wave, real)
+        losses = {"spectral": spectral, "commitment": coded.commitment, "phones": spoken}
+        loss = 15 * spectral + 0.25 * coded.commitment + spoken
+        loss = loss + 0.1 * F.l1_loss(coded.wave, real)
+        if self.step >= JUDGED_FROM:
+            losses["judges"] = self.judge(real, coded.wave)
+            score, features = self.fool(real, coded.wave)
+            losses |= {"score": score, "features": features}
+            loss = loss + score + 2 * features
+        self.codec_steps.zero_grad()
+        loss.backward()
+        losses["norm"] = nn.utils.clip_grad_norm_(self.codec.parameters(), 10.0)
+        self.codec_steps.step()
+        self.step += 1
+        return losses
+
+    def judge(self, real: Tensor, made: Tensor) -> Tensor:
+        with torch.autocast(self.device.type, torch.bfloat16):
+            loss = judge_loss(self.judges(real), self.judges(made.detach()))
+        self.judge_steps.zero_grad()
+        loss.backward()
+        self.judge_steps.step()
+        return loss
+
+    def fool(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+        self.judges.requires_grad_(False)
+        with torch.autocast(self.device.type, torch.bfloat16):
+            with torch.no_grad():
+                truth = self.judges(real)
+            result = fooling_loss(truth, self.judges(made))
+        self.judges.requires_grad_(True)
+        return result
+
+
+def run(given: argparse.Namespace) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    device = torch.device(given.device)
+    torch.manual_seed(given.seed)
+    trainer, pool = Trainer(device), Pool(given.speech, given.hours, device)
+    if given.state.exists():
+        trainer.resume(given.state)
+    while pool.refresh() == 0 or pool.hours < given.wait_hours:
+        time.sleep(1)
+    began = time.monotonic() - trainer.seconds
+    limit, saved = given.minutes * 60, time.monotonic()
+    while trainer.seconds < limit and trainer.step < given.steps:
+        trainer.rate(trainer.seconds / limit)
+        long = trainer.step % 4 == 3
+        batch, frames = (given.batch // 4, 128) if long else (given.batch, 32)
+        losses = trainer.advance(*pool.crops(max(1, batch), frames))
+        trainer.seconds = time.monotonic() - began
+        if trainer.step % given.every == 0:
+            pool.refresh(1)
+            told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+            print(f"{trainer.step} {trainer.seconds:.0f}s {pool.hours:.1f}h {told}", flush=True)
+        if time.monotonic() - saved > given.save_every:
+            states.save(trainer.state(), given.state)
+            saved = time.monotonic()
+    states.save(trainer.state(), given.state)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--speech", type=Path, required=True)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--steps", type=int, default=10**9)
+    parser.add_argument("--batch", type=int, default=48)
+    parser.add_argument("--hours", type=float, default=60)
+    parser.add_argument("--wait-hours", type=float, default=0)
+    parser.add_argument("--every", type=int, default=100)
+    parser.add_argument("--save-every", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

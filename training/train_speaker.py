@@ -1,0 +1,121 @@
+"""Train the speaker encoder: tell the made voices apart, and read their axes off linearly.
+
+The linear reading makes the space smooth: half way between two vectors lies about half way
+between the voices. All vectors get about one length, that of the talker's embeddings.
+
+    python -m training.train_speaker --speech DIR --out speaker.pt --steps 6000
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.speaker import SpeakerEncoder
+from training import recipe
+from training import state as states
+from training.pool import Pool, Spot
+from training.speakers import TRAINED, everyone
+from training.speech import RATE
+
+LENGTH = 6.0  # of a vector
+SCALE, MARGIN = 24.0, 0.15  # of the cosine classifier
+AXES = len(everyone()[0].axes())
+
+
+class Trainee(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = SpeakerEncoder(recipe.speaker_shape())
+        self.who = nn.Parameter(torch.randn(TRAINED, recipe.WIDTH) * 0.05)
+        self.axes = nn.Linear(recipe.WIDTH, AXES)
+
+    def forward(self, wave: Tensor, speaker: Tensor, axes: Tensor) -> dict[str, Tensor]:
+        vector = self.encoder.embed(wave)
+        cosine = F.normalize(vector, dim=-1) @ F.normalize(self.who, dim=-1).T
+        margin = MARGIN * F.one_hot(speaker, TRAINED)
+        return {
+            "who": F.cross_entropy(SCALE * (cosine - margin), speaker),
+            "axes": F.mse_loss(self.axes(vector), axes),
+            "length": (vector.norm(dim=-1) - LENGTH).square().mean(),
+            "right": (cosine.argmax(-1) == speaker).float().mean(),
+        }
+
+
+def worn(wave: Tensor) -> Tensor:
+    """The same speech louder or softer, with a little noise."""
+    gain = 10 ** (torch.empty(len(wave), 1, device=wave.device).uniform_(-12, 6) / 20)
+    noise = 10 ** torch.empty(len(wave), 1, device=wave.device).uniform_(-5, -2.4)
+    return ((wave * gain) + noise * torch.randn_like(wave)).clamp(-1, 1)
+
+
+class Plain:
+    """Utterances said in the speaker's own manner, by length."""
+
+    def __init__(self, pool: Pool) -> None:
+        kept = [spot for spot in pool.spots if spot.style == 0]
+        table = [(spot.start, spot.stop - spot.start, spot.speaker) for spot in kept]
+        self.rows = torch.tensor(table, device=pool.device)
+        self.pool = pool
+
+    def draw(self, batch: int, length: int) -> tuple[Tensor, Tensor]:
+        rows = self.rows[self.rows[:, 1] >= length]
+        rows = rows[torch.randint(len(rows), (batch,), device=rows.device)]
+        room = (rows[:, 1] - length).float()
+        start = rows[:, 0] + (torch.rand(batch, device=rows.device) * room).long()
+        return self.pool.cut(start, length), rows[:, 2]
+
+
+def run(given: argparse.Namespace) -> None:
+    device = torch.device(given.device)
+    torch.manual_seed(given.seed)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    pool = Pool(given.speech, given.hours, device)
+    while pool.hours < given.wait_hours or not pool.spots:
+        if not pool.refresh():
+            time.sleep(1)
+    plain, trainee = Plain(pool), Trainee().to(device)
+    axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
+    steps = torch.optim.AdamW(trainee.parameters(), lr=2e-3, weight_decay=0.01)
+    for step in range(given.steps):
+        warm = min(1.0, (step + 1) / 200)
+        steps.param_groups[0]["lr"] = 2e-3 * warm * 0.5 * (1 + math.cos(math.pi * step / given.steps))
+        seconds = torch.empty(()).uniform_(0.9, 4.5).item()
+        wave, speaker = plain.draw(given.batch, int(seconds * RATE))
+        losses = trainee(worn(wave), speaker, axes[speaker])
+        loss = losses["who"] + 2 * losses["axes"] + 0.1 * losses["length"]
+        steps.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(trainee.parameters(), 5.0)
+        steps.step()
+        if step % given.every == 0:
+            told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+            print(f"{step} {told}", flush=True)
+        if step % 1000 == 999:
+            states.save({"speaker": trainee.state_dict()}, given.out)
+    states.save({"speaker": trainee.state_dict()}, given.out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--speech", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--hours", type=float, default=12)
+    parser.add_argument("--wait-hours", type=float, default=0)
+    parser.add_argument("--every", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
