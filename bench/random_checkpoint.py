@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from engine.worker.weights import export
 from safetensors.torch import save_file
 from torch import nn
 
@@ -23,6 +22,7 @@ from engine.model.encoder import CodecEncoder
 from engine.model.shapes import CodecShape, EncoderShape, SpeakerShape, TalkerShape
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
+from engine.worker.weights import export
 
 GENERATION = {
     "do_sample": True,
@@ -55,12 +55,11 @@ def scatter(network: nn.Module, generator: torch.Generator) -> nn.Module:
     return network
 
 
-def save(path: Path, dtype: torch.dtype, **networks: nn.Module) -> None:
+def save(path: Path, parts: dict[str, nn.Module], dtype: torch.dtype) -> None:
     """Networks by their prefix, in one file."""
     tensors = {
-        f"{prefix}.{name}": tensor.to(dtype).contiguous() if tensor.is_floating_point() else tensor
-        for prefix, network in networks.items()
-        for name, tensor in export(network).items()
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        for name, tensor in export(parts).items()
     }
     save_file(tensors, path, metadata={"format": "pt"})
 
@@ -88,16 +87,16 @@ def main(
 
     talker = scatter(Talker(TalkerShape.read(raw["talker_config"])), generator)
     talker.codec_head.weight[raw["talker_config"]["codec_eos_token_id"]] = 0
-    networks: dict[str, nn.Module] = {"talker": talker}
+    parts: dict[str, nn.Module] = {"talker.": talker}
     if kind == "base":
         shape = SpeakerShape.read(raw["speaker_encoder_config"])
-        networks["speaker_encoder"] = scatter(SpeakerEncoder(shape), generator)
-    save(out / "model.safetensors", torch.bfloat16, **networks)
+        parts["speaker_encoder."] = scatter(SpeakerEncoder(shape), generator)
+    save(out / "model.safetensors", parts, torch.bfloat16)
 
     decoder = scatter(CodecDecoder(CodecShape.read(codec["decoder_config"])), generator)
     encoder = scatter(CodecEncoder(EncoderShape.read(codec)), generator)
-    path = out / "speech_tokenizer" / "model.safetensors"
-    save(path, torch.float32, decoder=decoder, encoder=encoder)
+    parts = {"decoder.": decoder, "encoder.": encoder}
+    save(out / "speech_tokenizer" / "model.safetensors", parts, torch.float32)
 
 
 if __name__ == "__main__":
