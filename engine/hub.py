@@ -5,6 +5,7 @@ No torch here, and no look into the files: only their place.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -20,10 +21,10 @@ def resolve(model: str, revision: str | None = None, offline: bool | None = None
 
     `offline` None does as HF_HUB_OFFLINE says. Raises CheckpointError.
     """
-    folder = Path(model).expanduser()
-    if folder.is_dir():
-        return _checked(folder)
-    if folder.exists():
+    path = os.path.expanduser(model)  # os.path takes any text; pathlib raises at some
+    if os.path.isdir(path):
+        return _checked(Path(path))
+    if os.path.exists(path):
         raise CheckpointError(f"{model} is a file. Name the folder of a checkpoint instead.")
     if not HUB_ID.fullmatch(model):
         raise CheckpointError(
