@@ -1,0 +1,64 @@
+"""The parts of a plan for sequences that have a slot, each in the order of the policy.
+
+Every function notes on the runs what it has planned. Admission and results belong to the
+scheduler; the rules themselves to the policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from engine import policy
+from engine.config import EngineSettings
+from engine.pace import Pace
+from engine.plan import Decode, Feed, Prefill
+from engine.sequence import Run
+
+
+def feeds(runs: Collection[Run]) -> tuple[Feed, ...]:
+    """Text the worker does not have yet."""
+    told = ((run.slot, run.sequence.text.news()) for run in runs)
+    return tuple(Feed(slot, *news) for slot, news in told if news)
+
+
+def prefills(
+    runs: Collection[Run], pace: Pace, settings: EngineSettings, now: float
+) -> tuple[Prefill, ...]:
+    """Pieces of prompts, the most urgent first, as far as one step may go."""
+    unfilled = [run for run in runs if run.prefilled < len(run.prompt)]
+    left = policy.prefill_rows(runs, pace, settings, now) if unfilled else 0
+    pieces = []
+    for _, run in policy.ranked(unfilled, settings, now):
+        stop = min(len(run.prompt), run.prefilled + left)
+        if stop > run.prefilled:
+            pieces.append(Prefill(run.slot, run.prefilled, stop))
+            left -= stop - run.prefilled
+            run.prefilled = stop
+    return tuple(pieces)
+
+
+def frames(
+    runs: Collection[Run], pace: Pace, settings: EngineSettings, now: float
+) -> tuple[int, ...]:
+    """The slots that make a frame."""
+    ready = [run for run in runs if run.ready]
+    chosen = policy.rows_to_step(ready, pace, settings, now)
+    for run in chosen:
+        run.stepped += 1
+        run.stepped_at = now
+    return tuple(run.slot for run in chosen)
+
+
+def decodes(
+    runs: Collection[Run], step: float, settings: EngineSettings, now: float
+) -> tuple[Decode, ...]:
+    """Frames that become sound; `step`: the seconds a step takes now."""
+    pieces = []
+    for run in runs:
+        run.starved = run.starved or run.waits_for_text
+        count = policy.chunk_of(run, policy.chunk_frames(run, step, settings, now), settings)
+        if count:
+            pieces.append(Decode(run.slot, run.sent, run.sent + count))
+            run.sent += count
+            run.rung = policy.rung(count, settings)
+    return tuple(pieces)

@@ -1,0 +1,91 @@
+"""Who goes first, and how much at once: the pure rules of the scheduler.
+
+One number ranks running work: its slack, the seconds before somebody would notice. A listener
+who has heard nothing yet has none at all; a stream has its lead; a file nobody listens to
+starts behind every stream that is short of lead, and loses slack while it is passed over. A
+profile changes the numbers in the settings, never the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.config import EngineSettings
+from engine.pace import Pace
+from engine.sequence import Run
+from engine.types import FRAME_SECONDS
+
+UNHEARD = -1.0  # slack of a listener who has heard nothing
+
+
+def slack(run: Run, settings: EngineSettings, now: float) -> float:
+    """Seconds before the run needs its next frame."""
+    sequence = run.sequence
+    if not sequence.live:
+        return settings.ample_lead + settings.file_pause - (now - run.stepped_at)
+    if run.unheard and not run.sent:
+        return UNHEARD
+    return sequence.playback.lead(now) + run.on_the_way
+
+
+def ranked(runs: Iterable[Run], settings: EngineSettings, now: float) -> list[tuple[float, Run]]:
+    """The most urgent first; among equals whoever came first."""
+    pairs = [(slack(run, settings, now), run) for run in runs]
+    return sorted(pairs, key=lambda pair: (pair[0], pair[1].sequence.turn, pair[1].sequence.id))
+
+
+def rows_to_step(runs: list[Run], pace: Pace, settings: EngineSettings, now: float) -> list[Run]:
+    """Everybody, unless that would let somebody run dry: then the comfortable ones wait."""
+    fitting = real_time_rows(pace, settings, len(runs))
+    if len(runs) <= fitting:
+        return runs
+    order = ranked(runs, settings, now)
+    short = sum(left < settings.ample_lead for left, _ in order)
+    if not short:
+        return runs
+    return [run for _, run in order[: max(fitting, short)]]
+
+
+def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
+    """Rows whose step is done before its frames are played; at least one."""
+    return pace.rows_within(FRAME_SECONDS * settings.margin, most)
+
+
+def prefill_rows(runs: Iterable[Run], pace: Pace, settings: EngineSettings, now: float) -> int:
+    """Rows of prompts that one step may take without a running stream running dry."""
+    streams = [run for run in runs if run.sequence.live and not run.unheard and not run.flushing]
+    if not streams or not pace.prefill_row:
+        return settings.prefill_rows
+    lead = min(slack(run, settings, now) for run in streams)
+    spare = lead / settings.cover - pace.seconds(len(streams))
+    affordable = int(max(0.0, spare) / pace.prefill_row)
+    return min(settings.prefill_rows, max(settings.prefill_floor, affordable))
+
+
+def chunk_frames(run: Run, step: float, settings: EngineSettings, now: float) -> int:
+    """Frames of the next chunk: at most one rung up, and no more than the lead covers.
+
+    Files have no lead: they take the largest chunk, which is the cheapest.
+    """
+    if not run.sequence.live:
+        return settings.ramp[-1]
+    if not run.sent:
+        return settings.ramp[0]
+    lead = slack(run, settings, now)
+    sizes = settings.ramp[: run.rung + 2]
+    return max((size for size in sizes if size * step * settings.cover <= lead), default=sizes[0])
+
+
+def rung(frames: int, settings: EngineSettings) -> int:
+    """Where a chunk of this size stands on the ramp."""
+    return sum(size <= frames for size in settings.ramp) - 1
+
+
+def chunk_of(run: Run, wanted: int, settings: EngineSettings) -> int:
+    """Frames to decode now: none yet, a size of the ramp, or at the end whatever is left."""
+    ready = run.undecoded
+    if run.flushing:
+        return ready
+    if ready < wanted:
+        return 0
+    return max(size for size in settings.ramp if size <= ready)

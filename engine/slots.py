@@ -1,0 +1,57 @@
+"""Which slots are free. Integers only; the worker knows what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+
+
+class Slots:
+    """The slots of every loaded talker; the lowest free one is taken first."""
+
+    def __init__(self) -> None:
+        self._free: dict[str, list[int]] = {}
+        self._talker: dict[int, str] = {}
+        self._released: list[int] = []  # the worker has not been told yet
+
+    @property
+    def total(self) -> int:
+        return len(self._talker)
+
+    @property
+    def free(self) -> int:
+        return sum(len(heap) for heap in self._free.values())
+
+    @property
+    def talkers(self) -> tuple[str, ...]:
+        return tuple(self._free)
+
+    def free_of(self, talker: str) -> int:
+        return len(self._free.get(talker, ()))
+
+    def busy(self, talker: str) -> bool:
+        return self.free_of(talker) < sum(owner == talker for owner in self._talker.values())
+
+    def add(self, talker: str, slots: Iterable[int]) -> None:
+        heap = list(slots)
+        heapify(heap)
+        self._free[talker] = heap
+        self._talker.update(dict.fromkeys(heap, talker))
+
+    def remove(self, talker: str) -> None:
+        del self._free[talker]
+        self._talker = {slot: owner for slot, owner in self._talker.items() if owner != talker}
+        self._released = [slot for slot in self._released if slot in self._talker]
+
+    def take(self, talker: str) -> int:
+        return heappop(self._free[talker])
+
+    def vacate(self, slot: int, told: bool = False) -> None:
+        """Free for others. `told`: the worker knows already, so no release is planned."""
+        heappush(self._free[self._talker[slot]], slot)
+        if not told:
+            self._released.append(slot)
+
+    def take_released(self) -> tuple[int, ...]:
+        released, self._released = tuple(self._released), []
+        return released
