@@ -1,0 +1,190 @@
+"""Which checkpoint speaks a voice, and the plain voice it speaks.
+
+The voice picks the checkpoint. A blend becomes a vector here; nothing behind this module
+knows blends. Reads capabilities and speaker vectors; knows no weights, slots or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from engine.blend import mix
+from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownVoice
+from engine.plan import Checkpoint
+from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
+
+Checkpoints: TypeAlias = Mapping[str, Checkpoint]
+_NEEDS = {
+    "preset": "has preset speakers (a CustomVoice model)",
+    "clone": "clones (a Base model)",
+    "design": "designs voices (a VoiceDesign model)",
+    "instruct": "follows instructions (a 1.7B CustomVoice model)",
+    "vectors": "clones or has preset speakers (a Base or CustomVoice model)",
+}
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A checkpoint's name and the voice it is to speak."""
+
+    checkpoint: str
+    voice: Preset | Clone | Design
+
+
+def route(request: SpeechRequest, checkpoints: Checkpoints) -> Routed:
+    """Pick the checkpoint for a request. Raises RequestError that names what there is."""
+    return route_voice(request.voice, restrict(checkpoints, request.model))
+
+
+def route_voice(voice: Voice, checkpoints: Checkpoints) -> Routed:
+    """Pick among these checkpoints by the voice alone."""
+    if isinstance(voice, Preset):
+        return _preset(voice, checkpoints)
+    if isinstance(voice, Design):
+        return _design(voice, checkpoints)
+    if isinstance(voice, Clone):
+        return _clone(voice, checkpoints)
+    return _blend(voice, checkpoints)
+
+
+def cloner(checkpoints: Checkpoints, model: str | None = None) -> str:
+    """The checkpoint that turns recordings into voices."""
+    return next(iter(_able(restrict(checkpoints, model), "clone")))
+
+
+def restrict(checkpoints: Checkpoints, model: str | None) -> Checkpoints:
+    """The checkpoints a request may use: all, or the one it names."""
+    if model is None:
+        return checkpoints
+    if model not in checkpoints:
+        raise InvalidSetting(f"No model is called '{model}'. There are: {', '.join(checkpoints)}.")
+    return {model: checkpoints[model]}
+
+
+def speaker(name: str, capabilities: Capabilities) -> str | None:
+    """The checkpoint's own spelling of a speaker's name."""
+    wanted = name.strip().casefold()
+    return next((own for own in capabilities.speakers if own.casefold() == wanted), None)
+
+
+def speaker_names(checkpoints: Checkpoints) -> list[str]:
+    """Every preset speaker of these checkpoints, sorted."""
+    return sorted({own for each in checkpoints.values() for own in each.capabilities.speakers})
+
+
+def describe(capabilities: Capabilities) -> str:
+    """What a checkpoint can do, in a few words."""
+    presets = f"{len(capabilities.speakers)} preset speakers" if capabilities.preset else ""
+    abilities = {
+        presets: capabilities.preset,
+        "instructions": capabilities.instruct,
+        "cloning": capabilities.clone,
+        "voice design": capabilities.design,
+    }
+    return ", ".join(name for name, has in abilities.items() if has) or "nothing"
+
+
+def _preset(voice: Preset, checkpoints: Checkpoints) -> Routed:
+    holders = _holders(voice.name, checkpoints)
+    if voice.instruct.strip():
+        holders = _able(holders, "instruct")
+    name, checkpoint = next(iter(holders.items()))
+    own = speaker(voice.name, checkpoint.capabilities) or voice.name
+    return Routed(name, replace(voice, name=own))
+
+
+def _design(voice: Design, checkpoints: Checkpoints) -> Routed:
+    designers = _able(checkpoints, "design")
+    if not voice.instruct.strip():
+        raise InvalidVoice("Describe the voice in a few words, for example 'a calm low voice'.")
+    return Routed(next(iter(designers)), voice)
+
+
+def _clone(voice: Clone, checkpoints: Checkpoints) -> Routed:
+    """Recorded words need a checkpoint that clones; a vector alone can go to any speaker row."""
+    _check_vector(voice.vector)
+    able = _able(checkpoints, "clone" if voice.in_context else "vectors")
+    fitting = _of_width(able, len(voice.vector))
+    first = min(fitting, key=lambda name: not fitting[name].capabilities.clone)
+    return Routed(first, voice)
+
+
+def _blend(voice: Blend, checkpoints: Checkpoints) -> Routed:
+    vectors = [_vector(part, checkpoints) for part, _ in voice.parts]
+    blended = mix(vectors, [weight for _, weight in voice.parts], voice.method)
+    fitting = _of_width(_able(checkpoints, "vectors"), len(blended))
+    best = min(fitting, key=lambda name: _distance(voice, fitting[name].capabilities))
+    return Routed(best, Clone(blended))
+
+
+def _distance(voice: Blend, capabilities: Capabilities) -> tuple[bool, bool]:
+    """Smallest first: holds every part as its own speaker, then clones."""
+    home = all(
+        isinstance(part, Preset) and speaker(part.name, capabilities) for part, _ in voice.parts
+    )
+    return not home, not capabilities.clone
+
+
+def _vector(part: Preset | Clone, checkpoints: Checkpoints) -> Vector:
+    if isinstance(part, Clone):
+        _check_vector(part.vector)
+        return part.vector
+    if part.instruct.strip():
+        raise NotCapable("A blend takes no instruction. Leave it out, or use one preset voice.")
+    checkpoint = next(iter(_holders(part.name, checkpoints).values()))
+    return checkpoint.speaker_vector(speaker(part.name, checkpoint.capabilities) or part.name)
+
+
+def _holders(name: str, checkpoints: Checkpoints) -> Checkpoints:
+    """The checkpoints that have this preset speaker."""
+    presets = _able(checkpoints, "preset")
+    holders = {key: each for key, each in presets.items() if speaker(name, each.capabilities)}
+    if not holders:
+        there = ", ".join(speaker_names(presets))
+        raise UnknownVoice(f"No voice is called '{name}'. There are: {there}.")
+    return holders
+
+
+def _able(checkpoints: Checkpoints, ability: str) -> Checkpoints:
+    has = _ABILITIES[ability]
+    able = {key: each for key, each in checkpoints.items() if has(each.capabilities)}
+    if not able:
+        raise NotCapable(
+            f"This needs a checkpoint that {_NEEDS[ability]}. There is {_loaded(checkpoints)}. "
+            "Add one with --model."
+        )
+    return able
+
+
+def _of_width(checkpoints: Checkpoints, width: int) -> Checkpoints:
+    fitting = {key: each for key, each in checkpoints.items() if each.capabilities.width == width}
+    if not fitting:
+        there = ", ".join(f"{key} {each.capabilities.width}" for key, each in checkpoints.items())
+        raise InvalidVoice(
+            f"This voice's vector has {width} numbers, and no checkpoint takes that many "
+            f"({there}). Make the voice again with one of these."
+        )
+    return fitting
+
+
+def _check_vector(vector: Vector) -> None:
+    if vector.ndim != 1 or not np.isfinite(vector).all():
+        raise InvalidVoice("This voice's vector is damaged. Make the voice again.")
+
+
+def _loaded(checkpoints: Checkpoints) -> str:
+    parts = [f"{key} ({describe(each.capabilities)})" for key, each in checkpoints.items()]
+    return "; ".join(parts) or "none at all"
+
+
+_ABILITIES: dict[str, Callable[[Capabilities], bool]] = {
+    "preset": lambda own: own.preset,
+    "clone": lambda own: own.clone,
+    "design": lambda own: own.design,
+    "instruct": lambda own: own.instruct,
+    "vectors": lambda own: own.clone or own.preset,
+}
