@@ -1,16 +1,12 @@
-"""The networks of a checkpoint folder, built as its config says and filled with its weights.
-
-Each comes ready for inference on one device. What they are used for is not known here.
-"""
+"""The networks of a checkpoint folder, built to its config and filled from its weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
-from torch import nn
 
 from engine.checkpoint_files import read_json
 from engine.errors import CheckpointError
@@ -21,63 +17,48 @@ from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
 from engine.worker.weights import blank, load
 
-Network = TypeVar("Network", bound=nn.Module)
-Device = torch.device | str
-
-CODEC = "speech_tokenizer"  # the codec's folder in a checkpoint
+CODEC_FOLDER = "speech_tokenizer"
+_Shape = TypeVar("_Shape")
 
 
-def load_talker(folder: Path, device: Device, dtype: torch.dtype) -> Talker:
-    def make() -> Talker:
-        return Talker(TalkerShape.read(read_json(folder / "config.json")["talker_config"]))
-
-    talker = _built(folder, make, dtype)
+def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
+    """The talker and its predictor."""
+    shape = _shape(folder, TalkerShape.read, "talker_config")
+    talker = blank(lambda: Talker(shape), dtype)
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
     return talker
 
 
-def load_speaker(folder: Path, device: Device, dtype: torch.dtype) -> SpeakerEncoder:
-    """The speaker encoder of a checkpoint that has one."""
-
-    def make() -> SpeakerEncoder:
-        raw = read_json(folder / "config.json")["speaker_encoder_config"]
-        return SpeakerEncoder(SpeakerShape.read(raw))
-
-    speaker = _built(folder, make, dtype)
+def load_speaker(folder: Path, device: torch.device) -> SpeakerEncoder:
+    shape = _shape(folder, SpeakerShape.read, "speaker_encoder_config")
+    speaker = blank(lambda: SpeakerEncoder(shape), torch.float32)
     load(folder, {"speaker_encoder.": speaker}, device, unused=("talker.*",))
     return speaker
 
 
-def load_decoder(folder: Path, device: Device, dtype: torch.dtype) -> CodecDecoder:
-    """The codec's decoder, with what follows from its weights made once."""
-
-    def make() -> CodecDecoder:
-        raw = read_json(folder / CODEC / "config.json")["decoder_config"]
-        return CodecDecoder(CodecShape.read(raw))
-
-    decoder = _built(folder, make, dtype)
-    load(folder / CODEC, {"decoder.": decoder}, device, unused=("encoder.*",))
-    decoder.fold()
-    return decoder
+def load_codec(folder: Path, device: torch.device, dtype: torch.dtype) -> CodecDecoder:
+    shape = _shape(folder / CODEC_FOLDER, CodecShape.read, "decoder_config")
+    codec = blank(lambda: CodecDecoder(shape), dtype)
+    load(folder / CODEC_FOLDER, {"decoder.": codec}, device, unused=("encoder.*",))
+    codec.fold()
+    return codec
 
 
-def load_encoder(folder: Path, device: Device, dtype: torch.dtype) -> CodecEncoder:
-    def make() -> CodecEncoder:
-        return CodecEncoder(EncoderShape.read(read_json(folder / CODEC / "config.json")))
-
-    encoder = _built(folder, make, dtype)
-    load(folder / CODEC, {"encoder.": encoder}, device, unused=("decoder.*",))
+def load_encoder(folder: Path, device: torch.device) -> CodecEncoder:
+    shape = _shape(folder / CODEC_FOLDER, EncoderShape.read)
+    encoder = blank(lambda: CodecEncoder(shape), torch.float32)
+    load(folder / CODEC_FOLDER, {"encoder.": encoder}, device, unused=("decoder.*",))
     return encoder
 
 
-def _built(folder: Path, make: Callable[[], Network], dtype: torch.dtype) -> Network:
+def _shape(folder: Path, read: Callable[[dict[str, Any]], _Shape], key: str = "") -> _Shape:
+    """What a config says of a network. Raises CheckpointError where it makes no sense."""
+    raw = read_json(folder / "config.json")
     try:
-        return blank(make, dtype)
-    except KeyError as error:
+        return read(raw[key] if key else raw)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        where = f"{folder / 'config.json'}{f': {key}' if key else ''}"
         raise CheckpointError(
-            f"The config of {folder} lacks {error}. Download it again."
-        ) from error
-    except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise CheckpointError(
-            f"{folder}: the config describes no network ({error}). Download it again."
+            f"{where} does not describe a network ({type(error).__name__}: {error}). "
+            "Download the checkpoint again."
         ) from error

@@ -1,0 +1,103 @@
+"""One frame for some slots: the plain form of the step that a graph may capture.
+
+Everything it reads and writes is a tensor of `Slots`; its shapes follow from the number of
+rows, `extent` and the candidate counts alone, and it never waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.checkpoint import RESERVED_CODES, SpecialIds
+from engine.model.layers import rotation
+from engine.model.talker import Talker
+from engine.worker.cache import Rows, SlotAttend
+from engine.worker.sampling import (
+    LEAST_FRAMES,
+    forbidden,
+    knobs,
+    pick,
+    restrain,
+    uniforms,
+)
+from engine.worker.slots import Slots
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What the host knows of a step's rows, and the shapes depend on."""
+
+    positions: int  # every row's position is below
+    first: int | None  # candidates ranked for codebook 0
+    rest: int | None  # and for codebooks 1–15
+
+
+class FrameStep:
+    """A talker's networks over its slots."""
+
+    def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
+        shape, like = talker.shape, slots.hidden
+        self.talker, self.slots = talker, slots
+        self._pad, self._end, self._codebooks = pad, ids.codec_eos, shape.codebooks
+        allowed = forbidden(shape.codes, RESERVED_CODES, ids.codec_eos)
+        self._allowed = allowed.to(like.device)
+        everywhere = torch.arange(slots.text.shape[1], device=like.device)[None]
+        turn = rotation(everywhere, shape.block.head_dim, shape.block.theta)
+        self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
+
+    def run(self, x: Tensor, rows: Rows, index: Tensor, positions: Tensor, extent: int) -> Tensor:
+        """New inputs [R, T, width] of the slots at positions [R, T] -> hidden [R, T, width]."""
+        attend = SlotAttend(self.slots.cache, rows, index, positions, extent)
+        turn = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
+        return self.talker.model.run(x, turn, attend)
+
+    def __call__(self, rows: Rows, index: Tensor, extent: Extent) -> tuple[Tensor, Tensor]:
+        """-> the frames' codes [R, 16] and whether the speech ends after them [R]."""
+        slots = self.slots
+        position, frame = slots.position[rows], slots.frame[rows]
+        _, rest, _ = knobs(slots.knobs[rows])
+        lots = uniforms(slots.keys[rows], frame, self._codebooks).split(1, 1)
+        begun = self.talker.embed_first(slots.code[rows])
+        others, total = self.talker.code_predictor.sample(
+            slots.hidden[rows],
+            begun,
+            lambda book, logits: pick(logits, rest, lots[book - 1], extent.rest),
+        )
+        codes = torch.cat((slots.code[rows][:, None], others), 1)
+        slots.made[index, frame] = codes.to(slots.made.dtype)
+        x = (total + self._text(rows, index, frame))[:, None]
+        hidden = self.run(x, rows, index, position[:, None], extent.positions)[:, 0]
+        slots.position[rows] = (position + 1).clamp(max=slots.text.shape[1] - 1)
+        slots.frame[rows] = frame = (frame + 1).clamp(max=slots.text.shape[1] - 1)
+        ended = self.choose(rows, index, hidden, frame, lots[-1], extent.first)
+        return codes, ended
+
+    def choose(
+        self,
+        rows: Rows,
+        index: Tensor,
+        hidden: Tensor,
+        frame: Tensor,
+        lots: Tensor,
+        count: int | None,
+    ) -> Tensor:
+        """Draw codebook 0 of the frame to come; whether the speech ends instead [R]."""
+        own, _, penalty = knobs(self.slots.knobs[rows])
+        allowed = self._allowed.repeat(len(index), 1)  # [R, codes]
+        never = (frame < LEAST_FRAMES) | self.slots.endless[rows]
+        allowed[:, self._end].masked_fill_(never, -torch.inf)
+        logits = self.talker.logits(hidden)
+        logits = restrain(logits, self.slots.seen[rows], penalty, allowed)
+        code = pick(logits, own, lots, count)
+        self.slots.start(rows, index, hidden, code)
+        return code == self._end
+
+    def _text(self, rows: Rows, index: Tensor, frame: Tensor) -> Tensor:
+        """The text beside these frames: the track's, or padding past its end. [R, width]"""
+        at = self.slots.spoken[rows] + frame
+        past = at >= self.slots.texts[rows]
+        text = self.slots.text[index, at.clamp(max=self.slots.text.shape[1] - 1)]
+        return torch.where(past[:, None], self._pad, text)

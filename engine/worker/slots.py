@@ -1,0 +1,102 @@
+"""What the device remembers of each slot of a talker between steps.
+
+One row a slot, plus one spare that belongs to nobody. A row is written whole when its slot is
+given away, so nothing of its last owner is left. No networks here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from engine.model.shapes import TalkerShape
+from engine.plan import Admit
+from engine.worker.cache import KeyValueCache, Rows, zeros
+from engine.worker.prompts import PromptRows, to_device
+from engine.worker.sampling import KNOBS, knob_row, seed_keys
+
+_CODE = torch.int16  # every code of a frame fits
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The frame to come is made from `hidden` and `code`; its number is `frame`."""
+
+    hidden: Tensor  # [slots, width] the talker's last hidden state
+    code: Tensor  # [slots] codebook 0 of the frame to come
+    position: Tensor  # [slots] where the talker's next input goes
+    frame: Tensor  # [slots] frames made
+    seen: Tensor  # [slots, codes] which ids codebook 0 has had
+    text: Tensor  # [slots, positions, width] the text track
+    texts: Tensor  # [slots] its length
+    spoken: Tensor  # [slots] how much of it the prompt's rows take
+    made: Tensor  # [slots, positions, codebooks] every frame made
+    knobs: Tensor  # [slots, KNOBS]
+    keys: Tensor  # [slots, 2] of the random stream
+    endless: Tensor  # [slots] the end of speech is never drawn
+    cache: KeyValueCache
+
+    @classmethod
+    def allocate(
+        cls,
+        shape: TalkerShape,
+        slots: int,
+        positions: int,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> Slots:
+        rows, width = slots + 1, shape.block.width
+
+        def make(*size: int, kind: torch.dtype = torch.long) -> Tensor:
+            return zeros(rows, *size, dtype=kind, device=device)
+
+        return cls(
+            hidden=make(width, kind=dtype),
+            code=make(),
+            position=make(),
+            frame=make(),
+            seen=make(shape.codes, kind=torch.bool),
+            text=make(positions, width, kind=dtype),
+            texts=make(),
+            spoken=make(),
+            made=make(positions, shape.codebooks, kind=_CODE),
+            knobs=make(KNOBS, kind=torch.float32),
+            keys=make(2),
+            endless=make(kind=torch.bool),
+            cache=KeyValueCache.allocate(shape.block, rows, positions, device, dtype),
+        )
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        own = (getattr(self, field.name) for field in fields(self))
+        return (*(each for each in own if isinstance(each, Tensor)), *self.cache.tensors)
+
+    @property
+    def bytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self.tensors)
+
+    def open(self, row: int, admit: Admit, prompt: PromptRows) -> None:
+        """Give the row to a sequence."""
+        device, length = self.knobs.device, len(prompt.track)
+        self.knobs[row] = to_device(knob_row(admit.draw), device, torch.float32)
+        self.keys[row] = to_device(seed_keys(admit.seed), device)
+        self.endless[row] = admit.ignore_end
+        self.seen[row] = False
+        self.frame[row] = 0
+        self.position[row] = len(prompt)
+        self.spoken[row] = len(prompt) - prompt.body
+        self.text[row, :length] = prompt.track
+        self.texts[row] = length
+
+    def append(self, row: int, length: int, track: Tensor) -> None:
+        """More text for a row that holds `length` texts."""
+        self.text[row, length : length + len(track)] = track
+        self.texts[row] = length + len(track)
+
+    def start(self, rows: Rows, index: Tensor, hidden: Tensor, code: Tensor) -> None:
+        """The rows' next frame is to be made from these."""
+        self.hidden[rows] = hidden
+        self.code[rows] = code
+        self.seen[index, code] = True

@@ -1,0 +1,225 @@
+"""The device side of the engine: plans in, codes and sound out.
+
+Each checkpoint has a fixed range of slot numbers, its own talker and cache; all share one
+codec. A step only starts work; `Pending.read` waits for it. Knows slots, never requests.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.checkpoint import LocalCheckpoint
+from engine.errors import EngineClosed, NotCapable
+from engine.model.speaker import SpeakerEncoder
+from engine.plan import Admit, Pending, StepPlan
+from engine.types import Clone, Waveform
+from engine.worker.decoding import Decoding
+from engine.worker.lane import Lane
+from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
+from engine.worker.pending import FailedStep, Made, PendingStep, Stopwatch, explain
+from engine.worker.references import Listener, Shelf
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """Where the worker runs and how much it holds; slots and positions are the engine's."""
+
+    slots: int  # of each talker
+    positions: int  # of each slot
+    device: str | None = None  # None: a GPU where there is one
+    dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
+    codec_dtype: torch.dtype = torch.float32
+    reference_silence: float = 0.5  # seconds put after a recording before it is encoded
+    reference_bytes: int = 512 << 20  # kept of encoded references
+
+
+class TorchWorker:
+    """The Worker of engine.plan on PyTorch."""
+
+    def __init__(self, checkpoints: Mapping[str, LocalCheckpoint], settings: WorkerSettings):
+        self._checkpoints, self._settings = dict(checkpoints), settings
+        self.device = pick_device(settings.device)
+        self.dtype = settings.dtype or pick_dtype(self.device)
+        self._lanes: dict[str, Lane] = {}  # replaced, never changed: steps run meanwhile
+        self._decoding: Decoding | None = None
+        self._listener: Listener | None = None
+        self._speakers: dict[str, SpeakerEncoder] = {}
+        self._loading = threading.RLock()
+        self._closed = False
+
+    def slots(self, talker: str) -> range:
+        return self._range(talker) if talker in self._lanes else range(0)
+
+    def load(self, talker: str) -> range:
+        with self._loading, torch.inference_mode():
+            if self._closed:
+                raise EngineClosed("The engine is closed.")
+            if talker not in self._lanes:
+                try:
+                    self._decoding = self._decoding or self._load_decoding(talker)
+                    self._lanes = {**self._lanes, talker: self._load_lane(talker)}
+                except Exception as error:
+                    raise explain(error) from error
+        return self._range(talker)
+
+    def unload(self, talker: str) -> None:
+        with self._loading:
+            self._lanes = {name: lane for name, lane in self._lanes.items() if name != talker}
+            self._speakers.pop(talker, None)
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def launch(self, plan: StepPlan) -> Pending:
+        with torch.inference_mode():
+            try:
+                watch = Stopwatch(self.device)
+                return PendingStep(plan.number, self._step(plan), watch)
+            except Exception as error:
+                return FailedStep(explain(error))
+
+    def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
+        try:
+            with torch.inference_mode(), self._aside():
+                listener, speaker = self._listen(talker)
+                return listener.clone(talker, speaker, audio, transcript)
+        except Exception as error:
+            raise explain(error) from error
+
+    def reset(self) -> None:
+        for lane in self._lanes.values():
+            lane.tenants.clear()
+
+    def memory(self) -> int:
+        if self.device.type == "cuda":
+            return torch.cuda.memory_allocated(self.device)
+        decoding = self._decoding.bytes if self._decoding else 0
+        return decoding + sum(lane.bytes for lane in self._lanes.values())
+
+    def close(self) -> None:
+        with self._loading:
+            self._closed = True
+            self._lanes = {}
+            self._speakers.clear()
+            self._decoding = self._listener = None
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def _step(self, plan: StepPlan) -> Made:
+        for slot in plan.release:
+            lane, row = self._at(slot)
+            lane.release(row)
+        failed = {admit.slot: error for admit in plan.admit if (error := self._admit(admit))}
+        for feed in plan.feed:
+            if feed.slot not in failed:
+                lane, row = self._at(feed.slot)
+                lane.feed(row, feed)
+        self._prefill(plan, failed)
+        frames = self._frames(plan, failed)
+        return Made(frames, self._decode(plan, failed), failed)
+
+    def _admit(self, admit: Admit) -> Exception | None:
+        """None, or why the slot could not be filled; then it is free again."""
+        try:
+            lane, row = self._at(admit.slot)
+            lane.admit(row, admit)
+        except Exception as error:
+            return explain(error)
+        try:
+            self._codec().open(admit.slot, admit.prompt.reference)
+        except Exception as error:
+            lane.release(row)
+            return explain(error)
+        return None
+
+    def _prefill(self, plan: StepPlan, failed: Mapping[int, Exception]) -> None:
+        pieces = [piece for piece in plan.prefill if piece.slot not in failed]
+        for name, lane in self._lanes.items():
+            own = self._range(name)
+            lane.prefill((own.index(piece.slot), piece) for piece in pieces if piece.slot in own)
+
+    def _frames(
+        self, plan: StepPlan, failed: Mapping[int, Exception]
+    ) -> list[tuple[list[int], Tensor, Tensor]]:
+        made = []
+        for name, lane in self._lanes.items():
+            own = self._range(name)
+            rows = [own.index(slot) for slot in plan.frames if slot in own and slot not in failed]
+            if rows:
+                batch = lane.frames(rows)
+                made.append(([own[row] for row in batch.rows], batch.codes, batch.ended))
+        return made
+
+    def _decode(self, plan: StepPlan, failed: Mapping[int, Exception]) -> dict[int, Tensor]:
+        work = {}
+        for due in plan.decode:
+            if due.slot not in failed:
+                lane, row = self._at(due.slot)
+                work[due.slot] = lane.made(row, due.start, due.stop)
+        return self._codec().decode(work) if work else {}
+
+    def _at(self, slot: int) -> tuple[Lane, int]:
+        """The lane and row of a slot number."""
+        number, row = divmod(slot, self._settings.slots)
+        name = list(self._checkpoints)[number]
+        return self._lanes[name], row
+
+    def _range(self, talker: str) -> range:
+        start = list(self._checkpoints).index(talker) * self._settings.slots
+        return range(start, start + self._settings.slots)
+
+    def _codec(self) -> Decoding:
+        assert self._decoding is not None
+        return self._decoding
+
+    def _load_lane(self, talker: str) -> Lane:
+        checkpoint, settings = self._checkpoints[talker], self._settings
+        networks = load_talker(checkpoint.folder, self.device, self.dtype)
+        positions = min(settings.positions, checkpoint.max_positions)
+        lane = Lane(networks, checkpoint.ids, settings.slots, positions, self.device, self.dtype)
+        self._settle()
+        return lane
+
+    def _load_decoding(self, talker: str) -> Decoding:
+        settings = self._settings
+        codec = load_codec(self._checkpoints[talker].folder, self.device, settings.codec_dtype)
+        slots = settings.slots * len(self._checkpoints)
+        return Decoding(codec, slots, Shelf(settings.reference_bytes), settings.codec_dtype)
+
+    def _listen(self, talker: str) -> tuple[Listener, SpeakerEncoder]:
+        """The encoders, loaded when the first recording comes."""
+        checkpoint, settings = self._checkpoints[talker], self._settings
+        if not checkpoint.capabilities.clone:
+            raise NotCapable(f"{talker} cannot clone a voice. Use a Base model.")
+        with self._loading:
+            if self._listener is None:
+                encoder = load_encoder(checkpoint.folder, self.device)
+                limit, silence = settings.reference_bytes, settings.reference_silence
+                self._listener = Listener(encoder, limit, silence)
+            if talker not in self._speakers:
+                self._speakers[talker] = load_speaker(checkpoint.folder, self.device)
+            self._settle()
+            return self._listener, self._speakers[talker]
+
+    def _aside(self) -> torch.cuda.StreamContext:
+        """Work that no step waits for: on a GPU, a stream of its own."""
+        stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        return torch.cuda.stream(stream)
+
+    def _settle(self) -> None:
+        """Weights are there before another stream reads them."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def pick_device(name: str | None) -> torch.device:
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def pick_dtype(device: torch.device) -> torch.dtype:
+    known = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.bfloat16 if known else torch.float32
