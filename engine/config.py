@@ -49,7 +49,7 @@ class EngineSettings(Settings):
     @field_validator("ramp")
     @classmethod
     def _rising(cls, ramp: tuple[int, ...]) -> tuple[int, ...]:
-        if not ramp or ramp[0] < 1 or any(a >= b for a, b in zip(ramp, ramp[1:])):
+        if not ramp or ramp[0] < 1 or list(ramp) != sorted(set(ramp)):
             raise ValueError("must rise from 1 or more, like [1, 2, 4, 8, 12]")
         return ramp
 
