@@ -11,6 +11,7 @@ TimbreError
 │   └── InvalidVoice        a vector of the wrong width, a damaged voice file
 ├── Busy                    too many are waiting; come back after `retry_after` seconds
 ├── CheckpointError         a model folder that cannot be loaded
+├── NoLoudspeaker           this machine cannot play sound
 └── EngineError             the engine failed, the request was fine
     ├── StepFailed          a step raised; the engine goes on
     ├── OutOfMemory         the device has no room for this
@@ -63,6 +64,10 @@ class Busy(TimbreError):
 
 class CheckpointError(TimbreError):
     """A model folder that cannot be loaded."""
+
+
+class NoLoudspeaker(TimbreError):
+    """This machine cannot play sound."""
 
 
 class EngineError(TimbreError):

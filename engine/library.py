@@ -1,0 +1,264 @@
+"""Saved voices: a folder each, with a card (JSON) and, but for designs, a safetensors file.
+
+A voice comes, goes to the trash and comes back by one rename of its folder, so a crash leaves
+it whole or absent. Names are text for people, ids are safe file names, and nothing leads out
+of the library. What is damaged is reported and left alone. Knows no checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import count
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeAlias
+
+from pydantic import ValidationError
+
+from engine.atomic import PART, sync, write_whole
+from engine.errors import InvalidVoice, UnknownVoice
+from engine.types import Clone, Design
+from engine.voice_file import (
+    MAX_BYTES,
+    MAX_CARD_BYTES,
+    VoiceCard,
+    design,
+    pack,
+    read_card,
+    read_numbers,
+    unpack,
+    write_card,
+    write_numbers,
+)
+
+Storable: TypeAlias = Clone | Design
+
+CARD, NUMBERS, TRASH = "voice.json", "voice.safetensors", ".trash"
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
+
+
+@dataclass(frozen=True)
+class SavedVoice:
+    """A voice of the library. `built_in` voices come with the program and stay as they are."""
+
+    id: str
+    card: VoiceCard
+    voice: Storable
+    built_in: bool = False
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A folder that holds no voice, and why. It is never deleted."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    voices: tuple[SavedVoice, ...]
+    damaged: tuple[Damaged, ...] = ()
+
+
+class Library:
+    """The voices of a folder; `built_in` names a second folder that is only read."""
+
+    def __init__(self, folder: Path | str, built_in: Path | str | None = None) -> None:
+        self.folder = Path(folder)
+        self._built_in = Path(built_in) if built_in else None
+        self._lock = RLock()  # of writers in this process
+
+    def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
+        """Keep a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
+        kind = "design" if isinstance(voice, Design) else "clone"
+        card = _card({"kind": kind, "created": _now(), **details}, voice, name)
+        return self._store(card, voice)
+
+    def voices(self) -> Listing:
+        """Every voice by name, and what could not be read."""
+        voices: list[SavedVoice] = []
+        damaged: list[Damaged] = []
+        for place in self._places():
+            try:
+                voices.append(_read(place, built_in=place.parent == self._built_in))
+            except InvalidVoice as error:
+                damaged.append(Damaged(place, str(error)))
+        voices.sort(key=lambda saved: (saved.card.name.casefold(), saved.id))
+        return Listing(tuple(voices), tuple(damaged))
+
+    def get(self, voice_id: str) -> SavedVoice:
+        """One voice by its id. Raises UnknownVoice or InvalidVoice."""
+        place = self._find(voice_id)
+        return _read(place, built_in=place.parent == self._built_in)
+
+    def find(self, name: str) -> SavedVoice | None:
+        """A voice by id or by name, whatever the case; the oldest where several share it."""
+        wanted = name.strip().casefold()
+        voices = sorted(self.voices().voices, key=lambda saved: saved.card.created)
+        by_id = (saved for saved in voices if saved.id == wanted)
+        by_name = (saved for saved in voices if saved.card.name.casefold() == wanted)
+        return next(by_id, None) or next(by_name, None)
+
+    def rename(self, voice_id: str, name: str) -> SavedVoice:
+        return self.change(voice_id, name=name)
+
+    def change(self, voice_id: str, **details: Any) -> SavedVoice:
+        """Change fields of the card; the id and the numbers stay."""
+        with self._lock:
+            saved = self._own(voice_id)
+            card = _card({**saved.card.model_dump(), **details}, saved.voice)
+            write_whole(self.folder / voice_id / CARD, write_card(card))
+            return SavedVoice(voice_id, card, saved.voice)
+
+    def delete(self, voice_id: str) -> str:
+        """Move a voice to the trash. Returns the ticket `restore` takes."""
+        with self._lock:
+            self._own(voice_id)
+            return _move(self.folder / voice_id, self._trash(), voice_id).name
+
+    def restore(self, ticket: str) -> SavedVoice:
+        """Bring a deleted voice back, under another id if its own was taken since."""
+        with self._lock:
+            place = self._trash() / _safe(ticket)
+            _read(place)
+            return _read(_move(place, self.folder, ticket, self._built_in))
+
+    def export(self, voice_id: str) -> bytes:
+        """A voice as one file."""
+        saved = self.get(voice_id)
+        return pack(saved.card, saved.voice)
+
+    def import_file(self, data: bytes) -> SavedVoice:
+        """A voice from one file of anybody's; checked before anything is written."""
+        return self._store(*unpack(data))
+
+    def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
+        """Filled aside, then given its name."""
+        with self._lock:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            aside = self.folder / f".{secrets.token_hex(6)}{PART}"
+            aside.mkdir()
+            try:
+                kept = _fill(aside, card, voice)
+                place = _move(aside, self.folder, slug(card.name), self._built_in)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+            return SavedVoice(place.name, card, kept)
+
+    def _own(self, voice_id: str) -> SavedVoice:
+        saved = self.get(voice_id)
+        if saved.built_in:
+            raise InvalidVoice(f"'{saved.card.name}' comes with the program. Save a copy instead.")
+        return saved
+
+    def _places(self) -> Iterator[Path]:
+        for folder in self._folders():
+            yield from sorted(place for place in folder.iterdir() if place.name[0] != ".")
+
+    def _folders(self) -> tuple[Path, ...]:
+        both = (self.folder, self._built_in)
+        return tuple(folder for folder in both if folder is not None and folder.is_dir())
+
+    def _find(self, voice_id: str) -> Path:
+        places = [folder / _safe(voice_id) for folder in self._folders()]
+        for place in places:
+            if os.path.lexists(place):
+                return place
+        raise UnknownVoice(f"No saved voice has the id '{voice_id}'.")
+
+    def _trash(self) -> Path:
+        trash = self.folder / TRASH
+        if trash.is_symlink():
+            raise InvalidVoice(f"{trash} is a link. Remove it.")
+        trash.mkdir(parents=True, exist_ok=True)
+        return trash
+
+
+def slug(name: str) -> str:
+    """A safe file name for any name: `Café Noir` → `cafe-noir`, `声音` → `voice`."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    safe = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:48].strip("-")
+    return f"voice-{safe}" if _RESERVED.fullmatch(safe) else safe or "voice"
+
+
+def _safe(voice_id: str) -> str:
+    if not _ID.fullmatch(voice_id):
+        raise UnknownVoice(f"'{voice_id[:80]}' is no id of a saved voice.")
+    return voice_id
+
+
+def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> Path:
+    """Rename a voice's folder to the wanted id, or with the first number that makes it new."""
+    base = _safe(wanted)[:56]
+    for number in count(2):
+        target = folder / wanted
+        wanted = f"{base}-{number}"
+        if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
+            continue
+        place.rename(target)
+        sync(folder)
+        return target
+    raise AssertionError("numbers do not end")
+
+
+def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> VoiceCard:
+    """A card whose fields agree with the voice."""
+    own: dict[str, Any] = {"width": None}
+    if isinstance(voice, Design):
+        own["instruct"] = voice.instruct
+    else:
+        own |= {"width": len(voice.vector), "transcript": voice.transcript}
+    title = " ".join((name if name is not None else fields["name"]).split())
+    try:
+        return VoiceCard(**{**fields, **own, "name": title})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidVoice(f"{first['loc'][0]}: {first['msg']}.") from error
+
+
+def _fill(place: Path, card: VoiceCard, voice: Storable) -> Storable:
+    """Write a voice's files. Returns the voice as it will be read."""
+    write_whole(place / CARD, write_card(card))
+    if isinstance(voice, Design):
+        return design(card)
+    numbers = write_numbers(voice)
+    kept = read_numbers(card, numbers)
+    write_whole(place / NUMBERS, numbers)
+    return kept
+
+
+def _read(place: Path, built_in: bool = False) -> SavedVoice:
+    if not _ID.fullmatch(place.name) or place.is_symlink() or not place.is_dir():
+        raise InvalidVoice("It is no folder that the library made.")
+    card = read_card(_bytes(place / CARD, MAX_CARD_BYTES))
+    if card.kind == "design":
+        return SavedVoice(place.name, card, design(card), built_in)
+    voice = read_numbers(card, _bytes(place / NUMBERS, MAX_BYTES))
+    return SavedVoice(place.name, card, voice, built_in)
+
+
+def _bytes(path: Path, limit: int) -> bytes:
+    """A plain file's bytes; a link is refused, since it may lead anywhere."""
+    if path.is_symlink() or not path.is_file():
+        raise InvalidVoice(f"{path.name} is missing, or it is no plain file.")
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise InvalidVoice(f"{path.name} cannot be read: {error.strerror}.") from error
+    if len(data) > limit:
+        raise InvalidVoice(f"{path.name} has more than {limit:,} bytes.")
+    return data
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

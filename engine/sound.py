@@ -1,0 +1,121 @@
+"""PCM out of the house: sound files and the loudspeaker.
+
+The extension picks the format. Files appear whole under their name or not at all. Knows no
+requests and no streams: it is handed samples.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.atomic import replacing
+from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
+from engine.types import SAMPLE_RATE, Pcm
+
+FORMATS = {
+    ".wav": ("WAV", "PCM_16"),
+    ".flac": ("FLAC", "PCM_16"),
+    ".mp3": ("MP3", "MPEG_LAYER_III"),
+    ".ogg": ("OGG", "VORBIS"),
+}
+_BLOCK = SAMPLE_RATE  # libsndfile's Vorbis writer overflows its stack on long buffers
+
+
+class SoundWriter:
+    """A sound file that grows chunk by chunk: the way to keep what was made so far."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.samples = 0
+
+    def write(self, pcm: Pcm) -> None:
+        for start in range(0, len(pcm), _BLOCK):
+            self._file.write(pcm[start : start + _BLOCK])
+        self.samples += len(pcm)
+
+    @property
+    def seconds(self) -> float:
+        return self.samples / SAMPLE_RATE
+
+
+@contextmanager
+def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
+    """Write a sound file; it takes its name when the block ends without an exception."""
+    import soundfile
+
+    target = check_target(path)
+    kind, subtype = FORMATS[target.suffix.lower()]
+    with (
+        replacing(target) as part,
+        soundfile.SoundFile(str(part), "w", SAMPLE_RATE, 1, subtype, format=kind) as file,
+    ):
+        yield SoundWriter(file)
+
+
+def save_sound(path: str | os.PathLike[str], pcm: Pcm) -> Path:
+    """Write samples as one file. Raises InvalidSetting for a format it cannot write."""
+    with open_sound(path) as file:
+        file.write(np.asarray(pcm, np.int16))
+    return Path(path)
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """A path that can be written to; asked before the work, not after it."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        there = ", ".join(FORMATS)
+        raise InvalidSetting(f"'{target.name}' is no sound file. Let its name end in {there}.")
+    if not target.parent.is_dir():
+        raise InvalidSetting(f"There is no folder {target.parent}. Make it first.")
+    if target.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InvalidSetting(f"{target} cannot be written. Choose another place.")
+    return target
+
+
+def duration(path: str | os.PathLike[str]) -> float:
+    """Seconds of a sound file."""
+    import soundfile
+
+    try:
+        return float(soundfile.info(path).duration)
+    except (soundfile.SoundFileError, RuntimeError, OSError) as error:
+        raise InvalidAudio(f"{path} is no sound file, or it is damaged.") from error
+
+
+class Loudspeaker:
+    """The machine's own output. `write` waits while the speaker has enough to play."""
+
+    def __init__(self) -> None:
+        self._stream = _open_speaker()
+
+    def write(self, pcm: Pcm) -> None:
+        self._stream.write(np.ascontiguousarray(pcm, np.int16).tobytes())
+
+    def __enter__(self) -> Loudspeaker:
+        self._stream.start()
+        return self
+
+    def __exit__(self, kind: object, value: object, at: object) -> None:
+        """Play what is left, or fall silent at once when something went wrong."""
+        self._stream.abort() if kind else self._stream.stop()
+        self._stream.close()
+
+
+def _open_speaker() -> Any:
+    try:
+        import sounddevice
+    except (ImportError, OSError) as error:
+        raise NoLoudspeaker(
+            "The loudspeaker needs PortAudio. Install it (on Debian: apt install libportaudio2), "
+            "or write a file with --out."
+        ) from error
+    try:
+        return sounddevice.RawOutputStream(samplerate=SAMPLE_RATE, channels=1, dtype="int16")
+    except sounddevice.PortAudioError as error:
+        raise NoLoudspeaker("This machine has no loudspeaker. Write a file with --out.") from error
