@@ -18,7 +18,7 @@ from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
@@ -54,6 +54,10 @@ class SavedVoice:
     voice: Storable
     built_in: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.card.name
+
 
 @dataclass(frozen=True)
 class Damaged:
@@ -63,10 +67,7 @@ class Damaged:
     reason: str
 
 
-@dataclass(frozen=True)
-class Listing:
-    voices: tuple[SavedVoice, ...]
-    damaged: tuple[Damaged, ...] = ()
+_Found = TypeVar("_Found", SavedVoice, Damaged)
 
 
 class Library:
@@ -83,17 +84,13 @@ class Library:
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
         return self._store(card, voice)
 
-    def voices(self) -> Listing:
-        """Every voice by name, and what could not be read."""
-        voices: list[SavedVoice] = []
-        damaged: list[Damaged] = []
-        for place in self._places():
-            try:
-                voices.append(_read(place, built_in=place.parent == self._built_in))
-            except InvalidVoice as error:
-                damaged.append(Damaged(place, str(error)))
-        voices.sort(key=lambda saved: (saved.card.name.casefold(), saved.id))
-        return Listing(tuple(voices), tuple(damaged))
+    def list(self) -> tuple[SavedVoice, ...]:
+        """Every voice that can be read, by name."""
+        return tuple(sorted(self._scan(SavedVoice), key=lambda own: (own.name.casefold(), own.id)))
+
+    def damaged(self) -> tuple[Damaged, ...]:
+        """What lies in the library and cannot be read."""
+        return tuple(self._scan(Damaged))
 
     def get(self, voice_id: str) -> SavedVoice:
         """One voice by its id. Raises UnknownVoice or InvalidVoice."""
@@ -103,9 +100,9 @@ class Library:
     def find(self, name: str) -> SavedVoice | None:
         """A voice by id or by name, whatever the case; the oldest where several share it."""
         wanted = name.strip().casefold()
-        voices = sorted(self.voices().voices, key=lambda saved: saved.card.created)
+        voices = sorted(self._scan(SavedVoice), key=lambda saved: saved.card.created)
         by_id = (saved for saved in voices if saved.id == wanted)
-        by_name = (saved for saved in voices if saved.card.name.casefold() == wanted)
+        by_name = (saved for saved in voices if saved.name.casefold() == wanted)
         return next(by_id, None) or next(by_name, None)
 
     def rename(self, voice_id: str, name: str) -> SavedVoice:
@@ -157,8 +154,14 @@ class Library:
     def _own(self, voice_id: str) -> SavedVoice:
         saved = self.get(voice_id)
         if saved.built_in:
-            raise InvalidVoice(f"'{saved.card.name}' comes with the program. Save a copy instead.")
+            raise InvalidVoice(f"'{saved.name}' comes with the program. Save a copy instead.")
         return saved
+
+    def _scan(self, wanted: type[_Found]) -> Iterator[_Found]:
+        for place in self._places():
+            found = _try(place, built_in=place.parent == self._built_in)
+            if isinstance(found, wanted):
+                yield found
 
     def _places(self) -> Iterator[Path]:
         for folder in self._folders():
@@ -204,7 +207,12 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
         wanted = f"{base}-{number}"
         if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
             continue
-        place.rename(target)
+        try:
+            place.rename(target)
+        except OSError:
+            if os.path.lexists(target):  # another process was quicker
+                continue
+            raise
         sync(folder)
         return target
     raise AssertionError("numbers do not end")
@@ -234,6 +242,13 @@ def _fill(place: Path, card: VoiceCard, voice: Storable) -> Storable:
     kept = read_numbers(card, numbers)
     write_whole(place / NUMBERS, numbers)
     return kept
+
+
+def _try(place: Path, built_in: bool) -> SavedVoice | Damaged:
+    try:
+        return _read(place, built_in)
+    except InvalidVoice as error:
+        return Damaged(place, str(error))
 
 
 def _read(place: Path, built_in: bool = False) -> SavedVoice:

@@ -78,9 +78,9 @@ def speaker_names(checkpoints: Checkpoints) -> list[str]:
 
 def describe(capabilities: Capabilities) -> str:
     """What a checkpoint can do, in a few words."""
-    presets = f"{len(capabilities.speakers)} preset speakers" if capabilities.preset else ""
+    count = len(capabilities.speakers)
     abilities = {
-        presets: capabilities.preset,
+        f"{count} preset speaker{'' if count == 1 else 's'}": capabilities.preset,
         "instructions": capabilities.instruct,
         "cloning": capabilities.clone,
         "voice design": capabilities.design,

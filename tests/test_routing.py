@@ -1,0 +1,124 @@
+"""The voice picks the checkpoint, and refusals name what there is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.blend import mix
+from engine.errors import InvalidSetting, InvalidVoice, NotCapable, RequestError, UnknownVoice
+from engine.routing import cloner, describe, route
+from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
+
+
+class Stub:
+    """Just what routing asks of a checkpoint."""
+
+    def __init__(self, name: str, width: int, speakers: str = "", **abilities: bool) -> None:
+        self.speakers = tuple(speakers.split())
+        able = {"clone": False, "design": False, "instruct": False} | abilities
+        self.capabilities = Capabilities(
+            name, "", width, self.speakers, (), {}, preset=bool(speakers), **able
+        )
+
+    def speaker_vector(self, name: str) -> Vector:
+        return np.eye(self.capabilities.width, dtype=np.float32)[self.speakers.index(name)]
+
+
+CUSTOM = Stub("custom", 8, "Ryan vivian", instruct=True)
+SMALL = Stub("small", 4, "ryan")
+BASE = Stub("base", 8, clone=True)
+DESIGN = Stub("design", 8, design=True)
+ALL = {stub.capabilities.name: stub for stub in (SMALL, CUSTOM, BASE, DESIGN)}
+VECTOR = np.arange(1, 9, dtype=np.float32)
+IN_CONTEXT = Clone(VECTOR, "what was said", np.zeros((3, 16), np.int64))
+
+
+def routed(voice: Voice, *names: str, model: str | None = None) -> tuple[str, Voice]:
+    stubs = {name: ALL[name] for name in names} or ALL
+    result = route(SpeechRequest("hi", voice, model=model), stubs)  # type: ignore[arg-type]
+    return result.checkpoint, result.voice
+
+
+def test_each_kind_of_voice_finds_its_checkpoint() -> None:
+    assert routed(Preset("VIVIAN")) == ("custom", Preset("vivian"))
+    assert routed(Design("calm"))[0] == "design"
+    assert routed(Clone(VECTOR))[0] == "base"
+    assert routed(IN_CONTEXT)[0] == "base"
+
+
+def test_an_instruction_leads_to_a_checkpoint_that_follows_it() -> None:
+    assert routed(Preset("ryan"))[0] == "small"
+    assert routed(Preset("ryan", "softly")) == ("custom", Preset("Ryan", "softly"))
+
+
+def test_a_vector_alone_can_be_spoken_by_presets_where_nothing_clones() -> None:
+    assert routed(Clone(VECTOR), "small", "custom", "design")[0] == "custom"
+    with pytest.raises(NotCapable, match="Base"):
+        routed(IN_CONTEXT, "small", "custom", "design")
+
+
+def test_a_blend_of_presets_stays_with_their_checkpoint() -> None:
+    name, voice = routed(Blend(((Preset("ryan"), 1), (Preset("vivian"), 3))), "base", "custom")
+    assert name == "custom"
+    assert isinstance(voice, Clone)
+    expected = mix([CUSTOM.speaker_vector("Ryan"), CUSTOM.speaker_vector("vivian")], [1, 3])
+    np.testing.assert_array_equal(voice.vector, expected)
+
+
+def test_a_blend_with_a_clone_goes_where_clones_are_spoken() -> None:
+    blend = Blend(((Preset("vivian"), 1), (IN_CONTEXT, 1)), "spherical")
+    name, voice = routed(blend)
+    assert name == "base"
+    assert isinstance(voice, Clone)
+    assert not voice.in_context
+
+
+def test_a_blend_of_one_voice_with_itself_is_that_voice() -> None:
+    clone = Clone(VECTOR)
+    _, voice = routed(Blend(((clone, 2), (clone, 1))))
+    assert isinstance(voice, Clone)
+    np.testing.assert_allclose(voice.vector, VECTOR, rtol=1e-6)
+
+
+def test_the_model_restricts_the_choice() -> None:
+    assert routed(Preset("ryan"), model="custom")[0] == "custom"
+    with pytest.raises(InvalidSetting, match="small, custom, base, design"):
+        routed(Preset("ryan"), model="gone")
+    with pytest.raises(NotCapable):
+        routed(Preset("ryan"), model="base")
+
+
+@pytest.mark.parametrize(
+    ("voice", "error", "says"),
+    [
+        (Preset("bob"), UnknownVoice, "Ryan, ryan, vivian"),
+        (Clone(np.ones(5, np.float32)), InvalidVoice, "base 8"),
+        (Clone(np.full(8, np.nan, np.float32)), InvalidVoice, "damaged"),
+        (Design(" "), InvalidVoice, "Describe"),
+        (Blend(()), InvalidSetting, "at least one"),
+        (Blend(((Preset("ryan", "softly"), 1),)), NotCapable, "no instruction"),
+        (Blend(((Preset("ryan"), 1), (Clone(VECTOR), 1))), InvalidVoice, "one width"),
+    ],
+)
+def test_refusals_say_what_there_is(voice: Voice, error: type[RequestError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        routed(voice)
+
+
+def test_what_is_missing_is_named_with_what_there_is() -> None:
+    with pytest.raises(NotCapable, match=r"VoiceDesign.*base \(cloning\)"):
+        routed(Design("calm"), "base")
+    with pytest.raises(NotCapable, match=r"follows instructions.*small \(1 preset speaker\)"):
+        routed(Preset("ryan", "softly"), "small", "base")
+
+
+def test_recordings_go_to_a_checkpoint_that_clones() -> None:
+    assert cloner(ALL) == "base"  # type: ignore[arg-type]
+    with pytest.raises(NotCapable):
+        cloner({"custom": CUSTOM})  # type: ignore[dict-item]
+
+
+def test_abilities_in_words() -> None:
+    assert describe(CUSTOM.capabilities) == "2 preset speakers, instructions"
+    assert describe(DESIGN.capabilities) == "voice design"
