@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from engine.checkpoint_files import read_json
 from engine.errors import CheckpointError
@@ -18,47 +20,70 @@ from engine.model.talker import Talker
 from engine.worker.weights import blank, load
 
 CODEC_FOLDER = "speech_tokenizer"
+LARGEST, DEEPEST = 1 << 20, 512  # of any size, of anything that is counted in modules
+_COUNTED = ("layers", "codebooks", "residual_layers", "semantic", "kernel", "res2net_scale")
 _Shape = TypeVar("_Shape")
+_Network = TypeVar("_Network", bound=nn.Module)
 
 
 def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
     """The talker and its predictor."""
-    shape = _shape(folder, TalkerShape.read, "talker_config")
-    talker = blank(lambda: Talker(shape), dtype)
+    talker = _build(folder, TalkerShape.read, Talker, dtype, "talker_config")
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
     return talker
 
 
 def load_speaker(folder: Path, device: torch.device) -> SpeakerEncoder:
-    shape = _shape(folder, SpeakerShape.read, "speaker_encoder_config")
-    speaker = blank(lambda: SpeakerEncoder(shape), torch.float32)
+    key = "speaker_encoder_config"
+    speaker = _build(folder, SpeakerShape.read, SpeakerEncoder, torch.float32, key)
     load(folder, {"speaker_encoder.": speaker}, device, unused=("talker.*",))
     return speaker
 
 
 def load_codec(folder: Path, device: torch.device, dtype: torch.dtype) -> CodecDecoder:
-    shape = _shape(folder / CODEC_FOLDER, CodecShape.read, "decoder_config")
-    codec = blank(lambda: CodecDecoder(shape), dtype)
-    load(folder / CODEC_FOLDER, {"decoder.": codec}, device, unused=("encoder.*",))
+    folder = folder / CODEC_FOLDER
+    codec = _build(folder, CodecShape.read, CodecDecoder, dtype, "decoder_config")
+    load(folder, {"decoder.": codec}, device, unused=("encoder.*",))
     codec.fold()
     return codec
 
 
 def load_encoder(folder: Path, device: torch.device) -> CodecEncoder:
-    shape = _shape(folder / CODEC_FOLDER, EncoderShape.read)
-    encoder = blank(lambda: CodecEncoder(shape), torch.float32)
-    load(folder / CODEC_FOLDER, {"encoder.": encoder}, device, unused=("decoder.*",))
+    folder = folder / CODEC_FOLDER
+    encoder = _build(folder, EncoderShape.read, CodecEncoder, torch.float32)
+    load(folder, {"encoder.": encoder}, device, unused=("decoder.*",))
     return encoder
 
 
-def _shape(folder: Path, read: Callable[[dict[str, Any]], _Shape], key: str = "") -> _Shape:
-    """What a config says of a network. Raises CheckpointError where it makes no sense."""
+def _build(
+    folder: Path,
+    read: Callable[[dict[str, Any]], _Shape],
+    make: Callable[[_Shape], _Network],
+    dtype: torch.dtype,
+    key: str | None = None,
+) -> _Network:
+    """The network that a config describes, still without memory."""
     raw = read_json(folder / "config.json")
     try:
-        return read(raw[key] if key else raw)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        where = f"{folder / 'config.json'}{f': {key}' if key else ''}"
+        shape = read(raw if key is None else raw[key])
+        for name, size in _sizes(shape):
+            if not 0 <= size <= (DEEPEST if name in _COUNTED else LARGEST):
+                raise ValueError(f"{name} is {size}")
+        return blank(lambda: make(shape), dtype)
+    except Exception as error:  # whatever numbers without sense lead to
         raise CheckpointError(
-            f"{where} does not describe a network ({type(error).__name__}: {error}). "
-            "Download the checkpoint again."
+            f"{folder / 'config.json'} describes no network that can be built "
+            f"({type(error).__name__}: {error}). Download the checkpoint again."
         ) from error
+
+
+def _sizes(shape: object) -> Iterator[tuple[str, int]]:
+    """Every whole number in a shape, by name."""
+    assert is_dataclass(shape)
+    for field in fields(shape):
+        value = getattr(shape, field.name)
+        if is_dataclass(value):
+            yield from _sizes(value)
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int):
+                yield field.name, number

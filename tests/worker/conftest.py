@@ -7,11 +7,21 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.worker.worker import TorchWorker
+from tests.conftest import golden_folders
 from tests.worker.driver import running
 
 Workers = Callable[[Path], TorchWorker]
+
+
+@pytest.fixture(scope="session")
+def exact() -> Iterator[TorchWorker]:
+    """All golden checkpoints in one worker, in float64: rounding never decides a draw there,
+    so what is said to be equal must be equal."""
+    with running(*golden_folders(), dtype=torch.float64) as worker:
+        yield worker
 
 
 @pytest.fixture(scope="session")

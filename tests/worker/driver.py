@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from engine.checkpoint import LocalCheckpoint
 from engine.plan import Admit, Decode, Draw, Feed, Prefill, Prompt, StepPlan, StepResult
@@ -131,10 +132,14 @@ def speak(worker: TorchWorker, prompt: Prompt, **wishes: object) -> Speech:
 
 
 @contextmanager
-def running(*folders: Path, slots: int = 4, positions: int = 512) -> Iterator[TorchWorker]:
-    """A float32 worker on the CPU with these checkpoints loaded, exactly as the reference."""
+def running(
+    *folders: Path, slots: int = 4, positions: int = 512, dtype: torch.dtype = torch.float32
+) -> Iterator[TorchWorker]:
+    """A worker on the CPU with these checkpoints loaded; in float32 exactly as the reference."""
     checkpoints = {folder.name: LocalCheckpoint(folder) for folder in folders}
-    settings = WorkerSettings(slots, positions, device="cpu", reference_silence=0.0)
+    settings = WorkerSettings(
+        slots, positions, "cpu", dtype=dtype, codec_dtype=dtype, reference_silence=0.0
+    )
     worker = TorchWorker(checkpoints, settings)
     try:
         for name in checkpoints:
