@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import Self
 
+from engine.model.products import convolve, upsample
+
 
 class Memory:
     """The pasts of all convolutions during one step, met in the order of execution.
@@ -96,32 +98,29 @@ class CausalConv(nn.Module):
         if memory is None:
             fill = -x.shape[-1] % self.stride
             x = F.pad(x, (self.past, fill), self.padding) if self.past + fill else x
-        elif self.past:
-            x = memory.extend(x, self.past)
-        out: Tensor = self.conv(x)
-        return out
+            whole: Tensor = self.conv(x)
+            return whole
+        return convolve(self.conv, memory.extend(x, self.past) if self.past else x)
 
 
 class CausalUpsample(nn.Module):
-    """A transposed convolution, trimmed on the right; its kernel is a multiple of the rate.
+    """A transposed convolution of the past; its kernel is a multiple of the rate.
 
-    In a stream the last inputs are run again in front: less work than it seems, for there
-    are `rate` times more samples behind than before, and every output is one sum, as in
-    the whole run.
+    Its memory is of inputs, not of half-made outputs: every output is one sum, in a stream
+    as in the whole run.
     """
 
     def __init__(self, channels: int, out: int, kernel: int, rate: int) -> None:
         super().__init__()
         self.conv = nn.ConvTranspose1d(channels, out, kernel, rate)
-        self.rate, self.past = rate, kernel // rate - 1
+        self.past = kernel // rate - 1
         self.memory = channels * self.past
 
     def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
         """[B, C, T] -> [B, out, T * rate]."""
-        length, start = x.shape[-1] * self.rate, 0
-        if memory is not None and self.past:
-            x, start = memory.extend(x, self.past), self.past * self.rate
-        return self.conv(x)[..., start : start + length]
+        if memory is None:
+            return self.conv(x)[..., : x.shape[-1] * self.conv.stride[0]]
+        return upsample(self.conv, memory.extend(x, self.past) if self.past else x)
 
 
 class ConvNeXtBlock(nn.Module):

@@ -12,16 +12,17 @@ from engine.model.codec import CodecDecoder
 from engine.model.convs import Folding
 from engine.model.initial import initialise
 from engine.model.shapes import CodecShape
-from engine.worker.networks import load_decoder
+from engine.worker.networks import load_codec
 from tests.conftest import golden_folders
 from tests.golden_cases import Case, speech_cases, tensors
 
+CPU = torch.device("cpu")
 FOLDERS = pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 
 
 @cache
 def decoder(folder: Path) -> CodecDecoder:
-    return load_decoder(folder, "cpu", torch.float32)
+    return load_codec(folder, CPU, torch.float32)
 
 
 def random_codes(shape: CodecShape, batch: int, frames: int) -> torch.Tensor:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
-from engine.worker.networks import load_decoder
+from engine.worker.networks import load_codec
 from tests.conftest import golden_folders
 
+CPU = torch.device("cpu")
 FRAMES = 30  # more than twice the golden window
 ROWS = 4
 CLOSE = {"rtol": 0, "atol": 1e-5}
@@ -24,7 +25,7 @@ class Streams:
     """A decoder, a state of a few rows, and the whole sound each row must make."""
 
     def __init__(self, folder: Path) -> None:
-        self.decoder: CodecDecoder = load_decoder(folder, "cpu", torch.float32)
+        self.decoder: CodecDecoder = load_codec(folder, CPU, torch.float32)
         self.shape = self.decoder.shape
         draw = torch.Generator().manual_seed(1)
         size = (ROWS, self.shape.codebooks, FRAMES)

@@ -13,20 +13,21 @@ from engine.worker.networks import load_encoder
 from tests.conftest import golden_folders
 from tests.golden_cases import tensors
 
+CPU = torch.device("cpu")
 RECORDED = [folder for folder in golden_folders() if "reference_codes" in tensors(folder)]
 FOLDERS = pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: folder.name)
 
 
 @pytest.fixture(params=RECORDED[:1], ids=lambda folder: folder.name)
 def encoder(request: pytest.FixtureRequest) -> CodecEncoder:
-    return load_encoder(request.param, "cpu", torch.float32)
+    return load_encoder(request.param, CPU)
 
 
 @FOLDERS
 def test_codes_are_the_references(folder: Path) -> None:
     golden = tensors(folder)
     with torch.inference_mode():
-        codes = load_encoder(folder, "cpu", torch.float32).encode(golden["reference_wav"][None])
+        codes = load_encoder(folder, CPU).encode(golden["reference_wav"][None])
     torch.testing.assert_close(codes[0], golden["reference_codes"], rtol=0, atol=0)
 
 

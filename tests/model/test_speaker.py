@@ -15,6 +15,7 @@ from engine.worker.networks import load_speaker
 from tests.conftest import golden_folders
 from tests.golden_cases import tensors
 
+CPU = torch.device("cpu")
 RECORDED = [folder for folder in golden_folders() if "reference_embedding" in tensors(folder)]
 FOLDERS = pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: folder.name)
 
@@ -31,7 +32,7 @@ def test_mel_is_the_references(folder: Path) -> None:
 def test_the_vector_is_the_references(folder: Path) -> None:
     golden = tensors(folder)
     with torch.inference_mode():
-        speaker = load_speaker(folder, "cpu", torch.float32)
+        speaker = load_speaker(folder, CPU)
         vector = speaker.embed(golden["reference_wav"][None])[0]
     wanted = golden["reference_embedding"]
     size = max(1.0, float(wanted.abs().max()))  # random weights make vectors of any size
@@ -44,7 +45,7 @@ def test_a_batch_is_its_rows(folder: Path) -> None:
     half = len(wave) // 2
     waves = torch.stack((wave[:half], wave[half : 2 * half]))
     with torch.inference_mode():
-        speaker = load_speaker(folder, "cpu", torch.float32)
+        speaker = load_speaker(folder, CPU)
         batch, alone = speaker.embed(waves), torch.cat([speaker.embed(w[None]) for w in waves])
     torch.testing.assert_close(batch, alone, rtol=1e-4, atol=1e-4 * float(alone.abs().max()))
 

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from engine.errors import CheckpointError
 from engine.model.layers import Stack
 from engine.model.shapes import BlockShape
-from engine.worker.networks import load_decoder, load_encoder, load_speaker, load_talker
+from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.weights import INDEX, SINGLE, blank, export, load
 from tests.conftest import golden_folders
 
+CPU = torch.device("cpu")
 SHAPE = BlockShape(
     width=8, inner=12, layers=2, heads=4, kv_heads=2, head_dim=4, theta=1e4, eps=1e-6
 )
@@ -122,14 +123,13 @@ def test_several_parts_share_a_file(tmp_path: Path) -> None:
 
 @FOLDERS
 def test_every_network_of_a_checkpoint_keeps_its_published_tensors(folder: Path) -> None:
-    cpu, f32 = "cpu", torch.float32
     main, codec = load_file(folder / SINGLE), load_file(folder / "speech_tokenizer" / SINGLE)
-    made = export({"talker.": load_talker(folder, cpu, f32)})
+    made = export({"talker.": load_talker(folder, CPU, torch.float32)})
     if any(name.startswith("speaker_encoder.") for name in main):
-        made |= export({"speaker_encoder.": load_speaker(folder, cpu, f32)})
+        made |= export({"speaker_encoder.": load_speaker(folder, CPU)})
     assert made.keys() == main.keys()
-    made |= export({"decoder.": load_decoder(folder, cpu, f32)})
-    made |= export({"encoder.": load_encoder(folder, cpu, f32)})
+    made |= export({"decoder.": load_codec(folder, CPU, torch.float32)})
+    made |= export({"encoder.": load_encoder(folder, CPU)})
     published = main | codec
     assert all(torch.equal(tensor, published[name]) for name, tensor in made.items())
     kinds = {name.rsplit(".", 1)[1] for name in published.keys() - made.keys()}
@@ -255,4 +255,4 @@ def test_a_config_of_no_network_is_told(tmp_path: Path, edit: Edit) -> None:
     (tmp_path / "speech_tokenizer").mkdir()
     (tmp_path / "speech_tokenizer" / "config.json").write_text(json.dumps(raw))
     with pytest.raises(CheckpointError, match="config"):
-        load_decoder(tmp_path, "cpu", torch.float32)
+        load_codec(tmp_path, CPU, torch.float32)
