@@ -55,7 +55,10 @@ def decodes(
     """Frames that become sound; `step`: the seconds a step takes now."""
     pieces = []
     for run in runs:
-        run.starved = run.starved or run.waits_for_text
+        if run.waits_for_text:
+            run.starved = True
+        else:
+            run.sequence.touched = now
         count = policy.chunk_of(run, policy.chunk_frames(run, step, settings, now), settings)
         if count:
             pieces.append(Decode(run.slot, run.sent, run.sent + count))

@@ -7,6 +7,7 @@ when its step was planned, so what arrives for a run that is over is dropped.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,6 +21,8 @@ from engine.sequence import Run, Sequence
 from engine.slots import Slots
 from engine.types import Chunk, End, Reason
 from engine.waiting import Waiting
+
+_NO_MORE = "No more text came for too long. Close the text when it is complete."
 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
@@ -42,7 +45,7 @@ class Scheduler:
         self.pace = Pace()
         self.active: dict[int, Sequence] = {}  # by id: waiting, running, or its last sound due
         self.runs: dict[int, Run] = {}  # by slot
-        self.paused: set[str] = set()  # talkers that admit nobody
+        self.horizon = math.inf  # who comes after it waits: a talker needs room
         self.retries = 0
         self._crowded = False  # the device had no room: wait until somebody leaves
         self._flights: dict[int, Flight] = {}
@@ -86,15 +89,15 @@ class Scheduler:
         lost = [sequence for sequence in self.waiting if sequence.talker == talker]
         return [self.drop(sequence, "error", error) for sequence in lost]
 
-    def close_stale_texts(self, now: float) -> list[Delivery]:
-        """Texts that nobody has added to for too long are closed."""
+    def drop_stale_texts(self, now: float) -> list[Delivery]:
+        """Open texts that have run out, and nobody has added to for too long."""
         latest = now - self.settings.text_timeout
-        stale = [each for each in self._open_texts() if each.touched <= latest]
-        return [end for sequence in stale for end in self.append(sequence, (), True, now)]
+        stale = [sequence for sequence in self._hungry() if sequence.touched <= latest]
+        return [self.drop(sequence, "error", InvalidText(_NO_MORE)) for sequence in stale]
 
     def next_deadline(self) -> float | None:
-        """When `close_stale_texts` has something to do."""
-        touched = [sequence.touched for sequence in self._open_texts()]
+        """When `drop_stale_texts` has something to do."""
+        touched = [sequence.touched for sequence in self._hungry()]
         return min(touched) + self.settings.text_timeout if touched else None
 
     @property
@@ -148,7 +151,7 @@ class Scheduler:
 
     def _may_start(self, sequence: Sequence) -> bool:
         """There is a slot, and nobody who is listening would go short because of it."""
-        if sequence.talker in self.paused or not self.slots.free_of(sequence.talker):
+        if sequence.turn > self.horizon or not self.slots.free_of(sequence.talker):
             return False
         if not sequence.live:
             files = sum(not run.sequence.live for run in self.runs.values())
@@ -239,5 +242,6 @@ class Scheduler:
         rows = sum(piece.stop - piece.start for piece in plan.prefill)
         self.pace.observe(len(plan.frames), rows, seconds)
 
-    def _open_texts(self) -> list[Sequence]:
-        return [sequence for sequence in self.active.values() if not sequence.text.closed]
+    def _hungry(self) -> list[Sequence]:
+        """Sequences that can do nothing before more text comes."""
+        return [sequence for sequence in self.active.values() if sequence.hungry]

@@ -92,6 +92,11 @@ class Sequence:
         """Where it stands in the queue: smaller first."""
         return self.arrived + self.patience
 
+    @property
+    def hungry(self) -> bool:
+        """It can do nothing before more text comes."""
+        return not self.text.covers(self.run.stepped + 1 if self.run else 0)
+
     def deliver(self, chunk: Chunk, now: float, excused: bool) -> None:
         self.playback.deliver(chunk.seconds, now, excused)
         self.delivered += chunk.frames
@@ -157,7 +162,7 @@ class Run:
 
     @property
     def waits_for_text(self) -> bool:
-        return self.total is None and not self.sequence.text.covers(self.stepped + 1)
+        return self.total is None and self.sequence.hungry
 
     @property
     def flushing(self) -> bool:

@@ -1,0 +1,172 @@
+"""The engine: one thread that speaks, and a door for everybody else.
+
+Any thread may call anything here. Requests are checked and put into ids in the caller's
+thread; what the loop must know goes through the inbox. This module knows no torch: the worker
+is handed in.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from functools import partial
+
+from engine.config import EngineSettings
+from engine.intake import Intake
+from engine.loop import Loop
+from engine.mailbox import Mailbox
+from engine.plan import Checkpoint, Worker
+from engine.roster import Roster
+from engine.routing import Routed, cloner, restrict, route_voice
+from engine.sequence import Sequence
+from engine.stats import Stats
+from engine.stream import Handles, SpeechStream
+from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
+
+CLOSED = "The engine is closed. Start it again."
+DRAINING = "The engine is shutting down and takes no new requests. Try again in a minute."
+
+log = logging.getLogger("timbre")
+
+
+class Engine:
+    """Speaks for many at once. Use it in a `with` block, or close it."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        checkpoints: Mapping[str, Checkpoint],
+        settings: EngineSettings | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        start: bool = True,
+    ) -> None:
+        """`start` False: nobody turns the loop but the caller, by `loop.turn`."""
+        self.settings = settings or EngineSettings()
+        self._worker = worker
+        self._checkpoints = dict(checkpoints)
+        self._intake = Intake(self._checkpoints, self.settings, clock)
+        self._roster = Roster()
+        self.loop = Loop(worker, self.settings, clock, self._roster)
+        for name in self._checkpoints:
+            self.loop.talkers.adopt(name, worker.slots(name))
+        self._thread = threading.Thread(target=self._run, name="timbre-engine", daemon=True)
+        self._started = start
+        if start:
+            self._thread.start()
+
+    # Speaking.
+
+    def submit(self, request: SpeechRequest) -> SpeechStream:
+        """Ask for speech. Returns at once.
+
+        Raises RequestError for what cannot be served, Busy when too many wait, EngineClosed.
+        """
+        self._roster.check()
+        taken = self._intake.take(request)
+        sequence, mailbox = taken.sequence, Mailbox()
+        self._enter(sequence, mailbox)
+        self.loop.inbox.post(partial(self.loop.begin, sequence))
+        if taken.text:
+            taken.text.connect(taken.text_room, partial(self._add_text, sequence))
+        handles = Handles(partial(self._cancel, sequence, mailbox), taken.text)
+        return SpeechStream(mailbox, sequence, handles)
+
+    def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
+        """Make a voice from a checked recording, in the caller's thread."""
+        self._roster.check()
+        return self._worker.encode(cloner(self._checkpoints, model), audio, transcript)
+
+    def resolve(self, voice: Voice, model: str | None = None) -> Routed:
+        """The checkpoint that would speak a voice, and a blend as the one voice it is."""
+        return route_voice(voice, restrict(self._checkpoints, model))
+
+    # What there is.
+
+    @property
+    def alive(self) -> bool:
+        """It takes requests."""
+        return self._roster.is_open
+
+    def capabilities(self) -> Mapping[str, Capabilities]:
+        """What each checkpoint can do, by its name."""
+        return {name: own.capabilities for name, own in self._checkpoints.items()}
+
+    def load(self, model: str) -> None:
+        """Bring a checkpoint's talker to the device, and wait for it."""
+        restrict(self._checkpoints, model)
+        self._ask(partial(self.loop.talkers.load, model))
+
+    def unload(self, model: str) -> None:
+        """Free the memory of a talker nobody speaks with."""
+        restrict(self._checkpoints, model)
+        self._ask(partial(self.loop.talkers.unload, model))
+
+    def stats(self) -> Stats:
+        return self.loop.stats(self._worker.memory(), self._roster.refused)
+
+    # The end.
+
+    def drain(self, grace: float) -> bool:
+        """Take no new requests, let the others finish for `grace` seconds, then close.
+
+        False when somebody was cut off.
+        """
+        self._roster.shut(DRAINING)
+        finished = self._roster.wait_empty(grace)
+        self.close()
+        return finished
+
+    def close(self) -> None:
+        """Stop now. Whoever is still served is told."""
+        self._roster.shut(CLOSED)
+        if self._thread.is_alive():
+            self.loop.inbox.post(self.loop.stop)
+            self._thread.join()
+        elif not self._started:
+            self._roster.end_all(CLOSED)
+            self._worker.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self) -> None:
+        refusal = CLOSED
+        try:
+            while not self.loop.stopping:
+                self.loop.turn()
+        except Exception as error:
+            log.critical("The engine has stopped.", exc_info=error)
+            refusal = f"The engine has stopped ({error}). Start it again."
+        finally:
+            self._roster.end_all(refusal)
+            self._worker.close()
+
+    def _enter(self, sequence: Sequence, mailbox: Mailbox) -> None:
+        """Past the door, or Busy. Files may fill a part of the queue only."""
+        share = 1.0 if sequence.live else self.settings.file_share
+        queue = int(self.settings.max_waiting * share)
+        scheduler = self.loop.scheduler
+        service = scheduler.waiting.seconds(queue, scheduler.places)
+        self._roster.enter(sequence, mailbox, scheduler.slots.total, queue, service)
+
+    def _cancel(self, sequence: Sequence, mailbox: Mailbox) -> None:
+        """Called by finalisers too: nothing here may take a lock."""
+        if not mailbox.end:
+            self.loop.inbox.post(partial(self.loop.cancel, sequence))
+
+    def _add_text(self, sequence: Sequence, ids: tuple[int, ...], closed: bool) -> None:
+        self.loop.inbox.post(partial(self.loop.add_text, sequence, ids, closed))
+
+    def _ask(self, call: Callable[[Future[None]], None]) -> None:
+        """Have the loop do something, and wait; never for an engine that has stopped."""
+        done: Future[None] = Future()
+        self.loop.inbox.post(partial(call, done))
+        while not wait([done], timeout=0.25).done:
+            self._roster.check()
+        done.result()

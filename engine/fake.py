@@ -1,0 +1,47 @@
+"""An engine without a model: the real one over a fake worker and fake checkpoints.
+
+For tests of everything above the worker, and for trying the pages without weights. What it
+speaks are tones, one for each letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.config import EngineSettings
+from engine.engine import Engine
+from engine.fake_checkpoint import FakeCheckpoint, fake_capabilities
+from engine.fake_worker import Clock, Costs, FakeWorker, VirtualClock
+
+__all__ = [
+    "Clock",
+    "Costs",
+    "FakeCheckpoint",
+    "FakeEngine",
+    "FakeWorker",
+    "VirtualClock",
+    "fake_capabilities",
+]
+
+
+class FakeEngine(Engine):
+    """Speaks tones as fast as `costs` allow: at once, unless told otherwise."""
+
+    def __init__(
+        self,
+        checkpoints: Sequence[FakeCheckpoint] = (FakeCheckpoint(),),
+        settings: EngineSettings | None = None,
+        costs: Costs | None = None,
+        clock: Clock | None = None,
+        loaded: bool = True,
+        room: int = 8,
+        start: bool = True,
+    ) -> None:
+        """`loaded`: all talkers are on the device already. `room`: talkers that fit there."""
+        settings = settings or EngineSettings(slots=8)
+        clock = clock or Clock()
+        self.worker = FakeWorker(settings.slots, costs, clock, room)
+        named = {each.capabilities.name: each for each in checkpoints}
+        for name in named if loaded else ():
+            self.worker.load(name)
+        super().__init__(self.worker, named, settings, clock.now, start)

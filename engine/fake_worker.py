@@ -1,0 +1,277 @@
+"""A worker without a device: codes and tones computed from seed, text and frame number.
+
+It is strict where a real one would go wrong silently: work out of order, on a slot that is
+free, or on text that is not there raises. Steps take the time a cost model says, on a real
+clock or a virtual one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from engine.errors import EngineClosed, OutOfMemory, StepFailed
+from engine.plan import Admit, Feed, Frame, Prompt, StepPlan, StepResult
+from engine.types import (
+    CODEBOOKS,
+    FRAME_SAMPLES,
+    FRAME_SECONDS,
+    SAMPLE_RATE,
+    Clone,
+    Codes,
+    Pcm,
+    Waveform,
+)
+
+EDGE = 240  # samples over which a tone fades in and out: 10 ms
+LOUDNESS = 8000
+LOWEST, TONES = 12, 37  # cycles a frame: 150 to 600 Hz
+
+
+class Clock:
+    """Real time."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            time.sleep(seconds)
+
+
+class VirtualClock(Clock):
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += max(0.0, seconds)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds a step takes: a fixed part when anything runs, and parts that grow."""
+
+    step: float = 0.0
+    row: float = 0.0
+    prefill_row: float = 0.0
+    decoded_frame: float = 0.0
+
+    def of(self, plan: StepPlan) -> float:
+        decoded = sum(piece.stop - piece.start for piece in plan.decode)
+        prefilled = sum(piece.stop - piece.start for piece in plan.prefill)
+        frames = (self.step + self.row * len(plan.frames)) if plan.frames else 0.0
+        return frames + self.prefill_row * prefilled + self.decoded_frame * decoded
+
+
+def fake_frames(prompt: Prompt) -> int:
+    """Frames that a text takes: one a character."""
+    return max(2, len(prompt.text_ids))
+
+
+def fake_codes(prompt: Prompt, seed: int, frame: int) -> Codes:
+    """The codes of one frame; they depend on the text that has been told by then."""
+    known = len(prompt.text_ids)
+    if prompt.layout == "streamed":
+        beside = 1 + (len(prompt.reference.codes) if prompt.reference else 0)
+        told = prompt.reference.text_ids if prompt.reference else ()
+        known = max(0, min(known, beside + frame + 1 - len(told)))
+    last = prompt.text_ids[known - 1] if known else 0
+    state = np.uint64((seed * 1_000_003 + known * 8191 + last * 131 + frame * 7919) % 2**63)
+    mixed = (state + np.arange(1, CODEBOOKS + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    return ((mixed >> np.uint64(40)) % np.uint64(2048)).astype(np.int64)
+
+
+def fake_tone(codes: Codes) -> Pcm:
+    """What a frame sounds like: a short tone."""
+    cycles = LOWEST + int(codes[0]) % TONES
+    wave = np.sin(2 * np.pi * cycles * np.arange(FRAME_SAMPLES) / FRAME_SAMPLES)
+    wave[:EDGE] *= np.linspace(0, 1, EDGE)
+    wave[-EDGE:] *= np.linspace(1, 0, EDGE)
+    return (LOUDNESS * wave).astype(np.int16)
+
+
+_TABLE = [fake_tone(np.array([tone])) for tone in range(TONES)]
+
+
+def fake_sound(codes: Codes) -> Pcm:
+    """Frames as sound."""
+    return np.concatenate([_TABLE[int(code) % TONES] for code in codes[:, 0]])
+
+
+@dataclass
+class FakeSlot:
+    """What a slot holds."""
+
+    prompt: Prompt
+    admit: Admit
+    filled: int = 0
+    codes: list[Codes] = field(default_factory=list)
+    decoded: int = 0
+
+    def feed(self, feed: Feed) -> None:
+        _check(self.prompt.open_text, "text for a text that is complete")
+        ids = self.prompt.text_ids + feed.text_ids
+        self.prompt = replace(self.prompt, text_ids=ids, open_text=not feed.closed)
+
+    def fill(self, start: int, stop: int) -> None:
+        _check(start == self.filled and start < stop <= len(self.prompt), "prefill out of order")
+        _check(self._covers(0), "prefill before there is text")
+        self.filled = stop
+
+    def frame(self, length: int) -> Frame:
+        made = len(self.codes)
+        _check(self.filled == len(self.prompt), "a frame before the prompt is filled")
+        _check(made < self.admit.max_frames, "more frames than were announced")
+        _check(self._covers(made + 1), "a frame for which there is no text")
+        self.codes.append(fake_codes(self.prompt, self.admit.seed, made))
+        return Frame(self.codes[-1], made + 1 == length and not self.prompt.open_text)
+
+    def decode(self, start: int, stop: int) -> Codes:
+        _check(start == self.decoded and start < stop <= len(self.codes), "sound out of order")
+        self.decoded = stop
+        return np.stack(self.codes[start:stop])
+
+    def _covers(self, frames: int) -> bool:
+        reference = self.prompt.reference
+        told = len(self.prompt.text_ids) + (len(reference.text_ids) if reference else 0)
+        beside = 1 + (len(reference.codes) if reference else 0)
+        return not self.prompt.open_text or told >= beside + frames
+
+
+def _check(right: bool, what: str) -> None:
+    if not right:
+        raise StepFailed(f"The plan is wrong: {what}.")
+
+
+@dataclass(frozen=True)
+class FakePending:
+    """A step whose result is there at `due`."""
+
+    result: StepResult | Exception
+    due: float
+    clock: Clock
+
+    def read(self) -> StepResult:
+        self.clock.sleep(self.due - self.clock.now())
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+
+class FakeWorker:
+    """The Worker protocol. Tests set the hooks to make it fail."""
+
+    def __init__(
+        self, slots: int = 8, costs: Costs | None = None, clock: Clock | None = None, room: int = 8
+    ) -> None:
+        """`room`: talkers that fit on the device."""
+        self.costs = costs or Costs()
+        self.clock = clock or Clock()
+        self.room = room
+        self.fault: Callable[[StepPlan], None] = lambda plan: None  # may raise
+        self.refuse: Callable[[Admit], Exception | None] = lambda admit: None
+        self.frames_of: Callable[[Admit, Prompt], int] = lambda admit, prompt: fake_frames(prompt)
+        self.sound_of: Callable[[Codes], Pcm] = fake_sound
+        self.running: dict[int, FakeSlot] = {}
+        self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
+        self.resets = 0
+        self.closed = False
+        self._slots = slots
+        self._loaded: dict[str, range] = {}
+        self._refused: set[int] = set()
+        self._busy_until = 0.0
+
+    def slots(self, talker: str) -> range:
+        return self._loaded.get(talker, range(0))
+
+    def load(self, talker: str) -> range:
+        if self.closed:
+            raise EngineClosed("The engine is closed.")
+        if len(self._loaded) >= self.room:
+            raise OutOfMemory("There is no memory left for another model.")
+        taken = {own.start // self._slots for own in self._loaded.values()}
+        first = self._slots * next(place for place in range(self.room) if place not in taken)
+        self._loaded[talker] = range(first, first + self._slots)
+        return self._loaded[talker]
+
+    def unload(self, talker: str) -> None:
+        _check(not set(self._loaded[talker]) & set(self.running), "unloaded while it speaks")
+        del self._loaded[talker]
+
+    def launch(self, plan: StepPlan) -> FakePending:
+        self.plans.append(plan)
+        seconds = self.costs.of(plan)
+        self._busy_until = max(self._busy_until, self.clock.now()) + seconds
+        try:
+            self.fault(plan)
+            result: StepResult | Exception = self._step(plan, seconds)
+        except Exception as error:
+            result = error
+        return FakePending(result, self._busy_until, self.clock)
+
+    def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
+        vector = np.resize(audio, 16).astype(np.float32)
+        frames = max(1, round(len(audio) / SAMPLE_RATE / FRAME_SECONDS))
+        codes = np.arange(frames * CODEBOOKS, dtype=np.int64).reshape(frames, CODEBOOKS) % 2048
+        return Clone(vector, transcript, codes if transcript else None)
+
+    def reset(self) -> None:
+        self.running.clear()
+        self.resets += 1
+
+    def memory(self) -> int:
+        return len(self._loaded) << 30
+
+    def close(self) -> None:
+        self.closed = True
+        self.running.clear()
+
+    def _step(self, plan: StepPlan, seconds: float) -> StepResult:
+        for slot in plan.release:
+            self.running.pop(slot, None)
+        failed = {admit.slot: error for admit in plan.admit if (error := self._admit(admit))}
+        there = self.running
+        self._check_known(plan)
+        for feed in plan.feed:
+            if feed.slot in there:
+                self.running[feed.slot].feed(feed)
+        for piece in plan.prefill:
+            if piece.slot in there:
+                self.running[piece.slot].fill(piece.start, piece.stop)
+        frames = {slot: self._frame(slot) for slot in plan.frames if slot in there}
+        audio = {
+            piece.slot: self.sound_of(self.running[piece.slot].decode(piece.start, piece.stop))
+            for piece in plan.decode
+            if piece.slot in there
+        }
+        return StepResult(plan.number, seconds, frames, audio, failed)
+
+    def _admit(self, admit: Admit) -> Exception | None:
+        _check(admit.slot in self._loaded.get(admit.talker, ()), "a slot of another talker")
+        _check(admit.slot not in self.running, "a slot that is taken")
+        self._refused.discard(admit.slot)
+        error = self.refuse(admit)
+        if error:
+            self._refused.add(admit.slot)
+        else:
+            self.running[admit.slot] = FakeSlot(admit.prompt, admit)
+        return error
+
+    def _frame(self, slot: int) -> Frame:
+        held = self.running[slot]
+        return held.frame(self.frames_of(held.admit, held.prompt))
+
+    def _check_known(self, plan: StepPlan) -> None:
+        """Work for a slot that was refused may be on its way; for a free one it is a fault."""
+        asked = {*plan.frames, *(feed.slot for feed in plan.feed)}
+        asked |= {piece.slot for piece in plan.prefill} | {piece.slot for piece in plan.decode}
+        _check(asked <= {*self.running, *self._refused}, "work for a slot that is free")

@@ -1,0 +1,146 @@
+"""The engine's loop: take calls, plan, launch, commit the step `lag` behind, deliver.
+
+One thread turns it. Nothing in here waits for a listener. A step that raises ends whoever was
+running and the loop goes on; several in a row, or a worker that cannot be reset, end it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from engine.config import EngineSettings
+from engine.errors import EngineError, StepFailed
+from engine.inbox import Inbox
+from engine.plan import Pending, Worker
+from engine.roster import Roster
+from engine.scheduler import Delivery, Scheduler
+from engine.sequence import Sequence
+from engine.stats import Meter, Stats
+from engine.talkers import Talkers
+
+log = logging.getLogger("timbre")
+
+
+class Loop:
+    """Everything that belongs to the engine's thread."""
+
+    def __init__(
+        self, worker: Worker, settings: EngineSettings, clock: Callable[[], float], roster: Roster
+    ) -> None:
+        self.inbox = Inbox()
+        self.scheduler = Scheduler(settings)
+        self.meter = Meter()
+        self.talkers = Talkers(worker, self.scheduler, self.inbox, self.deliver)
+        self.stopping = False
+        self._worker = worker
+        self._clock = clock
+        self._roster = roster
+        self._lag = settings.lag or 0
+        self._failures = 0
+        self._flying: deque[Pending] = deque()
+        self._idle = False
+
+    def turn(self, wait: bool = True) -> bool:
+        """Once around. `wait`: sleep while there is nothing to do. False: there was nothing."""
+        self._take_calls(wait and self._idle)
+        self.talkers.advance()
+        self.deliver(self.scheduler.drop_stale_texts(self._clock()))
+        landed = 0
+        try:
+            launched = self._launch()
+            landed = self._land(self._lag if launched else 0)
+        except Exception as error:
+            launched = True
+            self._recover(error)
+        self._idle = not launched and not landed
+        return not self._idle
+
+    # Calls from the inbox.
+
+    def begin(self, sequence: Sequence) -> None:
+        self.scheduler.add(sequence)
+        self.talkers.use(sequence.talker)
+
+    def add_text(self, sequence: Sequence, ids: tuple[int, ...], closed: bool) -> None:
+        if sequence.id in self.scheduler.active:
+            self.deliver(self.scheduler.append(sequence, ids, closed, self._clock()))
+
+    def cancel(self, sequence: Sequence) -> None:
+        if sequence.id in self.scheduler.active:
+            self.deliver([self.scheduler.drop(sequence, "cancelled")])
+
+    def stop(self) -> None:
+        self.stopping = True
+
+    def deliver(self, deliveries: list[Delivery]) -> None:
+        for sequence, item in deliveries:
+            self.meter.note(sequence, item)
+            self._roster.put(sequence, item)
+
+    def stats(self, memory: int, refused: int) -> Stats:
+        """Read from any thread."""
+        now, scheduler, meter = self._clock(), self.scheduler, self.meter
+        runs = tuple(scheduler.runs.values())
+        heard = [run.sequence.playback for run in runs if run.sequence.live and not run.unheard]
+        return Stats(
+            running=len(runs),
+            waiting=len(scheduler.waiting),
+            slots=scheduler.slots.total,
+            talkers=self.talkers.loaded,
+            rows_in_real_time=scheduler.places,
+            step_seconds=scheduler.pace.seconds(len(runs)),
+            steps=meter.steps,
+            failed_steps=meter.failed_steps,
+            refused=refused,
+            retried=scheduler.retries,
+            ended=dict(meter.ended),
+            audio_seconds=meter.audio_seconds,
+            gaps=meter.gaps,
+            first_sound=meter.first_sound(),
+            shortest_lead=min((each.lead(now) for each in heard), default=None),
+            memory=memory,
+        )
+
+    # The parts of a turn.
+
+    def _take_calls(self, wait: bool) -> None:
+        for call in self.inbox.take(wait, self._patience() if wait else None):
+            call()
+
+    def _patience(self) -> float | None:
+        """Seconds until something is to be done without a call."""
+        deadline = self.scheduler.next_deadline()
+        return None if deadline is None else max(0.0, deadline - self._clock())
+
+    def _launch(self) -> bool:
+        plan = self.scheduler.plan(self._clock())
+        if plan:
+            self._flying.append(self._worker.launch(plan))
+        return bool(plan)
+
+    def _land(self, behind: int) -> int:
+        """Commit steps until only `behind` are under way."""
+        landed = 0
+        while len(self._flying) > behind:
+            result = self._flying.popleft().read()
+            self.deliver(self.scheduler.commit(result, self._clock()))
+            self._failures, landed = 0, landed + 1
+            self.meter.steps += 1
+        return landed
+
+    def _recover(self, error: Exception) -> None:
+        """Whoever was running is told; the device forgets them, and the loop goes on."""
+        log.error("A step failed.", exc_info=error)
+        self._flying.clear()
+        told = error if isinstance(error, EngineError) else StepFailed(_FAILED.format(error))
+        self.deliver(self.scheduler.fail_running(told))
+        self._worker.reset()
+        self._failures += 1
+        self.meter.failed_steps += 1
+        if self._failures >= self.scheduler.settings.failures:
+            raise EngineError(f"{self._failures} steps in a row failed, the last one with: {error}")
+
+
+_FAILED = "The engine failed while it was speaking ({}). Try again."

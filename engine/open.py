@@ -1,0 +1,88 @@
+"""From model names to a running engine: the one place on the host side that loads torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.checkpoint import LocalCheckpoint
+from engine.config import EngineSettings, load_profile
+from engine.engine import Engine
+from engine.errors import CheckpointError, InvalidSetting
+from engine.hub import resolve
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+def open_engine(
+    models: Sequence[str | Path],
+    device: str = "auto",
+    dtype: str = "auto",
+    profile: str | None = None,
+    preload: bool = True,
+    **changes: Any,
+) -> Engine:
+    """Speak with these checkpoints: folders, or hub ids that are downloaded first.
+
+    `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
+    EngineSettings. `preload`: the first model is on the device when this returns.
+    """
+    if not models:
+        raise CheckpointError("There is no model. Name a folder or a hub id.")
+    folders = _named([resolve(str(model)) for model in models])
+
+    from engine.worker.worker import TorchWorker, WorkerSettings, pick_device
+
+    place = pick_device(None if device == "auto" else device)
+    settings = _settings(profile, place.type, changes)
+    checkpoints = _checkpoints(folders, settings)
+    held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype))
+    engine = Engine(TorchWorker(checkpoints, held), checkpoints, settings)
+    if preload:
+        engine.load(next(iter(checkpoints)))
+    return engine
+
+
+def _named(folders: Sequence[Path]) -> dict[str, Path]:
+    """Folders by their names, numbered where two are the same."""
+    named: dict[str, Path] = {}
+    for folder in folders:
+        base = folder.resolve()
+        name = _model_name(base)
+        twins = sum(own == name or own.startswith(f"{name} (") for own in named)
+        named[f"{name} ({twins + 1})" if twins else name] = base
+    return named
+
+
+def _model_name(folder: Path) -> str:
+    """The folder's name; in the hub's cache that of the repository."""
+    snapshot = folder.parent.name == "snapshots" and folder.parent.parent.name
+    return snapshot.rpartition("--")[2] if snapshot else folder.name
+
+
+def _settings(profile: str | None, device: str, changes: Mapping[str, Any]) -> EngineSettings:
+    settings = load_profile(profile or ("cpu" if device == "cpu" else "balanced"), **changes)
+    if settings.lag is None:
+        settings = settings.model_copy(update={"lag": 0 if device == "cpu" else 1})
+    return settings
+
+
+def _checkpoints(
+    folders: Mapping[str, Path], settings: EngineSettings
+) -> dict[str, LocalCheckpoint]:
+    return {
+        name: LocalCheckpoint(folder, settings.positions, name) for name, folder in folders.items()
+    }
+
+
+def _dtype(name: str) -> torch.dtype | None:
+    """None: what suits the device."""
+    import torch
+
+    if name not in DTYPES:
+        raise InvalidSetting(f"No dtype is called '{name}'. Choose from {', '.join(DTYPES)}.")
+    return None if name == "auto" else getattr(torch, name)
