@@ -126,6 +126,8 @@ class Library:
         """Bring a deleted voice back, under another id if its own was taken since."""
         with self._lock:
             place = self._trash() / _safe(ticket)
+            if not os.path.lexists(place):
+                raise UnknownVoice(f"The trash holds no voice '{ticket}'.")
             _read(place)
             return _read(_move(place, self.folder, ticket, self._built_in))
 

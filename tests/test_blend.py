@@ -14,9 +14,8 @@ from engine.types import Vector
 
 METHODS = st.sampled_from(["linear", "spherical"])
 WEIGHTS = st.floats(0.01, 100)
-VECTORS = arrays(
-    np.float32, 8, elements=st.floats(0.0625, 4, width=32)
-)  # one orthant: no cancelling
+# One orthant, so that nothing cancels.
+VECTORS = arrays(np.float32, 8, elements=st.floats(0.0625, 4, width=32))
 NAMES = st.text(
     st.characters(exclude_categories=("Cc", "Cs", "Z"), exclude_characters=RESERVED), min_size=1
 )
