@@ -1,0 +1,211 @@
+"""Audio formats of the wire: PCM16 pieces in, bytes out.
+
+An encoder is fed pieces and finished once; its outputs, joined, are the file. `pcm`, `wav`,
+`mp3`, `opus` and `aac` give bytes as they are fed. A FLAC header tells the length, which no
+stream knows in front, so `flac` gives everything when it is finished. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import struct
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import soundfile
+
+from engine import SAMPLE_RATE, InvalidSetting, Pcm
+
+Format: TypeAlias = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
+MEDIA_TYPES: dict[Format, str] = {
+    "mp3": "audio/mpeg",
+    "opus": "audio/ogg",
+    "aac": "audio/aac",
+    "flac": "audio/flac",
+    "wav": "audio/wav",
+    "pcm": "audio/pcm",
+}
+UNKNOWN_LENGTH = 0xFFFFFFFF  # what players take for "until the stream ends"
+_WAV_HEAD = 44
+_PAGE_LATENCY = 0x1302  # libsndfile's SFC_SET_OGG_PAGE_LATENCY_MS
+_PAGE_MS = 80.0
+_BLOCK = SAMPLE_RATE  # libsndfile's Ogg writers do not like long buffers
+
+
+class Encoder(Protocol):
+    def feed(self, pcm: Pcm) -> bytes:
+        """Bytes that are ready after this piece; may be none."""
+
+    def finish(self) -> bytes:
+        """The rest."""
+
+
+def open_encoder(format: Format, samples: int | None = None) -> Encoder:
+    """An encoder for one answer. `samples`: the whole length, where it is known."""
+    return _ENCODERS[format](samples)
+
+
+def check_format(format: Format) -> None:
+    """Raises InvalidSetting where an extra is missing."""
+    if format == "aac" and importlib.util.find_spec("av") is None:
+        raise InvalidSetting(
+            "This server has no AAC: run pip install -r requirements-m4b.txt there, "
+            "or ask for mp3, opus, flac, wav or pcm."
+        )
+
+
+def encode(format: Format, pcm: Pcm) -> bytes:
+    """A whole answer as a file."""
+    encoder = open_encoder(format, len(pcm))
+    return encoder.feed(pcm) + encoder.finish()
+
+
+def wav_header(samples: int | None) -> bytes:
+    """44 bytes in front of PCM16 mono. A stream does not know its length."""
+    size = UNKNOWN_LENGTH if samples is None else 2 * samples
+    riff = UNKNOWN_LENGTH if samples is None else size + _WAV_HEAD - 8
+    layout = struct.pack("<IHHIIHH", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16)
+    head = b"RIFF" + struct.pack("<I", riff) + b"WAVEfmt " + layout
+    return head + b"data" + struct.pack("<I", size)
+
+
+class _Raw:
+    """PCM16 little endian, with or without a header in front."""
+
+    def __init__(self, header: bytes = b"") -> None:
+        self._header = header
+
+    def feed(self, pcm: Pcm) -> bytes:
+        head, self._header = self._header, b""
+        return head + pcm.astype("<i2", copy=False).tobytes()
+
+    def finish(self) -> bytes:
+        return self._header
+
+
+class _Outlet(io.RawIOBase):
+    """A file that gives away what was written; what the writer goes back to is left as it is."""
+
+    def __init__(self) -> None:
+        self._ready = bytearray()
+        self._end = self._at = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        fresh = max(0, self._at + len(data) - self._end)
+        self._ready += memoryview(data)[len(data) - fresh :]
+        self._at += len(data)
+        self._end = max(self._end, self._at)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._end)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def take(self) -> bytes:
+        taken = bytes(self._ready)
+        self._ready.clear()
+        return taken
+
+
+class _Streamed:
+    """A format that libsndfile writes front to back."""
+
+    def __init__(self, **format: Any) -> None:
+        self._outlet = _Outlet()
+        self._file = soundfile.SoundFile(self._outlet, "w", SAMPLE_RATE, 1, **format)
+
+    def feed(self, pcm: Pcm) -> bytes:
+        _write(self._file, pcm)
+        return self._outlet.take()
+
+    def finish(self) -> bytes:
+        self._file.close()
+        return self._outlet.take()
+
+
+class _Held:
+    """A format whose header is written last: all bytes come at the end."""
+
+    def __init__(self, **format: Any) -> None:
+        self._buffer = io.BytesIO()
+        self._file = soundfile.SoundFile(self._buffer, "w", SAMPLE_RATE, 1, **format)
+
+    def feed(self, pcm: Pcm) -> bytes:
+        _write(self._file, pcm)
+        return b""
+
+    def finish(self) -> bytes:
+        self._file.close()
+        return self._buffer.getvalue()
+
+
+def _write(file: soundfile.SoundFile, pcm: Pcm) -> None:
+    for start in range(0, len(pcm), _BLOCK):
+        file.write(pcm[start : start + _BLOCK])
+
+
+def _mp3(samples: int | None) -> Encoder:
+    """Constant bitrate (82 kbit/s), so that players know the length of a stream's part."""
+    kind = _Streamed if samples is None else _Held
+    return kind(format="MP3", bitrate_mode="CONSTANT", compression_level=0.5)
+
+
+def _opus(samples: int | None) -> Encoder:
+    encoder = _Streamed(format="OGG", subtype="OPUS")
+    if samples is None:
+        _set_page_latency(encoder._file)
+    return encoder
+
+
+def _set_page_latency(file: soundfile.SoundFile) -> None:
+    """Flush a page every 80 ms; libsndfile's own second would be heard as a late start."""
+    value = soundfile._ffi.new("double *", _PAGE_MS)
+    soundfile._snd.sf_command(file._file, _PAGE_LATENCY, value, 8)
+
+
+class _Aac:
+    """ADTS frames through PyAV, the optional extra of requirements-m4b.txt."""
+
+    def __init__(self) -> None:
+        import av
+
+        self._av = av
+        self._outlet = _Outlet()
+        self._container = av.open(self._outlet, "w", format="adts")
+        self._track = self._container.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
+        self._track.bit_rate = 96_000
+        self._at = 0
+
+    def feed(self, pcm: Pcm) -> bytes:
+        frame = self._av.AudioFrame.from_ndarray(pcm[np.newaxis], format="s16", layout="mono")
+        frame.sample_rate, frame.pts = SAMPLE_RATE, self._at
+        self._at += len(pcm)
+        self._mux(frame)
+        return self._outlet.take()
+
+    def finish(self) -> bytes:
+        self._mux(None)
+        self._container.close()
+        return self._outlet.take()
+
+    def _mux(self, frame: Any) -> None:
+        for packet in self._track.encode(frame):
+            self._container.mux(packet)
+
+
+_ENCODERS: dict[Format, Callable[[int | None], Encoder]] = {
+    "mp3": _mp3,
+    "opus": _opus,
+    "aac": lambda samples: _Aac(),
+    "flac": lambda samples: _Held(format="FLAC", subtype="PCM_16"),
+    "wav": lambda samples: _Raw(wav_header(samples)),
+    "pcm": lambda samples: _Raw(),
+}

@@ -1,0 +1,136 @@
+"""Every refusal in OpenAI's shape: {"error": {"message", "type", "param", "code"}}.
+
+    ApiError            what the wire itself refuses, with its status
+    explain(exception)  the same for the engine's errors and for bodies that do not fit
+
+Nothing here shows a stack trace, and an exception nobody foresaw says nothing of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from engine import (
+    Busy,
+    CheckpointError,
+    EngineClosed,
+    InvalidAudio,
+    InvalidSetting,
+    InvalidText,
+    InvalidVoice,
+    NotCapable,
+    OutOfMemory,
+    StepFailed,
+    TimbreError,
+    UnknownLanguage,
+    UnknownVoice,
+)
+
+from .json_text import to_json
+
+
+@dataclass(eq=False)
+class ApiError(Exception):
+    """A refusal. `param` names the field that is wrong."""
+
+    status: int
+    message: str
+    code: str
+    param: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def type(self) -> str:
+        return _TYPES.get(self.status, _BAD if self.status < 500 else "server_error")
+
+    def body(self) -> dict[str, Any]:
+        said = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": said}
+
+    def response(self) -> Response:
+        content = to_json(self.body())
+        return Response(content, self.status, self.headers, media_type="application/json")
+
+
+_BAD = "invalid_request_error"
+_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+_KNOWN: tuple[tuple[type[TimbreError], int, str, str | None], ...] = (
+    (InvalidText, 400, "invalid_text", "input"),
+    (InvalidSetting, 400, "invalid_setting", None),
+    (UnknownVoice, 404, "voice_not_found", "voice"),
+    (UnknownLanguage, 400, "unknown_language", "language"),
+    (NotCapable, 422, "not_capable", None),
+    (InvalidAudio, 422, "invalid_audio", "ref_audio"),
+    (InvalidVoice, 422, "invalid_voice", "voice"),
+    (CheckpointError, 503, "model_unavailable", "model"),
+    (StepFailed, 500, "step_failed", None),
+    (OutOfMemory, 503, "out_of_memory", None),
+    (EngineClosed, 503, "engine_closed", None),
+)
+_WORDS = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "media_type"}
+UNFORESEEN = ApiError(
+    500, "Something went wrong on the server; its log says what. Try again.", "internal_error"
+)
+
+
+def explain(error: BaseException) -> ApiError:
+    """What the one who asked is told about an exception."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, Busy):
+        return too_many(str(error), "queue_full", error.retry_after)
+    if isinstance(error, (RequestValidationError, ValidationError)):
+        return _misfit(error.errors())
+    if isinstance(error, HTTPException):
+        code = _WORDS.get(error.status_code, "http_error")
+        return ApiError(error.status_code, str(error.detail), code, headers=_headers(error))
+    return _engine(error)
+
+
+def too_many(message: str, code: str, retry_after: float) -> ApiError:
+    """429; a client that waits `Retry-After` whole seconds does not wait in vain."""
+    seconds = max(1, -int(-retry_after // 1))
+    return ApiError(429, message, code, headers={"Retry-After": str(seconds)})
+
+
+def _engine(error: BaseException) -> ApiError:
+    for kind, status, code, param in _KNOWN:
+        if isinstance(error, kind):
+            headers = {"Retry-After": "5"} if status == 503 else {}
+            return ApiError(status, str(error), code, param, headers)
+    return UNFORESEEN
+
+
+def _headers(error: HTTPException) -> dict[str, str]:
+    return dict(error.headers or {})
+
+
+def _misfit(problems: Sequence[Any]) -> ApiError:
+    """The first thing that is wrong with a body."""
+    first = problems[0]
+    param = _field(first["loc"])
+    if first["type"] == "extra_forbidden":
+        return ApiError(400, f"Unknown key '{param}'. Leave it out.", "unknown_key", param)
+    if first["type"] in ("json_invalid", "json_type", "model_attributes_type"):
+        return ApiError(400, "The body is no JSON object.", "invalid_json", param)
+    if first["type"] == "missing":
+        return ApiError(400, f"'{param}' is missing. Add it.", "missing", param)
+    said = first["msg"].removeprefix("Value error, ")
+    return ApiError(400, f"{param}: {said}" if param else said, "invalid_value", param)
+
+
+def _field(place: Sequence[str | int]) -> str | None:
+    """The path to a field, without the names of the types it might have been."""
+    parts = [str(part) for part in place if part != "body"]
+    return ".".join(part for part in parts if re.fullmatch("[a-z0-9_]+", part)) or None

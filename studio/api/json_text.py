@@ -1,0 +1,10 @@
+"""JSON as the wire writes it: compact and ASCII, so that any text can be quoted safely."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))

@@ -1,0 +1,135 @@
+"""What /metrics shows, in Prometheus' form.
+
+Answers are counted once, when they end; the engine is asked when somebody looks. So nothing
+here is paid per chunk.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from typing import get_args
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from engine import FRAME_SECONDS, End, Engine, Reason, Stats
+
+from .errors import ApiError
+
+_FIRST = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10)
+_WHOLE = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class Metrics:
+    """The numbers of one API."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "timbre_speech_requests",
+            "Answers by how they ended",
+            ["way", "reason"],
+            registry=self._registry,
+        )
+        self.first = Histogram(
+            "timbre_first_byte_seconds",
+            "Request to first byte",
+            ["way"],
+            buckets=_FIRST,
+            registry=self._registry,
+        )
+        self.total = Histogram(
+            "timbre_speech_seconds",
+            "Request to last byte",
+            ["way"],
+            buckets=_WHOLE,
+            registry=self._registry,
+        )
+        self.audio = Counter(
+            "timbre_answered_audio_seconds", "Audio answered", ["format"], registry=self._registry
+        )
+        self.refused = Counter(
+            "timbre_refused", "Requests refused", ["status", "code"], registry=self._registry
+        )
+        self._registry.register(EngineNumbers(engine))
+
+    def watch(self, way: str, format: str) -> Watch:
+        return Watch(self, way, format)
+
+    def refuse(self, error: ApiError) -> None:
+        self.refused.labels(error.status, error.code).inc()
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class Watch:
+    """One answer's clock, started when it is asked for."""
+
+    def __init__(self, metrics: Metrics, way: str, format: str) -> None:
+        self._metrics, self._way, self._format = metrics, way, format
+        self._start = time.perf_counter()
+        self._waiting = True  # for the first byte
+
+    def first(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._metrics.first.labels(self._way).observe(self._elapsed)
+
+    def end(self, end: End | None) -> None:
+        """None: it was left before it ended, so its cancel is on its way."""
+        reason = end.reason if end else "cancelled"
+        self._metrics.requests.labels(self._way, reason).inc()
+        self._metrics.total.labels(self._way).observe(self._elapsed)
+        self._metrics.audio.labels(self._format).inc(end.frames * FRAME_SECONDS if end else 0)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._start
+
+
+class EngineNumbers(Collector):
+    """The engine's own numbers, read when asked for."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def collect(self) -> Iterable[Metric]:
+        stats = self._engine.stats()
+        for name, (help, value) in _gauges(stats).items():
+            yield GaugeMetricFamily(f"timbre_{name}", help, value)
+        for name, (help, value) in _counters(stats).items():
+            yield CounterMetricFamily(f"timbre_{name}", help, value)
+        ended = CounterMetricFamily(
+            "timbre_engine_ended", "Requests by their end", None, ["reason"]
+        )
+        for reason in get_args(Reason):
+            ended.add_metric([reason], stats.ended.get(reason, 0))
+        yield ended
+
+
+def _gauges(stats: Stats) -> dict[str, tuple[str, float]]:
+    lead = math.nan if stats.shortest_lead is None else stats.shortest_lead
+    return {
+        "running": ("Requests that hold a slot", stats.running),
+        "waiting": ("Requests in the queue", stats.waiting),
+        "slots": ("Slots on the device", stats.slots),
+        "lead_seconds": ("Shortest lead of the live streams", lead),
+        "step_seconds": ("Time of a step with everybody who runs", stats.step_seconds),
+        "device_memory_bytes": ("Memory in use on the device", stats.memory),
+    }
+
+
+def _counters(stats: Stats) -> dict[str, tuple[str, float]]:
+    return {
+        "steps": ("Steps made", stats.steps),
+        "failed_steps": ("Steps that raised", stats.failed_steps),
+        "underruns": ("Times a live stream ran dry, as the scheduler sees it", stats.gaps),
+        "audio_seconds": ("Audio made", stats.audio_seconds),
+        "runaways": ("Requests stopped as runaways", stats.ended.get("runaway", 0)),
+        "retries": ("Files made a second time", stats.retried),
+        "queue_refusals": ("Requests refused by a full queue", stats.refused),
+    }

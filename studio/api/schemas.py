@@ -1,0 +1,159 @@
+"""The JSON bodies of the wire. An unknown key is refused by name.
+
+Field names are OpenAI's where OpenAI has one, and those of the other Qwen3-TTS servers where
+it has none. Says what may be written; what it means is told in `voices.py` and `speech.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+
+from engine import Sampling
+
+from .encoding import Format
+
+Language = Annotated[str, Field(max_length=64)]
+Number = Annotated[float, Field(ge=-1e6, le=1e6)]
+Numbers = Annotated[list[Number], Field(min_length=1, max_length=8192)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Body(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
+    )
+
+
+class VoiceId(Body):
+    """OpenAI's other way to name a voice."""
+
+    id: Name
+
+
+class Manner(Body):
+    """Everything about an answer but its text: shared by every way to ask."""
+
+    model: Annotated[str, Field(max_length=512)] = ""
+    voice: Annotated[str, Field(max_length=4096)] | VoiceId | None = Field(
+        None, validation_alias=AliasChoices("voice", "speaker")
+    )
+    instructions: str = Field(
+        "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
+    )
+    response_format: Format = "mp3"
+    speed: float = Field(1.0, ge=0.5, le=2.0)
+    language: Language = "auto"
+    task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
+    ref_audio: str | None = None  # data: URL, or the id of an uploaded voice
+    ref_text: str | None = Field(None, max_length=4000)
+    x_vector_only_mode: bool | None = None
+    speaker_embedding: Numbers | None = None
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    do_sample: bool = True
+    temperature: float | None = Field(None, ge=0, le=5)
+    top_k: int | None = Field(None, ge=0, le=4096)
+    top_p: float | None = Field(None, gt=0, le=1)
+    repetition_penalty: float | None = Field(None, ge=1, le=5)
+    subtalker_dosample: bool | None = None
+    subtalker_temperature: float | None = Field(None, ge=0, le=5)
+    subtalker_top_k: int | None = Field(None, ge=0, le=4096)
+    subtalker_top_p: float | None = Field(None, gt=0, le=1)
+    max_new_tokens: int | None = Field(None, ge=1, le=2**31)
+    ignore_eos: bool = False
+    initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: as soon as there is sound
+    non_streaming_mode: bool | None = None  # how the text is laid out, not how audio is sent
+
+    def sampling(self) -> Sampling:
+        """A temperature of 0 means the most likely code, as it does elsewhere."""
+        greedy = not self.do_sample or self.temperature == 0
+        return Sampling(
+            greedy=greedy,
+            temperature=self.temperature or None,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            repetition_penalty=self.repetition_penalty,
+            predictor_greedy=self._predictor_greedy(),
+            predictor_temperature=self.subtalker_temperature or None,
+            predictor_top_k=self.subtalker_top_k,
+            predictor_top_p=self.subtalker_top_p,
+        )
+
+    def _predictor_greedy(self) -> bool | None:
+        if self.subtalker_temperature == 0:
+            return True
+        return None if self.subtalker_dosample is None else not self.subtalker_dosample
+
+    @property
+    def layout(self) -> Literal["whole", "streamed"] | None:
+        if self.non_streaming_mode is None:
+            return None
+        return "whole" if self.non_streaming_mode else "streamed"
+
+
+class BatchItem(Manner):
+    """One text, and how it is to be spoken."""
+
+    input: str
+
+
+class SpeechBody(BatchItem):
+    """POST /v1/audio/speech."""
+
+    stream: bool | None = None
+    stream_format: Literal["audio", "sse"] | None = None
+
+    @property
+    def delivery(self) -> Literal["whole", "audio", "sse"]:
+        """PCM has no header that could be wrong, so it streams unless told not to."""
+        if self.stream_format:
+            return self.stream_format
+        streams = self.response_format == "pcm" if self.stream is None else self.stream
+        return "audio" if streams else "whole"
+
+
+class BatchBody(Manner):
+    """POST /v1/audio/speech/batch: fields outside `items` are every item's defaults."""
+
+    items: list[dict[str, Any]] = Field(min_length=1)
+
+    def bodies(self) -> list[dict[str, Any]]:
+        shared = self.model_dump(exclude={"items"}, exclude_unset=True)
+        return [{**shared, **item} for item in self.items]
+
+
+class Share(Body):
+    voice: Name
+    weight: float = Field(1.0, ge=0)
+
+
+class BlendBody(Body):
+    """POST /v1/audio/voices/blend."""
+
+    name: Name
+    voices: list[Share] | str  # or written as ryan:0.7,vivian:0.3
+    method: Literal["linear", "spherical"] = "linear"
+
+
+class EmbeddingBody(Body):
+    """POST /v1/audio/embeddings."""
+
+    input: str  # a data: URL, or the id of an uploaded voice
+    model: Annotated[str, Field(max_length=512)] = ""
+
+
+class Configuration(Manner):
+    """The `session.config` message of the WebSocket; it holds from the next utterance on."""
+
+    type: Literal["session.config"]
+    response_format: Format = "pcm"
+    split_granularity: Literal["none", "sentence"] = "none"
+    stream_audio: bool = True  # sent by clients of other servers; audio always streams here
+
+    @field_validator("stream_audio")
+    @classmethod
+    def _streams(cls, streams: bool) -> bool:
+        if not streams:
+            raise ValueError("audio always streams on a socket; leave this out")
+        return streams

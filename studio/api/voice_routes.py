@@ -1,0 +1,181 @@
+"""The voices that can be asked for, and those that were uploaded."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Annotated, Any
+
+import anyio.to_thread
+import numpy as np
+from fastapi import APIRouter, Depends, Request
+from pydantic import TypeAdapter, ValidationError
+from starlette.responses import Response
+
+from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
+
+from .answer import Answer, Delivery
+from .errors import ApiError
+from .forms import Form, read_form
+from .leaving import unless_left
+from .schemas import BlendBody, Numbers
+from .voices import NO_NAMES
+from .wire import Wire, json_only, wire_of
+
+router = APIRouter(tags=["voices"])
+Shared = Annotated[Wire, Depends(wire_of)]
+PREVIEW = "Hello. This is how I sound when I read to you."
+MARKS = ":+,()"  # what a blend is written with
+_UPLOAD = {
+    "name": ("name",),
+    "consent": ("consent",),
+    "audio": ("audio", "audio_sample", "file"),
+    "embedding": ("embedding", "speaker_embedding"),
+    "transcript": ("transcript", "ref_text"),
+    "note": ("note", "speaker_description"),
+    "model": ("model",),
+}
+_EMBEDDING = {"audio": ("audio", "audio_sample", "file"), "model": ("model",)}
+
+
+@router.get("/v1/audio/voices")
+async def voices(wire: Shared) -> dict[str, Any]:
+    listing = await anyio.to_thread.run_sync(wire.library.list)
+    names = [*wire.voices.speakers(), *(saved.card.name for saved in listing), "default"]
+    return {
+        "voices": sorted(set(names), key=str.casefold),
+        "presets": wire.voices.speakers(),
+        "aliases": wire.voices.aliases(),
+        "uploaded_voices": [_describe(saved) for saved in listing],
+    }
+
+
+@router.post("/v1/audio/voices")
+async def upload(request: Request, wire: Shared) -> dict[str, Any]:
+    form = await read_form(request, _UPLOAD, wire.settings.audio_bytes)
+    name = _new_name(form.need("name"), wire)
+    if form.need("consent").strip().lower() in ("false", "no", "0", ""):
+        said = "Only upload a voice whose owner has agreed, and say so: consent=true."
+        raise ApiError(400, said, "consent_missing", "consent")
+    voice = await unless_left(request, _uploaded(form, wire))
+    made_from = form.filename or "a vector"
+    details = {"consent": True, "note": form.text("note"), "made_from": made_from[:400]}
+    return {"success": True, "voice": _describe(await _save(wire, name, voice, **details))}
+
+
+@router.post("/v1/audio/voices/blend", dependencies=[Depends(json_only)])
+async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
+    """Mix voices into a new one and keep it."""
+    name = _new_name(body.name, wire)
+    parts = (
+        parse_blend(body.voices)
+        if isinstance(body.voices, str)
+        else tuple((share.voice, share.weight) for share in body.voices)
+    )
+
+    def mixed() -> Clone:
+        return wire.voices.mixed(wire.voices.blend(parts, body.method))
+
+    voice = await anyio.to_thread.run_sync(mixed)
+    recipe = ", ".join(f"{part}:{weight:g}" for part, weight in parts)
+    details = {"kind": "blend", "consent": True, "made_from": recipe[:400]}
+    return {"success": True, "voice": _describe(await _save(wire, name, voice, **details))}
+
+
+@router.delete("/v1/audio/voices/{name}")
+async def delete(name: str, wire: Shared) -> dict[str, Any]:
+    saved = await _saved(wire, name)
+    await anyio.to_thread.run_sync(wire.library.delete, saved.id)
+    said = f"The voice '{saved.card.name}' is in the trash."
+    return {"success": True, "id": saved.id, "deleted": True, "message": said}
+
+
+@router.get("/v1/audio/voices/{name}/preview", response_class=Response)
+async def preview(name: str, wire: Shared) -> Any:
+    """A fixed sentence in this voice, as WAV; always the same."""
+    voice = await anyio.to_thread.run_sync(wire.voices.named, name)
+    seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
+    watch = wire.metrics.watch("whole", "wav")
+    stream = wire.engine.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
+    return Answer(stream, Delivery("whole", "wav"), watch, wire.settings.stall_timeout)
+
+
+@router.post("/v1/audio/embeddings")
+async def embeddings(request: Request, wire: Shared) -> dict[str, Any]:
+    """The speaker vector of a recording (multipart: audio, model)."""
+    form = await read_form(request, _EMBEDDING, wire.settings.audio_bytes)
+    model = wire.voices.model(form.text("model"))
+    clone = await unless_left(request, wire.voices.clone(form.need_audio(), "", model))
+    numbers = {"object": "embedding", "index": 0, "embedding": clone.vector.tolist()}
+    return {"object": "list", "data": [numbers], "width": len(clone.vector), "model": model}
+
+
+async def _uploaded(form: Form, wire: Wire) -> Clone:
+    """A voice out of a recording, or out of its numbers."""
+    if (form.audio is None) == (not form.text("embedding")):
+        raise ApiError(400, "Send either audio or embedding.", "invalid_value", "audio")
+    if form.audio is not None:
+        model = wire.voices.model(form.text("model"))
+        return await wire.voices.clone(form.audio, form.text("transcript").strip(), model)
+    return Clone(_vector(form.text("embedding"), wire))
+
+
+def _vector(text: str, wire: Wire) -> np.ndarray[Any, np.dtype[np.float32]]:
+    try:
+        numbers = TypeAdapter(Numbers).validate_json(text)
+    except ValidationError:
+        said = "embedding is a JSON list of finite numbers."
+        raise ApiError(400, said, "invalid_value", "embedding") from None
+    widths = {own.width for own in wire.engine.capabilities().values()}
+    if len(numbers) not in widths:
+        there = " or ".join(map(str, sorted(widths)))
+        raise InvalidVoice(f"This vector has {len(numbers)} numbers; the models here take {there}.")
+    return np.asarray(numbers, np.float32)
+
+
+def _new_name(name: str, wire: Wire) -> str:
+    """A name that means nothing yet."""
+    plain = " ".join(name.split())
+    if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
+        said = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
+        raise ApiError(400, said, "invalid_name", "name")
+    taken = [*wire.voices.speakers(), *(saved.card.name for saved in wire.library.list())]
+    if plain.casefold() in map(str.casefold, taken):
+        said = f"There is a voice called '{plain}' already. Delete it, or choose another name."
+        raise ApiError(409, said, "name_taken", "name")
+    if len(taken) >= wire.settings.saved_voices:
+        raise ApiError(409, "The library is full. Delete a voice first.", "library_full")
+    return plain
+
+
+async def _save(wire: Wire, name: str, voice: Clone, **details: Any) -> SavedVoice:
+    def save() -> SavedVoice:
+        return wire.library.save(name, voice, **details)
+
+    return await anyio.to_thread.run_sync(save)
+
+
+async def _saved(wire: Wire, name: str) -> SavedVoice:
+    saved = await anyio.to_thread.run_sync(wire.library.find, name)
+    if saved is None:
+        raise ApiError(404, f"No uploaded voice is called '{name}'.", "voice_not_found", "voice")
+    return saved
+
+
+def _describe(saved: SavedVoice) -> dict[str, Any]:
+    card = saved.card
+    in_context = isinstance(saved.voice, Clone) and saved.voice.in_context
+    created = int(datetime.fromisoformat(card.created).timestamp()) if card.created else 0
+    return {
+        "id": saved.id,
+        "name": card.name,
+        "kind": card.kind,
+        "built_in": saved.built_in,
+        "consent": card.consent,
+        "created_at": created,
+        "embedding_dim": card.width,
+        "ref_text": card.transcript or None,
+        "in_context": in_context,
+        "speaker_description": card.note or None,
+        "made_from": card.made_from or None,
+    }

@@ -1,0 +1,217 @@
+"""Which voice a body asks for.
+
+In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name.
+A name is a preset speaker, an uploaded voice's id or name, a blend like ryan:0.7,vivian:0.3, or
+one of OpenAI's own voices, each of which stands for a preset speaker, so that clients with a
+fixed voice work too. Knows no HTTP but its refusals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import anyio.to_thread
+import numpy as np
+
+from engine import (
+    Blend,
+    Capabilities,
+    Clone,
+    Design,
+    Engine,
+    Library,
+    Preset,
+    UnknownVoice,
+    Voice,
+    load_recording,
+    parse_blend,
+)
+
+from .errors import ApiError
+from .reference import audio_of, is_data_url, refuse_address
+from .schemas import Manner, VoiceId
+from .settings import ApiSettings
+
+Weighted: TypeAlias = tuple[tuple[str, float], ...]
+OPENAI_VOICES = (
+    *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
+    *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
+)
+OPENAI_MODELS = ("tts-", "gpt-")
+NO_NAMES = ("", "default")
+
+
+class Voices:
+    """Names and recordings to voices."""
+
+    def __init__(self, engine: Engine, library: Library, settings: ApiSettings) -> None:
+        self._engine, self._library, self._settings = engine, library, settings
+
+    async def of(self, manner: Manner) -> Voice:
+        _check(manner)
+        voice = await self._asked(manner)
+        _check_task(manner.task_type, voice)
+        return voice
+
+    def model(self, name: str) -> str | None:
+        """A loaded checkpoint's name; OpenAI's names leave the choice to the voice."""
+        if not name.strip() or name.lower().startswith(OPENAI_MODELS):
+            return None
+        wanted = name.rstrip("/").rpartition("/")[2].casefold()
+        for own in self._engine.capabilities():
+            if own.casefold() in (wanted, name.casefold()):
+                return own
+        there = ", ".join(self._engine.capabilities())
+        said = f"No model is called '{name}'. There are: {there}; or leave the model out."
+        raise ApiError(404, said, "model_not_found", "model")
+
+    def speakers(self) -> list[str]:
+        """Every preset speaker, sorted."""
+        every = (own.speakers for own in self._engine.capabilities().values() if own.preset)
+        return sorted({name for names in every for name in names}, key=str.casefold)
+
+    def aliases(self) -> dict[str, str]:
+        """OpenAI's voices by the speaker each stands for; a speaker's own name comes first."""
+        speakers = self.speakers()
+        taken = {name.casefold() for name in speakers}
+        free = [name for name in OPENAI_VOICES if name not in taken]
+        return {name: speakers[i % len(speakers)] for i, name in enumerate(free) if speakers}
+
+    def named(self, name: str, instruct: str = "") -> Voice:
+        """A speaker, an uploaded voice, a blend, or one of OpenAI's names."""
+        speaker = self._speaker(name)
+        if speaker:
+            return Preset(speaker, instruct)
+        saved = self._library.find(name)
+        if saved:
+            return _without(instruct, saved.voice)
+        if name.casefold() in self.aliases():
+            return Preset(self.aliases()[name.casefold()], instruct)
+        if any(mark in name for mark in ":+,("):
+            return _without(instruct, self.blend(parse_blend(name)))
+        raise UnknownVoice(f"No voice is called '{name[:200]}'. {self._there()}")
+
+    def blend(self, parts: Weighted, method: Literal["linear", "spherical"] = "linear") -> Blend:
+        """Voices by name and weight. A single voice is a blend of one."""
+        return Blend(tuple((self._part(name), weight) for name, weight in parts), method)
+
+    def mixed(self, blend: Blend) -> Clone:
+        """A blend as the one vector it is."""
+        voice = self._engine.resolve(blend).voice
+        assert isinstance(voice, Clone)  # a blend always is
+        return voice
+
+    async def clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
+        """A voice out of a sound file; the work is done beside the event loop."""
+
+        def make() -> Clone:
+            return self._engine.clone(load_recording(recording).waveform, transcript, model)
+
+        return await anyio.to_thread.run_sync(make)
+
+    async def heard(self, source: str, transcript: str, model: str | None, param: str) -> Clone:
+        """A data: URL's voice, or the uploaded voice with this id."""
+        if is_data_url(source):
+            recording = audio_of(source, self._settings.audio_bytes, param)
+            return await self.clone(recording, transcript, model)
+        refuse_address(source, param)
+        saved = self._library.find(source)
+        if not saved or not isinstance(saved.voice, Clone):
+            said = f"No uploaded voice is called '{source[:200]}'. Upload it, or send a data: URL."
+            raise ApiError(404, said, "voice_not_found", param)
+        return saved.voice
+
+    async def _asked(self, manner: Manner) -> Voice:
+        if manner.speaker_embedding is not None:
+            return Clone(np.asarray(manner.speaker_embedding, np.float32))
+        if manner.ref_audio is not None:
+            return await self._reference(manner)
+        if manner.task_type == "VoiceDesign":
+            return Design(manner.instructions)
+        name = manner.voice.id if isinstance(manner.voice, VoiceId) else manner.voice or ""
+        named = name.strip().lower() not in NO_NAMES
+        voice = await self._find(name, manner) if named else self._default(manner)
+        if manner.x_vector_only_mode and isinstance(voice, Clone):
+            return voice_alone(voice)
+        return voice
+
+    async def _find(self, name: str, manner: Manner) -> Voice:
+        """A speaker is known at once; the library is read beside the event loop."""
+        speaker = self._speaker(name)
+        if speaker:
+            return Preset(speaker, manner.instructions)
+        return await anyio.to_thread.run_sync(self.named, name, manner.instructions)
+
+    async def _reference(self, manner: Manner) -> Clone:
+        transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()
+        model = self.model(manner.model)
+        voice = await self.heard(manner.ref_audio or "", transcript, model, "ref_audio")
+        return voice_alone(voice) if manner.x_vector_only_mode else voice
+
+    def _default(self, manner: Manner) -> Voice:
+        """The voice of a request that names none."""
+        own = self._offered(manner)
+        if own.design and manner.instructions and not own.preset:
+            return Design(manner.instructions)
+        if own.preset:
+            return Preset(own.speakers[0], manner.instructions)
+        raise ApiError(400, f"Name a voice. {self._there()}", "voice_missing", "voice")
+
+    def _offered(self, manner: Manner) -> Capabilities:
+        every = self._engine.capabilities()
+        model = self.model(manner.model)
+        able = [own for own in every.values() if own.preset] or list(every.values())
+        return every[model] if model else able[0]
+
+    def _speaker(self, name: str) -> str | None:
+        wanted = name.strip().casefold()
+        return next((own for own in self.speakers() if own.casefold() == wanted), None)
+
+    def _part(self, name: str) -> Preset | Clone:
+        voice = self.named(name)
+        if isinstance(voice, (Preset, Clone)):
+            return voice
+        said = f"'{name}' has no speaker vector, so it cannot be blended."
+        raise ApiError(422, said, "not_blendable", "voice")
+
+    def _there(self) -> str:
+        saved = [voice.card.name for voice in self._library.list()]
+        names = ", ".join((self.speakers() + saved)[:40])
+        return f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
+
+
+def _check(manner: Manner) -> None:
+    """What cannot be meant together."""
+    if manner.speaker_embedding is not None and manner.ref_audio is not None:
+        raise _clash("Send either speaker_embedding or ref_audio.", "speaker_embedding")
+    inline = manner.ref_audio is not None and is_data_url(manner.ref_audio)
+    if manner.ref_text is not None and not inline:
+        raise _clash("ref_text belongs to a ref_audio with a data: URL.", "ref_text")
+    if inline and manner.x_vector_only_mode is False and not (manner.ref_text or "").strip():
+        raise _clash("Without x_vector_only_mode a ref_audio needs its ref_text.", "ref_text")
+    cloned = manner.speaker_embedding is not None or manner.ref_audio is not None
+    if cloned and manner.instructions:
+        raise _clash("A cloned voice takes no instructions. Leave them out.", "instructions")
+
+
+def _check_task(task: str | None, voice: Voice) -> None:
+    kinds = {"CustomVoice": (Preset, Blend), "Base": (Clone, Blend), "VoiceDesign": (Design,)}
+    if task and not isinstance(voice, kinds[task]):
+        said = f"task_type {task} does not fit this voice. Leave task_type out."
+        raise ApiError(422, said, "not_capable", "task_type")
+
+
+def _without(instruct: str, voice: Voice) -> Voice:
+    if instruct.strip():
+        raise _clash("Only a preset speaker takes instructions. Leave them out.", "instructions")
+    return voice
+
+
+def voice_alone(voice: Clone) -> Clone:
+    """The speaker vector without the recorded words."""
+    return replace(voice, transcript="", codes=None)
+
+
+def _clash(message: str, param: str) -> ApiError:
+    return ApiError(400, message, "invalid_value", param)

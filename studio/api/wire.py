@@ -1,0 +1,89 @@
+"""What the routes share: the engine, the voices, the limits and the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+
+from fastapi import Request
+from starlette.requests import HTTPConnection
+
+from engine import Engine, Library, SpeechRequest
+
+from .errors import ApiError
+from .gate import IDENTITY, Rates
+from .metrics import Metrics
+from .schemas import Manner
+from .settings import ApiSettings
+from .voices import Voices
+
+
+class Places:
+    """How many may be in at a time; a `with` block is one of them."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+
+    def __enter__(self) -> None:
+        if self._free < 1:
+            raise ApiError(503, "All sockets are in use. Try again soon.", "too_many_sockets")
+        self._free -= 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._free += 1
+
+
+@dataclass(frozen=True)
+class Wire:
+    engine: Engine
+    library: Library
+    settings: ApiSettings
+    rates: Rates
+    metrics: Metrics
+    voices: Voices
+    sockets: Places
+
+    async def request(self, manner: Manner, text: str, live: bool = True) -> SpeechRequest:
+        """The engine's request for a body. Raises RequestError or ApiError."""
+        return SpeechRequest(
+            text=text,
+            voice=await self.voices.of(manner),
+            language=manner.language,
+            sampling=manner.sampling(),
+            seed=manner.seed,
+            max_frames=manner.max_new_tokens,
+            live=live,
+            layout=manner.layout,
+            ignore_end=manner.ignore_eos,
+            model=self.voices.model(manner.model),
+        )
+
+    def charge(self, connection: HTTPConnection, cost: int = 1) -> None:
+        """Count work against the rates of the one who asked. Raises ApiError (429)."""
+        if cost > 0:
+            self.rates.take(connection.scope[IDENTITY], cost)
+
+
+def build_wire(engine: Engine, library: Library, settings: ApiSettings) -> Wire:
+    voices = Voices(engine, library, settings)
+    places = Places(settings.sockets)
+    return Wire(engine, library, settings, Rates(settings), Metrics(engine), voices, places)
+
+
+def wire_of(connection: HTTPConnection) -> Wire:
+    """The wire of a request or a socket; FastAPI calls this for the routes."""
+    wire: Wire = connection.app.state.wire
+    return wire
+
+
+def json_only(request: Request) -> None:
+    """Curl's default content type is a form; say so instead of misreading it."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        said = "Send JSON, with the header 'Content-Type: application/json'."
+        raise ApiError(415, said, "media_type")

@@ -1,0 +1,48 @@
+"""A fake engine behind the API: in process for plain requests, on a real port for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from engine import Engine, FakeEngine, Library
+from studio.api import create_api
+
+from .serving import serving
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with FakeEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path / "voices")
+
+
+@pytest.fixture
+def client(engine: Engine, library: Library) -> Iterator[TestClient]:
+    with TestClient(create_api(engine, library)) as client:
+        yield client
+
+
+Serve = Callable[[FastAPI], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Runs an application on a port of its own; returns its address."""
+    with ExitStack() as running:
+        yield lambda app: running.enter_context(serving(app))
+
+
+@pytest.fixture
+def url(engine: Engine, library: Library, serve: Serve) -> str:
+    return serve(create_api(engine, library))
