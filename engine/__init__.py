@@ -3,6 +3,7 @@
 Importing this package leaves torch out: the device side is loaded by `open_engine` alone.
 """
 
+from engine.atomic import PART, replacing, write_whole
 from engine.blend import format_blend, mix, parse_blend
 from engine.config import EngineSettings, engine_settings, load_profile, profiles
 from engine.engine import Engine
@@ -58,6 +59,7 @@ __all__ = [
     "CODEBOOKS",
     "FRAME_SAMPLES",
     "FRAME_SECONDS",
+    "PART",
     "SAMPLE_RATE",
     "Blend",
     "Busy",
@@ -118,6 +120,8 @@ __all__ = [
     "open_sound",
     "parse_blend",
     "profiles",
+    "replacing",
     "save_sound",
     "speaker_names",
+    "write_whole",
 ]

@@ -1,0 +1,87 @@
+"""A script: lines in the order they are spoken.
+
+A line is spoken in one breath: one request to the engine. Lines and scripts are immutable and
+every change makes a new script, in which all other lines are the same as before. This module
+knows no files, no voices and no sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import Self
+
+from engine import InvalidText
+
+MAX_LINES = 20_000
+MAX_LINE = 4_000  # characters
+MAX_PAUSE = 60.0  # seconds
+MAX_SEED = 2**63 - 1
+LONGEST_NAME = 60  # of a speaker
+LONGEST_DIRECTION = 200
+
+
+class Record(BaseModel):
+    """The base of everything a project keeps: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def having(self, **changes: Any) -> Self:
+        """The same with some fields changed, checked like a new one."""
+        return type(self).model_validate({**dict(self), **changes})
+
+
+class Line(Record):
+    """What one speaker says in one breath. A line without text is a silence."""
+
+    id: int
+    text: str = Field(max_length=MAX_LINE)
+    speaker: str = Field("", max_length=LONGEST_NAME)  # "": the narrator
+    direction: str = Field("", max_length=LONGEST_DIRECTION)  # how to say it: whispering
+    chapter: int = Field(0, ge=0)  # index into the script's chapters
+    paragraph: int = Field(0, ge=0)
+    pause: float | None = Field(None, ge=0, le=MAX_PAUSE)  # seconds after it; None: by Pauses
+    seed: int | None = Field(None, ge=0, le=MAX_SEED)  # None: the script's
+    kept: str = Field("", max_length=64)  # a locked line: the key of the sound it keeps
+
+    @property
+    def locked(self) -> bool:
+        return bool(self.kept)
+
+
+class Script(Record):
+    """Lines, the titles of their chapters, and how many ids were ever given out."""
+
+    lines: tuple[Line, ...] = Field((), max_length=MAX_LINES)
+    chapters: tuple[str, ...] = ("",)
+    issued: int = 0  # ids are never used twice
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Everybody who speaks, in order of appearance."""
+        return tuple(dict.fromkeys(line.speaker for line in self.lines if line.text))
+
+    def line(self, number: int) -> Line:
+        """The line with this id."""
+        return self.lines[self.place(number)]
+
+    def place(self, number: int) -> int:
+        """Where the line with this id stands."""
+        for place, line in enumerate(self.lines):
+            if line.id == number:
+                return place
+        raise InvalidText(f"There is no line {number} in this script. Reload the page.")
+
+    def replaced(self, start: int, stop: int, lines: Iterable[Line]) -> Script:
+        """The script with lines [start, stop) exchanged for others."""
+        whole = (*self.lines[:start], *lines, *self.lines[stop:])
+        if len(whole) > MAX_LINES:
+            raise InvalidText(too_many_lines(len(whole)))
+        issued = max((line.id + 1 for line in whole), default=0)
+        return self.model_copy(update={"lines": whole, "issued": max(issued, self.issued)})
+
+
+def too_many_lines(count: int) -> str:
+    return f"The script has {count:,} lines; {MAX_LINES:,} is the most. Split it into parts."

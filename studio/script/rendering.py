@@ -1,0 +1,278 @@
+"""Speaking a script: all lines as one batch, heard in order, kept as they are done.
+
+    jobs ── at most `at_once` in flight ──▶ engine ──▶ Track ──▶ Sounds (on disk, whole)
+                                                         └─────▶ play(): pieces in order
+
+Lines are spoken as files, which the engine fits in where it can; only the line that is heard
+next is live. A rendering ends when every line is done or has failed, or when its block is
+left; what is done stays, so the next rendering goes on where this one stopped. One event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    Busy,
+    End,
+    InvalidAudio,
+    Pcm,
+    SpeechRequest,
+    SpeechStream,
+    TimbreError,
+)
+from studio.script.forecast import Forecast, Progress
+from studio.script.sounds import Sounds, silence
+from studio.script.speech import Job
+
+Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
+AT_ONCE = 8
+HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
+LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
+PIECE = SAMPLE_RATE  # samples
+
+_RAN_ON = "This line ran on without an end and was stopped. Redo it, or make it shorter."
+_SILENT = "The engine made no sound for this line. Redo it, or change its text."
+_LOST = "The sound that this line keeps is gone. Unlock the line and speak it again."
+
+
+class Speaker(Protocol):
+    """What a rendering needs of the engine."""
+
+    def submit(self, request: SpeechRequest) -> SpeechStream: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Sound of a line, or the silence after it. Empty: nothing yet, the listener still waits."""
+
+    line: int
+    pcm: Pcm
+
+
+@dataclass(eq=False)
+class Track:
+    """A sound in the making. Two lines with the same key share one."""
+
+    job: Job
+    status: Status = "waiting"
+    error: str = ""
+    ended: bool = False
+    stream: SpeechStream | None = None
+    chunks: list[Pcm] = field(default_factory=list)
+
+
+def status_of(job: Job, sounds: Sounds) -> Status:
+    """How a line stands while nobody speaks it."""
+    if not job.key:
+        return "done"
+    if job.request is None:
+        return "locked" if job.key in sounds else "failed"
+    return "done" if job.key in sounds else "waiting"
+
+
+class Rendering:
+    """Jobs being spoken. Use it in an `async with` block; leaving the block stops it."""
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        jobs: Sequence[Job],
+        sounds: Sounds,
+        *,
+        at_once: int = AT_ONCE,
+        listening: bool = True,
+        only: Collection[int] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`listening`: somebody plays it meanwhile. `only`: speak just these lines."""
+        self._speaker, self._sounds, self._listening = speaker, sounds, listening
+        self._jobs = {job.line: job for job in jobs}
+        wanted = [job for job in jobs if only is None or job.line in only]
+        waiting = [job for job in wanted if status_of(job, sounds) == "waiting"]
+        self._tracks = {job.key: Track(job) for job in reversed(waiting)}
+        self._order = list(dict.fromkeys(job.key for job in waiting))
+        self._queue = deque(self._order)
+        self._forecast = Forecast(sum(job.size for job in waiting), clock)
+        self._news = asyncio.Event()
+        self._at_once = max(1, at_once)
+        self._task: asyncio.Task[None] | None = None
+
+    # What is known.
+
+    def status(self, line: int) -> Status:
+        job = self._jobs[line]
+        track = self._tracks.get(job.key)
+        return track.status if track else status_of(job, self._sounds)
+
+    def error(self, line: int) -> str:
+        """Why a line has failed, and what to do; empty otherwise."""
+        job = self._jobs[line]
+        if job.key in self._tracks:
+            return self._tracks[job.key].error
+        return _LOST if status_of(job, self._sounds) == "failed" else ""
+
+    def progress(self) -> Progress:
+        statuses = [self.status(line) for line in self._jobs]
+        done = statuses.count("done") + statuses.count("locked")
+        return self._forecast.progress(done, statuses.count("failed"), len(statuses))
+
+    @property
+    def over(self) -> bool:
+        return self._task is not None and self._task.done()
+
+    # Running.
+
+    async def __aenter__(self) -> Rendering:
+        self._forecast.start()
+        self._task = asyncio.create_task(self._run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cancel()
+
+    async def cancel(self) -> None:
+        """Stop: lines in flight are given back to the engine, what is done stays."""
+        if self._task:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def wait(self) -> Progress:
+        """Until every line is done or has failed."""
+        if self._task:
+            await asyncio.shield(self._task)
+        return self.progress()
+
+    async def news(self, timeout: float = HEARTBEAT) -> bool:
+        """Wait until something has changed; False when nothing did in time."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._news.wait(), timeout)
+            return True
+        return False
+
+    async def play(
+        self, start: int | None = None, heartbeat: float = HEARTBEAT
+    ) -> AsyncIterator[Piece]:
+        """The script from line `start` on, in order, as soon as it can be heard.
+
+        Lines that have failed are passed over.
+        """
+        lines = list(self._jobs)
+        for line in lines[0 if start is None else lines.index(start) :]:
+            job = self._jobs[line]
+            async for pcm in self._hear(job, heartbeat):
+                yield Piece(line, pcm)
+            for pcm in _pieces(silence(job.pause)):
+                yield Piece(line, pcm)
+
+    async def _hear(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:
+        track = self._tracks.get(job.key)
+        if track is None or track.status == "done":
+            for pcm in _pieces(await self._read(job.key)):
+                yield pcm
+            return
+        chunks, heard = track.chunks, 0
+        while True:
+            for chunk in chunks[heard:]:
+                heard += 1
+                yield chunk
+            if track.ended and heard == len(chunks):
+                return
+            if heard == len(chunks) and not await self.news(heartbeat):
+                yield silence(0)
+
+    async def _read(self, key: str) -> Pcm:
+        if key in self._sounds:
+            with suppress(InvalidAudio):
+                return await asyncio.to_thread(self._sounds.read, key)
+        return silence(0)
+
+    # Speaking.
+
+    async def _run(self) -> None:
+        workers = [asyncio.create_task(self._work()) for _ in range(self._at_once)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            for track in self._tracks.values():
+                track.ended = True
+            self._tell()
+
+    async def _work(self) -> None:
+        while self._queue:
+            track = self._tracks[self._queue.popleft()]
+            try:
+                await self._speak(track)
+            except asyncio.CancelledError:
+                track.status = "waiting"
+                raise
+            except (TimbreError, OSError) as error:
+                self._end(track, "failed", str(error))
+
+    async def _speak(self, track: Track) -> None:
+        async with await self._submit(track) as stream:
+            track.status, track.stream = "speaking", stream
+            self._tell()
+            async for chunk in stream:
+                track.chunks.append(chunk.pcm)
+                self._tell()
+        problem = _problem(stream.end, track)
+        if problem:
+            self._end(track, "failed", problem)
+            return
+        pcm = np.concatenate(track.chunks)
+        await asyncio.to_thread(self._sounds.keep, track.job.key, pcm)
+        self._forecast.made(track.job.size, len(pcm) / SAMPLE_RATE)
+        self._end(track, "done")
+
+    async def _submit(self, track: Track) -> SpeechStream:
+        request = track.job.request
+        assert request is not None
+        while True:
+            try:
+                return self._speaker.submit(replace(request, live=self._is_next(track)))
+            except Busy as busy:
+                await asyncio.sleep(min(busy.retry_after, LONGEST_WAIT))
+
+    def _is_next(self, track: Track) -> bool:
+        """Is it what the listener hears next?"""
+        first = next((key for key in self._order if not self._tracks[key].ended), None)
+        return self._listening and first == track.job.key
+
+    def _end(self, track: Track, status: Status, error: str = "") -> None:
+        if status == "failed":
+            self._forecast.dropped(track.job.size)
+        track.status, track.error, track.ended = status, error, True
+        track.stream, track.chunks = None, []  # a listener in the middle holds the list itself
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _problem(end: End | None, track: Track) -> str:
+    """Why what has been made is not to be kept."""
+    request = track.job.request
+    cut = end is None or end.reason in ("runaway", "cancelled")
+    if cut or (end and end.reason == "length" and request and request.max_frames is None):
+        return _RAN_ON
+    return "" if sum(map(len, track.chunks)) else _SILENT
+
+
+def _pieces(pcm: Pcm) -> Iterator[Pcm]:
+    for start in range(0, len(pcm), PIECE):
+        yield pcm[start : start + PIECE]

@@ -1,0 +1,99 @@
+"""The pronunciation list: words, and how to write them so that they are said right.
+
+An entry in small letters holds for every case; one with capitals only as it is written, so
+that `US = U S` leaves "us" alone. Entries match whole words; in scripts without spaces, any place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from pydantic import Field
+
+from engine import InvalidSetting
+from studio.script.model import Record
+from studio.script.tags import around_tags
+
+MAX_ENTRIES = 1_000
+# A letter of a script that puts spaces between words.
+_SPACED = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_ARROW = re.compile(r"\s*(?:=>|->|→|=|\t)\s*")
+
+
+class Spelling(Record):
+    """Say `written` as `spoken`."""
+
+    written: str = Field(min_length=1, max_length=100)
+    spoken: str = Field(max_length=200)
+
+
+def read_spellings(text: str) -> tuple[Spelling, ...]:
+    """One entry a line, `word = spelling`. Raises InvalidSetting naming the line."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
+    entries = [_entry(number, line) for number, line in lines if line and line[0] != "#"]
+    if len(entries) > MAX_ENTRIES:
+        raise InvalidSetting(f"The pronunciation list may have {MAX_ENTRIES:,} entries.")
+    return tuple(entries)
+
+
+def write_spellings(spellings: Iterable[Spelling]) -> str:
+    return "\n".join(f"{entry.written} = {entry.spoken}" for entry in spellings)
+
+
+class Speller:
+    """A pronunciation list made ready: one pass, so nothing is replaced twice."""
+
+    def __init__(self, spellings: Iterable[Spelling]) -> None:
+        self._spoken = {entry.written: entry.spoken for entry in spellings}
+        self._folded = {word.casefold(): self._spoken[word] for word in self._spoken}
+        self._pattern = _pattern(self._spoken)
+
+    def __call__(self, text: str, elsewhere: Callable[[str], str] = str) -> str:
+        """The text as it is said. `elsewhere` is applied between the words of the list."""
+        pieces = around_tags(text)
+        return "".join(piece if tag else self._say(piece, elsewhere) for piece, tag in pieces)
+
+    def _say(self, text: str, elsewhere: Callable[[str], str]) -> str:
+        if self._pattern is None:
+            return elsewhere(text)
+        said: list[str] = []
+        start = 0
+        for match in self._pattern.finditer(text):
+            said += [elsewhere(text[start : match.start()]), self._replacement(match[0])]
+            start = match.end()
+        return "".join([*said, elsewhere(text[start:])])
+
+    def _replacement(self, word: str) -> str:
+        if word in self._spoken:
+            return self._spoken[word]
+        spoken = self._folded.get(word.casefold(), word)
+        return spoken[:1].upper() + spoken[1:] if word[:1].isupper() else spoken
+
+
+def _pattern(words: Iterable[str]) -> re.Pattern[str] | None:
+    # Longest first: "New York" before "New". The case of a small entry is free, letter by letter.
+    ordered = sorted(words, key=len, reverse=True)
+    return re.compile("|".join(map(_word_pattern, ordered))) if ordered else None
+
+
+def _word_pattern(word: str) -> str:
+    free = word == word.lower()
+    body = f"(?i:{re.escape(word)})" if free else re.escape(word)
+    before = f"(?<!{_SPACED})" if re.match(_SPACED, word[0]) else ""
+    after = f"(?!{_SPACED})" if re.match(_SPACED, word[-1]) else ""
+    return f"{before}{body}{after}"
+
+
+def _entry(number: int, line: str) -> Spelling:
+    written, arrow, spoken = _partition(line)
+    if not arrow or not 1 <= len(written) <= 100 or not 1 <= len(spoken) <= 200:
+        raise InvalidSetting(
+            f"Line {number} of the pronunciation list is not `word = how it is said`: {line[:60]!r}"
+        )
+    return Spelling(written=written, spoken=spoken)
+
+
+def _partition(line: str) -> tuple[str, str, str]:
+    match = _ARROW.search(line, 1)
+    return (line[: match.start()], match[0], line[match.end() :]) if match else (line, "", "")
