@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Tiny networks: threads would only wait for each other. Set before any test imports torch.
+for threads in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 GOLDEN = Path(os.environ.get("GOLDEN_DIR", Path(__file__).parent / "golden"))
 
 
