@@ -3,7 +3,8 @@
 A moving straight line, fixed cost plus cost a row, over the rows of recent steps. A table of
 averages by row count would be truer to steps in the line, but keeps a bad first measurement
 of a count for as long as that count is avoided because of it; the line forgets it. Before
-anything is measured every row count is affordable.
+anything is measured one row is affordable; after that what a line through the origin allows,
+so a burst on a cold engine is let in within a few steps, and no further than it can be served.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Pace:
 
     def rows_within(self, seconds: float, most: int) -> int:
         """The largest row count whose step takes no longer; at least one."""
+        if not self._xx:
+            return 1
         low, high = 1, max(1, most)
         while low < high:
             middle = (low + high + 1) // 2

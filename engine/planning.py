@@ -50,18 +50,36 @@ def frames(
 
 
 def decodes(
-    runs: Collection[Run], step: float, settings: EngineSettings, now: float
+    runs: Collection[Run], rows: int, step: float, settings: EngineSettings, now: float
 ) -> tuple[Decode, ...]:
-    """Frames that become sound; `step`: the seconds a step takes now."""
+    """Frames that become sound, the most urgent first; a step of `rows` takes `step` seconds.
+
+    Large chunks of many streams would make one step a long one. So no more than twice the
+    frames that are made become sound at once, and while a listener is short of lead, one file.
+    """
+    left = max(2 * rows, settings.ramp[-1])
+    files_left = 1 if policy.pressed(runs, settings, now) else len(runs)
     pieces = []
-    for run in runs:
-        if run.waits_for_text:
-            run.starved = True
-        else:
-            run.sequence.touched = now
+    for _, run in policy.ranked(runs, settings, now):
+        _note_text(run, now)
         count = policy.chunk_of(run, policy.chunk_frames(run, step, settings, now), settings)
-        if count:
-            pieces.append(Decode(run.slot, run.sent, run.sent + count))
-            run.sent += count
-            run.rung = policy.rung(count, settings)
+        if 0 < count <= left and (run.sequence.live or files_left):
+            left -= count
+            files_left -= not run.sequence.live
+            pieces.append(_send(run, count, settings))
     return tuple(pieces)
+
+
+def _send(run: Run, count: int, settings: EngineSettings) -> Decode:
+    start = run.sent
+    run.sent += count
+    run.rung = policy.rung(count, settings)
+    return Decode(run.slot, start, run.sent)
+
+
+def _note_text(run: Run, now: float) -> None:
+    """Whether the listener's own text is what it waits for."""
+    if run.waits_for_text:
+        run.starved = True
+    else:
+        run.sequence.touched = now

@@ -1,9 +1,9 @@
 """Who goes first, and how much at once: the pure rules of the scheduler.
 
 One number ranks running work: its slack, the seconds before somebody would notice. A listener
-who has heard nothing yet has none at all; a stream has its lead; a file nobody listens to
-starts behind every stream that is short of lead, and loses slack while it is passed over. A
-profile changes the numbers in the settings, never the rules.
+who has heard nothing yet has none at all; a stream has its lead; a file, which nobody listens
+to, comes behind every stream that is short of lead, and nearer the longer it is passed over.
+A profile changes the numbers in the settings, never the rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def slack(run: Run, settings: EngineSettings, now: float) -> float:
     """Seconds before the run needs its next frame."""
     sequence = run.sequence
     if not sequence.live:
-        return settings.ample_lead + settings.file_pause - (now - run.stepped_at)
+        waited = now - run.stepped_at
+        return settings.ample_lead + max(0.0, settings.file_pause - waited)
     if run.unheard and not run.sent:
         return UNHEARD
     return sequence.playback.lead(now) + run.on_the_way
@@ -35,7 +36,10 @@ def ranked(runs: Iterable[Run], settings: EngineSettings, now: float) -> list[tu
 
 
 def rows_to_step(runs: list[Run], pace: Pace, settings: EngineSettings, now: float) -> list[Run]:
-    """Everybody, unless that would let somebody run dry: then the comfortable ones wait."""
+    """Everybody, unless that would let somebody run dry: then the comfortable ones wait.
+
+    One of those who wait is taken along all the same once it has waited long enough.
+    """
     fitting = real_time_rows(pace, settings, len(runs))
     if len(runs) <= fitting:
         return runs
@@ -43,7 +47,13 @@ def rows_to_step(runs: list[Run], pace: Pace, settings: EngineSettings, now: flo
     short = sum(left < settings.ample_lead for left, _ in order)
     if not short:
         return runs
-    return [run for _, run in order[: max(fitting, short)]]
+    overdue = short < len(runs) and order[short][0] <= settings.ample_lead
+    return [run for _, run in order[: max(fitting, short + overdue)]]
+
+
+def pressed(runs: Iterable[Run], settings: EngineSettings, now: float) -> bool:
+    """Somebody who listens is short of lead."""
+    return any(slack(run, settings, now) < settings.ample_lead for run in runs)
 
 
 def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
@@ -57,7 +67,8 @@ def prefill_rows(runs: Iterable[Run], pace: Pace, settings: EngineSettings, now:
     if not streams or not pace.prefill_row:
         return settings.prefill_rows
     lead = min(slack(run, settings, now) for run in streams)
-    spare = lead / settings.cover - pace.seconds(len(streams))
+    steps = 1 + (settings.lag or 0)  # those under way come first
+    spare = lead / settings.cover - steps * pace.seconds(len(streams))
     affordable = int(max(0.0, spare) / pace.prefill_row)
     return min(settings.prefill_rows, max(settings.prefill_floor, affordable))
 
@@ -65,14 +76,17 @@ def prefill_rows(runs: Iterable[Run], pace: Pace, settings: EngineSettings, now:
 def chunk_frames(run: Run, step: float, settings: EngineSettings, now: float) -> int:
     """Frames of the next chunk: at most one rung up, and no more than the lead covers.
 
-    Files have no lead: they take the largest chunk, which is the cheapest.
+    Files have no lead: they take the largest chunk, which is the cheapest. A first chunk has to
+    last until the second: where steps are slow it is a larger one.
     """
+    sizes = settings.ramp
     if not run.sequence.live:
-        return settings.ramp[-1]
+        return sizes[-1]
     if not run.sent:
-        return settings.ramp[0]
+        lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.cover)
+        return next(lasting, sizes[-1])
     lead = slack(run, settings, now)
-    sizes = settings.ramp[: run.rung + 2]
+    sizes = sizes[: run.rung + 2]
     return max((size for size in sizes if size * step * settings.cover <= lead), default=sizes[0])
 
 
@@ -85,7 +99,7 @@ def chunk_of(run: Run, wanted: int, settings: EngineSettings) -> int:
     """Frames to decode now: none yet, a size of the ramp, or at the end whatever is left."""
     ready = run.undecoded
     if run.flushing:
-        return ready
+        return min(ready, settings.ramp[-1])
     if ready < wanted:
         return 0
     return max(size for size in settings.ramp if size <= ready)

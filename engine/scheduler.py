@@ -114,7 +114,8 @@ class Scheduler:
         feed = planning.feeds(runs)
         prefill = planning.prefills(runs, pace, settings, now)
         frames = planning.frames(runs, pace, settings, now)
-        decode = planning.decodes(runs, pace.seconds(len(frames)), settings, now)
+        rows = len(frames)
+        decode = planning.decodes(runs, rows, pace.seconds(rows), settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
         if plan:
             self._number += 1
