@@ -1,0 +1,147 @@
+// What arrives: payloads of the Gradio event, bytes of the raw route, in whatever order and number.
+// What leaves: each sample once, in order. Knows no sound card and no page.
+
+const RAW_PATIENCE = 700; // ms in which the raw route must bring what has been made
+const ASK_AGAIN = 250; // ms
+
+function samplesOf(base64) {
+  const text = atob(base64);
+  const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+  return new Int16Array(bytes.buffer);
+}
+
+function joined(head, rest) {
+  const all = new Uint8Array(head.length + rest.length);
+  all.set(head);
+  all.set(rest, head.length);
+  return all;
+}
+
+class Feed {
+  // listener: begin(payload), audio(samples), news(payload), whole(total)
+  // ask(id, start): the server's answer to a gap, a payload or null
+  constructor(listener, ask, rawAllowed = true) {
+    this.listener = listener;
+    this.ask = ask;
+    this.rawAllowed = rawAllowed;
+    this.id = null;
+    this.past = new Set(); // ids of takes that are over for us
+  }
+
+  take(payload) {
+    if (!payload?.id || this.past.has(payload.id)) return;
+    if (payload.id !== this.id) this.begin(payload);
+    if (this.dropped || payload.seq <= this.seq) return;
+    this.seq = payload.seq;
+    this.hear(payload.start, samplesOf(payload.pcm));
+    if (payload.ended) this.total = payload.made;
+    this.listener.news(payload);
+    this.tryRaw(payload);
+    this.settle();
+  }
+
+  begin(payload) {
+    this.leaveRaw();
+    this.past.add(this.id);
+    Object.assign(this, { id: payload.id, seq: 0, received: 0, total: null, dropped: false });
+    Object.assign(this, { told: false, asking: false, transport: 'event' });
+    this.listener.begin(payload);
+  }
+
+  // Nothing more of this take is wanted.
+  drop() {
+    this.dropped = true;
+    this.leaveRaw();
+  }
+
+  hear(start, samples) {
+    const known = this.received - start;
+    if (known < 0) this.fill(start);
+    if (known < 0 || known >= samples.length || this.dropped) return;
+    const fresh = known ? samples.slice(known) : samples;
+    this.received += fresh.length;
+    this.listener.audio(fresh);
+  }
+
+  settle() {
+    if (this.total === null || this.told) return;
+    if (this.received >= this.total) {
+      this.told = true;
+      this.listener.whole(this.total);
+    } else if (!this.raw) {
+      this.fill(this.total);
+    }
+  }
+
+  // A gap: payloads were merged on their way. Ask for what is missing until it is here.
+  async fill(until) {
+    if (this.asking) return;
+    this.asking = true;
+    const { id } = this;
+    while (this.id === id && !this.dropped && this.received < until) {
+      const before = this.received;
+      const answer = await this.ask(id, before).catch(() => null);
+      if (this.id !== id) return;
+      if (answer) this.hear(answer.start, samplesOf(answer.pcm));
+      if (this.received === before) await new Promise((go) => setTimeout(go, ASK_AGAIN));
+    }
+    if (this.id !== id) return;
+    this.asking = false;
+    this.settle();
+  }
+
+  tryRaw(payload) {
+    if (this.raw && payload.made > this.received) this.watch();
+    else if (payload.raw && this.rawAllowed && !this.raw && !payload.ended) this.listen(payload.raw);
+  }
+
+  // A proxy that holds answers back would leave us waiting: go back to the event.
+  watch() {
+    const { raw, received } = this;
+    setTimeout(() => {
+      if (raw === this.raw && this.received === received) this.refuseRaw();
+    }, RAW_PATIENCE);
+  }
+
+  refuseRaw() {
+    this.rawAllowed = false;
+    this.leaveRaw();
+    this.transport = 'event';
+    this.settle();
+  }
+
+  leaveRaw() {
+    this.raw?.abort();
+    this.raw = null;
+  }
+
+  async listen(path) {
+    const raw = (this.raw = new AbortController());
+    try {
+      await this.readRaw(new URL(path, document.baseURI), raw);
+      if (this.raw === raw) this.raw = null;
+      this.settle();
+    } catch {
+      if (this.raw === raw) this.refuseRaw();
+    }
+  }
+
+  async readRaw(url, raw) {
+    let at = this.received;
+    url.searchParams.set('from', at);
+    const response = await fetch(url, { signal: raw.signal });
+    if (!response.ok) throw new Error(`${response.status}`);
+    let half = new Uint8Array(0); // a sample cut in two by the network
+    for (const reader = response.body.getReader(); ; ) {
+      const { done, value } = await reader.read();
+      if (done || this.raw !== raw) return;
+      const bytes = joined(half, value);
+      const even = bytes.length & ~1;
+      this.transport = 'raw';
+      this.hear(at, new Int16Array(bytes.buffer.slice(0, even)));
+      at += even / 2;
+      half = bytes.slice(even);
+      this.settle();
+    }
+  }
+}

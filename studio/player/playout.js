@@ -1,0 +1,163 @@
+// What the listener hears next: samples in order, when to start, and quiet edges.
+// Runs inside the worklet. Knows no network, no page and no clock: time is handed in.
+//
+//   idle ── push ─▶ filling ── enough lead, or all there ─▶ playing ── all played ─▶ ended
+//                      ▲                                       │
+//                      └──────────── about to run dry ─────────┘   (an underrun, if more comes)
+//
+// It is a queue, not a ring of fixed size: an engine 28 times faster than real time delivers minutes
+// of lead, and none of it may be dropped.
+
+const SOURCE_RATE = 24000;
+const FADE = 60; // samples of a forced edge: 2.5 ms
+const FIRST_GROWTH = 0.25; // seconds of prebuffer after the first underrun, at least
+const MOST = 2; // seconds of prebuffer, at most
+const FORGET = 0.02; // seconds of prebuffer that are not worth waiting for
+
+class Playout {
+  constructor() {
+    this.prebuffer = 0; // seconds of lead needed to start; outlives the take
+    this.paused = false;
+    this.tail = null; // the last FADE samples of a forced stop, fading out
+    this.begin();
+  }
+
+  // A new take; what still plays of the old one fades out under it.
+  begin() {
+    if (this.state === 'playing' && !this.paused) this.cut();
+    if (this.received && !this.underruns) this.prebuffer = this.calmed();
+    this.queue = []; // Int16Array
+    this.offset = 0; // samples already played of queue[0]
+    this.lead = 0; // samples in the queue
+    this.played = 0;
+    this.received = 0;
+    this.total = null; // known once the engine has ended
+    this.underruns = 0;
+    this.starved = false;
+    this.best = Infinity; // see hear()
+    this.late = 0;
+    this.rise = FADE; // samples of fade-in done; FADE: none is due
+    this.paused = false;
+    this.state = 'idle';
+  }
+
+  // A take without a gap halves what the next one waits for.
+  calmed() {
+    const half = this.prebuffer / 2;
+    return half < FORGET ? 0 : half;
+  }
+
+  push(samples, now) {
+    this.queue.push(samples);
+    this.lead += samples.length;
+    this.received += samples.length;
+    this.hear(samples.length / SOURCE_RATE, now);
+    if (this.state === 'idle' || this.state === 'ended') this.state = 'filling';
+    if (this.starved) this.grow(samples.length / SOURCE_RATE);
+  }
+
+  // How late a chunk came, next to the best one of this take: `now - end of chunk` stays the same
+  // for a source at real time, falls for a faster one, and rises only when something held it up.
+  hear(seconds, now) {
+    const transit = now - this.received / SOURCE_RATE;
+    this.best = Math.min(this.best, transit);
+    this.late = Math.max(this.late, transit - this.best);
+  }
+
+  grow(chunkSeconds) {
+    this.starved = false;
+    this.underruns += 1;
+    const wanted = Math.max(FIRST_GROWTH, 2 * this.prebuffer, 1.5 * this.late + chunkSeconds);
+    this.prebuffer = Math.min(MOST, wanted);
+  }
+
+  finish(total) {
+    this.total = total;
+  }
+
+  get complete() {
+    return this.total !== null && this.received >= this.total;
+  }
+
+  stop() {
+    this.begin();
+    this.state = 'ended';
+  }
+
+  pause() {
+    if (this.paused) return;
+    this.paused = true;
+    if (this.state === 'playing') this.cut();
+  }
+
+  resume() {
+    this.paused = false;
+  }
+
+  // Take the next samples off as a fading tail; what follows will fade in.
+  cut() {
+    this.tail = this.take(new Float32Array(Math.min(FADE, this.lead)));
+    this.tail.forEach((_, i, tail) => (tail[i] *= 1 - (i + 1) / (tail.length + 1)));
+    this.rise = 0;
+  }
+
+  render(out) {
+    out.fill(0);
+    this.move(out.length);
+    if (this.state === 'playing' && !this.paused) this.play(out);
+    this.mixTail(out);
+  }
+
+  // A block is played only if a fade is left after it, unless it is the last one.
+  move(block) {
+    if (this.paused) return;
+    if (this.state === 'filling' && this.ready(block)) this.state = 'playing';
+    else if (this.state === 'playing' && !this.complete && this.lead < block + FADE) this.starve();
+    if ((this.state === 'playing' || this.state === 'filling') && this.complete && !this.lead) {
+      this.state = 'ended';
+    }
+  }
+
+  ready(block) {
+    const enough = Math.max(block + FADE, this.prebuffer * SOURCE_RATE);
+    return this.complete || this.lead >= enough;
+  }
+
+  starve() {
+    this.cut();
+    this.starved = true;
+    this.state = 'filling';
+  }
+
+  play(out) {
+    const count = Math.min(out.length, this.lead);
+    const heard = this.take(out.subarray(0, count));
+    for (let i = 0; i < count && this.rise < FADE; i++) heard[i] *= ++this.rise / (FADE + 1);
+  }
+
+  // Fill `into` from the queue; the caller knows that there is enough.
+  take(into) {
+    let filled = 0;
+    while (filled < into.length) {
+      const head = this.queue[0];
+      const count = Math.min(into.length - filled, head.length - this.offset);
+      for (let i = 0; i < count; i++) into[filled + i] = head[this.offset + i] / 32768;
+      filled += count;
+      this.offset += count;
+      if (this.offset === head.length) {
+        this.queue.shift();
+        this.offset = 0;
+      }
+    }
+    this.lead -= filled;
+    this.played += filled;
+    return into;
+  }
+
+  mixTail(out) {
+    if (!this.tail) return;
+    const count = Math.min(out.length, this.tail.length);
+    for (let i = 0; i < count; i++) out[i] += this.tail[i];
+    this.tail = count < this.tail.length ? this.tail.subarray(count) : null;
+  }
+}

@@ -1,0 +1,71 @@
+// The page's one AudioContext and the way into it. Knows samples and volume, no takes and no words.
+//
+// The context is made and the worklet loaded when the page opens; a browser keeps it silent until a
+// person touches the page, so every touch and key resumes it. That also brings it back after a phone
+// call ("interrupted") or a sleeping tab ("suspended").
+
+const Sound = {
+  context: null,
+  loaded: null, // resolves when the worklet can be used
+  touched: 0, // performance.now() of the last touch or key
+
+  open() {
+    if (this.context) return this.loaded;
+    this.context = this.make();
+    const code = new Blob([WORKLET], { type: 'text/javascript' });
+    this.loaded = this.context.audioWorklet.addModule(URL.createObjectURL(code));
+    for (const kind of ['pointerdown', 'touchend', 'click', 'keydown']) {
+      document.addEventListener(kind, () => this.touch(), { capture: true, passive: true });
+    }
+    return this.loaded;
+  },
+
+  make() {
+    try {
+      return new AudioContext({ sampleRate: 24000, latencyHint: 'interactive' });
+    } catch {
+      return new AudioContext({ latencyHint: 'interactive' }); // the worklet resamples
+    }
+  },
+
+  touch() {
+    this.touched = performance.now();
+    this.wake();
+  },
+
+  wake() {
+    if (this.context.state !== 'running') this.context.resume().catch(() => {});
+  },
+
+  get silent() {
+    return this.context.state !== 'running';
+  },
+};
+
+// One voice: a worklet node and its volume. `heard` is called with the worklet's reports.
+class Speaker {
+  constructor(heard) {
+    this.waiting = []; // messages for a worklet that is still loading
+    this.gain = new GainNode(Sound.context);
+    this.gain.connect(Sound.context.destination);
+    Sound.loaded.then(() => this.connect(heard));
+  }
+
+  connect(heard) {
+    const options = { numberOfInputs: 0, outputChannelCount: [1] };
+    this.node = new AudioWorkletNode(Sound.context, 'timbre-playout', options);
+    this.node.connect(this.gain);
+    this.node.port.onmessage = ({ data }) => heard(data);
+    this.waiting.forEach((args) => this.node.port.postMessage(...args));
+    this.waiting = [];
+  }
+
+  send(message, moved = []) {
+    if (this.node) this.node.port.postMessage(message, moved);
+    else this.waiting.push([message, moved]);
+  }
+
+  volume(level) {
+    this.gain.gain.setTargetAtTime(level, Sound.context.currentTime, 0.01);
+  }
+}

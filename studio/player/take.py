@@ -1,0 +1,152 @@
+"""A take in the making: everything one stream has said so far, for whoever reads it.
+
+Readers ask by sample position, so any number of them, early or late, hear the same sound. This
+module knows no Gradio, no HTTP and no encoding beyond PCM16.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Protocol
+
+import numpy as np
+
+from engine.errors import TimbreError
+from engine.types import SAMPLE_RATE, Chunk, End, Pcm
+
+HEARTBEAT = 0.4  # seconds a reader waits before it looks again
+PIECE = 2 * SAMPLE_RATE  # samples handed over at once, at most
+UNEXPECTED = "Something went wrong while speaking. Try again."
+
+log = logging.getLogger(__name__)
+
+
+class Stream(Protocol):
+    """What the engine's stream looks like from here."""
+
+    @property
+    def end(self) -> End | None: ...
+
+    @property
+    def position(self) -> int | None:
+        """Place in the queue; None once it is being made."""
+
+    @property
+    def estimate(self) -> float | None:
+        """Seconds until it will be made, while it waits."""
+
+    def __aiter__(self) -> AsyncIterator[Chunk]: ...
+
+    def cancel(self) -> None: ...
+
+
+class LiveTake:
+    """Everything one stream has said so far, for whoever reads it."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.id = secrets.token_urlsafe(12)
+        self.readers = 0  # on the raw route
+        self.read_from = 0  # where the latest of them began
+        self.failure = ""
+        self.opened = time.perf_counter()
+        self.first: float | None = None  # when the first chunk came
+        self.latest = self.opened
+        self._first_samples = 0
+        self._stream = stream
+        self._pcm = bytearray()
+        self._changed = asyncio.Event()
+        self._collector = asyncio.create_task(self._collect())
+
+    @property
+    def made(self) -> int:
+        """Samples."""
+        return len(self._pcm) // 2
+
+    @property
+    def ended(self) -> bool:
+        return self._collector.done()
+
+    @property
+    def end(self) -> End | None:
+        return self._stream.end
+
+    @property
+    def state(self) -> str:
+        return "ended" if self.ended else "speaking" if self.made else "waiting"
+
+    @property
+    def position(self) -> int | None:
+        return None if self.made else self._stream.position
+
+    @property
+    def estimate(self) -> float | None:
+        return None if self.made else self._stream.estimate
+
+    @property
+    def speed(self) -> float | None:
+        """Audio seconds a second, from the first chunk on."""
+        if self.first is None or self.latest - self.first < 0.05:
+            return None
+        return (self.made - self._first_samples) / SAMPLE_RATE / (self.latest - self.first)
+
+    def slice(self, start: int, count: int = PIECE) -> bytes:
+        return bytes(self._pcm[2 * start : 2 * (start + count)])
+
+    def pcm(self) -> Pcm:
+        return np.frombuffer(bytes(self._pcm), np.int16)
+
+    async def change(self, timeout: float) -> None:
+        """Wait for a chunk, the end, or a raw reader coming or going."""
+        waiter = self._changed
+        try:
+            await asyncio.wait_for(waiter.wait(), timeout)
+        except (TimeoutError, asyncio.TimeoutError):  # two classes before Python 3.11
+            return
+
+    async def read(self, start: int) -> AsyncGenerator[bytes, None]:
+        """The sound from a sample on, as it is made."""
+        self.readers += 1
+        self.read_from = start
+        self._wake()
+        try:
+            while not (self.ended and start >= self.made):
+                piece = self.slice(start)
+                if piece:
+                    start += len(piece) // 2
+                    yield piece
+                else:
+                    await self.change(HEARTBEAT)
+        finally:
+            self.readers -= 1
+            self._wake()
+
+    def cancel(self) -> None:
+        if not self.ended:
+            self._stream.cancel()
+
+    async def _collect(self) -> None:
+        try:
+            async for chunk in self._stream:
+                self._add(chunk)
+        except TimbreError as error:
+            self.failure = str(error)
+        except Exception:
+            log.exception("a stream broke off")
+            self.failure = UNEXPECTED
+        finally:
+            asyncio.get_running_loop().call_soon(self._wake)  # once `ended` holds
+
+    def _add(self, chunk: Chunk) -> None:
+        self.latest = time.perf_counter()
+        self._pcm += chunk.pcm.astype("<i2", copy=False).tobytes()
+        if self.first is None:
+            self.first, self._first_samples = self.latest, len(chunk.pcm)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

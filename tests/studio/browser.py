@@ -1,0 +1,179 @@
+"""A headless Chromium for tests, and a tap on what a player sends to the loudspeaker.
+
+The tap is a worklet of its own behind the player's volume, so it hears what a person would.
+Without Chromium (Debian: `apt-get install chromium`) or playwright the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+
+# Gradio sums up every finished event with pandas, and its pandas warns; we do without.
+os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100000")
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--autoplay-policy=no-user-gesture-required",
+)
+
+TAP = """
+async (index) => {
+  const code = `registerProcessor('tap', class extends AudioWorkletProcessor {
+    process([[block]]) {
+      if (!block) return true;
+      this.begun ||= block.some((sample) => sample !== 0);
+      if (this.begun) this.port.postMessage(block.slice());
+      return true;
+    }
+  })`;
+  const { context } = window.timbre.Sound;
+  const module = URL.createObjectURL(new Blob([code], { type: 'text/javascript' }));
+  await context.audioWorklet.addModule(module);
+  const mono = { channelCount: 1, channelCountMode: 'explicit' };
+  const node = new AudioWorkletNode(context, 'tap', mono);
+  const tap = { blocks: [], first: null };
+  node.port.onmessage = ({ data }) => {
+    tap.first ??= performance.now();
+    tap.blocks.push(data);
+  };
+  const player = window.timbre.players[index];
+  player.tap = tap;
+  player.speaker.gain.connect(node);
+  node.connect(new GainNode(context, { gain: 0 })).connect(context.destination);
+}
+"""
+
+RESTART = "(i) => Object.assign(window.timbre.players[i].tap, { blocks: [], first: null })"
+
+RECORDED = """
+async (index) => {
+  const { blocks } = window.timbre.players[index].tap;
+  const url = await new Promise((done) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.readAsDataURL(new Blob(blocks));
+  });
+  return url.split(',')[1] ?? '';
+}
+"""
+
+OpenPage = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, driven by playwright."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium here: apt-get install chromium")
+    api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[OpenPage]:
+    """Open pages that fail the test on an error in a script; closed at its end."""
+    opened: list[Any] = []
+    errors: list[str] = []
+
+    def open_(url: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        opened.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(url)
+        return page
+
+    yield open_
+    for context in opened:
+        context.close()
+    assert errors == []
+
+
+@dataclass
+class Tap:
+    """What one player of a page has sent to the loudspeaker since."""
+
+    page: Any
+    index: int
+
+    def __post_init__(self) -> None:
+        self.page.wait_for_function(f"window.timbre?.players[{self.index}]?.speaker.node")
+        self.page.evaluate(TAP, self.index)
+
+    def restart(self) -> None:
+        """Forget what was heard."""
+        self.page.evaluate(RESTART, self.index)
+
+    def gaps(self, least: int = 128) -> list[tuple[int, int]]:
+        """Runs of silence inside the sound, as sample positions."""
+        edges = np.diff(np.concatenate(([0], self.sound() == 0, [0])).astype(np.int8))
+        runs = zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True)
+        return [(int(start), int(stop)) for start, stop in runs if stop - start >= least]
+
+    def sound(self) -> np.ndarray:
+        """Float32 from the first sample that is not zero, trailing silence cut."""
+        raw = base64.b64decode(self.page.evaluate(RECORDED, self.index))
+        sound = np.frombuffer(raw, np.float32)
+        loud = np.flatnonzero(sound)
+        return sound[loud[0] : loud[-1] + 1] if len(loud) else sound[:0]
+
+    def first(self) -> float | None:
+        """performance.now() when the first of them came."""
+        return self.get("tap.first")
+
+    def state(self) -> dict[str, Any]:
+        return self.get("now")
+
+    def wait(self, condition: str, seconds: float = 20) -> None:
+        """Until a JavaScript condition over `player` and `now` holds."""
+        code = f"(() => {{ const player = window.timbre.players[{self.index}]; "
+        code += f"const now = player.now; return {condition}; }})()"
+        self.page.wait_for_function(code, timeout=1000 * seconds)
+
+    def get(self, name: str) -> Any:
+        return self.page.evaluate(f"window.timbre.players[{self.index}].{name}")
+
+
+class Server:
+    """An ASGI app on a free port of this machine, in a thread."""
+
+    def __init__(self, app: Any) -> None:
+        config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        until = time.monotonic() + 30
+        while not self._server.started:
+            assert self._thread.is_alive(), "the server did not start"
+            assert time.monotonic() < until, "the server takes too long to start"
+            time.sleep(0.02)
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
