@@ -99,14 +99,15 @@ class Answer(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
         leaving = asyncio.ensure_future(self._cancel_when_left())
+        reason = None
         try:
             async with self._stream:
                 await self._deliver()
         except TimeoutError:
-            pass  # leaving the stream has cancelled it
+            reason = "stalled"  # leaving the stream has cancelled it
         finally:
             leaving.cancel()
-            self._watch.end(self._stream.end)
+            self._watch.end(self._stream.end, reason)
 
     async def _cancel_when_left(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

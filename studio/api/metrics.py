@@ -79,9 +79,9 @@ class Watch:
             self._waiting = False
             self._metrics.first.labels(self._way).observe(self._elapsed)
 
-    def end(self, end: End | None) -> None:
-        """None: it was left before it ended, so its cancel is on its way."""
-        reason = end.reason if end else "cancelled"
+    def end(self, end: End | None, reason: str | None = None) -> None:
+        """No end: it was left before, so its cancel is on its way."""
+        reason = reason or (end.reason if end else "cancelled")
         self._metrics.requests.labels(self._way, reason).inc()
         self._metrics.total.labels(self._way).observe(self._elapsed)
         self._metrics.audio.labels(self._format).inc(end.frames * FRAME_SECONDS if end else 0)
