@@ -26,7 +26,7 @@ from engine.errors import (
 )
 from engine.fake import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.library import Damaged, Library, SavedVoice
-from engine.open import open_engine
+from engine.open import open_engine, read_capabilities
 from engine.recording import Recording, load_recording
 from engine.routing import Routed, describe, speaker_names
 from engine.sound import Loudspeaker, SoundWriter, check_target, duration, open_sound, save_sound
@@ -120,6 +120,7 @@ __all__ = [
     "open_sound",
     "parse_blend",
     "profiles",
+    "read_capabilities",
     "replacing",
     "save_sound",
     "speaker_names",

@@ -11,6 +11,7 @@ from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting
 from engine.hub import resolve
+from engine.types import Capabilities
 
 if TYPE_CHECKING:
     import torch
@@ -45,6 +46,12 @@ def open_engine(
     if preload:
         engine.load(next(iter(checkpoints)))
     return engine
+
+
+def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
+    """What these checkpoints can do, by name, without loading them."""
+    folders = _named([resolve(str(model)) for model in models])
+    return {name: LocalCheckpoint(at, name=name).capabilities for name, at in folders.items()}
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:

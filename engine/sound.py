@@ -7,9 +7,11 @@ requests and no streams: it is handed samples.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ FORMATS = {
     ".mp3": ("MP3", "MPEG_LAYER_III"),
     ".ogg": ("OGG", "VORBIS"),
 }
+_PIECE = SAMPLE_RATE // 10  # played at once: silence comes after a tenth of a second at most
 _BLOCK = SAMPLE_RATE  # libsndfile's Vorbis writer overflows its stack on long buffers
 
 
@@ -89,22 +92,41 @@ def duration(path: str | os.PathLike[str]) -> float:
 
 
 class Loudspeaker:
-    """The machine's own output. `write` waits while the speaker has enough to play."""
+    """The machine's own output. `write` returns at once; a thread plays."""
 
     def __init__(self) -> None:
         self._stream = _open_speaker()
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._hush = threading.Event()
+        self._thread = threading.Thread(target=self._play, name="loudspeaker", daemon=True)
 
     def write(self, pcm: Pcm) -> None:
-        self._stream.write(np.ascontiguousarray(pcm, np.int16).tobytes())
+        for start in range(0, len(pcm), _PIECE):
+            self._queue.put(np.ascontiguousarray(pcm[start : start + _PIECE], np.int16).tobytes())
 
     def __enter__(self) -> Loudspeaker:
         self._stream.start()
+        self._thread.start()
         return self
 
     def __exit__(self, kind: object, value: object, at: object) -> None:
-        """Play what is left, or fall silent at once when something went wrong."""
-        self._stream.abort() if kind else self._stream.stop()
-        self._stream.close()
+        """Play what is left, or fall silent when something went wrong, or does while it plays."""
+        try:
+            self._queue.put(None)
+            if kind is None:
+                self._thread.join()
+        finally:
+            self._hush.set()
+            self._thread.join()
+            self._stream.close()
+
+    def _play(self) -> None:
+        for data in iter(self._queue.get, None):
+            if self._hush.is_set():
+                break
+            self._stream.write(data)
+        end = self._stream.abort if self._hush.is_set() else self._stream.stop
+        end()
 
 
 def _open_speaker() -> Any:

@@ -105,10 +105,10 @@ def test_the_loudspeaker_plays_to_the_end_or_falls_silent(monkeypatch: pytest.Mo
     made: list[FakeOutput] = []
     fake_device(monkeypatch, lambda **settings: made.append(FakeOutput(**settings)) or made[-1])
     with Loudspeaker() as speaker:
-        speaker.write(tone(0.1))
+        speaker.write(tone(0.35))
     with pytest.raises(KeyboardInterrupt), Loudspeaker() as speaker:
         raise KeyboardInterrupt
-    assert made[0].heard == tone(0.1).tobytes()
+    assert made[0].heard == tone(0.35).tobytes()
     assert made[0].settings == {"samplerate": SAMPLE_RATE, "channels": 1, "dtype": "int16"}
     assert [output.calls for output in made] == [
         ["start", "stop", "close"],

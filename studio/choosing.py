@@ -1,0 +1,115 @@
+"""From what a person typed or picked to a voice. Shared by the command line and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from engine import (
+    Blend,
+    Capabilities,
+    Clone,
+    Design,
+    InvalidSetting,
+    Library,
+    NotCapable,
+    Preset,
+    UnknownVoice,
+    Voice,
+    parse_blend,
+)
+
+NO_INSTRUCTION = "A cloned, saved or blended voice takes no instruction. Leave it out."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A voice somebody can pick by name."""
+
+    name: str
+    kind: Literal["preset", "saved", "design"]
+    note: str = ""
+
+
+class Choices:
+    """All voices that can be named: speakers of the checkpoints, and the saved ones."""
+
+    def __init__(self, capabilities: Mapping[str, Capabilities], library: Library) -> None:
+        self._capabilities = tuple(capabilities.values())
+        self._library = library
+
+    def list(self) -> tuple[Choice, ...]:
+        """Speakers first, then saved voices these checkpoints can speak."""
+        speakers = (Choice(name, "preset", self._dialect(name)) for name in self.speakers())
+        saved = (
+            Choice(own.name, "design" if isinstance(own.voice, Design) else "saved", own.card.note)
+            for own in self._library.list()
+            if self._speakable(own.voice)
+        )
+        return (*speakers, *saved)
+
+    def speakers(self) -> tuple[str, ...]:
+        every = (name for own in self._capabilities if own.preset for name in own.speakers)
+        return tuple(dict.fromkeys(every))
+
+    def languages(self) -> tuple[str, ...]:
+        every = (name for own in self._capabilities for name in own.languages)
+        return ("auto", *dict.fromkeys(every))
+
+    def named(self, name: str, instruct: str = "") -> Voice:
+        """A speaker, or a saved voice by name or id. Raises UnknownVoice with what there is."""
+        wanted = name.strip().casefold()
+        speaker = next((own for own in self.speakers() if own.casefold() == wanted), None)
+        if speaker:
+            return Preset(speaker, instruct)
+        saved = self._library.find(name)
+        if saved is None:
+            raise UnknownVoice(f"No voice is called '{name[:80]}'. {self._there()}")
+        if instruct.strip():
+            raise InvalidSetting(NO_INSTRUCTION)
+        return saved.voice
+
+    def default(self, instruct: str = "") -> Voice:
+        """The voice of somebody who named none."""
+        if self.speakers():
+            return Preset(self.speakers()[0], instruct)
+        if any(own.design for own in self._capabilities):
+            return Design(instruct.strip() or "A calm, clear voice.")
+        raise NotCapable("This model has no voices of its own. Give it one with --reference FILE.")
+
+    def blend(self, text: str, method: Literal["linear", "spherical"] = "linear") -> Blend:
+        """A written blend of named voices."""
+        parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
+        return Blend(parts, method)
+
+    def refusal(self, name: str) -> str:
+        """Why this voice takes no instruction; empty where it takes one."""
+        if name.casefold() not in {own.casefold() for own in self.speakers()}:
+            return NO_INSTRUCTION
+        holders = (own for own in self._capabilities if _has(own, name))
+        return "" if any(own.instruct for own in holders) else "This model follows no instructions."
+
+    def _part(self, name: str) -> Preset | Clone:
+        voice = self.named(name)
+        if isinstance(voice, Preset | Clone):
+            return voice
+        raise InvalidSetting(f"'{name}' is described in words and cannot be blended.")
+
+    def _speakable(self, voice: Clone | Design) -> bool:
+        if isinstance(voice, Design):
+            return any(own.design for own in self._capabilities)
+        takes = (own for own in self._capabilities if own.clone or own.preset)
+        return any(own.width == len(voice.vector) for own in takes)
+
+    def _dialect(self, name: str) -> str:
+        tables = (own.dialects for own in self._capabilities)
+        return next((each[name].replace("_", " ") for each in tables if name in each), "")
+
+    def _there(self) -> str:
+        names = [choice.name for choice in self.list()]
+        return f"There are: {', '.join(names[:40])}." if names else "There is none yet."
+
+
+def _has(own: Capabilities, name: str) -> bool:
+    return name.casefold() in {speaker.casefold() for speaker in own.speakers}
