@@ -91,7 +91,7 @@ def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
     for paragraph in paragraphs:
         found.update(match["name"].casefold() for match in map(_TURN.match, paragraph) if match)
     lines = sum(map(len, paragraphs))
-    everybody = lines > 1 and found.total() * 2 >= lines
+    everybody = found.total() > 1 and found.total() * 2 >= lines
     known = {name.casefold() for name in speakers}
     return {name for name, count in found.items() if everybody or count > 1 or name in known}
 

@@ -35,7 +35,7 @@ _UNITS = {
     "V": "volt", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
 }  # fmt: skip
 _UNIT = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
-_COMMON = re.compile(r"\b(?:the|and|of|to|a|is|in|it|you|that|was|for|on|with|he|she|we|i|are)\b")
+_COMMON = re.compile(r"\b(?:the|and|of|to|is|it|you|that|for|with|she|they|this|have|are|not)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _MANY = 15  # digits: longer runs are codes, not quantities
 
