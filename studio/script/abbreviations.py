@@ -19,7 +19,7 @@ _RULES = (
     (re.compile(r"\bSt\.(?=\s+[A-Z][a-z])"), lambda m: "Saint"),
     (re.compile(r"\bNo\.(?=\s?\d)"), lambda m: "number "),
     (re.compile(r"\b(?:Fig|fig)\.(?=\s?\d)"), lambda m: "figure "),
-    (re.compile(r"(?<=\w)\s*&\s*(?=\w)"), lambda m: " and " if " " in m[0] else m[0]),
+    (re.compile(r" & "), lambda m: " and "),
     (re.compile(r"(?<![\w#])#(?=\d)"), lambda m: "number "),
 )
 _PHRASE = re.compile(

@@ -17,6 +17,7 @@ from studio.script.speech import Delivery, Job, plan
 SENTENCES = [
     f"This is sentence number {word} of the text." for word in ["one", "two", "three", "four"]
 ]
+ACTIONS = ("edit", "redo", "speaker", "lock", "insert", "remove")
 TEXTS = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=8)
 
 
@@ -43,9 +44,11 @@ def test_other_lines_keep_id_and_key(sentences: list[str], index: int, action: s
         "redo": lambda: edits.redo(script, line.id, 99),
         "speaker": lambda: edits.say_as(script, line.id, "Anna"),
         "lock": lambda: edits.lock(script, line.id, "abc"),
-        "insert": lambda: edits.insert(script, line.id, Passage("A line that was not there."), PLAIN),
+        "insert": lambda: edits.insert(
+            script, line.id, Passage("A line that was not there."), PLAIN
+        ),
         "remove": lambda: edits.remove(script, line.id),
-    }[action]()  # fmt: skip
+    }[action]()
     before, after = jobs_of(script), jobs_of(changed)
     for other in script.lines:
         if other.id != line.id:
@@ -55,7 +58,8 @@ def test_other_lines_keep_id_and_key(sentences: list[str], index: int, action: s
     if touched:
         assert after[line.id].key != before[line.id].key
     ids = [each.id for each in changed.lines]
-    assert len(ids) == len(set(ids)) and changed.issued > max(ids, default=-1)
+    assert len(ids) == len(set(ids))
+    assert changed.issued > max(ids, default=-1)
 
 
 def test_an_edit_that_is_taken_back_finds_the_sound_again() -> None:
@@ -102,7 +106,8 @@ def test_a_text_pasted_again_keeps_the_lines_it_still_holds(old: list[str], new:
     after = edits.revise(before, script_of(new))
     assert [line.text for line in after.lines] == new
     ids = [line.id for line in after.lines]
-    assert len(ids) == len(set(ids)) and after.issued > max(ids)
+    assert len(ids) == len(set(ids))
+    assert after.issued > max(ids)
     texts = {line.id: line.text for line in before.lines}
     kept = sum(texts.get(line.id) == line.text for line in after.lines)
     assert kept == sum(min(old.count(text), new.count(text)) for text in set(new))

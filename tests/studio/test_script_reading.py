@@ -53,7 +53,8 @@ def test_any_text_is_a_script_or_refused(text: str) -> None:
         assert not spoken.strip()
         return
     ids = [line.id for line in script.lines]
-    assert len(set(ids)) == len(ids) and max(ids) < script.issued
+    assert len(set(ids)) == len(ids)
+    assert max(ids) < script.issued
     assert Script.model_validate_json(script.model_dump_json()) == script
 
 
@@ -93,13 +94,11 @@ def test_wrapped_lines_are_one_paragraph() -> None:
 
 
 def test_pauses_in_the_text_stand_behind_the_line_they_follow() -> None:
-    script = script_of_text(
-        "[pause 2s] Wait for me here [pause 1.5s] and now we can go on together."
-    )
+    script = script_of_text("[pause 2s] Wait for me here [pause 1.5s] and now we can go on.")
     assert [(line.text, line.pause) for line in script.lines] == [
         ("", 2.0),
         ("Wait for me here", 1.5),
-        ("and now we can go on together.", None),
+        ("and now we can go on.", None),
     ]
 
 
@@ -114,7 +113,9 @@ def test_markdown_headings_are_chapters_and_marks_are_not_spoken() -> None:
     assert script.chapters == ("One fine day", "Second")
     text = " ".join(line.text for line in script.lines)
     assert "Some bold text with a link and code." in text
-    assert "first point of the list" in text and "c, d" in text and "picture" in text
+    assert "first point of the list" in text
+    assert "c, d" in text
+    assert "picture" in text
     for mark in ("*", "`", "http", "print", "hidden", "title", "---", "|", ">", "#"):
         assert mark not in text
     silent = script_of_file("book.md", source.encode(), Manner(speak_headings=False))
@@ -124,7 +125,7 @@ def test_markdown_headings_are_chapters_and_marks_are_not_spoken() -> None:
 
 def test_chapter_lines_of_a_plain_book() -> None:
     script = script_of_text(
-        "Preface here.\n\nChapter 1: The Storm\n\nIt rained.\n\n第二章 雨\n\n下雨了。"
+        "Preface.\n\nChapter 1: The Storm\n\nIt rained.\n\n第二章 雨\n\n下雨了。"
     )
     assert script.chapters == ("", "Chapter 1: The Storm", "第二章 雨")
     assert [line.chapter for line in script.lines] == sorted(line.chapter for line in script.lines)
@@ -173,8 +174,11 @@ def test_the_dialogue_editor_round_trip() -> None:
     ]
     script = script_of_dialogue(value)
     assert dialogue_of(script) == value
-    assert said(script_of_dialogue("[Anna] Where have you been all this time?\n"
-                                   "[Ben] I was looking for the key.")) == said(script)  # fmt: skip
+    assert said(
+        script_of_dialogue(
+            "[Anna] Where have you been all this time?\n[Ben] I was looking for the key."
+        )
+    ) == said(script)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -13,9 +13,29 @@ from studio.script.sentences import ISO, Breath, breaths, sentences, spoken_size
 from studio.script.tags import TAG, around_tags, at_pauses, pause_of, pause_tag
 
 WORDS = st.sampled_from(
-    ["Hello", "there.", "Dr.", "Smith", "[pause 1.5s]", "[laughs. loudly]", "What?!", "你好。", "一二三四",
-     "\n\n", "(so)", "e.g.", "3.14", "—", '"Yes."', "<break time='2s'/>", "[", "]", "naïve", "…"]
-)  # fmt: skip
+    [
+        "Hello",
+        "there.",
+        "Dr.",
+        "Smith",
+        "[pause 1.5s]",
+        "[laughs. loudly]",
+        "What?!",
+        "你好。",
+        "一二三",
+        "\n\n",
+        "(so)",
+        "e.g.",
+        "3.14",
+        "—",
+        '"Yes."',
+        "<break time='2s'/>",
+        "[",
+        "]",
+        "naïve",
+        "…",
+    ]
+)
 TEXTS = st.one_of(st.lists(WORDS, max_size=60).map(" ".join), st.text(max_size=300))
 BREATHS = st.builds(Breath, shortest=st.integers(0, 400), longest=st.integers(40, 400))
 
@@ -66,11 +86,19 @@ def test_a_megabyte_without_an_end_is_split_in_time() -> None:
 @pytest.mark.parametrize(
     ("tag", "seconds"),
     [
-        ("[pause 1.5s]", 1.5), ("[PAUSE: 300 ms]", 0.3), ("[break 2]", 2.0), ("[silence .5 sec]", 0.5),
-        ('<break time="1.5s"/>', 1.5), ("<break time='250ms' />", 0.25), ("[pause 999999]", MAX_PAUSE),
-        ("[pause 1,5s]", 1.5), ("[laughs]", None), ("[pauses]", None), ("<b>", None),
+        ("[pause 1.5s]", 1.5),
+        ("[PAUSE: 300 ms]", 0.3),
+        ("[break 2]", 2.0),
+        ("[silence .5 sec]", 0.5),
+        ('<break time="1.5s"/>', 1.5),
+        ("<break time='250ms' />", 0.25),
+        ("[pause 999999]", MAX_PAUSE),
+        ("[pause 1,5s]", 1.5),
+        ("[laughs]", None),
+        ("[pauses]", None),
+        ("<b>", None),
     ],
-)  # fmt: skip
+)
 def test_pause_tags(tag: str, seconds: float | None) -> None:
     assert pause_of(tag) == seconds
 

@@ -18,19 +18,25 @@ WORD = st.text(st.sampled_from("abcXYZ19é'"), min_size=1, max_size=6)
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("It cost $1,234.50.", "It cost one thousand two hundred and thirty-four dollars and fifty cents."),
-        ("$5 million, £1.01 and €3.5bn", "five million dollars, one pound and one penny and three point five billion euros"),
+        ("$1,234.50", "one thousand two hundred and thirty-four dollars and fifty cents"),
+        ("$5 million, £1.01", "five million dollars, one pound and one penny"),
+        ("€3.5bn", "three point five billion euros"),
         ("$0.99 or $1", "ninety-nine cents or one dollar"),
         ("On 2026-11-20 we met.", "On November twentieth, twenty twenty-six we met."),
-        ("May 5, 2020 and 3rd March 1999", "May fifth, twenty twenty and March third, nineteen ninety-nine"),
+        ("May 5, 2020", "May fifth, twenty twenty"),
+        ("3rd March 1999", "March third, nineteen ninety-nine"),
         ("Sept. 2019", "September twenty nineteen"),
         ("at 10:05, 9:00 and 5:00 pm", "at ten oh five, nine o'clock and five pm"),
-        ("In 1999 there were 2000 people.", "In nineteen ninety-nine there were two thousand people."),
+        (
+            "In 1999 there were 2000 people.",
+            "In nineteen ninety-nine there were two thousand people.",
+        ),
         ("Orwell (1949) wrote", "Orwell (nineteen forty-nine) wrote"),
         ("the 1990s", "the nineteen nineties"),
         ("the 21st of 100", "the twenty-first of one hundred"),
         ("12% of 3.05", "twelve percent of three point zero five"),
-        ("1 kg, 20°C and 100 km/h", "one kilogram, twenty degrees Celsius and one hundred kilometers per hour"),
+        ("1 kg, 20°C", "one kilogram, twenty degrees Celsius"),
+        ("100 km/h", "one hundred kilometers per hour"),
         ("pages 10-20, 1914–1918", "pages ten to twenty, nineteen fourteen to nineteen eighteen"),
         ("-5 degrees", "minus five degrees"),
         ("Dr. Smith, No. 5 & Mrs. Li", "Doctor Smith, number five and Missus Li"),
@@ -40,7 +46,7 @@ WORD = st.text(st.sampled_from("abcXYZ19é'"), min_size=1, max_size=6)
         ("B2B, A4, COVID-19, v1.2 and [pause 2s]", "B2B, A4, COVID-19, v1.2 and [pause 2s]"),
         ("555-1234, 3-2, 10/20/2020", "555-1234, 3-2, 10/20/2020"),
     ],
-)  # fmt: skip
+)
 def test_english_figures(written: str, said: str) -> None:
     assert Speller(())(written, words_for) == said
 
@@ -52,7 +58,8 @@ def test_english_figures(written: str, said: str) -> None:
 def test_figures_of_any_kind_are_said_once_and_for_all(text: str) -> None:
     said = words_for(text)
     assert words_for(said) == said
-    assert all(char in said for char in text if char in "?!;") and "None" not in said
+    assert all(char in said for char in text if char in "?!;")
+    assert "None" not in said
 
 
 @settings(max_examples=100)
