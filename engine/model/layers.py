@@ -50,7 +50,17 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.device.type == "cpu":
+            return normed(x, self.eps) * self.weight
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
+
+
+def normed(x: Tensor, eps: float) -> Tensor:
+    """x over its root mean square in the last dimension."""
+    if x.device.type != "cpu" or x.dtype.itemsize < 4:
+        return F.rms_norm(x, x.shape[-1:], None, eps)
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # half the time of the above
+    return x * length.square().mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
 
 
 class LayerScale(nn.Module):
@@ -91,10 +101,18 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
         batch, length, _ = x.shape
         rows = self.qkv_proj(x).view(batch, length, -1, self.head_dim).transpose(1, 2)
-        q, k, v = rows.split((self.heads, self.kv_heads, self.kv_heads), 1)
-        q, k = rotate(self.q_norm(q), cos, sin), rotate(self.k_norm(k), cos, sin)
+        both, v = rows.split((self.heads + self.kv_heads, self.kv_heads), 1)
+        q, k = rotate(self._normed(both), cos, sin).split((self.heads, self.kv_heads), 1)
         out = attend(layer, q, k, v)  # [B, heads, T, d]
         return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
+
+    def _normed(self, both: Tensor) -> Tensor:
+        """Queries and keys [B, heads + kv_heads, T, d], together: half as many small kernels."""
+        if not isinstance(self.q_norm, RMSNorm):
+            return both
+        q, k = self.q_norm.weight, self.k_norm.weight
+        weight = torch.cat((q.expand(self.heads, -1), k.expand(self.kv_heads, -1)))
+        return normed(both, self.q_norm.eps) * weight[:, None]
 
 
 class GatedMLP(nn.Module):

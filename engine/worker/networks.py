@@ -30,7 +30,16 @@ def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talke
     """The talker and its predictor."""
     talker = _build(folder, TalkerShape.read, Talker, dtype, "talker_config")
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
+    if device.type == "cpu":
+        _transpose(talker)
     return talker
+
+
+def _transpose(network: nn.Module) -> None:
+    """Lay linear weights out input by input: on CPUs a third faster for a row or two."""
+    for module in network.modules():
+        if isinstance(module, nn.Linear):
+            module.weight = nn.Parameter(module.weight.t().contiguous().t(), requires_grad=False)
 
 
 def load_speaker(folder: Path, device: torch.device) -> SpeakerEncoder:
