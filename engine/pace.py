@@ -11,7 +11,7 @@ from __future__ import annotations
 
 FORGET = 0.96  # what a measurement counts for after one more
 ORIGIN = 0.05  # weight of the point (0 rows, 0 s): one row count alone gives a line through it
-OUTLIER = 4.0  # a slower step than this many times the estimate counts as this
+OUTLIER = 2.0  # a slower step than this many times the estimate counts as this
 
 
 class Pace:

@@ -8,7 +8,7 @@ A profile changes the numbers in the settings, never the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from engine.config import EngineSettings
 from engine.pace import Pace
@@ -61,9 +61,9 @@ def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
     return pace.rows_within(FRAME_SECONDS * settings.margin, most)
 
 
-def prefill_rows(runs: Iterable[Run], pace: Pace, settings: EngineSettings, now: float) -> int:
+def prefill_rows(runs: Collection[Run], pace: Pace, settings: EngineSettings, now: float) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
-    streams = [run for run in runs if run.sequence.live and not run.unheard and not run.flushing]
+    streams = [run for run in runs if run.sequence.live and run.sent and not run.flushing]
     if not streams or not pace.prefill_row:
         return settings.prefill_rows
     lead = min(slack(run, settings, now) for run in streams)

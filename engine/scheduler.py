@@ -141,24 +141,28 @@ class Scheduler:
     # Into a slot, and out of it.
 
     def _admit(self, now: float) -> tuple[Admit, ...]:
+        """Whoever has a slot and text to begin with, while nobody who listens goes short."""
         chosen = []
-        for sequence in self.waiting if self.slots.free and not self._crowded else ():
-            if sequence.text.covers(0) and self._may_start(sequence):
+        room = self._room() if self.slots.free and not self._crowded else {}
+        for sequence in self.waiting if room else ():
+            if room[sequence.live] > 0 and self._may_start(sequence):
+                room[sequence.live] -= 1
                 self.waiting.remove(sequence)
                 chosen.append(self._start(sequence, now))
         if chosen:
             self.waiting.tell(self.places)
         return tuple(chosen)
 
-    def _may_start(self, sequence: Sequence) -> bool:
-        """There is a slot, and nobody who is listening would go short because of it."""
-        if sequence.turn > self.horizon or not self.slots.free_of(sequence.talker):
-            return False
-        if not sequence.live:
-            files = sum(not run.sequence.live for run in self.runs.values())
-            return files < max(1, int(self.slots.total * self.settings.file_share))
+    def _room(self) -> dict[bool, int]:
+        """How many more streams (True) and files (False) may run."""
         speaking = sum(run.sequence.live and not run.flushing for run in self.runs.values())
-        return speaking < policy.real_time_rows(self.pace, self.settings, speaking + 1)
+        files = sum(not run.sequence.live for run in self.runs.values())
+        for_files = max(1, int(self.slots.total * self.settings.file_share))
+        return {True: self.places - speaking, False: for_files - files}
+
+    def _may_start(self, sequence: Sequence) -> bool:
+        has_slot = self.slots.free_of(sequence.talker) > 0
+        return has_slot and sequence.turn <= self.horizon and sequence.text.covers(0)
 
     def _start(self, sequence: Sequence, now: float) -> Admit:
         slot = self.slots.take(sequence.talker)

@@ -111,4 +111,5 @@ def poisson(
     for _ in range(count):
         now += source.expovariate(rate)
         live = source.random() >= files
-        yield now, SpeechRequest(text(source.randint(25, 90), source), Preset("ryan"), live=live)
+        words, seed = text(source.randint(25, 90), source), source.randrange(1000)
+        yield now, SpeechRequest(words, Preset("ryan"), live=live, seed=seed)

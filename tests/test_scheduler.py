@@ -1,0 +1,341 @@
+"""The scheduler step by step, against a worker that refuses any plan out of order."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import Costs, EngineSettings, Preset, SpeechRequest
+from engine.pace import Pace
+from engine.policy import chunk_frames, ranked, rows_to_step
+from engine.sequence import Run
+from engine.types import FRAME_SECONDS
+from tests.sim.theatre import SLOW, Listener, Theatre, poisson
+
+SETTINGS = EngineSettings()
+
+
+def ask(theatre: Theatre, words: str = "hello there", **more: object) -> Listener:
+    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
+    assert listener is not None
+    return listener
+
+
+def run_of(listener: Listener) -> Run:
+    return listener.stream._progress.run
+
+
+# One step.
+
+
+def test_the_first_plan_of_a_request_already_makes_sound():
+    theatre = Theatre(slots=2, lag=0)
+    listener = ask(theatre)
+    theatre.turn()
+    [plan] = theatre.worker.plans
+    assert plan.admit
+    assert plan.prefill
+    assert plan.frames
+    assert plan.decode
+    assert listener.frames == 1
+
+
+def test_prefill_is_bounded_in_every_step_and_complete():
+    theatre = Theatre(slots=8, prefill_rows=64)
+    for _ in range(8):
+        ask(theatre, "a long text, " * 10)
+    rows = []
+    while theatre.turn():
+        rows.append(sum(piece.stop - piece.start for piece in theatre.worker.plans[-1].prefill))
+    assert max(rows) == 64
+    assert all(listener.frames == 130 for listener in theatre.listeners)
+
+
+def test_prefill_shrinks_while_a_stream_is_short_of_sound():
+    costs = Costs(step=0.03, prefill_row=0.001)
+    theatre = Theatre(costs, slots=8, lag=0, prefill_rows=512, prefill_floor=16)
+    ask(theatre, "somebody who listens already")
+    for _ in range(3):
+        theatre.turn()
+    theatre.engine.loop.scheduler.pace.prefill_row = 0.001
+    ask(theatre, "somebody new with a long text " * 8)
+    theatre.turn()
+    first = theatre.worker.plans[-1].prefill[0]
+    assert 16 <= first.stop - first.start < 100
+    theatre.finish()
+    assert not any(listener.gaps for listener in theatre.listeners)
+
+
+def test_slots_of_the_finished_are_refilled_at_once():
+    theatre = Theatre(Costs(step=0.01), slots=4, lag=0)
+    for number in range(12):
+        ask(theatre, "x" * (10 + number))
+    idle_rows = 0
+    while theatre.turn():
+        plan = theatre.worker.plans[-1]
+        waiting = len(theatre.engine.loop.scheduler.waiting)
+        idle_rows += (4 - len(theatre.worker.running)) if waiting and plan.number > 4 else 0
+    assert idle_rows == 0
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("after", range(1, 9))
+def test_a_cancel_frees_the_slot_within_a_step(lag, after):
+    theatre = Theatre(Costs(step=0.01), slots=1, lag=lag)
+    gone, next_one = ask(theatre, "x" * 40), ask(theatre, "y" * 20)
+    for _ in range(after):
+        theatre.turn()
+    slot = run_of(gone).slot
+    gone.stream.cancel()
+    theatre.turn()
+    plan = theatre.worker.plans[-1]
+    assert slot in plan.release
+    assert [admit.slot for admit in plan.admit] == [slot]
+    assert gone.stream.end.reason == "cancelled"
+    theatre.finish()
+    assert next_one.frames == 20
+    assert all(chunk.codes.shape[1] == 16 for chunk in next_one.chunks)
+
+
+def test_results_that_arrive_late_do_not_reach_the_next_in_the_slot():
+    theatre = Theatre(Costs(step=0.01), slots=1, lag=2)
+    first = ask(theatre, "abcdefghij", seed=1)
+    second = ask(theatre, "klmnopqrst", seed=2)
+    for _ in range(5):
+        theatre.turn()
+    first.stream.cancel()
+    theatre.finish()
+    alone = Theatre(Costs(step=0.01), slots=1, lag=0)
+    expected = ask(alone, "klmnopqrst", seed=2)
+    alone.finish()
+    assert _codes(second) == _codes(expected)
+
+
+def _codes(listener: Listener) -> list[list[int]]:
+    return [row.tolist() for chunk in listener.chunks for row in chunk.codes]
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_the_same_codes_whoever_else_is_served(lag):
+    request = SpeechRequest("the same words again", Preset("ryan"), seed=11)
+    alone = Theatre(slots=8, lag=lag)
+    expected = alone.ask(request)
+    alone.finish()
+    crowd = Theatre(SLOW, slots=8, lag=lag)
+    arrivals = list(poisson(30, 5, random.Random(3), files=0.3))
+    crowd.play([*arrivals[:15], (arrivals[15][0], request), *arrivals[16:]])
+    [served] = [each for each in crowd.listeners if each.request is request]
+    assert _codes(served) == _codes(expected)
+
+
+def test_an_unused_engine_plans_nothing():
+    theatre = Theatre()
+    assert not theatre.turn()
+    assert not theatre.worker.plans
+
+
+# Open text.
+
+
+def test_an_open_text_is_stepped_as_far_as_its_words_go():
+    theatre = Theatre(slots=2, lag=1)
+    listener = ask(theatre, "", open_text=True)
+    theatre.finish()
+    assert not theatre.worker.plans  # it has no slot yet
+    listener.stream.append("one two ")
+    theatre.finish()
+    said = listener.frames
+    assert 0 < said < 8
+    listener.stream.append("three four ")
+    theatre.finish()
+    assert listener.frames > said
+    assert listener.stream.end is None
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
+    assert listener.frames == len("one two three four ")
+    assert run_of(listener) is None
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_text_in_pieces_is_spoken_like_the_same_text_whole(data):
+    words = data.draw(st.text("ab ,.é漢1", min_size=1, max_size=40).filter(str.strip))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=6)))
+    pieces = [words[a:b] for a, b in zip([0, *cuts], [*cuts, len(words)], strict=True)]
+    whole = Theatre(slots=2)
+    expected = ask(whole, words, seed=5, layout="streamed")
+    whole.finish()
+    theatre = Theatre(slots=2, lag=data.draw(st.integers(0, 1)))
+    listener = ask(theatre, pieces[0], seed=5, open_text=True)
+    for piece in pieces[1:]:
+        for _ in range(data.draw(st.integers(0, 6))):
+            theatre.turn()
+        listener.stream.append(piece)
+    listener.stream.close_text()
+    theatre.finish()
+    assert _codes(listener) == _codes(expected)
+
+
+def test_silence_of_the_writer_is_no_gap_of_ours():
+    theatre = Theatre(slots=2)
+    listener = ask(theatre, "one two three ", open_text=True)
+    theatre.finish()
+    theatre.clock.sleep(10)
+    listener.stream.append("and more")
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
+    assert theatre.engine.stats().gaps == 0
+
+
+def test_a_text_left_open_is_ended_and_frees_its_slot():
+    theatre = Theatre(slots=1, text_timeout=60.0)
+    listener = ask(theatre, "one two three ", open_text=True)
+    theatre.finish()
+    theatre.clock.sleep(59)
+    theatre.finish()
+    assert listener.stream.end is None
+    theatre.clock.sleep(2)
+    theatre.finish()
+    assert listener.stream.end.reason == "error"
+    assert not theatre.worker.running
+    assert theatre.engine.loop.scheduler.slots.free == 1
+
+
+def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
+    theatre = Theatre(Costs(step=0.05), slots=1, text_timeout=1.0)
+    ask(theatre, "x" * 60)
+    listener = ask(theatre, "one two three ", open_text=True)
+    while listener.first is None:
+        theatre.turn()
+    assert theatre.clock.now() > 2
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
+
+
+# The rules.
+
+
+def runs(count: int, live: bool = True, heard: bool = True) -> list[Run]:
+    theatre = Theatre(slots=count, lag=0, file_share=1.0)
+    for _ in range(count):
+        ask(theatre, "words " * 20, live=live)
+    while len(theatre.engine.loop.scheduler.runs) < count:
+        theatre.turn()
+    for _ in range(3 if heard else 0):
+        theatre.turn()
+    return list(theatre.engine.loop.scheduler.runs.values())
+
+
+@given(
+    lead=st.floats(0, 60),
+    step=st.floats(0.001, 0.5),
+    rung=st.integers(0, len(SETTINGS.ramp) - 1),
+)
+@settings(deadline=None)
+def test_chunks_climb_one_rung_and_never_past_the_lead(lead, step, rung):
+    [run] = runs(1)
+    run.sent = run.decoded = 1
+    run.rung = rung
+    run.sequence.playback._until = 100 + lead
+    size = chunk_frames(run, step, SETTINGS, 100.0)
+    assert size in SETTINGS.ramp
+    assert SETTINGS.ramp.index(size) <= rung + 1
+    assert size == SETTINGS.ramp[0] or size * step * SETTINGS.cover <= lead
+
+
+@given(step=st.floats(0.001, 0.3))
+@settings(deadline=None, max_examples=30)
+def test_a_first_chunk_lasts_until_the_second(step):
+    [run] = runs(1)
+    run.sent = 0
+    size = chunk_frames(run, step, SETTINGS, 0.0)
+    assert size * FRAME_SECONDS >= step * SETTINGS.cover
+    smaller = [each for each in SETTINGS.ramp if each < size]
+    assert not smaller or smaller[-1] * FRAME_SECONDS < step * SETTINGS.cover
+
+
+def test_the_unheard_come_first_then_the_shortest_lead_then_files():
+    streams, files = runs(3), runs(2, live=False)
+    now = 50.0
+    for run, lead in zip(streams, (1.5, 0.2, 9.0), strict=True):
+        run.sequence.playback._until = now + lead
+        run.decoded = run.sent
+    for run in files:
+        run.stepped_at = now
+    [new] = runs(1)
+    new.sequence.playback.began, new.sent = None, 0
+    order = [run for _, run in ranked([*files, *streams, new], SETTINGS, now)]
+    assert order[:3] == [new, streams[1], streams[0]]
+    assert set(order[3:5]) == set(files)
+    assert order[5] is streams[2]
+
+
+@given(
+    leads=st.lists(st.floats(0, 20), min_size=1, max_size=12),
+    waits=st.lists(st.floats(0, 5), max_size=6),
+    cost=st.floats(0.001, 0.2),
+)
+@settings(deadline=None, max_examples=60)
+def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cost):
+    now, pace = 100.0, Pace()
+    for rows in range(1, 9):
+        pace.observe(rows, 0, cost * rows)
+    streams, files = runs(len(leads)), runs(len(waits), live=False) if waits else []
+    for run, lead in zip(streams, leads, strict=True):
+        run.sequence.playback._until, run.decoded = now + lead, run.sent
+    for run, wait in zip(files, waits, strict=True):
+        run.stepped_at = now - wait
+    chosen = rows_to_step([*streams, *files], pace, SETTINGS, now)
+    short = [run for run, lead in zip(streams, leads, strict=True) if lead < SETTINGS.ample_lead]
+    assert all(run in chosen for run in short)
+    assert chosen
+    if waits and max(waits) > SETTINGS.file_pause:
+        others = [run for run in chosen if run not in short]
+        assert others
+
+
+# Learning how long steps take.
+
+
+@given(fixed=st.floats(0.001, 0.05), each=st.floats(0.0001, 0.01), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=50)
+def test_pace_finds_the_line(fixed, each, seed):
+    pace, source = Pace(), random.Random(seed)
+    for _ in range(300):
+        rows = source.randint(1, 64)
+        pace.observe(rows, 0, fixed + each * rows)
+    for rows in (1, 10, 64):
+        assert pace.seconds(rows) == pytest.approx(fixed + each * rows, rel=0.1, abs=0.002)
+    within = pace.rows_within(pace.seconds(20) + 1e-9, 64)
+    assert within >= 20
+
+
+def test_pace_forgets_a_bad_first_step():
+    pace = Pace()
+    pace.observe(1, 0, 5.0)  # something was compiled
+    assert pace.rows_within(0.064, 64) == 1
+    for _ in range(120):
+        pace.observe(1, 0, 0.01)
+    assert pace.rows_within(0.064, 64) >= 4
+
+
+def test_pace_is_not_fooled_by_one_slow_step():
+    pace = Pace()
+    for rows in (1, 2, 4, 8) * 20:
+        pace.observe(rows, 0, 0.01 + 0.001 * rows)
+    before = pace.rows_within(0.064, 64)
+    pace.observe(8, 0, 30.0)
+    assert pace.rows_within(0.064, 64) >= before * 0.7
+
+
+def test_at_least_one_row_is_always_affordable():
+    pace = Pace()
+    assert pace.rows_within(0.064, 64) == 1
+    pace.observe(1, 0, 100.0)
+    assert pace.rows_within(0.064, 64) == 1
