@@ -28,6 +28,7 @@ from engine import (
     read_capabilities,
 )
 from studio import commands
+from studio.choosing import Choices
 
 ROOT = Path(__file__).resolve().parent
 MINI = ROOT / "presets" / "mini"
@@ -172,7 +173,7 @@ def say(
             out=out,
             play=play,
         )
-        commands.check(order)
+        commands.check(order, Choices(place.capabilities(), place.library()))
         with place.engine() as engine:
             take = commands.say(order, engine, place.library(), console)
         named = f"{out}: " if out else ""

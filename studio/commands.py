@@ -93,7 +93,7 @@ _ENDINGS = {
 
 def say(order: Order, engine: Engine, library: Library, tell: Teller) -> Take:
     """Speak to a file, the loudspeaker or both. Ctrl-C ends it and keeps what was made."""
-    voice, take = voice_of(order, engine, library), Take()
+    voice, take = _voice(order, engine, library), Take()
     with _file(order) as file:
         try:
             with _loudspeaker(order) as speaker, engine.submit(_request(order, voice)) as stream:
@@ -108,20 +108,8 @@ def say(order: Order, engine: Engine, library: Library, tell: Teller) -> Take:
     return take
 
 
-def voice_of(order: Order, engine: Engine, library: Library) -> Voice:
-    """The one voice an order names: by recording, blend or name."""
-    choices = Choices(engine.capabilities(), library)
-    if order.reference:
-        return engine.clone(order.reference.waveform, order.transcript.strip())
-    if order.blend:
-        return choices.blend(order.blend, "spherical" if order.spherical else "linear")
-    if order.voice:
-        return choices.named(order.voice, order.instruct)
-    return choices.default(order.instruct)
-
-
-def check(order: Order) -> None:
-    """What cannot be meant together, told before anything is loaded."""
+def check(order: Order, choices: Choices) -> None:
+    """Whatever can be refused before anything is loaded."""
     named = [name for name in ("voice", "reference", "blend") if getattr(order, name)]
     if len(named) > 1:
         raise InvalidSetting(f"Use one of --{' and --'.join(named)}.")
@@ -129,6 +117,8 @@ def check(order: Order) -> None:
         raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
     if order.instruct.strip() and (order.reference or order.blend):
         raise InvalidSetting(NO_INSTRUCTION)
+    if not order.reference:
+        _named(order, choices)
     if order.out:
         check_target(order.out)
 
@@ -158,6 +148,20 @@ def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
         yield f"  languages  {', '.join(('auto', *own.languages))}"
         for speaker, dialect in own.dialects.items():
             yield f"  dialect    {speaker} speaks {dialect.replace('_', ' ')}"
+
+
+def _voice(order: Order, engine: Engine, library: Library) -> Voice:
+    if order.reference:
+        return engine.clone(order.reference.waveform, order.transcript.strip())
+    return _named(order, Choices(engine.capabilities(), library))
+
+
+def _named(order: Order, choices: Choices) -> Voice:
+    if order.blend:
+        return choices.blend(order.blend, "spherical" if order.spherical else "linear")
+    if order.voice:
+        return choices.named(order.voice, order.instruct)
+    return choices.default(order.instruct)
 
 
 def _request(order: Order, voice: Voice) -> SpeechRequest:

@@ -100,9 +100,7 @@ class Page:
 
     def stop(self, session: gr.Request) -> None:
         """End the visitor's take within a frame; what was made is shown."""
-        stream = self._running.get(str(session.session_hash))
-        if stream:
-            stream.cancel()
+        self._stop(str(session.session_hash))
 
     async def speak(
         self, text: str, voice: str, language: str, seed: str, instruct: str, session: gr.Request
@@ -118,6 +116,11 @@ class Page:
         else:
             yield gr.skip(), gr.skip(), *_buttons(speaking=False)
 
+    def _stop(self, session: str) -> None:
+        stream = self._running.get(session)
+        if stream:
+            stream.cancel()
+
     def _request(
         self, text: str, voice: str, language: str, seed: str, instruct: str
     ) -> SpeechRequest:
@@ -128,6 +131,7 @@ class Page:
         """Status and take of one request."""
         parts: list[Pcm] = []
         async with self._engine.submit(request) as stream:
+            self._stop(session)
             self._running[session] = stream
             progress = Progress(time.perf_counter())
             try:
@@ -177,18 +181,24 @@ def build_page(engine: Engine, library: Library) -> Any:
         with gr.Row():
             speak = gr.Button("Speak", variant="primary")
             stop = gr.Button("Stop", interactive=False)
-        status = gr.Textbox(label="Progress", interactive=False, max_lines=2)
+        status = gr.Textbox(label="Progress", interactive=False, lines=2, max_lines=2)
         take = gr.Audio(label="Take", type="numpy", format="wav", interactive=False, autoplay=True)
         _wire(blocks, page, (text, voice, language, seed, instruct), (status, take, speak, stop))
     return blocks
 
 
+def mount_page(application: FastAPI, engine: Engine, library: Library) -> None:
+    """Add the page at / to an application that may have routes of its own."""
+    blocks = build_page(engine, library)
+    gr.mount_gradio_app(
+        application, blocks, "/", run_history=False, footer_links=[], ssr_mode=False
+    )
+
+
 def serve_page(engine: Engine, library: Library, host: str, port: int) -> None:
     """Serve until Ctrl-C."""
-    blocks = build_page(engine, library)
-    application = gr.mount_gradio_app(
-        FastAPI(), blocks, "/", run_history=False, footer_links=[], ssr_mode=False
-    )
+    application = FastAPI()
+    mount_page(application, engine, library)
     uvicorn.run(application, host=host, port=port, log_level="warning")
 
 
