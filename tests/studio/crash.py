@@ -1,0 +1,53 @@
+"""A machine that dies: after a number of file operations, none works any more."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+
+class Dead(BaseException):
+    """The process is no more; nothing catches this."""
+
+
+@contextmanager
+def dies_after(operations: int) -> Iterator[list[str]]:
+    """Let so many operations on the disk happen, then none; gives the names of those asked for."""
+    asked: list[str] = []
+
+    def dying(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            asked.append(name)
+            if len(asked) > operations:
+                if name == "write_bytes":  # half of it may have reached the disk
+                    real(args[0], args[1][: len(args[1]) // 2])
+                raise Dead
+            return real(*args, **kwargs)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("replace", "fsync", "open", "rename"):
+            patch.setattr(os, name, dying(name, getattr(os, name)))
+        for name in ("write_bytes", "unlink"):
+            patch.setattr(pathlib.Path, name, dying(name, getattr(pathlib.Path, name)))
+        yield asked
+
+
+def every_death(action: Callable[[int], None]) -> int:
+    """Call `action` with a machine that dies at once, one operation later, … until it lives."""
+    operations = 0
+    while True:
+        with dies_after(operations) as asked:
+            try:
+                action(operations)
+            except Dead:
+                operations += 1
+                continue
+        assert len(asked) <= operations
+        return operations
