@@ -122,13 +122,19 @@ def serve(
 ) -> None:
     """Serve the studio as a web page."""
     place = Place(model, device, dtype, profile, data)
-    with plainly(), place.engine() as engine:
-        os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
-        os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100")
-        from studio.page import serve_page
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100")
+    from fastapi import FastAPI
 
-        console.line(f"Open http://{host}:{port} in a browser. Ctrl-C stops.")
-        serve_page(engine, place.library(), host, port)
+    from studio import page
+
+    with plainly():
+        address = page.listen(host, port)
+        with place.engine() as engine:
+            application = FastAPI(title="Timbre")
+            page.mount_page(application, engine, place.library())
+            console.line(f"Open http://{host}:{port} in a browser. Ctrl-C stops.")
+            page.serve(application, address)
 
 
 @cli.command()

@@ -25,7 +25,7 @@ from engine.errors import (
     UnknownVoice,
 )
 from engine.fake import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
-from engine.library import Damaged, Library, SavedVoice
+from engine.library import Library
 from engine.open import open_engine, read_capabilities
 from engine.recording import Recording, load_recording
 from engine.routing import Routed, describe, speaker_names
@@ -54,6 +54,7 @@ from engine.types import (
     Voice,
     Waveform,
 )
+from engine.voice_folder import Damaged, SavedVoice
 
 __all__ = [
     "CODEBOOKS",

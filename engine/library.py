@@ -13,58 +13,33 @@ import secrets
 import shutil
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from engine.atomic import PART, sync, write_whole
 from engine.errors import InvalidVoice, UnknownVoice
-from engine.types import Clone, Design
-from engine.voice_file import (
-    MAX_BYTES,
-    MAX_CARD_BYTES,
-    VoiceCard,
-    design,
-    pack,
-    read_card,
-    read_numbers,
-    unpack,
-    write_card,
-    write_numbers,
+from engine.types import Design
+from engine.voice_file import VoiceCard, pack, unpack, write_card
+from engine.voice_folder import (
+    CARD,
+    ID,
+    Damaged,
+    SavedVoice,
+    Stamp,
+    Storable,
+    fill_folder,
+    look_into,
+    read_folder,
+    stamp_of,
 )
 
-Storable: TypeAlias = Clone | Design
-
-CARD, NUMBERS, TRASH = "voice.json", "voice.safetensors", ".trash"
-_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+TRASH = ".trash"
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
-
-
-@dataclass(frozen=True)
-class SavedVoice:
-    """A voice of the library. `built_in` voices come with the program and stay as they are."""
-
-    id: str
-    card: VoiceCard
-    voice: Storable
-    built_in: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.card.name
-
-
-@dataclass(frozen=True)
-class Damaged:
-    """A folder that holds no voice, and why. It is never deleted."""
-
-    path: Path
-    reason: str
 
 
 _Found = TypeVar("_Found", SavedVoice, Damaged)
@@ -77,6 +52,7 @@ class Library:
         self.folder = Path(folder)
         self._built_in = Path(built_in) if built_in else None
         self._lock = RLock()  # of writers in this process
+        self._known: dict[Path, tuple[Stamp, SavedVoice | Damaged]] = {}
 
     def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
         """Keep a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
@@ -95,7 +71,7 @@ class Library:
     def get(self, voice_id: str) -> SavedVoice:
         """One voice by its id. Raises UnknownVoice or InvalidVoice."""
         place = self._find(voice_id)
-        return _read(place, built_in=place.parent == self._built_in)
+        return read_folder(place, built_in=place.parent == self._built_in)
 
     def find(self, name: str) -> SavedVoice | None:
         """A voice by id or by name, whatever the case; the oldest where several share it."""
@@ -120,6 +96,7 @@ class Library:
         """Move a voice to the trash. Returns the ticket `restore` takes."""
         with self._lock:
             self._own(voice_id)
+            self._known.pop(self.folder / voice_id, None)
             return _move(self.folder / voice_id, self._trash(), voice_id).name
 
     def restore(self, ticket: str) -> SavedVoice:
@@ -128,8 +105,8 @@ class Library:
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
                 raise UnknownVoice(f"The trash holds no voice '{ticket}'.")
-            _read(place)
-            return _read(_move(place, self.folder, ticket, self._built_in))
+            read_folder(place)
+            return read_folder(_move(place, self.folder, ticket, self._built_in))
 
     def export(self, voice_id: str) -> bytes:
         """A voice as one file."""
@@ -147,7 +124,7 @@ class Library:
             aside = self.folder / f".{secrets.token_hex(6)}{PART}"
             aside.mkdir()
             try:
-                kept = _fill(aside, card, voice)
+                kept = fill_folder(aside, card, voice)
                 place = _move(aside, self.folder, slug(card.name), self._built_in)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -161,9 +138,17 @@ class Library:
 
     def _scan(self, wanted: type[_Found]) -> Iterator[_Found]:
         for place in self._places():
-            found = _try(place, built_in=place.parent == self._built_in)
+            found = self._look(place)
             if isinstance(found, wanted):
                 yield found
+
+    def _look(self, place: Path) -> SavedVoice | Damaged:
+        """What lies there, read again only when it has changed."""
+        stamp, known = stamp_of(place), self._known.get(place)
+        if known is None or known[0] != stamp:
+            known = stamp, look_into(place, built_in=place.parent == self._built_in)
+            self._known[place] = known
+        return known[1]
 
     def _places(self) -> Iterator[Path]:
         for folder in self._folders():
@@ -196,7 +181,7 @@ def slug(name: str) -> str:
 
 
 def _safe(voice_id: str) -> str:
-    if not _ID.fullmatch(voice_id):
+    if not ID.fullmatch(voice_id):
         raise UnknownVoice(f"'{voice_id[:80]}' is no id of a saved voice.")
     return voice_id
 
@@ -233,48 +218,6 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
     except ValidationError as error:
         first = error.errors()[0]
         raise InvalidVoice(f"{first['loc'][0]}: {first['msg']}.") from error
-
-
-def _fill(place: Path, card: VoiceCard, voice: Storable) -> Storable:
-    """Write a voice's files. Returns the voice as it will be read."""
-    write_whole(place / CARD, write_card(card))
-    if isinstance(voice, Design):
-        return design(card)
-    numbers = write_numbers(voice)
-    kept = read_numbers(card, numbers)
-    write_whole(place / NUMBERS, numbers)
-    return kept
-
-
-def _try(place: Path, built_in: bool) -> SavedVoice | Damaged:
-    try:
-        return _read(place, built_in)
-    except InvalidVoice as error:
-        return Damaged(place, str(error))
-
-
-def _read(place: Path, built_in: bool = False) -> SavedVoice:
-    if not _ID.fullmatch(place.name) or place.is_symlink() or not place.is_dir():
-        raise InvalidVoice("It is no folder that the library made.")
-    card = read_card(_bytes(place / CARD, MAX_CARD_BYTES))
-    if card.kind == "design":
-        return SavedVoice(place.name, card, design(card), built_in)
-    voice = read_numbers(card, _bytes(place / NUMBERS, MAX_BYTES))
-    return SavedVoice(place.name, card, voice, built_in)
-
-
-def _bytes(path: Path, limit: int) -> bytes:
-    """A plain file's bytes; a link is refused, since it may lead anywhere."""
-    if path.is_symlink() or not path.is_file():
-        raise InvalidVoice(f"{path.name} is missing, or it is no plain file.")
-    try:
-        with path.open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise InvalidVoice(f"{path.name} cannot be read: {error.strerror}.") from error
-    if len(data) > limit:
-        raise InvalidVoice(f"{path.name} has more than {limit:,} bytes.")
-    return data
 
 
 def _now() -> str:

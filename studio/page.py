@@ -7,8 +7,10 @@ made. Knows no tensors and no scheduler.
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -34,6 +36,7 @@ Update: TypeAlias = Any  # what Gradio takes for a component
 
 PULSE = 0.3  # seconds; while nothing comes, so that a closed tab is noticed
 QUEUE = 128
+GRACE = 3  # seconds for open connections at the end
 KEEP = 3600  # seconds a take stays in Gradio's cache
 _ENDINGS = {
     "length": " It reached the limit of its length.",
@@ -195,11 +198,22 @@ def mount_page(application: FastAPI, engine: Engine, library: Library) -> None:
     )
 
 
-def serve_page(engine: Engine, library: Library, host: str, port: int) -> None:
-    """Serve until Ctrl-C."""
-    application = FastAPI()
-    mount_page(application, engine, library)
-    uvicorn.run(application, host=host, port=port, log_level="warning")
+def listen(host: str, port: int) -> socket.socket:
+    """The address, taken before anything long is done. Raises InvalidSetting."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InvalidSetting(
+            f"{host}:{port} cannot be used ({error.strerror}). Choose another --port or --host."
+        ) from error
+
+
+def serve(application: FastAPI, address: socket.socket) -> None:
+    """Answer until Ctrl-C; open pages are given a moment to finish."""
+    settings = uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=GRACE)
+    with address, suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run(sockets=[address])
 
 
 def _wire(blocks: gr.Blocks, page: Page, inputs: Any, outputs: Any) -> None:

@@ -14,11 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from engine import library as library_module
+from engine import voice_folder
 from engine.errors import InvalidVoice, UnknownVoice
-from engine.library import CARD, NUMBERS, Library, SavedVoice, slug
+from engine.library import Library, slug
 from engine.types import Clone, Design
 from engine.voice_file import MAX_BYTES, unpack
+from engine.voice_folder import CARD, NUMBERS, SavedVoice
 
 VECTOR = np.linspace(-1, 1, 12, dtype=np.float32)
 CLONE = Clone(VECTOR, "what was said", np.arange(48, dtype=np.int64).reshape(3, 16))
@@ -69,6 +70,20 @@ def test_a_new_name_keeps_the_id_and_the_numbers(library: Library) -> None:
     renamed = library.rename("anna", "  Berta\n the  Great ")
     assert (renamed.id, renamed.name, renamed.card.note) == ("anna", "Berta the Great", "mine")
     assert same(library.get("anna"), renamed)
+
+
+def test_what_others_change_is_seen(library: Library) -> None:
+    """Another process has its own Library over the same folder."""
+    other = Library(library.folder)
+    other.save("Anna", CLONE)
+    assert [saved.name for saved in library.list()] == ["Anna"]
+    other.rename("anna", "Bert")
+    assert [saved.name for saved in library.list()] == ["Bert"]
+    other.delete("anna")
+    other.save("Anna", Clone(-VECTOR))
+    [found] = library.list()
+    assert isinstance(found.voice, Clone)
+    np.testing.assert_array_equal(found.voice.vector, -VECTOR)
 
 
 def test_what_is_deleted_comes_back(library: Library) -> None:
@@ -175,7 +190,7 @@ def test_a_crash_while_saving_shows_nothing(
 
         return wrapped
 
-    monkeypatch.setattr(library_module, "write_whole", crash_at_step(library_module.write_whole))
+    monkeypatch.setattr(voice_folder, "write_whole", crash_at_step(voice_folder.write_whole))
     monkeypatch.setattr(Path, "rename", crash_at_step(Path.rename))
     if step:
         with pytest.raises(KeyboardInterrupt):
