@@ -1,0 +1,413 @@
+"""A script spoken as one batch: heard in order, kept as it is done, resumed where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import (
+    SAMPLE_RATE,
+    Busy,
+    Chunk,
+    Costs,
+    End,
+    EngineClosed,
+    EngineSettings,
+    FakeEngine,
+    InvalidText,
+    Pcm,
+    Preset,
+    SpeechRequest,
+    StepFailed,
+    UnknownVoice,
+)
+from studio.script import edits
+from studio.script.casting import Casting, resolve_cast, suggest
+from studio.script.pauses import Pauses
+from studio.script.reading import script_of_text
+from studio.script.rendering import Rendering, status_of
+from studio.script.sounds import Sounds, silence
+from studio.script.speech import Delivery, Job, plan
+
+T = TypeVar("T")
+TEXT = (
+    "Anna: Where have you been all this time?\n"
+    "Ben: I was looking for the key. [pause 0.5s] I found nothing.\n\n"
+    "And so they went home, and said no more about it that day.\n\n"
+    "Anna: Where have you been all this time?\n"
+    "Ben: ***\n"
+)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(work, 30))
+
+
+@pytest.fixture
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine() as fake:
+        yield fake
+
+
+def jobs_of(text: str = TEXT, **changes: Any) -> tuple[Job, ...]:
+    script = script_of_text(text)
+    voices = {speaker: Preset("ryan") for speaker in script.speakers}
+    return plan(script, voices, Delivery().having(**changes))
+
+
+async def heard(rendering: Rendering, start: int | None = None) -> list[tuple[int, Pcm]]:
+    """What a listener hears of each line, silence after it included."""
+    sound: dict[int, list[Pcm]] = {}
+    async for piece in rendering.play(start):
+        sound.setdefault(piece.line, []).append(piece.pcm)
+    return [(line, np.concatenate(parts)) for line, parts in sound.items()]
+
+
+def spoken_alone(engine: FakeEngine, job: Job) -> Pcm:
+    if job.request is None:
+        return silence(0)
+    return engine.submit(replace(job.request, live=False)).collect()
+
+
+def test_what_is_heard_is_every_line_in_order_with_its_pause(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    jobs = jobs_of()
+    sounds = Sounds(tmp_path)
+
+    async def work() -> list[tuple[int, Pcm]]:
+        async with Rendering(engine, jobs, sounds, at_once=3) as rendering:
+            parts = await heard(rendering)
+            progress = await rendering.wait()
+        assert (progress.done, progress.failed, progress.seconds_left) == (len(jobs), 0, 0.0)
+        assert {rendering.status(job.line) for job in jobs} == {"done"}
+        return parts
+
+    parts = run(work())
+    assert [line for line, _ in parts] == [job.line for job in jobs if job.key or job.pause]
+    for line, pcm in parts:
+        job = next(job for job in jobs if job.line == line)
+        expected = np.concatenate([spoken_alone(engine, job), silence(job.pause)])
+        np.testing.assert_array_equal(pcm, expected)
+        if job.request:
+            np.testing.assert_array_equal(sounds.read(job.key), spoken_alone(engine, job))
+
+
+class Unruly:
+    """An engine whose requests end in any order and any way."""
+
+    def __init__(self, seed: int, fate: Callable[[SpeechRequest], str] = lambda _: "") -> None:
+        self.random = random.Random(seed)
+        self.fate = fate
+        self.running = self.most = 0
+        self.asked: list[SpeechRequest] = []
+
+    def submit(self, request: SpeechRequest) -> Any:
+        if self.fate(request) == "refused":
+            raise InvalidText("This text cannot be spoken. Change it.")
+        if self.fate(request) == "busy" and self.random.random() < 0.5:
+            raise Busy(9, 0.001)
+        self.asked.append(request)
+        return UnrulyStream(self, request)
+
+
+class UnrulyStream:
+    def __init__(self, owner: Unruly, request: SpeechRequest) -> None:
+        self.owner, self.request = owner, request
+        self.end: End | None = None
+
+    async def __aenter__(self) -> UnrulyStream:
+        self.owner.running += 1
+        self.owner.most = max(self.owner.most, self.owner.running)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.owner.running -= 1
+
+    async def __aiter__(self) -> AsyncIterator[Chunk]:
+        fate = self.owner.fate(self.request)
+        for index in range(self.owner.random.randint(1, 3)):
+            await asyncio.sleep(self.owner.random.random() * 0.004)
+            yield Chunk(index, unruly_pcm(self.request), np.zeros((1, 16), np.int64))
+        if fate == "error":
+            raise StepFailed("The engine failed while it was speaking. Try again.")
+        reason = fate if fate in ("runaway", "length", "cancelled") else "finished"
+        self.end = End(reason, 1, self.request.seed or 0)  # type: ignore[arg-type]
+
+
+def unruly_pcm(request: SpeechRequest) -> Pcm:
+    return np.full(1920, len(request.text), np.int16)
+
+
+LINES = "\n\n".join(f"Sentence number {'one ' * number}is long enough." for number in range(12))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_the_order_is_kept_whatever_finishes_first(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, at_once: int
+) -> None:
+    engine = Unruly(seed, lambda request: "busy")
+    jobs = jobs_of(LINES, pauses=Pauses(paragraph=0))
+    sounds = Sounds(tmp_path_factory.mktemp("sounds"))
+
+    async def work() -> list[tuple[int, Pcm]]:
+        async with Rendering(engine, jobs, sounds, at_once=at_once) as rendering:
+            return await heard(rendering)
+
+    parts = run(work())
+    assert [line for line, _ in parts] == [job.line for job in jobs]
+    for job, (_, pcm) in zip(jobs, parts, strict=True):
+        assert job.request
+        assert set(pcm.tolist()) == {len(job.request.text)}
+        np.testing.assert_array_equal(pcm, sounds.read(job.key))
+    assert engine.most <= at_once
+    assert len(engine.asked) == len(jobs)
+    assert jobs[0].request
+    assert next(each for each in engine.asked if each.text == jobs[0].request.text).live
+
+
+@pytest.mark.parametrize("fate", ["refused", "error", "runaway", "length", "cancelled"])
+def test_a_line_that_fails_says_so_and_the_others_go_on(tmp_path: Path, fate: str) -> None:
+    jobs = jobs_of(LINES)
+    bad = jobs[4].key
+
+    def fate_of(request: SpeechRequest) -> str:
+        return fate if jobs[4].request and request.text == jobs[4].request.text else ""
+
+    sounds = Sounds(tmp_path)
+
+    async def work() -> Rendering:
+        async with Rendering(Unruly(1, fate_of), jobs, sounds) as rendering:
+            await heard(rendering)
+            assert (await rendering.wait()).over
+        return rendering
+
+    rendering = run(work())
+    assert rendering.progress().failed == 1
+    assert rendering.status(jobs[4].line) == "failed"
+    assert rendering.error(jobs[4].line).endswith(".")
+    assert bad not in sounds
+    assert all(job.key in sounds for job in jobs if job.key != bad)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0, 0.03))
+def test_a_rendering_that_is_stopped_goes_on_where_it_was(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, after: float
+) -> None:
+    engine = Unruly(seed)
+    jobs = jobs_of(LINES)
+    folder = tmp_path_factory.mktemp("sounds")
+
+    async def stop() -> Rendering:
+        async with Rendering(engine, jobs, Sounds(folder), at_once=3) as rendering:
+            await asyncio.sleep(after)
+        return rendering
+
+    async def finish() -> None:
+        async with Rendering(engine, jobs, Sounds(folder)) as rendering:
+            await rendering.wait()
+
+    stopped = run(stop())
+    assert engine.running == 0
+    assert all(stopped.status(job.line) in ("done", "waiting") for job in jobs)
+    done = [job for job in jobs if job.key in Sounds(folder)]
+    asked = len(engine.asked)
+    run(finish())
+    assert len(engine.asked) - asked == len(jobs) - len(done)
+    assert all(status_of(job, Sounds(folder)) == "done" for job in jobs)
+
+
+def test_leaving_frees_the_engine(tmp_path: Path) -> None:
+    """What is in flight on a real engine is cancelled with the rendering."""
+    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.005)) as engine:
+
+        async def work() -> None:
+            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path)) as rendering:
+                async for piece in rendering.play():
+                    if len(piece.pcm):
+                        return
+
+        run(work())
+        for _ in range(200):
+            if not engine.stats().running and not engine.stats().waiting:
+                break
+            run(asyncio.sleep(0.01))
+        assert engine.stats().running == 0
+
+
+def test_a_redo_speaks_one_line_and_an_edit_only_its_own(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    script = script_of_text(LINES)
+    sounds = Sounds(tmp_path)
+    voices = {"": Preset("ryan")}
+
+    async def speak(jobs: tuple[Job, ...]) -> None:
+        async with Rendering(engine, jobs, sounds) as rendering:
+            await rendering.wait()
+
+    run(speak(plan(script, voices, Delivery())))
+    for changed in (
+        edits.redo(script, 3, 1234),
+        edits.edit(script, 3, "A line that was not there at first."),
+    ):
+        jobs = plan(changed, voices, Delivery())
+        waiting = [job.line for job in jobs if status_of(job, sounds) == "waiting"]
+        assert waiting == [3]
+        run(speak(jobs))
+        assert all(status_of(job, sounds) == "done" for job in jobs)
+    locked = edits.lock(script, 3, plan(script, voices, Delivery())[3].key)
+    jobs = plan(locked, voices, Delivery(seed=99))
+    assert status_of(jobs[3], sounds) == "locked"
+    assert status_of(jobs[2], sounds) == "waiting"
+
+
+def test_only_the_lines_asked_for_are_spoken(engine: FakeEngine, tmp_path: Path) -> None:
+    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
+
+    async def work() -> None:
+        async with Rendering(engine, jobs, sounds, only={2, 5}) as rendering:
+            parts = await heard(rendering)
+            assert [line for line, pcm in parts if np.any(pcm)] == [2, 5]
+
+    run(work())
+    assert [job.line for job in jobs if job.key in sounds] == [2, 5]
+
+
+def test_a_second_listener_joins_in_the_middle(engine: FakeEngine, tmp_path: Path) -> None:
+    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
+
+    async def work() -> None:
+        async with Rendering(engine, jobs, sounds) as rendering:
+            first, second = await asyncio.gather(heard(rendering), heard(rendering, start=7))
+        assert [line for line, _ in second] == list(range(7, 12))
+        for (_, one), (_, other) in zip(first[7:], second, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    run(work())
+
+
+def test_a_listener_who_waits_gets_a_heartbeat_and_status_is_told(tmp_path: Path) -> None:
+    with FakeEngine(settings=EngineSettings(slots=1), costs=Costs(step=0.02)) as engine:
+
+        async def work() -> None:
+            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
+                beats = 0
+                async for piece in rendering.play(heartbeat=0.01):
+                    beats += len(piece.pcm) == 0
+                    if beats >= 2:
+                        break
+                assert rendering.status(0) == "speaking"
+                assert rendering.status(11) == "waiting"
+
+        run(work())
+
+
+def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
+    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.001)) as engine:
+
+        async def work() -> list[float]:
+            left: list[float] = []
+            async with Rendering(
+                engine, jobs_of(LINES), Sounds(tmp_path), at_once=2, listening=False
+            ) as rendering:
+                assert rendering.progress().seconds_left is None
+                while not rendering.over:
+                    await rendering.news()
+                    progress = rendering.progress()
+                    if progress.seconds_left is not None:
+                        left.append(progress.seconds_left)
+                assert (progress.speed or 0) > 1
+            return left
+
+        left = run(work())
+    assert left[-1] == 0.0
+    assert left[0] > left[-1]
+
+
+def test_an_engine_that_closes_ends_every_line(tmp_path: Path) -> None:
+    engine = FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.02))
+
+    async def work() -> None:
+        async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
+            await asyncio.sleep(0.05)
+            await asyncio.to_thread(engine.close)
+            progress = await rendering.wait()
+            assert progress.over
+            assert "closed" in rendering.error(11)
+            with pytest.raises(EngineClosed):
+                engine.submit(SpeechRequest("x", Preset("ryan")))
+
+    run(work())
+
+
+def test_a_lost_or_damaged_sound_is_spoken_again(engine: FakeEngine, tmp_path: Path) -> None:
+    jobs = jobs_of(LINES)
+
+    async def speak(sounds: Sounds) -> None:
+        async with Rendering(engine, jobs, sounds) as rendering:
+            await heard(rendering)
+
+    run(speak(Sounds(tmp_path)))
+    Sounds(tmp_path).path(jobs[0].key).write_bytes(b"not a sound")
+    Sounds(tmp_path).path(jobs[1].key).unlink()
+    sounds = Sounds(tmp_path)
+    assert sounds.samples(jobs[0].key) == 0
+    run(speak(sounds))
+    assert all(sounds.samples(job.key) for job in jobs)
+
+
+def test_same_words_same_voice_are_spoken_once(tmp_path: Path) -> None:
+    engine = Unruly(3)
+    jobs = jobs_of()
+
+    async def work() -> None:
+        async with Rendering(engine, jobs, Sounds(tmp_path)) as rendering:
+            parts = dict(await heard(rendering))
+        np.testing.assert_array_equal(parts[jobs[0].line][:1920], parts[jobs[4].line][:1920])
+
+    run(work())
+    assert len(engine.asked) == len({job.key for job in jobs if job.key})
+    assert jobs[0].key == jobs[4].key
+
+
+def test_casting_names_everybody_without_a_voice() -> None:
+    script = script_of_text(TEXT)
+
+    def resolve(name: str) -> Preset:
+        if name == "ghost":
+            raise UnknownVoice("There is no voice 'ghost'.")
+        return Preset(name)
+
+    casting = Casting(default="ryan", voices={"ANNA": "vivian"})
+    voices = resolve_cast(script, casting, resolve)
+    assert voices == {"Anna": Preset("vivian"), "Ben": Preset("ryan"), "": Preset("ryan")}
+    with pytest.raises(UnknownVoice, match=r"Ben.*the narrator"):
+        resolve_cast(script, casting.having(default="ghost"), resolve)
+
+
+@given(
+    st.lists(st.sampled_from(["Anna", "ben", "Cleo", ""]), unique=True),
+    st.lists(st.sampled_from(["anna", "Ben", "x", "y"]), unique=True, min_size=1),
+)
+def test_a_suggested_cast_uses_voices_there_are(speakers: list[str], voices: list[str]) -> None:
+    casting = suggest(speakers, voices, voices[0])
+    for speaker in speakers:
+        assert casting.voice_of(speaker) in voices
+        if speaker.casefold() in {voice.casefold() for voice in voices} and speaker:
+            assert casting.voice_of(speaker).casefold() == speaker.casefold()
+
+
+def test_pauses_last_as_long_as_they_say() -> None:
+    assert len(silence(1.5)) == 1.5 * SAMPLE_RATE
