@@ -127,13 +127,13 @@ class FakeSlot:
         _check(self._covers(0), "prefill before there is text")
         self.filled = stop
 
-    def frame(self, length: int) -> Frame:
+    def frame(self, codes: Codes, length: int) -> Frame:
         made = len(self.codes)
         _check(self.filled == len(self.prompt), "a frame before the prompt is filled")
         _check(made < self.admit.max_frames, "more frames than were announced")
         _check(self._covers(made + 1), "a frame for which there is no text")
-        self.codes.append(fake_codes(self.prompt, self.admit.seed, made))
-        return Frame(self.codes[-1], made + 1 == length and not self.prompt.open_text)
+        self.codes.append(codes)
+        return Frame(codes, made + 1 == length and not self.prompt.open_text)
 
     def decode(self, start: int, stop: int) -> Codes:
         _check(start == self.decoded and start < stop <= len(self.codes), "sound out of order")
@@ -180,6 +180,7 @@ class FakeWorker:
         self.fault: Callable[[StepPlan], None] = lambda plan: None  # may raise
         self.refuse: Callable[[Admit], Exception | None] = lambda admit: None
         self.frames_of: Callable[[Admit, Prompt], int] = lambda admit, prompt: fake_frames(prompt)
+        self.codes_of: Callable[[Prompt, int, int], Codes] = fake_codes
         self.sound_of: Callable[[Codes], Pcm] = fake_sound
         self.running: dict[int, FakeSlot] = {}
         self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
@@ -268,7 +269,8 @@ class FakeWorker:
 
     def _frame(self, slot: int) -> Frame:
         held = self.running[slot]
-        return held.frame(self.frames_of(held.admit, held.prompt))
+        codes = self.codes_of(held.prompt, held.admit.seed, len(held.codes))
+        return held.frame(codes, self.frames_of(held.admit, held.prompt))
 
     def _check_known(self, plan: StepPlan) -> None:
         """Work for a slot that was refused may be on its way; for a free one it is a fault."""

@@ -29,8 +29,10 @@ class Slots:
     def free_of(self, talker: str) -> int:
         return len(self._free.get(talker, ()))
 
-    def busy(self, talker: str) -> bool:
-        return self.free_of(talker) < sum(owner == talker for owner in self._talker.values())
+    def settled(self, talker: str) -> bool:
+        """None is taken, and the worker knows it."""
+        taken = sum(owner == talker for owner in self._talker.values()) - self.free_of(talker)
+        return not taken and not any(self._talker[slot] == talker for slot in self._released)
 
     def add(self, talker: str, slots: Iterable[int]) -> None:
         heap = list(slots)

@@ -69,10 +69,12 @@ class Talkers:
         """Drop it unless somebody speaks or waits to speak with it."""
         if any(sequence.talker == name for sequence in self._scheduler.active.values()):
             done.set_exception(EngineError(f"{name} is speaking. Try again when it is idle."))
-            return
-        if name in self._used:
-            self._drop(name)
-        done.set_result(None)
+        elif not self._scheduler.slots.settled(name):
+            self._inbox.post(partial(self.unload, name, done))  # after the next step
+        else:
+            if name in self._used:
+                self._drop(name)
+            done.set_result(None)
 
     def advance(self) -> None:
         """Go on with the first in line, if it can."""
@@ -133,12 +135,14 @@ class Talkers:
         """Nobody speaks with it, or waits who may still start."""
         active = self._scheduler.active.values()
         speaking = any(sequence.talker == name and sequence.run for sequence in active)
-        return not speaking and self._oldest(name) >= self._scheduler.horizon
+        settled = not speaking and self._scheduler.slots.settled(name)
+        return settled and self._oldest(name, ready=True) >= self._scheduler.horizon
 
-    def _oldest(self, name: str) -> float:
-        """The first turn of those who wait for it."""
-        waiting = self._scheduler.waiting
-        return min((each.turn for each in waiting if each.talker == name), default=math.inf)
+    def _oldest(self, name: str, ready: bool = False) -> float:
+        """The first turn of those who wait for it; `ready`: of those who have text to begin."""
+        waiting = (each for each in self._scheduler.waiting if each.talker == name)
+        turns = (each.turn for each in waiting if not (ready and each.hungry))
+        return min(turns, default=math.inf)
 
     def _drop(self, name: str) -> None:
         self._used.remove(name)

@@ -1,0 +1,122 @@
+"""Models come and go: loaded when wanted, unloaded when there is no room, nobody starved."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from engine import (
+    Clone,
+    Costs,
+    Design,
+    EngineError,
+    EngineSettings,
+    FakeCheckpoint,
+    FakeEngine,
+    InvalidSetting,
+    OutOfMemory,
+    Preset,
+    SpeechRequest,
+    fake_capabilities,
+)
+from engine.types import FRAME_SAMPLES
+
+RYAN = Preset("ryan")
+VECTOR = np.ones(16, np.float32)
+CUSTOM = FakeCheckpoint(fake_capabilities("custom", clone=False, design=False))
+BASE = FakeCheckpoint(fake_capabilities("base", speakers=(), preset=False, design=False))
+DESIGN = FakeCheckpoint(fake_capabilities("design", speakers=(), preset=False, clone=False))
+
+
+def ask(text: str = "hello there", voice: object = RYAN, **more: object) -> SpeechRequest:
+    return SpeechRequest(text, voice, **more)
+
+
+def test_a_model_is_loaded_when_somebody_wants_it():
+    with FakeEngine([CUSTOM, BASE], loaded=False) as engine:
+        assert engine.stats().talkers == ()
+        assert engine.submit(ask()).collect().size
+        assert engine.stats().talkers == ("custom",)
+        engine.load("base")
+        engine.load("base")
+        assert engine.stats().talkers == ("custom", "base")
+        engine.unload("custom")
+        assert engine.stats().talkers == ("base",)
+        with pytest.raises(InvalidSetting, match="base"):
+            engine.load("nothing")
+
+
+def test_a_speaking_model_is_not_unloaded():
+    with FakeEngine([CUSTOM], costs=Costs(step=0.01)) as engine:
+        with engine.submit(ask("x" * 500)) as stream:
+            next(stream)
+            with pytest.raises(EngineError, match="speaking"):
+                engine.unload("custom")
+        while stream.end is None:
+            time.sleep(0.002)
+        engine.unload("custom")
+        assert engine.stats().talkers == ()
+
+
+def test_the_least_recently_used_idle_model_makes_room():
+    with FakeEngine([CUSTOM, BASE, DESIGN], loaded=False, room=2) as engine:
+        for voice in (RYAN, Clone(VECTOR), RYAN, Design("calm")):
+            assert engine.submit(ask(voice=voice)).collect().size
+        assert engine.stats().talkers == ("custom", "design")
+
+
+def test_models_take_turns_when_only_one_fits():
+    settings = EngineSettings(slots=2, max_waiting=200)
+    costs = Costs(step=0.0002)
+    checkpoints = [CUSTOM, BASE, DESIGN]
+    with FakeEngine(checkpoints, settings, costs, loaded=False, room=1) as engine:
+        voices = [RYAN, Clone(VECTOR), Design("calm")] * 12
+        streams = [engine.submit(ask(voice=voice)) for voice in voices]
+        sizes = [stream.collect().size for stream in streams]
+    assert sizes == [len("hello there") * FRAME_SAMPLES] * 36
+
+
+def test_a_steady_crowd_at_one_model_does_not_starve_another():
+    settings = EngineSettings(slots=2, max_waiting=200)
+    with FakeEngine([CUSTOM, BASE], settings, Costs(step=0.002), loaded=False, room=1) as engine:
+        stop = threading.Event()
+
+        def crowd() -> None:
+            while not stop.is_set():
+                engine.submit(ask("x" * 20)).collect()
+
+        threads = [threading.Thread(target=crowd) for _ in range(4)]
+        for each in threads:
+            each.start()
+        time.sleep(0.1)
+        started = time.monotonic()
+        assert engine.submit(ask(voice=Clone(VECTOR))).collect().size
+        waited = time.monotonic() - started
+        stop.set()
+        for each in threads:
+            each.join(10)
+    assert waited < 2
+
+
+def test_a_model_that_never_fits_is_told():
+    with FakeEngine([CUSTOM], loaded=False, room=0) as engine:
+        with pytest.raises(OutOfMemory):
+            engine.submit(ask()).collect()
+        with pytest.raises(OutOfMemory):
+            engine.load("custom")
+
+
+def test_a_load_that_fails_ends_those_who_waited_for_it():
+    with FakeEngine([CUSTOM, BASE], loaded=False) as engine:
+        engine.worker.load = _broken  # type: ignore[method-assign]
+        stream = engine.submit(ask())
+        with pytest.raises(EngineError, match="custom could not be loaded"):
+            stream.collect()
+        assert engine.alive
+
+
+def _broken(talker: str) -> range:
+    raise ValueError("weights of another shape")

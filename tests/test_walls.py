@@ -1,0 +1,152 @@
+"""The walls of the house, held over the source: who imports whom, and who reads what."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OURS = ("engine", "studio", "bench", "training", "tests")
+LONGEST = 300  # lines
+DEVICE = ("engine.worker", "engine.model")
+HEAVY = ("torch", "transformers", "torchaudio")
+
+# The one place on the host side that may reach across, inside a function.
+BRIDGE = "engine/open.py"
+
+
+def sources(*folders: str) -> list[Path]:
+    return list(_sources(folders))
+
+
+def _sources(folders: tuple[str, ...]) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
+                yield path
+    if "app" in folders:
+        yield from sorted(ROOT.glob("app.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Module and name of every import anywhere in a file; relative ones are within its folder."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def host_side() -> list[Path]:
+    return [
+        path
+        for path in sources("engine", "studio", "app")
+        if not name_of(path).startswith(("engine/worker/", "engine/model/"))
+    ]
+
+
+def within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def public_names() -> set[str]:
+    import engine
+
+    return set(engine.__all__)
+
+
+@pytest.mark.parametrize("path", sources("studio"), ids=name_of)
+def test_the_studio_knows_only_the_public_face_of_the_engine(path):
+    for module, name in imports(path):
+        assert not within(module, HEAVY), f"{module} is the engine's business"
+        if within(module, ("engine",)):
+            assert module == "engine", f"{module} is behind the wall: import from engine"
+            assert name in public_names(), f"engine.{name} is not public"
+
+
+@pytest.mark.parametrize("path", host_side(), ids=name_of)
+def test_the_host_side_knows_no_tensors(path):
+    if name_of(path) == BRIDGE:
+        return
+    for module, _ in imports(path):
+        assert not within(module, (*HEAVY, *DEVICE)), f"{module} belongs to the device side"
+
+
+@pytest.mark.parametrize("path", sources("bench", "app"), ids=name_of)
+def test_nobody_outside_reaches_into_the_worker(path):
+    if "random_checkpoint" in path.name:  # it makes weights, so it knows networks
+        return
+    assert not any(within(module, ("engine.worker",)) for module, _ in imports(path))
+
+
+def test_importing_the_engine_leaves_the_heavy_libraries_out():
+    code = f"import sys, engine; print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there_once():
+    import engine
+
+    assert len(engine.__all__) == len(set(engine.__all__))
+    assert all(hasattr(engine, name) for name in engine.__all__)
+
+
+def test_only_the_graphs_name_graphs():
+    wanted = "CUDA" + "Graph"
+    named = [name_of(path) for path in sources("engine", "studio", "app") if wanted in _code(path)]
+    assert set(named) <= {"engine/worker/graphs.py"}
+
+
+def _code(path: Path) -> str:
+    """A file without its comments and docstrings."""
+    parsed = tree(path)
+    for node in ast.walk(parsed):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            value = body[0].value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                body[0] = ast.Expr(ast.Constant(...))
+    return ast.unparse(parsed)
+
+
+@pytest.mark.parametrize("path", sources("engine", "studio"), ids=name_of)
+def test_only_the_app_reads_arguments_and_environment(path):
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            read = f"{node.value.id}.{node.attr}"
+            assert read not in ("os.environ", "os.getenv", "sys.argv"), f"{read} is app.py's"
+
+
+@pytest.mark.parametrize("path", sources(*OURS, "app"), ids=name_of)
+def test_no_file_is_long(path):
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= LONGEST, f"{lines} lines: split it by what it knows"
+
+
+@pytest.mark.parametrize("path", sources("engine", "studio", "app"), ids=name_of)
+def test_every_module_says_what_it_does(path):
+    parsed = tree(path)
+    assert not parsed.body or ast.get_docstring(parsed), "no module docstring"
+
+
+@pytest.mark.parametrize("path", sources("engine", "studio", "app"), ids=name_of)
+def test_nothing_is_pickled(path):
+    for module, _ in imports(path):
+        assert not within(module, ("pickle", "marshal", "shelve", "dill", "joblib"))
+    assert "torch.load(" not in _code(path)
