@@ -7,6 +7,7 @@ that `US = U S` leaves "us" alone. Entries match whole words; in scripts without
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from pydantic import Field
@@ -72,17 +73,23 @@ class Speller:
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str] | None:
-    # Longest first: "New York" before "New". The case of a small entry is free, letter by letter.
-    ordered = sorted(words, key=len, reverse=True)
-    return re.compile("|".join(map(_word_pattern, ordered))) if ordered else None
+    """All words at once, by first letter: most places in a text rule out all but a few."""
+    by_letter: dict[str, list[str]] = defaultdict(list)
+    for word in sorted(words, key=len, reverse=True):  # longest first: "New York" before "New"
+        by_letter[word[0].casefold()].append(word)
+    groups = [_group(letter, alike) for letter, alike in by_letter.items()]
+    return re.compile("|".join(groups)) if groups else None
+
+
+def _group(letter: str, words: list[str]) -> str:
+    before = f"(?<!{_SPACED})" if re.match(_SPACED, letter) else ""
+    return f"{before}(?=(?i:{re.escape(words[0][0])}))(?:{'|'.join(map(_word_pattern, words))})"
 
 
 def _word_pattern(word: str) -> str:
-    free = word == word.lower()
+    free = word == word.lower()  # in small letters: any case
     body = f"(?i:{re.escape(word)})" if free else re.escape(word)
-    before = f"(?<!{_SPACED})" if re.match(_SPACED, word[0]) else ""
-    after = f"(?!{_SPACED})" if re.match(_SPACED, word[-1]) else ""
-    return f"{before}{body}{after}"
+    return body + (f"(?!{_SPACED})" if re.match(_SPACED, word[-1]) else "")
 
 
 def _entry(number: int, line: str) -> Spelling:
