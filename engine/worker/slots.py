@@ -82,21 +82,22 @@ class Slots:
         device, length = self.knobs.device, len(prompt.track)
         self.knobs[row] = to_device(knob_row(admit.draw), device, torch.float32)
         self.keys[row] = to_device(seed_keys(admit.seed), device)
-        self.endless[row] = admit.ignore_end
-        self.seen[row] = False
-        self.frame[row] = 0
-        self.position[row] = len(prompt)
-        self.spoken[row] = len(prompt) - prompt.body
         self.text[row, :length] = prompt.track
-        self.texts[row] = length
+        # assigning a number to a single element would wait for the device; filling does not
+        self.endless[row].fill_(admit.ignore_end)
+        self.seen[row].fill_(False)
+        self.frame[row].fill_(0)
+        self.position[row].fill_(len(prompt))
+        self.spoken[row].fill_(len(prompt) - prompt.body)
+        self.texts[row].fill_(length)
 
     def append(self, row: int, length: int, track: Tensor) -> None:
         """More text for a row that holds `length` texts."""
         self.text[row, length : length + len(track)] = track
-        self.texts[row] = length + len(track)
+        self.texts[row].fill_(length + len(track))
 
     def start(self, rows: Rows, index: Tensor, hidden: Tensor, code: Tensor) -> None:
         """The rows' next frame is to be made from these."""
         self.hidden[rows] = hidden
         self.code[rows] = code
-        self.seen[index, code] = True
+        self.seen.index_put_((index, code), self.seen.new_ones(()))

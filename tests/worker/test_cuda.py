@@ -1,0 +1,78 @@
+"""On a GPU: the same codes, the same random stream, and steps that never wait for the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+from engine.checkpoint import LocalCheckpoint
+from engine.plan import Decode, Feed, StepPlan
+from engine.worker.sampling import seed_keys, uniforms
+from engine.worker.worker import TorchWorker, WorkerSettings
+from tests.golden_cases import Case, record, speech_cases
+from tests.worker.driver import DRAWN, Voice, admission, finish, speak
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+CASES = speech_cases()
+
+
+@contextmanager
+def on_gpu(case: Case, dtype: torch.dtype | None = torch.float32) -> Iterator[TorchWorker]:
+    checkpoints = {case.folder.name: LocalCheckpoint(case.folder)}
+    settings = WorkerSettings(4, 512, "cuda", dtype, reference_silence=0.0)
+    worker = TorchWorker(checkpoints, settings)
+    try:
+        worker.load(case.folder.name)
+        yield worker
+    finally:
+        worker.close()
+
+
+@contextmanager
+def no_waiting() -> Iterator[None]:
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_greedy_codes_in_float32(case: Case) -> None:
+    limit = record(case.folder)["greedy"]["max_new_tokens"] - 1
+    with on_gpu(case) as worker:
+        prompt = case.prompt(worker._checkpoints[case.folder.name])
+        speech = speak(worker, prompt, max_frames=limit)
+    np.testing.assert_array_equal(speech.codes, case.tensor("codes").numpy())
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_part_of_a_step_waits(case: Case) -> None:
+    with on_gpu(case, None) as worker:
+        prompt = case.prompt(worker._checkpoints[case.folder.name])
+        speak(worker, prompt, max_frames=2)  # libraries set themselves up
+        voices = [Voice(admission(worker, prompt, DRAWN, slot=slot)) for slot in (0, 2)]
+        admit, slots = tuple(voice.admit for voice in voices), tuple(v.slot for v in voices)
+        pieces = tuple(piece for voice in voices for piece in voice.prefills())
+        decode = tuple(Decode(slot, 0, 1) for slot in slots)
+        with no_waiting():
+            first = worker.launch(StepPlan(0, admit=admit, prefill=pieces, frames=slots))
+            feed = (Feed(slots[0], (1, 2), True),)
+            second = worker.launch(StepPlan(1, feed=feed, frames=slots, decode=decode))
+        for voice in voices:
+            voice.take(first.read())
+            voice.take(second.read())
+        assert all(len(speech.codes) >= 2 for speech in finish(worker, voices))
+
+
+def test_uniforms_are_those_of_the_cpu() -> None:
+    keys = torch.tensor([seed_keys(seed) for seed in range(200)])
+    frames = torch.arange(200) * 37 - 1
+    there = uniforms(keys.cuda(), frames.cuda(), 16).cpu()
+    assert torch.equal(there, uniforms(keys, frames, 16))
