@@ -14,7 +14,7 @@ from engine.checkpoint_files import read_json
 from engine.errors import CheckpointError
 from engine.model.codec import CodecDecoder
 from engine.model.encoder import CodecEncoder
-from engine.model.shapes import CodecShape, EncoderShape, SpeakerShape, TalkerShape
+from engine.model.shapes import BlockShape, CodecShape, EncoderShape, SpeakerShape, TalkerShape
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
 from engine.worker.weights import blank, load
@@ -75,15 +75,23 @@ def _build(
     raw = read_json(folder / "config.json")
     try:
         shape = read(raw if key is None else raw[key])
-        for name, size in _sizes(shape):
-            if not 0 <= size <= (DEEPEST if name in _COUNTED else LARGEST):
-                raise ValueError(f"{name} is {size}")
+        _check(shape)
         return blank(lambda: make(shape), dtype)
     except Exception as error:  # whatever numbers without sense lead to
         raise CheckpointError(
             f"{folder / 'config.json'} describes no network that can be built "
             f"({type(error).__name__}: {error}). Download the checkpoint again."
         ) from error
+
+
+def _check(shape: object) -> None:
+    """Raise ValueError for what could be built in no time and memory, or not be run."""
+    for name, size in _sizes(shape):
+        if not 0 <= size <= (DEEPEST if name in _COUNTED else LARGEST):
+            raise ValueError(f"{name} is {size}")
+    for part in (getattr(shape, field.name) for field in fields(shape)):
+        if isinstance(part, BlockShape) and (part.heads % part.kv_heads or part.head_dim % 2):
+            raise ValueError(f"{part.heads} heads of {part.head_dim} over {part.kv_heads}")
 
 
 def _sizes(shape: object) -> Iterator[tuple[str, int]]:

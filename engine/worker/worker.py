@@ -202,7 +202,7 @@ class TorchWorker:
                 self._listener = Listener(encoder, limit, silence)
             if talker not in self._speakers:
                 self._speakers[talker] = load_speaker(checkpoint.folder, self.device)
-            self._settle()
+                self._settle()
             return self._listener, self._speakers[talker]
 
     def _aside(self) -> torch.cuda.StreamContext:

@@ -212,6 +212,8 @@ def test_only_base_checkpoints_clone() -> None:
         ("num_hidden_layers", 10**9),
         ("rope_theta", "wide"),
         ("head_dim", 10**9),
+        ("num_attention_heads", 5),
+        ("num_key_value_heads", 0),
     ],
 )
 def test_a_config_that_fits_no_network_is_named(tmp_path: Path, broken: str, value: object) -> None:
