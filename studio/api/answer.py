@@ -24,6 +24,7 @@ from engine import End, Pcm, SpeechStream, TimbreError
 from .encoding import MEDIA_TYPES, Format
 from .errors import ApiError, explain
 from .json_text import to_json
+from .leaving import left
 from .metrics import Watch
 from .rendering import Render, render
 
@@ -110,8 +111,7 @@ class Answer(Response):
             self._watch.end(self._stream.end, reason)
 
     async def _cancel_when_left(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        await left(self._receive)
         self._stream.cancel()
 
     async def _deliver(self) -> None:

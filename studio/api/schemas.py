@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from engine import Sampling
+from engine import Sampling, format_blend
 
 from .encoding import Format
 
@@ -134,6 +134,12 @@ class BlendBody(Body):
     name: Name
     voices: list[Share] | str  # or written as ryan:0.7,vivian:0.3
     method: Literal["linear", "spherical"] = "linear"
+
+    @property
+    def recipe(self) -> str:
+        if isinstance(self.voices, str):
+            return self.voices
+        return format_blend(tuple((share.voice, share.weight) for share in self.voices))
 
 
 class EmbeddingBody(Body):

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
+from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
 
 from .answer import Answer, Delivery
 from .errors import ApiError
@@ -44,7 +44,7 @@ async def voices(wire: Shared) -> dict[str, Any]:
     names = [*wire.voices.speakers(), *(saved.card.name for saved in listing), "default"]
     return {
         "voices": sorted(set(names), key=str.casefold),
-        "presets": wire.voices.speakers(),
+        "presets": list(wire.voices.speakers()),
         "aliases": wire.voices.aliases(),
         "uploaded_voices": [_describe(saved) for saved in listing],
     }
@@ -67,17 +67,8 @@ async def upload(request: Request, wire: Shared) -> dict[str, Any]:
 async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
     """Mix voices into a new one and keep it."""
     name = _new_name(body.name, wire)
-    parts = (
-        parse_blend(body.voices)
-        if isinstance(body.voices, str)
-        else tuple((share.voice, share.weight) for share in body.voices)
-    )
-
-    def mixed() -> Clone:
-        return wire.voices.mixed(wire.voices.blend(parts, body.method))
-
-    voice = await anyio.to_thread.run_sync(mixed)
-    recipe = ", ".join(f"{part}:{weight:g}" for part, weight in parts)
+    recipe = body.recipe
+    voice = await anyio.to_thread.run_sync(wire.voices.mixed, recipe, body.method)
     details = {"kind": "blend", "consent": True, "made_from": recipe[:400]}
     return {"success": True, "voice": _describe(await _save(wire, name, voice, **details))}
 

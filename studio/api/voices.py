@@ -16,7 +16,6 @@ import numpy as np
 
 from engine import (
     Blend,
-    Capabilities,
     Clone,
     Design,
     Engine,
@@ -25,20 +24,21 @@ from engine import (
     UnknownVoice,
     Voice,
     load_recording,
-    parse_blend,
 )
+from studio.choosing import NO_INSTRUCTION, Choices
 
 from .errors import ApiError
 from .reference import audio_of, is_data_url, refuse_address
 from .schemas import Manner, VoiceId
 from .settings import ApiSettings
 
-Weighted: TypeAlias = tuple[tuple[str, float], ...]
+Method: TypeAlias = Literal["linear", "spherical"]
 OPENAI_VOICES = (
     *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
     *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
 )
 OPENAI_MODELS = ("tts-", "gpt-")
+BLEND_MARKS = ":+,("
 NO_NAMES = ("", "default")
 
 
@@ -47,6 +47,7 @@ class Voices:
 
     def __init__(self, engine: Engine, library: Library, settings: ApiSettings) -> None:
         self._engine, self._library, self._settings = engine, library, settings
+        self._choices = Choices(engine.capabilities(), library)
 
     async def of(self, manner: Manner) -> Voice:
         _check(manner)
@@ -66,10 +67,8 @@ class Voices:
         said = f"No model is called '{name}'. There are: {there}; or leave the model out."
         raise ApiError(404, said, "model_not_found", "model")
 
-    def speakers(self) -> list[str]:
-        """Every preset speaker, sorted."""
-        every = (own.speakers for own in self._engine.capabilities().values() if own.preset)
-        return sorted({name for names in every for name in names}, key=str.casefold)
+    def speakers(self) -> tuple[str, ...]:
+        return self._choices.speakers()
 
     def aliases(self) -> dict[str, str]:
         """OpenAI's voices by the speaker each stands for; a speaker's own name comes first."""
@@ -80,25 +79,21 @@ class Voices:
 
     def named(self, name: str, instruct: str = "") -> Voice:
         """A speaker, an uploaded voice, a blend, or one of OpenAI's names."""
-        speaker = self._speaker(name)
-        if speaker:
-            return Preset(speaker, instruct)
-        saved = self._library.find(name)
-        if saved:
-            return _without(instruct, saved.voice)
-        if name.casefold() in self.aliases():
-            return Preset(self.aliases()[name.casefold()], instruct)
-        if any(mark in name for mark in ":+,("):
-            return _without(instruct, self.blend(parse_blend(name)))
-        raise UnknownVoice(f"No voice is called '{name[:200]}'. {self._there()}")
+        try:
+            return self._choices.named(name, instruct)
+        except UnknownVoice:
+            alias = self.aliases().get(name.casefold())
+            if alias:
+                return Preset(alias, instruct)
+            if not any(mark in name for mark in BLEND_MARKS):
+                raise
+        if instruct.strip():
+            raise _clash(NO_INSTRUCTION, "instructions")
+        return self._choices.blend(name)
 
-    def blend(self, parts: Weighted, method: Literal["linear", "spherical"] = "linear") -> Blend:
-        """Voices by name and weight. A single voice is a blend of one."""
-        return Blend(tuple((self._part(name), weight) for name, weight in parts), method)
-
-    def mixed(self, blend: Blend) -> Clone:
-        """A blend as the one vector it is."""
-        voice = self._engine.resolve(blend).voice
+    def mixed(self, recipe: str, method: Method) -> Clone:
+        """A written blend as the one vector it is."""
+        voice = self._engine.resolve(self._choices.blend(recipe, method)).voice
         assert isinstance(voice, Clone)  # a blend always is
         return voice
 
@@ -138,9 +133,8 @@ class Voices:
 
     async def _find(self, name: str, manner: Manner) -> Voice:
         """A speaker is known at once; the library is read beside the event loop."""
-        speaker = self._speaker(name)
-        if speaker:
-            return Preset(speaker, manner.instructions)
+        if name.casefold() in map(str.casefold, self.speakers()):
+            return self.named(name, manner.instructions)
         return await anyio.to_thread.run_sync(self.named, name, manner.instructions)
 
     async def _reference(self, manner: Manner) -> Clone:
@@ -151,34 +145,14 @@ class Voices:
 
     def _default(self, manner: Manner) -> Voice:
         """The voice of a request that names none."""
-        own = self._offered(manner)
-        if own.design and manner.instructions and not own.preset:
-            return Design(manner.instructions)
-        if own.preset:
-            return Preset(own.speakers[0], manner.instructions)
-        raise ApiError(400, f"Name a voice. {self._there()}", "voice_missing", "voice")
-
-    def _offered(self, manner: Manner) -> Capabilities:
-        every = self._engine.capabilities()
         model = self.model(manner.model)
-        able = [own for own in every.values() if own.preset] or list(every.values())
-        return every[model] if model else able[0]
-
-    def _speaker(self, name: str) -> str | None:
-        wanted = name.strip().casefold()
-        return next((own for own in self.speakers() if own.casefold() == wanted), None)
-
-    def _part(self, name: str) -> Preset | Clone:
-        voice = self.named(name)
-        if isinstance(voice, (Preset, Clone)):
-            return voice
-        said = f"'{name}' has no speaker vector, so it cannot be blended."
-        raise ApiError(422, said, "not_blendable", "voice")
-
-    def _there(self) -> str:
-        saved = [voice.card.name for voice in self._library.list()]
-        names = ", ".join((self.speakers() + saved)[:40])
-        return f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
+        own = self._engine.capabilities()
+        able = Choices({model: own[model]} if model else own, self._library)
+        if not able.speakers() and not manner.instructions:
+            names = ", ".join(choice.name for choice in able.list()[:40])
+            there = f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
+            raise ApiError(400, f"Name a voice. {there}", "voice_missing", "voice")
+        return able.default(manner.instructions)
 
 
 def _check(manner: Manner) -> None:
@@ -200,12 +174,6 @@ def _check_task(task: str | None, voice: Voice) -> None:
     if task and not isinstance(voice, kinds[task]):
         said = f"task_type {task} does not fit this voice. Leave task_type out."
         raise ApiError(422, said, "not_capable", "task_type")
-
-
-def _without(instruct: str, voice: Voice) -> Voice:
-    if instruct.strip():
-        raise _clash("Only a preset speaker takes instructions. Leave them out.", "instructions")
-    return voice
 
 
 def voice_alone(voice: Clone) -> Clone:
