@@ -6,30 +6,29 @@ scheduler; the rules themselves to the policy.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 
 from engine import policy
 from engine.config import EngineSettings
 from engine.pace import Pace
 from engine.plan import Decode, Feed, Prefill
+from engine.policy import Ranked
 from engine.sequence import Run
 
 
-def feeds(runs: Collection[Run]) -> tuple[Feed, ...]:
+def feeds(runs: Iterable[Run]) -> tuple[Feed, ...]:
     """Text the worker does not have yet."""
     told = ((run.slot, run.sequence.text.news()) for run in runs)
     return tuple(Feed(slot, *news) for slot, news in told if news)
 
 
-def prefills(
-    runs: Collection[Run], pace: Pace, settings: EngineSettings, now: float
-) -> tuple[Prefill, ...]:
-    """Pieces of prompts, the most urgent first, as far as one step may go."""
-    unfilled = [run for run in runs if run.prefilled < len(run.prompt)]
-    left = policy.prefill_rows(runs, pace, settings, now) if unfilled else 0
+def prefills(order: Ranked, pace: Pace, settings: EngineSettings) -> tuple[Prefill, ...]:
+    """Pieces of prompts, as far as one step may go."""
+    unfilled = [run for _, run in order if run.prefilled < run.rows]
+    left = policy.prefill_rows(order, pace, settings) if unfilled else 0
     pieces = []
-    for _, run in policy.ranked(unfilled, settings, now):
-        stop = min(len(run.prompt), run.prefilled + left)
+    for run in unfilled:
+        stop = min(run.rows, run.prefilled + left)
         if stop > run.prefilled:
             pieces.append(Prefill(run.slot, run.prefilled, stop))
             left -= stop - run.prefilled
@@ -37,34 +36,33 @@ def prefills(
     return tuple(pieces)
 
 
-def frames(
-    runs: Collection[Run], pace: Pace, settings: EngineSettings, now: float
-) -> tuple[int, ...]:
+def frames(order: Ranked, pace: Pace, settings: EngineSettings, now: float) -> tuple[int, ...]:
     """The slots that make a frame."""
-    ready = [run for run in runs if run.ready]
-    chosen = policy.rows_to_step(ready, pace, settings, now)
-    for run in chosen:
+    ready = [(left, run) for left, run in order if run.ready]
+    chosen = policy.rows_to_step(ready, pace, settings)
+    for _, run in chosen:
         run.stepped += 1
         run.stepped_at = now
-    return tuple(run.slot for run in chosen)
+    return tuple(run.slot for _, run in chosen)
 
 
 def decodes(
-    runs: Collection[Run], rows: int, step: float, settings: EngineSettings, now: float
+    order: Ranked, rows: int, step: float, settings: EngineSettings, now: float
 ) -> tuple[Decode, ...]:
-    """Frames that become sound, the most urgent first; a step of `rows` takes `step` seconds.
+    """Frames that become sound; a step of `rows` takes `step` seconds.
 
     Large chunks of many streams would make one step a long one. So no more than twice the
     frames that are made become sound at once, and while a listener is short of lead, one file.
     """
-    left = max(2 * rows, settings.ramp[-1])
-    files_left = 1 if policy.pressed(runs, settings, now) else len(runs)
+    room = max(2 * rows, settings.ramp[-1])
+    files_left = 1 if policy.pressed(order, settings) else len(order)
     pieces = []
-    for _, run in policy.ranked(runs, settings, now):
+    for lead, run in order:
         _note_text(run, now)
-        count = policy.chunk_of(run, policy.chunk_frames(run, step, settings, now), settings)
-        if 0 < count <= left and (run.sequence.live or files_left):
-            left -= count
+        wanted = policy.chunk_frames(run, lead, step, settings) if run.undecoded else 0
+        count = policy.chunk_of(run, wanted, settings) if wanted else 0
+        if 0 < count <= room and (run.sequence.live or files_left):
+            room -= count
             files_left -= not run.sequence.live
             pieces.append(_send(run, count, settings))
     return tuple(pieces)
@@ -79,6 +77,8 @@ def _send(run: Run, count: int, settings: EngineSettings) -> Decode:
 
 def _note_text(run: Run, now: float) -> None:
     """Whether the listener's own text is what it waits for."""
+    if run.sequence.text.closed:
+        return
     if run.waits_for_text:
         run.starved = True
     else:

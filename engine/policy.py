@@ -8,12 +8,15 @@ A profile changes the numbers in the settings, never the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from engine.config import EngineSettings
 from engine.pace import Pace
 from engine.sequence import Run
 from engine.types import FRAME_SECONDS
+
+Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
 
 UNHEARD = -1.0  # slack of a listener who has heard nothing
 
@@ -29,31 +32,28 @@ def slack(run: Run, settings: EngineSettings, now: float) -> float:
     return sequence.playback.lead(now) + run.on_the_way
 
 
-def ranked(runs: Iterable[Run], settings: EngineSettings, now: float) -> list[tuple[float, Run]]:
-    """The most urgent first; among equals whoever came first."""
+def ranked(runs: Iterable[Run], settings: EngineSettings, now: float) -> Ranked:
+    """The most urgent first, each with its slack; among equals whoever came first."""
     pairs = [(slack(run, settings, now), run) for run in runs]
     return sorted(pairs, key=lambda pair: (pair[0], pair[1].sequence.turn, pair[1].sequence.id))
 
 
-def rows_to_step(runs: list[Run], pace: Pace, settings: EngineSettings, now: float) -> list[Run]:
+def rows_to_step(ready: Ranked, pace: Pace, settings: EngineSettings) -> Ranked:
     """Everybody, unless that would let somebody run dry: then the comfortable ones wait.
 
     One of those who wait is taken along all the same once it has waited long enough.
     """
-    fitting = real_time_rows(pace, settings, len(runs))
-    if len(runs) <= fitting:
-        return runs
-    order = ranked(runs, settings, now)
-    short = sum(left < settings.ample_lead for left, _ in order)
-    if not short:
-        return runs
-    overdue = short < len(runs) and order[short][0] <= settings.ample_lead
-    return [run for _, run in order[: max(fitting, short + overdue)]]
+    fitting = real_time_rows(pace, settings, len(ready))
+    short = sum(left < settings.ample_lead for left, _ in ready)
+    if len(ready) <= fitting or not short:
+        return ready
+    overdue = short < len(ready) and ready[short][0] <= settings.ample_lead
+    return ready[: max(fitting, short + overdue)]
 
 
-def pressed(runs: Iterable[Run], settings: EngineSettings, now: float) -> bool:
+def pressed(order: Ranked, settings: EngineSettings) -> bool:
     """Somebody who listens is short of lead."""
-    return any(slack(run, settings, now) < settings.ample_lead for run in runs)
+    return bool(order) and order[0][0] < settings.ample_lead
 
 
 def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
@@ -61,19 +61,18 @@ def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
     return pace.rows_within(FRAME_SECONDS * settings.margin, most)
 
 
-def prefill_rows(runs: Collection[Run], pace: Pace, settings: EngineSettings, now: float) -> int:
+def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
-    streams = [run for run in runs if run.sequence.live and run.sent and not run.flushing]
-    if not streams or not pace.prefill_row:
+    leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
+    if not leads or not pace.prefill_row:
         return settings.prefill_rows
-    lead = min(slack(run, settings, now) for run in streams)
     steps = 1 + (settings.lag or 0)  # those under way come first
-    spare = lead / settings.cover - steps * pace.seconds(len(streams))
+    spare = leads[0] / settings.cover - steps * pace.seconds(len(leads))
     affordable = int(max(0.0, spare) / pace.prefill_row)
     return min(settings.prefill_rows, max(settings.prefill_floor, affordable))
 
 
-def chunk_frames(run: Run, step: float, settings: EngineSettings, now: float) -> int:
+def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -> int:
     """Frames of the next chunk: at most one rung up, and no more than the lead covers.
 
     Files have no lead: they take the largest chunk, which is the cheapest. A first chunk has to
@@ -85,7 +84,6 @@ def chunk_frames(run: Run, step: float, settings: EngineSettings, now: float) ->
     if not run.sent:
         lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.cover)
         return next(lasting, sizes[-1])
-    lead = slack(run, settings, now)
     sizes = sizes[: run.rung + 2]
     return max((size for size in sizes if size * step * settings.cover <= lead), default=sizes[0])
 

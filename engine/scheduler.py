@@ -62,8 +62,7 @@ class Scheduler:
         self, sequence: Sequence, ids: tuple[int, ...], closed: bool, now: float
     ) -> list[Delivery]:
         """More text. An open text that is closed empty was no request."""
-        sequence.text.append(ids, closed)
-        sequence.touched = now
+        sequence.append(ids, closed, now)
         if sequence.text.closed and not len(sequence.text):
             return [self.drop(sequence, "error", InvalidText("There is no text. Type some."))]
         return []
@@ -110,12 +109,13 @@ class Scheduler:
     def plan(self, now: float) -> StepPlan:
         released = self.slots.take_released()
         admitted = self._admit(now)
-        runs, pace, settings = self.runs.values(), self.pace, self.settings
-        feed = planning.feeds(runs)
-        prefill = planning.prefills(runs, pace, settings, now)
-        frames = planning.frames(runs, pace, settings, now)
+        pace, settings = self.pace, self.settings
+        order = policy.ranked(self.runs.values(), settings, now)
+        feed = planning.feeds(self.runs.values())
+        prefill = planning.prefills(order, pace, settings)
+        frames = planning.frames(order, pace, settings, now)
         rows = len(frames)
-        decode = planning.decodes(runs, rows, pace.seconds(rows), settings, now)
+        decode = planning.decodes(order, rows, pace.seconds(rows), settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
         if plan:
             self._number += 1

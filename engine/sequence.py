@@ -81,10 +81,12 @@ class Sequence:
     estimate: float = 0.0  # seconds until it is served
     text: TextSupply = field(init=False)
     playback: Playback = field(default_factory=Playback)
+    limit: int = field(init=False)  # frames after which it is stopped
     touched: float = field(init=False)  # when text was last appended
 
     def __post_init__(self) -> None:
         self.text = TextSupply(self.prompt)
+        self.limit = self._limit()
         self.touched = self.arrived
 
     @property
@@ -106,9 +108,13 @@ class Sequence:
         self.retried = True
         self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) % 2**63
 
-    @property
-    def limit(self) -> int:
-        """Frames after which it is stopped; an open text is held by its own rows."""
+    def append(self, ids: tuple[int, ...], closed: bool, now: float) -> None:
+        self.text.append(ids, closed)
+        self.touched = now
+        self.limit = self._limit()
+
+    def _limit(self) -> int:
+        """An open text is held by its own rows, so it needs no budget."""
         if not self.guarded or not self.text.closed:
             return self.room
         return min(self.room, frame_budget(len(self.text), self.language))
@@ -135,10 +141,12 @@ class Run:
     codes: list[Codes] = field(default_factory=list)  # frames that were made
     held: list[Chunk] = field(default_factory=list)  # a file's chunks until its end
     chunks: int = 0
+    rows: int = field(init=False)  # of the prefill
     guard: Guard = field(init=False)
 
     def __post_init__(self) -> None:
         self.stepped_at = self.admitted
+        self.rows = len(self.prompt)
         self.guard = Guard(self.sequence.guarded)
 
     @property
@@ -154,7 +162,7 @@ class Run:
     def ready(self) -> bool:
         """It can make a frame."""
         return (
-            self.prefilled == len(self.prompt)
+            self.prefilled == self.rows
             and self.total is None
             and self.stepped < self.sequence.limit
             and self.sequence.text.covers(self.stepped + 1)

@@ -41,7 +41,7 @@ def whole(prefill: Prompt, slot: int = 0) -> Prefill:
 
 
 @given(st.text("abc é漢", min_size=2, max_size=30), st.integers(0, 2**31))
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_what_it_speaks_follows_from_text_and_seed(text, seed):
     spoken = prompt(text)
     codes = [fake_codes(spoken, seed, frame) for frame in range(fake_frames(spoken))]

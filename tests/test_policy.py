@@ -39,8 +39,7 @@ def test_chunks_climb_one_rung_and_never_past_the_lead(lead, step, rung):
     [run] = runs(1)
     run.sent = run.decoded = 1
     run.rung = rung
-    run.sequence.playback._until = 100 + lead
-    size = chunk_frames(run, step, SETTINGS, 100.0)
+    size = chunk_frames(run, lead, step, SETTINGS)
     assert size in SETTINGS.ramp
     assert SETTINGS.ramp.index(size) <= rung + 1
     assert size == SETTINGS.ramp[0] or size * step * SETTINGS.cover <= lead
@@ -51,7 +50,7 @@ def test_chunks_climb_one_rung_and_never_past_the_lead(lead, step, rung):
 def test_a_first_chunk_lasts_until_the_second(step):
     [run] = runs(1)
     run.sent = 0
-    size = chunk_frames(run, step, SETTINGS, 0.0)
+    size = chunk_frames(run, 0.0, step, SETTINGS)
     assert size * FRAME_SECONDS >= step * SETTINGS.cover
     smaller = [each for each in SETTINGS.ramp if each < size]
     assert not smaller or smaller[-1] * FRAME_SECONDS < step * SETTINGS.cover
@@ -88,7 +87,8 @@ def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cos
         run.sequence.playback._until, run.decoded = now + lead, run.sent
     for run, wait in zip(files, waits, strict=True):
         run.stepped_at = now - wait
-    chosen = rows_to_step([*streams, *files], pace, SETTINGS, now)
+    order = ranked([*files, *streams], SETTINGS, now)
+    chosen = [run for _, run in rows_to_step(order, pace, SETTINGS)]
     short = [run for run, lead in zip(streams, leads, strict=True) if lead < SETTINGS.ample_lead]
     assert all(run in chosen for run in short)
     assert chosen

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import Preset, Sampling, SpeechRequest
@@ -46,6 +46,7 @@ def endless(theatre: Theatre, seeds: set[int] | None = None) -> None:
 
 
 @given(st.integers(0, 5000), st.integers(0, 500), LANGUAGES)
+@settings(deadline=None)
 def test_the_budget_grows_with_the_text_and_is_generous(tokens, more, language):
     budget = frame_budget(tokens, language)
     assert LEAST_BUDGET <= budget <= frame_budget(tokens + more, language)
@@ -54,6 +55,7 @@ def test_the_budget_grows_with_the_text_and_is_generous(tokens, more, language):
 
 
 @given(st.integers(0, 5000))
+@settings(deadline=None)
 def test_no_speech_within_the_speed_of_people_is_too_short(tokens):
     assert not ended_early(tokens * 2, tokens)
     assert not ended_early(0, min(tokens, 5))
@@ -69,6 +71,7 @@ def tell(detector: LoopDetector, codes: list[int]) -> bool:
 
 
 @given(st.integers(1, LONGEST_PERIOD), st.lists(st.integers(0, 2047), max_size=80))
+@settings(deadline=None)
 def test_a_loop_is_found_after_its_time_whatever_came_before(period, before):
     detector = LoopDetector()
     if tell(detector, before):
@@ -80,6 +83,7 @@ def test_a_loop_is_found_after_its_time_whatever_came_before(period, before):
 
 
 @given(st.integers(0, 10**6))
+@settings(deadline=None)
 def test_speech_is_no_loop(seed):
     source = random.Random(seed)
     detector = LoopDetector()
@@ -98,6 +102,7 @@ def sound(frames: int, loud: bool) -> Pcm:
 
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), min_size=1, max_size=12))
+@settings(deadline=None)
 def test_silence_is_told_by_its_length_however_it_is_cut(pieces):
     detector, silent = SilenceDetector(), 0
     for frames, loud in pieces:
