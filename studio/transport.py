@@ -20,8 +20,7 @@ from typing import TypeAlias
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
-from engine.errors import TimbreError
-from engine.types import End, Pcm
+from engine import End, Pcm, TimbreError
 from studio.player.take import LiveTake, Stream
 from studio.player.telling import Ended, Payload, Telling, ending, refusal
 

@@ -31,11 +31,12 @@ class Feed {
   take(payload) {
     if (!payload?.id || this.past.has(payload.id)) return;
     if (payload.id !== this.id) this.begin(payload);
-    if (this.dropped || payload.seq <= this.seq) return;
+    if (payload.seq <= this.seq) return;
     this.seq = payload.seq;
-    this.hear(payload.start, samplesOf(payload.pcm));
+    if (!this.dropped) this.hear(payload.start, samplesOf(payload.pcm));
     if (payload.ended) this.total = payload.made;
-    this.listener.news(payload);
+    this.listener.news(payload); // also of a take that was stopped: it may have been kept
+    if (this.dropped) return;
     this.tryRaw(payload);
     this.settle();
   }

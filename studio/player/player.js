@@ -7,6 +7,7 @@ class Player {
   // page: { ask(id, start), leave(id), tell(event, detail) }
   constructor(root, options, page) {
     this.page = page;
+    this.root = root;
     this.now = null; // the take that is being heard
     this.speaker = new Speaker((report) => this.heard(report));
     this.feed = new Feed(this, page.ask, options.raw);
@@ -107,6 +108,12 @@ class Player {
     Sound.wake();
   }
 
+  // The component is gone from the page.
+  close() {
+    if (this.now && !this.now.over) this.stop();
+    this.speaker.send({ do: 'close' });
+  }
+
   // ---- in words
 
   describe() {
@@ -143,9 +150,10 @@ const players = [];
 function mount(root, options, page) {
   addStyle();
   Sound.open();
-  const player = new Player(root, options, page);
-  players.push(player);
-  return player;
+  const gone = players.filter((player) => !player.root.isConnected);
+  for (const player of gone) players.splice(players.indexOf(player), 1)[0].close();
+  players.push(new Player(root, options, page));
+  return players.at(-1);
 }
 
 function addStyle() {

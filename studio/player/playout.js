@@ -97,7 +97,8 @@ class Playout {
   // Take the next samples off as a fading tail; what follows will fade in.
   cut() {
     this.tail = this.take(new Float32Array(Math.min(FADE, this.lead)));
-    this.tail.forEach((_, i, tail) => (tail[i] *= 1 - (i + 1) / (tail.length + 1)));
+    const level = this.rise / FADE; // a fade-in may be under way
+    this.tail.forEach((_, i, tail) => (tail[i] *= level * (1 - (i + 1) / (tail.length + 1))));
     this.rise = 0;
   }
 

@@ -11,15 +11,20 @@ function wordsFor(language) {
 const SHAPE = `
   <canvas class="wave" aria-hidden="true"></canvas>
   <div class="row">
-    <button type="button" class="state" role="status" aria-live="polite" disabled></button>
+    <div class="said">
+      <span class="state" role="status" aria-live="polite"></span>
+      <button type="button" class="wake" hidden></button>
+      <div class="level" aria-hidden="true"><i></i></div>
+    </div>
     <dl class="figures">
       <div><dt data-word="first"></dt><dd data-figure="first">–</dd></div>
       <div><dt data-word="speed"></dt><dd data-figure="speed">–</dd></div>
       <div><dt data-word="lead"></dt><dd data-figure="lead">–</dd></div>
     </dl>
     <div class="controls">
-      <div class="level" aria-hidden="true"><i></i></div>
-      <input class="volume" type="range" min="0" max="1" step="0.05" value="1">
+      <label><span data-word="volume"></span>
+        <input class="volume" type="range" min="0" max="1" step="0.05" value="1">
+      </label>
       <button type="button" class="pause" disabled></button>
       <button type="button" class="stop" disabled></button>
     </div>
@@ -47,14 +52,13 @@ class Strip {
     }
     this.part('stop').textContent = this.word('stop');
     this.part('pause').textContent = this.word('pause');
-    this.part('volume').setAttribute('aria-label', this.word('volume'));
-    this.part('volume').title = this.word('volume');
+    this.part('wake').textContent = this.word('wake');
   }
 
   listen() {
     this.part('stop').onclick = () => this.does.stop();
     this.part('pause').onclick = () => (this.isPaused ? this.does.resume() : this.does.pause());
-    this.part('state').onclick = () => this.does.wake();
+    this.part('wake').onclick = () => this.does.wake();
     this.part('volume').oninput = ({ target }) => this.does.volume(Number(target.value));
   }
 
@@ -62,8 +66,8 @@ class Strip {
   show(key, values = {}, message = '') {
     const said = message || this.word(key, values);
     const state = this.part('state');
-    if (state.textContent !== said) state.textContent = said;
-    state.disabled = key !== 'blocked';
+    if (state.textContent !== said) state.textContent = said; // read aloud once
+    this.part('wake').hidden = key !== 'blocked';
     this.root.dataset.state = key;
   }
 

@@ -15,8 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.errors import TimbreError
-from engine.types import SAMPLE_RATE, Chunk, End, Pcm
+from engine import SAMPLE_RATE, Chunk, End, Pcm, TimbreError
 
 HEARTBEAT = 0.4  # seconds a reader waits before it looks again
 PIECE = 2 * SAMPLE_RATE  # samples handed over at once, at most

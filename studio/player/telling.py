@@ -12,8 +12,7 @@ import secrets
 import time
 from typing import TypedDict
 
-from engine.errors import TimbreError
-from engine.types import SAMPLE_RATE
+from engine import SAMPLE_RATE, TimbreError
 from studio.player.take import HEARTBEAT, UNEXPECTED, LiveTake
 
 RAW_HEARTBEAT = 1.0  # seconds between news while the raw route carries the sound

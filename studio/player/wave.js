@@ -1,8 +1,8 @@
 // A waveform drawn as it comes. Knows samples and a canvas, nothing of sound cards.
 
 const COLUMN = 1920; // samples of one column: a frame, 80 ms
-const BAR = 3; // pixels from bar to bar
-const LEAST_BARS = 100; // a short take does not fill the canvas at once
+const BAR = 3; // pixels from bar to bar, at least
+const FIRST_BARS = 160; // what the canvas holds at first: 12.8 s
 
 class Wave {
   constructor(canvas) {
@@ -59,16 +59,18 @@ class Wave {
   bars(pen, width, height) {
     const room = Math.floor(width / BAR);
     const each = Math.max(1, Math.ceil(this.peaks.length / room)); // columns in a bar
-    const step = Math.max(BAR, width / Math.max(LEAST_BARS, room));
+    const count = Math.ceil(this.peaks.length / each);
+    const step = width / Math.max(Math.min(FIRST_BARS, room), count);
     const style = getComputedStyle(this.canvas);
-    const [heard, coming, line] = ['--heard', '--coming', '--line'].map((name) => style.getPropertyValue(name));
+    const colour = (name) => style.getPropertyValue(`--${name}`);
+    const [heard, coming, line] = ['heard', 'coming', 'line'].map(colour);
     pen.fillStyle = line;
     pen.fillRect(0, height / 2 - 0.5, width, 1);
-    for (let bar = 0; bar * each < this.peaks.length; bar++) {
+    for (let bar = 0; bar < count; bar++) {
       const peak = Math.max(...this.peaks.slice(bar * each, (bar + 1) * each));
       const tall = Math.max(2, Math.sqrt(peak) * height);
       pen.fillStyle = bar * each * COLUMN < this.played ? heard : coming;
-      pen.fillRect(bar * step, (height - tall) / 2, step - 1, tall);
+      pen.fillRect(bar * step, (height - tall) / 2, step * 0.7, tall);
     }
   }
 }

@@ -11,6 +11,7 @@ class TimbrePlayout extends AudioWorkletProcessor {
     this.reported = 0;
     this.sounded = false;
     this.take = null;
+    this.open = true;
     this.port.onmessage = ({ data }) => this[data.do](data);
   }
 
@@ -40,12 +41,16 @@ class TimbrePlayout extends AudioWorkletProcessor {
     this.playout.resume();
   }
 
+  close() {
+    this.open = false;
+  }
+
   process(_, [[out]]) {
     if (this.resampler) this.resampler.render((block) => this.playout.render(block), out);
     else this.playout.render(out);
     for (const sample of out) this.peak = Math.max(this.peak, Math.abs(sample));
     this.report();
-    return true;
+    return this.open;
   }
 
   // The first sound at once, everything else thirty times a second, silence once.

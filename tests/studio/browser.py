@@ -51,7 +51,7 @@ async (index) => {
   const node = new AudioWorkletNode(context, 'tap', mono);
   const tap = { blocks: [], first: null };
   node.port.onmessage = ({ data }) => {
-    tap.first ??= performance.now();
+    if (data.some((sample) => sample !== 0)) tap.first ??= performance.now();
     tap.blocks.push(data);
   };
   const player = window.timbre.players[index];
@@ -91,8 +91,7 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[OpenPage]:
+def _opening(browser: Any) -> Iterator[OpenPage]:
     """Open pages that fail the test on an error in a script; closed at its end."""
     opened: list[Any] = []
     errors: list[str] = []
@@ -109,6 +108,10 @@ def open_page(browser: Any) -> Iterator[OpenPage]:
     for context in opened:
         context.close()
     assert errors == []
+
+
+open_page = pytest.fixture(_opening, name="open_page")
+open_pages = pytest.fixture(_opening, scope="module", name="open_pages")
 
 
 @dataclass

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.studio.browser import browser, open_page
+from tests.studio.browser import browser, open_page, open_pages
 
-__all__ = ["browser", "open_page"]
+__all__ = ["browser", "open_page", "open_pages"]

@@ -11,7 +11,7 @@ import fastapi
 import gradio as gr
 import numpy as np
 
-from engine.types import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
+from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
 from studio.player.player import live_player, plays
 from studio.transport import LiveTakes
 

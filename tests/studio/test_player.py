@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.errors import InvalidText
+from engine import InvalidText
 from tests.studio.browser import OpenPage, Server, Tap
 from tests.studio.player_stage import Performance, Stage, noise, steady
 
@@ -32,8 +33,26 @@ def url(browser: object, stage: Stage) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def page(url: str, open_pages: OpenPage) -> Any:
+    """One page for all that does not break it."""
+    return open_pages(url)
+
+
+@pytest.fixture(scope="module")
+def taps(page: Any) -> dict[str, Tap]:
+    return {transport: Tap(page, index) for index, transport in enumerate(TRANSPORTS)}
+
+
 @pytest.fixture
-def tap(url: str, open_page: OpenPage, transport: str) -> Tap:
+def tap(taps: dict[str, Tap], transport: str) -> Tap:
+    taps[transport].restart()
+    return taps[transport]
+
+
+@pytest.fixture
+def own_tap(url: str, open_page: OpenPage, transport: str) -> Tap:
+    """On a page of its own."""
     return Tap(open_page(url), TRANSPORTS.index(transport))
 
 
@@ -44,6 +63,11 @@ def press(tap: Tap, transport: str) -> None:
 
 def in_strip(tap: Tap, transport: str, selector: str) -> str:
     return str(tap.page.locator(f"#{transport} {selector}").inner_text())
+
+
+def told(tap: Tap) -> Any:
+    """Where the page shows what the event `take` said."""
+    return tap.page.get_by_label("take").nth(tap.index)
 
 
 def as_heard(*pcm: np.ndarray) -> np.ndarray:
@@ -64,13 +88,12 @@ def test_heard_is_made_sample_for_sample(stage: Stage, tap: Tap, transport: str)
 def test_the_finished_take_is_told(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(3)
     press(tap, transport)
-    tap.page.wait_for_function(
-        f"document.querySelector('#take-{transport} textarea, #take-{transport} input').value"
-    )
-    told = tap.page.get_by_label("take").nth(TRANSPORTS.index(transport)).input_value()
-    assert told == f"finished {3 * 2 * 1920} take-{len(stage.kept)}"
-    assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm)
     tap.wait(OVER)
+    from playwright.sync_api import expect
+
+    kept = f"finished {3 * 2 * 1920} take-{len(stage.kept)}"
+    expect(told(tap)).to_have_value(kept)
+    assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm)
     assert in_strip(tap, transport, ".state") == "Finished"
 
 
@@ -78,7 +101,7 @@ def test_the_finished_take_is_told(stage: Stage, tap: Tap, transport: str) -> No
 def test_the_first_sound_follows_the_first_chunk(
     stage: Stage, tap: Tap, transport: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage.submit = lambda: steady(3)
+    stage.submit = lambda: steady(1)
     extra = []
     for _ in range(5):
         tap.restart()
@@ -96,7 +119,7 @@ def test_the_first_sound_follows_the_first_chunk(
 
 @both
 def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(100, speed=2)
+    stage.submit = lambda: steady(100, speed=6)
     press(tap, transport)
     tap.wait("now?.report?.played > 9600")
     tap.page.locator(f"#{transport} .stop").click()
@@ -114,11 +137,14 @@ def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> 
     assert np.abs(heard[-60:]).max() <= np.abs(made[-60:]).max()
     assert abs(heard[-1]) < abs(made[-1]) / 20  # faded, not cut
     assert in_strip(tap, transport, ".state") == "Stopped"
+    tap.wait("now.made")
+    assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm[: len(stage.kept[-1])])
+    assert len(stage.kept[-1]) >= len(heard)
 
 
 @both
 def test_a_new_press_takes_over(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(60, speed=2)
+    stage.submit = lambda: steady(60, speed=6)
     press(tap, transport)
     tap.wait("now?.report?.played > 4800")
     old = stage.performed[-1]
@@ -132,7 +158,7 @@ def test_a_new_press_takes_over(stage: Stage, tap: Tap, transport: str) -> None:
 
 @both
 def test_pause_keeps_every_sample(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(10)
+    stage.submit = lambda: steady(10, speed=6)
     press(tap, transport)
     tap.wait("now?.report?.played > 4800")
     tap.page.locator(f"#{transport} .pause").click()
@@ -152,7 +178,7 @@ def test_a_jittery_network_is_smooth_once_the_prebuffer_has_grown(
     stage: Stage, tap: Tap, transport: str
 ) -> None:
     draw = random.Random(3)
-    chunks, every = 28, 0.16
+    chunks, every = 24, 0.16
     late = [0.02, *(0.16 + every * index + draw.uniform(0, 0.4) for index in range(1, chunks))]
     moments = [max(late[: index + 1]) for index in range(chunks)]
     stage.submit = lambda: Performance(noise(2 * chunks), moments)
@@ -166,7 +192,7 @@ def test_a_jittery_network_is_smooth_once_the_prebuffer_has_grown(
 
 @pytest.mark.parametrize("transport", ["event"])
 def test_a_page_that_was_busy_loses_nothing(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(14, speed=1.2)
+    stage.submit = lambda: steady(12, speed=1.2)
     press(tap, transport)
     tap.wait("now?.report?.played > 1920")
     tap.page.evaluate("() => { const end = Date.now() + 1200; while (Date.now() < end); }")
@@ -177,18 +203,18 @@ def test_a_page_that_was_busy_loses_nothing(stage: Stage, tap: Tap, transport: s
 @pytest.mark.parametrize("transport", ["raw"])
 @pytest.mark.parametrize("trouble", ["refused", "held back"])
 def test_without_the_raw_route_the_event_goes_on(
-    stage: Stage, tap: Tap, transport: str, trouble: str
+    stage: Stage, own_tap: Tap, transport: str, trouble: str
 ) -> None:
     held = []
-    tap.page.route(
+    own_tap.page.route(
         "**/timbre/live/**",
         lambda route: route.abort() if trouble == "refused" else held.append(route),
     )
     stage.submit = lambda: steady(10)
-    press(tap, transport)
-    tap.wait(OVER)
-    assert np.array_equal(tap.sound(), as_heard(stage.performed[-1].pcm))
-    assert tap.get("feed.transport") == "event"
+    press(own_tap, transport)
+    own_tap.wait(OVER)
+    assert np.array_equal(own_tap.sound(), as_heard(stage.performed[-1].pcm))
+    assert own_tap.get("feed.transport") == "event"
     for route in held:
         route.abort()
 
@@ -209,7 +235,7 @@ def test_two_pages_at_once_hear_their_own(stage: Stage, url: str, open_page: Ope
 def test_the_queue_is_shown(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: Performance(noise(4), [0.0, 0.05], queued=0.8)
     press(tap, transport)
-    tap.page.get_by_text("Number 3 in line, about 3 s").wait_for()
+    tap.page.locator(f"#{transport}").get_by_text("Number 3 in line, about 3 s").wait_for()
     tap.wait(OVER)
     assert tap.state()["report"]["underruns"] == 0
 
@@ -221,15 +247,15 @@ def test_a_refusal_says_why(stage: Stage, tap: Tap, transport: str) -> None:
 
     stage.submit = refuse
     press(tap, transport)
-    tap.page.get_by_text("There is nothing to say. Type a sentence.").wait_for()
+    tap.page.locator(f"#{transport}").get_by_text("There is nothing to say.").wait_for()
 
 
 @pytest.mark.parametrize("transport", ["event"])
-def test_closing_the_page_frees_the_engine(stage: Stage, tap: Tap, transport: str) -> None:
+def test_closing_the_page_frees_the_engine(stage: Stage, own_tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(200, speed=1)
-    press(tap, transport)
-    tap.wait("now?.report?.played > 1920")
-    tap.page.close()
+    press(own_tap, transport)
+    own_tap.wait("now?.report?.played > 1920")
+    own_tap.page.close()
     until = time.monotonic() + 5
     while not stage.performed[-1].left and time.monotonic() < until:
         time.sleep(0.01)
@@ -249,3 +275,50 @@ def test_it_fits_a_phone(stage: Stage, url: str, open_page: OpenPage) -> None:
 def test_it_speaks_chinese_to_a_chinese_browser(url: str, open_page: OpenPage) -> None:
     page = open_page(url, locale="zh-CN")
     page.get_by_role("button", name="停止").first.wait_for()
+
+
+@pytest.mark.parametrize("transport", ["event"])
+def test_a_call_in_between_loses_nothing(stage: Stage, tap: Tap, transport: str) -> None:
+    stage.submit = lambda: steady(8, speed=6)
+    press(tap, transport)
+    tap.wait("now?.report?.played > 1920")
+    tap.page.evaluate("window.timbre.Sound.context.suspend()")
+    strip = tap.page.locator(f"#{transport}")
+    strip.get_by_text("Your browser keeps the sound off.").wait_for()
+    strip.get_by_role("button", name="Turn the sound on").click()
+    tap.wait(OVER)
+    assert np.array_equal(tap.sound(), as_heard(stage.performed[-1].pcm))
+
+
+def test_a_device_at_48_khz_plays_it_all(stage: Stage, url: str, open_page: OpenPage) -> None:
+    page = open_page("about:blank")
+    page.add_init_script(
+        "const Native = window.AudioContext;"
+        "window.AudioContext = class extends Native {"
+        "  constructor() { super({ sampleRate: 48000 }); } };"
+    )
+    page.goto(url)
+    stage.submit = lambda: steady(5, speed=6)
+    tap = Tap(page, 0)
+    press(tap, "event")
+    tap.wait(OVER)
+    made = len(stage.performed[-1].pcm)
+    assert tap.state()["report"]["played"] == made
+    assert abs(len(tap.sound()) - 2 * made) <= 64
+
+
+def test_a_player_that_left_the_page_is_let_go(url: str, open_page: OpenPage) -> None:
+    page = open_page(url)
+    page.wait_for_function("window.timbre?.players.length === 2")
+    left = page.evaluate(
+        """() => {
+          const page = { ask: async () => null, leave() {}, tell() {} };
+          for (const _ of [1, 2, 3]) {
+            const root = document.body.appendChild(document.createElement('div'));
+            window.timbre.mount(root, {}, page);
+            root.remove();
+          }
+          return window.timbre.players.length;
+        }"""
+    )
+    assert left == 3
