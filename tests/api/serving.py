@@ -6,18 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import uvicorn
 from fastapi import FastAPI
 
 
 @contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off")
+def serving(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
+    config = uvicorn.Config(app, port=0, log_level="critical", lifespan=lifespan)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    wait_until(lambda: server.started)
+    wait_until(lambda: server.started, seconds=20)
     port = server.servers[0].sockets[0].getsockname()[1]
     yield f"http://127.0.0.1:{port}"
     server.should_exit = server.force_exit = True
