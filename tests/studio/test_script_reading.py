@@ -84,6 +84,12 @@ def test_a_colon_alone_makes_no_speaker() -> None:
     assert script_of_text(text, speakers=["remember"]).speakers == ("Remember", "")
 
 
+def test_a_name_that_comes_back_speaks_even_in_a_text_that_is_mostly_told() -> None:
+    told = "She went on and on about it.\n\n" * 6
+    text = f"Anna: I have seen it.\n\n{told}Anna: And I shall see it again.\n\nNote: it was late."
+    assert script_of_text(text).speakers == ("Anna", "")
+
+
 def test_wrapped_lines_are_one_paragraph() -> None:
     text = (
         "The old lighthouse keeper climbed the winding stairs\n"

@@ -56,6 +56,7 @@ def test_breaths_joined_are_the_text(text: str, breath: Breath) -> None:
 
 @settings(max_examples=150)
 @given(TEXTS, BREATHS)
+@example("[oh! )你好。'))']", Breath(shortest=0))
 def test_breaths_keep_tags_whole_and_stay_within_their_length(text: str, breath: Breath) -> None:
     parts = breaths(text, breath=breath)
     assert sum(len(TAG.findall(part)) for part in parts) == len(TAG.findall(text))
