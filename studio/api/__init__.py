@@ -4,7 +4,7 @@
 knows nothing of the page beside it.
 """
 
-from .create import create_api
-from .settings import ApiSettings
+from studio.api.create import create_api
+from studio.api.settings import ApiSettings
 
 __all__ = ["ApiSettings", "create_api"]

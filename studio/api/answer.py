@@ -20,13 +20,12 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from engine import End, Pcm, SpeechStream, TimbreError
-
-from .encoding import MEDIA_TYPES, Format
-from .errors import ApiError, explain
-from .json_text import to_json
-from .leaving import left
-from .metrics import Watch
-from .rendering import Render, render
+from studio.api.encoding import MEDIA_TYPES, Format
+from studio.api.errors import ApiError, explain
+from studio.api.json_text import to_json
+from studio.api.leaving import left
+from studio.api.metrics import Watch
+from studio.api.rendering import Render, render
 
 
 @dataclass(frozen=True)

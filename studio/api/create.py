@@ -10,12 +10,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import Engine, Library, TimbreError
-
-from . import info, speech, voice_routes
-from .errors import ApiError, explain
-from .gate import ForPaths, Gate
-from .settings import ApiSettings
-from .wire import Wire, build_wire, wire_of
+from studio.api import info, speech, voice_routes
+from studio.api.errors import ApiError, explain
+from studio.api.gate import ForPaths, Gate
+from studio.api.settings import ApiSettings
+from studio.api.wire import Wire, build_wire, wire_of
 
 OURS = ("/v1/", "/metrics", "/health", "/ready")
 GUARDED = ("/v1/", "/metrics")

@@ -16,12 +16,11 @@ from pydantic_core import from_json
 from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
-
-from .errors import ApiError, explain
-from .schemas import Body, Configuration
-from .speaker import GONE, Outlet, Speaker, Turn
-from .utterance import Flowing, Split
-from .wire import Wire
+from studio.api.errors import ApiError, explain
+from studio.api.schemas import Body, Configuration
+from studio.api.speaker import GONE, Outlet, Speaker, Turn
+from studio.api.utterance import Flowing, Split
+from studio.api.wire import Wire
 
 DONE, IDLE = 1000, 1001
 

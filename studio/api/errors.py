@@ -33,8 +33,7 @@ from engine import (
     UnknownLanguage,
     UnknownVoice,
 )
-
-from .json_text import to_json
+from studio.api.json_text import to_json
 
 
 @dataclass(eq=False)

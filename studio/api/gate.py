@@ -18,8 +18,8 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import ApiError, too_many
-from .settings import ApiSettings
+from studio.api.errors import ApiError, too_many
+from studio.api.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # in the scope: who asks
 

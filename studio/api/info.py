@@ -9,9 +9,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
 from engine import Capabilities
-
-from .errors import ApiError
-from .wire import Wire, wire_of
+from studio.api.errors import ApiError
+from studio.api.wire import Wire, wire_of
 
 router = APIRouter(tags=["server"])
 Shared = Annotated[Wire, Depends(wire_of)]

@@ -10,7 +10,7 @@ import re
 from base64 import b64decode
 from urllib.parse import unquote_to_bytes
 
-from .errors import ApiError
+from studio.api.errors import ApiError
 
 _DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.I)
 _TYPES = ("audio/", "video/", "application/ogg", "application/octet-stream")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from engine import Pcm
-
-from .encoding import Format, encode, open_encoder
-from .stretch import Stretch, stretch
+from studio.api.encoding import Format, encode, open_encoder
+from studio.api.stretch import Stretch, stretch
 
 
 class Render:

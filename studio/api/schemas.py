@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from engine import Sampling, format_blend
-
-from .encoding import Format
+from studio.api.encoding import Format
 
 Language = Annotated[str, Field(max_length=64)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]

@@ -17,14 +17,13 @@ import anyio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engine import SAMPLE_RATE, End, TimbreError
-
-from .answer import pieces
-from .errors import UNFORESEEN, ApiError, explain
-from .json_text import to_json
-from .metrics import Metrics
-from .rendering import Render
-from .schemas import Configuration
-from .utterance import Part, Utterance
+from studio.api.answer import pieces
+from studio.api.errors import UNFORESEEN, ApiError, explain
+from studio.api.json_text import to_json
+from studio.api.metrics import Metrics
+from studio.api.rendering import Render
+from studio.api.schemas import Configuration
+from studio.api.utterance import Part, Utterance
 
 log = logging.getLogger(__name__)
 STALLED = 1008

@@ -13,15 +13,14 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from engine import TimbreError
-
-from .answer import Answer, Delivery, usage, whole
-from .dialogue import Dialogue
-from .encoding import MEDIA_TYPES, check_format
-from .errors import ApiError, explain
-from .leaving import unless_left
-from .rendering import render
-from .schemas import BatchBody, BatchItem, SpeechBody
-from .wire import Wire, json_only, wire_of
+from studio.api.answer import Answer, Delivery, usage, whole
+from studio.api.dialogue import Dialogue
+from studio.api.encoding import MEDIA_TYPES, check_format
+from studio.api.errors import ApiError, explain
+from studio.api.leaving import unless_left
+from studio.api.rendering import render
+from studio.api.schemas import BatchBody, BatchItem, SpeechBody
+from studio.api.wire import Wire, json_only, wire_of
 
 router = APIRouter(tags=["speech"])
 Shared = Annotated[Wire, Depends(wire_of)]

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from engine import InvalidText, SpeechRequest, SpeechStream
-
-from .sentences import Sentences
+from studio.api.sentences import Sentences
 
 Submit = Callable[[SpeechRequest], SpeechStream]
 LONGEST = 100_000  # characters that wait for their turn

@@ -13,14 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
-
-from .answer import Answer, Delivery
-from .errors import ApiError
-from .forms import Form, read_form
-from .leaving import unless_left
-from .schemas import BlendBody, Numbers
-from .voices import NO_NAMES
-from .wire import Wire, json_only, wire_of
+from studio.api.answer import Answer, Delivery
+from studio.api.errors import ApiError
+from studio.api.forms import Form, read_form
+from studio.api.leaving import unless_left
+from studio.api.schemas import BlendBody, Numbers
+from studio.api.voices import NO_NAMES
+from studio.api.wire import Wire, json_only, wire_of
 
 router = APIRouter(tags=["voices"])
 Shared = Annotated[Wire, Depends(wire_of)]

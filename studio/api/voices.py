@@ -25,12 +25,11 @@ from engine import (
     Voice,
     load_recording,
 )
+from studio.api.errors import ApiError
+from studio.api.reference import audio_of, is_data_url, refuse_address
+from studio.api.schemas import Manner, VoiceId
+from studio.api.settings import ApiSettings
 from studio.choosing import NO_INSTRUCTION, Choices
-
-from .errors import ApiError
-from .reference import audio_of, is_data_url, refuse_address
-from .schemas import Manner, VoiceId
-from .settings import ApiSettings
 
 Method: TypeAlias = Literal["linear", "spherical"]
 OPENAI_VOICES = (

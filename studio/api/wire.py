@@ -9,13 +9,12 @@ from fastapi import Request
 from starlette.requests import HTTPConnection
 
 from engine import Engine, Library, SpeechRequest
-
-from .errors import ApiError
-from .gate import IDENTITY, Rates
-from .metrics import Metrics
-from .schemas import Manner
-from .settings import ApiSettings
-from .voices import Voices
+from studio.api.errors import ApiError
+from studio.api.gate import IDENTITY, Rates
+from studio.api.metrics import Metrics
+from studio.api.schemas import Manner
+from studio.api.settings import ApiSettings
+from studio.api.voices import Voices
 
 
 class Places:

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from engine import Engine, FakeEngine, Library
+from engine import Costs, Engine, EngineSettings, FakeEngine, Library
 from studio.api import create_api
 
 from .serving import serving
@@ -46,3 +46,10 @@ def serve() -> Iterator[Serve]:
 @pytest.fixture
 def url(engine: Engine, library: Library, serve: Serve) -> str:
     return serve(create_api(engine, library))
+
+
+@pytest.fixture
+def slow() -> Iterator[Engine]:
+    """Takes 10 ms a step."""
+    with FakeEngine(costs=Costs(step=0.01), settings=EngineSettings(slots=4)) as engine:
+        yield engine

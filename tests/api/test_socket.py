@@ -3,57 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
-import random
 from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 from fastapi.testclient import TestClient
-from starlette.testclient import WebSocketDenialResponse, WebSocketTestSession
-from starlette.websockets import WebSocketDisconnect
 
-from engine import FRAME_SAMPLES, SAMPLE_RATE, Costs, Engine, EngineSettings, FakeEngine, Library
-from studio.api import ApiSettings, create_api
+from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
+from studio.api import create_api
 
 from .serving import wait_until
+from .talking import CANCEL, DONE, LONG, PATH, config, hear, say, words
 from .test_voices import upload
-
-PATH = "/v1/audio/speech/stream"
-TEXT = "The morning train was late again. She read on."
-
-
-def say(socket: WebSocketTestSession, *messages: dict[str, Any]) -> None:
-    for message in messages:
-        socket.send_text(json.dumps(message))
-
-
-def words(text: str) -> list[dict[str, Any]]:
-    pieces = [word + " " for word in text.split(" ")]
-    pieces[-1] = pieces[-1][:-1]
-    return [{"type": "input.text", "text": piece} for piece in pieces]
-
-
-def config(**fields: Any) -> dict[str, Any]:
-    return {"type": "session.config", "seed": 5, **fields}
-
-
-DONE, CANCEL = {"type": "input.done"}, {"type": "input.cancel"}
-
-
-def hear(socket: WebSocketTestSession, until: str = "session.done") -> tuple[list[Any], bytes]:
-    """Messages up to one of a type, and the audio between them."""
-    told: list[Any] = []
-    audio = b""
-    while not told or told[-1]["type"] != until:
-        message = socket.receive()
-        if message["type"] == "websocket.close":
-            raise WebSocketDisconnect(message["code"], str(told)[:600])
-        audio += message.get("bytes") or b""
-        if message.get("text"):
-            told.append(json.loads(message["text"]))
-    return told, audio
 
 
 def whole(client: TestClient, **fields: Any) -> bytes:
@@ -136,15 +98,6 @@ def test_other_formats_are_files_of_their_own(client: TestClient, format: str) -
     assert samples / SAMPLE_RATE == pytest.approx(told[-1]["sentences"][-1]["end"], abs=0.1)
 
 
-@pytest.fixture
-def slow() -> Any:
-    with FakeEngine(costs=Costs(step=0.01), settings=EngineSettings(slots=4)) as engine:
-        yield engine
-
-
-LONG = {"type": "input.text", "text": "A word. " * 200}
-
-
 @pytest.mark.parametrize("split", ["none", "sentence"])
 def test_barging_in_stops_and_starts_anew(slow: Engine, library: Library, split: str) -> None:
     client = TestClient(create_api(slow, library))
@@ -167,136 +120,6 @@ def test_leaving_frees_the_slot(slow: Engine, library: Library) -> None:
         hear(socket, until="audio.start")
         assert slow.stats().running == 1
     wait_until(lambda: slow.stats().running == 0, seconds=1)
-
-
-def test_too_many_utterances_are_refused_one_by_one(slow: Engine, library: Library) -> None:
-    client = TestClient(create_api(slow, library, ApiSettings(utterances=2)))
-    with client.websocket_connect(PATH) as socket:
-        say(socket, LONG, DONE, LONG, DONE, *words("Third."), DONE)
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == "too_many_utterances"
-
-
-def test_silence_ends_the_socket(engine: Engine, library: Library) -> None:
-    client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.1)))
-    with client.websocket_connect(PATH) as socket:
-        say(socket, {"type": "input.text", "text": "Never finished"})
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == "idle_timeout"
-        with pytest.raises(WebSocketDisconnect):
-            hear(socket)
-    wait_until(lambda: engine.stats().running == 0)
-
-
-def test_speaking_is_not_silence(slow: Engine, library: Library) -> None:
-    client = TestClient(create_api(slow, library, ApiSettings(idle_timeout=0.15)))
-    with client.websocket_connect(PATH) as socket:
-        say(socket, {"type": "input.text", "text": "x" * 60}, DONE)
-        told, _ = hear(socket)
-    assert told[-1]["finish_reason"] == "finished"
-
-
-def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
-    client = TestClient(create_api(engine, library, ApiSettings(sockets=1)))
-    with client.websocket_connect(PATH):
-        with pytest.raises(WebSocketDenialResponse) as refused, client.websocket_connect(PATH):
-            pass
-        assert refused.value.status_code == 503
-    with client.websocket_connect(PATH):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        ("nonsense", "invalid_message"),
-        ("[]", "invalid_message"),
-        ('{"type": "dance"}', "invalid_message"),
-        ('{"type": "input.text"}', "missing"),
-        ('{"type": "input.text", "text": "hi", "loud": true}', "unknown_key"),
-        ('{"type": "input.text", "text": 5}', "invalid_value"),
-        ('{"type": "input.text", "text": "a\\u0000"}', "invalid_text"),
-        ('{"type": "session.config", "voice": "nobody"}', "voice_not_found"),
-        ('{"type": "session.config", "speed": 9}', "invalid_value"),
-        ('{"type": "session.config", "ref_audio": "http://x"}', "address_refused"),
-        ('{"type": "input.text", "text": "' + "x" * 200_000 + '"}', "too_large"),
-        ("[" * 50_000, "invalid_message"),
-    ],
-)
-def test_a_bad_message_is_answered_and_the_dialogue_goes_on(
-    client: TestClient, message: str, code: str
-) -> None:
-    with client.websocket_connect(PATH) as socket:
-        socket.send_text(message)
-        told, _ = hear(socket, until="error")
-        assert told[-1]["error"]["code"] == code
-        assert told[-1]["message"] == told[-1]["error"]["message"]
-        say(socket, *words("Fine."), DONE)
-        assert hear(socket)[0][-1]["finish_reason"] == "finished"
-
-
-def test_a_failed_step_ends_the_utterance_not_the_socket(
-    engine: Engine, client: TestClient
-) -> None:
-    def fault(plan: object) -> None:
-        engine.worker.fault = lambda plan: None
-        raise RuntimeError("the device fell over")
-
-    with client.websocket_connect(PATH) as socket:
-        engine.worker.fault = fault
-        say(socket, *words("Hello."), DONE)
-        told, _ = hear(socket)
-        assert [each["type"] for each in told][-2:] == ["error", "session.done"]
-        assert told[-1]["finish_reason"] == "error"
-        say(socket, *words("Again."), DONE)
-        assert hear(socket)[0][-1]["finish_reason"] == "finished"
-
-
-CHAOS: list[Any] = [
-    *words("Hello there. How are you? "),
-    *words("Fine."),
-    {"type": "input.text", "text": "A word. " * 20},
-    {"type": "input.text", "text": ""},
-    {"type": "input.text", "text": " "},
-    DONE,
-    DONE,
-    CANCEL,
-    config(),
-    config(split_granularity="sentence"),
-    config(response_format="opus", speed=1.5),
-    config(voice="nobody"),
-    config(max_new_tokens=3, ignore_eos=True),
-    {"type": "dance"},
-    {"type": "input.text", "text": 7},
-    "nonsense",
-    b"\x00\x01binary",
-]
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_five_hundred_wild_messages_leave_no_slot_taken(library: Library, seed: int) -> None:
-    chance = random.Random(seed)
-    with FakeEngine(costs=Costs(step=0.0005), settings=EngineSettings(slots=3)) as engine:
-        client = TestClient(create_api(engine, library))
-        with client.websocket_connect(PATH) as socket:
-            for _ in range(500):
-                send_wild(socket, chance.choice(CHAOS))
-            say(socket, config(), CANCEL, *words("The end."), DONE)
-            while True:
-                told, _ = hear(socket)
-                sentences = told[-1]["sentences"]
-                if sentences and sentences[-1]["text"] == "The end.":
-                    break
-        wait_until(lambda: engine.stats().running == engine.stats().waiting == 0)
-        assert engine.alive
-        assert engine.stats().failed_steps == 0
-
-
-def send_wild(socket: WebSocketTestSession, message: Any) -> None:
-    if isinstance(message, bytes):
-        socket.send_bytes(message)
-    else:
-        socket.send_text(message if isinstance(message, str) else json.dumps(message))
 
 
 def test_audio_is_sixteen_bit_and_whole_samples(client: TestClient) -> None:
