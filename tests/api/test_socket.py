@@ -14,7 +14,7 @@ from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
 from studio.api import create_api
 
 from .serving import wait_until
-from .talking import CANCEL, DONE, LONG, PATH, config, hear, say, words
+from .talking import CANCEL, DONE, LONG, PATH, TEXT, config, hear, say, words
 from .test_voices import upload
 
 
