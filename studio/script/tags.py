@@ -43,8 +43,10 @@ def at_pauses(text: str) -> list[tuple[str, float | None]]:
     """The text between pause tags, each piece with the pause that follows it."""
     found: list[tuple[str, float | None]] = []
     start = 0
-    for match in _PAUSE.finditer(text):
-        pause = pause_of(match[0]) or 0.0
+    for match in TAG.finditer(text):
+        pause = pause_of(match[0])
+        if pause is None:
+            continue
         piece = text[start : match.start()]
         start = match.end()
         if found and not piece.strip():  # two tags in a row are one longer pause

@@ -3,79 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from script_makers import LINES, Unruly, heard, jobs_of, run, spoken_alone
 
 from engine import (
     SAMPLE_RATE,
-    Busy,
-    Chunk,
     Costs,
-    End,
     EngineClosed,
     EngineSettings,
     FakeEngine,
-    InvalidText,
     Pcm,
     Preset,
     SpeechRequest,
-    StepFailed,
-    UnknownVoice,
 )
 from studio.script import edits
-from studio.script.casting import Casting, resolve_cast, suggest
 from studio.script.pauses import Pauses
 from studio.script.reading import script_of_text
 from studio.script.rendering import Rendering, status_of
 from studio.script.sounds import Sounds, silence
 from studio.script.speech import Delivery, Job, plan
 
-T = TypeVar("T")
-TEXT = (
-    "Anna: Where have you been all this time?\n"
-    "Ben: I was looking for the key. [pause 0.5s] I found nothing.\n\n"
-    "And so they went home, and said no more about it that day.\n\n"
-    "Anna: Where have you been all this time?\n"
-    "Ben: ***\n"
-)
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(asyncio.wait_for(work, 30))
-
 
 @pytest.fixture
 def engine() -> Iterator[FakeEngine]:
     with FakeEngine() as fake:
         yield fake
-
-
-def jobs_of(text: str = TEXT, **changes: Any) -> tuple[Job, ...]:
-    script = script_of_text(text)
-    voices = {speaker: Preset("ryan") for speaker in script.speakers}
-    return plan(script, voices, Delivery().having(**changes))
-
-
-async def heard(rendering: Rendering, start: int | None = None) -> list[tuple[int, Pcm]]:
-    """What a listener hears of each line, silence after it included."""
-    sound: dict[int, list[Pcm]] = {}
-    async for piece in rendering.play(start):
-        sound.setdefault(piece.line, []).append(piece.pcm)
-    return [(line, np.concatenate(parts)) for line, parts in sound.items()]
-
-
-def spoken_alone(engine: FakeEngine, job: Job) -> Pcm:
-    if job.request is None:
-        return silence(0)
-    return engine.submit(replace(job.request, live=False)).collect()
 
 
 def test_what_is_heard_is_every_line_in_order_with_its_pause(
@@ -100,55 +58,6 @@ def test_what_is_heard_is_every_line_in_order_with_its_pause(
         np.testing.assert_array_equal(pcm, expected)
         if job.request:
             np.testing.assert_array_equal(sounds.read(job.key), spoken_alone(engine, job))
-
-
-class Unruly:
-    """An engine whose requests end in any order and any way."""
-
-    def __init__(self, seed: int, fate: Callable[[SpeechRequest], str] = lambda _: "") -> None:
-        self.random = random.Random(seed)
-        self.fate = fate
-        self.running = self.most = 0
-        self.asked: list[SpeechRequest] = []
-
-    def submit(self, request: SpeechRequest) -> Any:
-        if self.fate(request) == "refused":
-            raise InvalidText("This text cannot be spoken. Change it.")
-        if self.fate(request) == "busy" and self.random.random() < 0.5:
-            raise Busy(9, 0.001)
-        self.asked.append(request)
-        return UnrulyStream(self, request)
-
-
-class UnrulyStream:
-    def __init__(self, owner: Unruly, request: SpeechRequest) -> None:
-        self.owner, self.request = owner, request
-        self.end: End | None = None
-
-    async def __aenter__(self) -> UnrulyStream:
-        self.owner.running += 1
-        self.owner.most = max(self.owner.most, self.owner.running)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.owner.running -= 1
-
-    async def __aiter__(self) -> AsyncIterator[Chunk]:
-        fate = self.owner.fate(self.request)
-        for index in range(self.owner.random.randint(1, 3)):
-            await asyncio.sleep(self.owner.random.random() * 0.004)
-            yield Chunk(index, unruly_pcm(self.request), np.zeros((1, 16), np.int64))
-        if fate == "error":
-            raise StepFailed("The engine failed while it was speaking. Try again.")
-        reason = fate if fate in ("runaway", "length", "cancelled") else "finished"
-        self.end = End(reason, 1, self.request.seed or 0)  # type: ignore[arg-type]
-
-
-def unruly_pcm(request: SpeechRequest) -> Pcm:
-    return np.full(1920, len(request.text), np.int16)
-
-
-LINES = "\n\n".join(f"Sentence number {'one ' * number}is long enough." for number in range(12))
 
 
 @settings(max_examples=15, deadline=None)
@@ -273,69 +182,6 @@ def test_a_redo_speaks_one_line_and_an_edit_only_its_own(
     assert status_of(jobs[2], sounds) == "waiting"
 
 
-def test_only_the_lines_asked_for_are_spoken(engine: FakeEngine, tmp_path: Path) -> None:
-    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
-
-    async def work() -> None:
-        async with Rendering(engine, jobs, sounds, only={2, 5}) as rendering:
-            parts = await heard(rendering)
-            assert [line for line, pcm in parts if np.any(pcm)] == [2, 5]
-
-    run(work())
-    assert [job.line for job in jobs if job.key in sounds] == [2, 5]
-
-
-def test_a_second_listener_joins_in_the_middle(engine: FakeEngine, tmp_path: Path) -> None:
-    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
-
-    async def work() -> None:
-        async with Rendering(engine, jobs, sounds) as rendering:
-            first, second = await asyncio.gather(heard(rendering), heard(rendering, start=7))
-        assert [line for line, _ in second] == list(range(7, 12))
-        for (_, one), (_, other) in zip(first[7:], second, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-    run(work())
-
-
-def test_a_listener_who_waits_gets_a_heartbeat_and_status_is_told(tmp_path: Path) -> None:
-    with FakeEngine(settings=EngineSettings(slots=1), costs=Costs(step=0.02)) as engine:
-
-        async def work() -> None:
-            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
-                beats = 0
-                async for piece in rendering.play(heartbeat=0.01):
-                    beats += len(piece.pcm) == 0
-                    if beats >= 2:
-                        break
-                assert rendering.status(0) == "speaking"
-                assert rendering.status(11) == "waiting"
-
-        run(work())
-
-
-def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
-    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.001)) as engine:
-
-        async def work() -> list[float]:
-            left: list[float] = []
-            async with Rendering(
-                engine, jobs_of(LINES), Sounds(tmp_path), at_once=2, listening=False
-            ) as rendering:
-                assert rendering.progress().seconds_left is None
-                while not rendering.over:
-                    await rendering.news()
-                    progress = rendering.progress()
-                    if progress.seconds_left is not None:
-                        left.append(progress.seconds_left)
-                assert (progress.speed or 0) > 1
-            return left
-
-        left = run(work())
-    assert left[-1] == 0.0
-    assert left[0] > left[-1]
-
-
 def test_an_engine_that_closes_ends_every_line(tmp_path: Path) -> None:
     engine = FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.02))
 
@@ -380,33 +226,6 @@ def test_same_words_same_voice_are_spoken_once(tmp_path: Path) -> None:
     run(work())
     assert len(engine.asked) == len({job.key for job in jobs if job.key})
     assert jobs[0].key == jobs[4].key
-
-
-def test_casting_names_everybody_without_a_voice() -> None:
-    script = script_of_text(TEXT)
-
-    def resolve(name: str) -> Preset:
-        if name == "ghost":
-            raise UnknownVoice("There is no voice 'ghost'.")
-        return Preset(name)
-
-    casting = Casting(default="ryan", voices={"ANNA": "vivian"})
-    voices = resolve_cast(script, casting, resolve)
-    assert voices == {"Anna": Preset("vivian"), "Ben": Preset("ryan"), "": Preset("ryan")}
-    with pytest.raises(UnknownVoice, match=r"Ben.*the narrator"):
-        resolve_cast(script, casting.having(default="ghost"), resolve)
-
-
-@given(
-    st.lists(st.sampled_from(["Anna", "ben", "Cleo", ""]), unique=True),
-    st.lists(st.sampled_from(["anna", "Ben", "x", "y"]), unique=True, min_size=1),
-)
-def test_a_suggested_cast_uses_voices_there_are(speakers: list[str], voices: list[str]) -> None:
-    casting = suggest(speakers, voices, voices[0])
-    for speaker in speakers:
-        assert casting.voice_of(speaker) in voices
-        if speaker.casefold() in {voice.casefold() for voice in voices} and speaker:
-            assert casting.voice_of(speaker).casefold() == speaker.casefold()
 
 
 def test_pauses_last_as_long_as_they_say() -> None:
