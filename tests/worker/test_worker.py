@@ -237,3 +237,15 @@ def test_a_reference_is_listened_to_once(
     )
     assert_same(speak(exact, prompt, max_frames=2, talker=name), first)
     assert frames == [1, 1]
+
+
+def test_a_reference_leaves_nothing_to_the_next(exact: TorchWorker) -> None:
+    case = next(case for case in STREAMED if "ref_text" in case.asked)
+    reference = case.prompt(exact._checkpoints[case.folder.name]).reference
+    assert reference is not None
+    other = replace(reference, codes=reference.codes[::-1].copy())
+    with torch.inference_mode():
+        first, between, again = map(exact._codec()._listen, (reference, other, reference))
+    for one, two in zip(first.tensors, again.tensors, strict=True):
+        assert torch.equal(one, two)
+    assert not torch.equal(first.pasts, between.pasts)
