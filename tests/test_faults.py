@@ -271,6 +271,7 @@ def test_every_request_ends_exactly_once_whatever_happens(seed):
     assert scheduler.slots.free == scheduler.slots.total
     assert not scheduler.active
     assert not scheduler.runs
+    assert not scheduler._flights
     assert not audience.theatre.worker.running
     for listener in audience.theatre.listeners:
         heard = sum(chunk.frames for chunk in listener.chunks)

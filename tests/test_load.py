@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from engine import Costs, Preset, SpeechRequest
+from engine.plan import StepPlan
 from tests.sim.theatre import FAST, SLOW, Listener, Theatre, poisson, text
 
 BELOW, ABOVE = 15.0, 80.0  # requests a second; the fast card saturates at about 25
@@ -102,6 +103,55 @@ def test_files_take_what_listeners_leave(costs):
     theatre = played(4.0, 3, costs, count=150, files=0.4)
     assert all_complete(theatre)
     assert not any(gap > AUDIBLE for listener in theatre.listeners for gap in listener.gaps)
+
+
+def test_listeners_who_come_to_a_card_full_of_files_are_served_in_time():
+    theatre = Theatre(SLOW, slots=24, prefill_rows=10_000)
+    source = random.Random(8)
+    files = [SpeechRequest(text(90, source), Preset("ryan"), live=False) for _ in range(18)]
+    for file in files:
+        theatre.ask(file)
+    for _ in range(12):
+        theatre.turn()
+    assert theatre.most_running == 18
+    begun = theatre.clock.now()
+    theatre.play((begun + 0.3 * number, request) for number, (_, request) in _numbered(source))
+    assert all_complete(theatre)
+    assert not any(gap > AUDIBLE for listener in theatre.listeners for gap in listener.gaps)
+    assert max(each.first - each.arrived for each in live(theatre)) < 1
+
+
+def _numbered(source: random.Random):
+    return enumerate(poisson(6, 1.0, source))
+
+
+def decoded(plan: StepPlan) -> int:
+    return sum(piece.stop - piece.start for piece in plan.decode)
+
+
+def test_large_chunks_do_not_fall_on_one_step():
+    theatre = Theatre()
+    for _, request in poisson(64, 1, random.Random(2)):
+        theatre.ask(request)
+    while theatre.turn():
+        plan = theatre.worker.plans[-1]
+        assert decoded(plan) <= max(2 * len(plan.frames), 12)
+
+
+def test_one_file_at_a_time_becomes_sound_while_a_listener_is_short():
+    theatre = Theatre(SLOW, slots=16, file_share=0.9)
+    source = random.Random(3)
+    for _ in range(10):
+        theatre.ask(SpeechRequest(text(60, source), Preset("ryan"), live=False))
+    for _ in range(4):
+        theatre.turn()
+    listener = theatre.ask(SpeechRequest(text(60, source), Preset("ryan")))
+    while not listener.ended:
+        lead = listener.played_until - theatre.clock.now()
+        theatre.turn()
+        own = listener.stream._progress.run
+        files = [each for each in theatre.worker.plans[-1].decode if own and each.slot != own.slot]
+        assert lead >= 1.5 or len(files) <= 1
 
 
 def test_a_file_is_not_starved_by_listeners():

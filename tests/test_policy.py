@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.pace import Pace
-from engine.policy import chunk_frames, ranked, rows_to_step
+from engine.policy import chunk_frames, ranked, real_time_rows, rows_to_step
 from engine.sequence import Run
 from engine.types import FRAME_SECONDS
 from tests.sim.theatre import Theatre
@@ -92,6 +92,9 @@ def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cos
     short = [run for run, lead in zip(streams, leads, strict=True) if lead < SETTINGS.ample_lead]
     assert all(run in chosen for run in short)
     assert chosen
+    fitting = real_time_rows(pace, SETTINGS, len(order))
+    most = max(fitting, len(short) + 1) if short else len(order)
+    assert len(chosen) <= most
     if waits and max(waits) > SETTINGS.file_pause:
         others = [run for run in chosen if run not in short]
         assert others

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from engine import (
+    Chunk,
     Costs,
+    End,
     EngineClosed,
     EngineSettings,
     FakeEngine,
@@ -21,6 +23,7 @@ from engine import (
     SpeechStream,
     StepFailed,
 )
+from engine.mailbox import Mailbox
 from engine.types import FRAME_SAMPLES
 
 WORDS = "hello there, listener"
@@ -257,6 +260,19 @@ def test_an_open_text_closed_empty_was_no_request():
         stream.close_text()
         with pytest.raises(InvalidText, match="no text"):
             stream.collect()
+
+
+def test_a_mailbox_takes_one_end_and_nothing_after():
+    box, end = Mailbox(), End("finished", 0, 1)
+    woken = []
+    box.listen(lambda: woken.append(1))
+    box.put(end)
+    box.put(End("cancelled", 0, 1))
+    box.put(Chunk(0, np.zeros(FRAME_SAMPLES, np.int16), np.zeros((1, 16), np.int64)))
+    box.listen(lambda: woken.append(2))
+    assert box.end is end
+    assert box.take() is None
+    assert woken == [1, 2]
 
 
 def test_closing_the_engine_wakes_every_listener():
