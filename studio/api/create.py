@@ -46,7 +46,13 @@ class _Doors:
         )
         origins = wire.settings.origins
         if origins:
-            inner = CORSMiddleware(inner, origins, allow_methods=_METHODS, allow_headers=["*"])
+            inner = CORSMiddleware(
+                inner,
+                origins,
+                allow_methods=_METHODS,
+                allow_headers=["*"],
+                expose_headers=["X-Seed", "X-Finish-Reason", "Retry-After"],
+            )
         self._app = ForPaths(app, inner, OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -98,16 +98,13 @@ class Voices:
 
     async def clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
         """A voice out of a sound file; the work is done beside the event loop."""
-
-        def make() -> Clone:
-            return self._engine.clone(load_recording(recording).waveform, transcript, model)
-
-        return await anyio.to_thread.run_sync(make)
+        return await anyio.to_thread.run_sync(self._clone, recording, transcript, model)
 
     async def heard(self, source: str, transcript: str, model: str | None, param: str) -> Clone:
         """A data: URL's voice, or the uploaded voice with this id."""
         if is_data_url(source):
-            recording = audio_of(source, self._settings.audio_bytes, param)
+            limit = self._settings.audio_bytes
+            recording = await anyio.to_thread.run_sync(audio_of, source, limit, param)
             return await self.clone(recording, transcript, model)
         refuse_address(source, param)
         saved = self._library.find(source)
@@ -115,6 +112,9 @@ class Voices:
             said = f"No uploaded voice is called '{source[:200]}'. Upload it, or send a data: URL."
             raise ApiError(404, said, "voice_not_found", param)
         return saved.voice
+
+    def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
+        return self._engine.clone(load_recording(recording).waveform, transcript, model)
 
     async def _asked(self, manner: Manner) -> Voice:
         if manner.speaker_embedding is not None:

@@ -55,12 +55,16 @@ class Wire:
             language=manner.language,
             sampling=manner.sampling(),
             seed=manner.seed,
-            max_frames=manner.max_new_tokens,
+            max_frames=self._frames(manner.max_new_tokens),
             live=live,
             layout=manner.layout,
             ignore_end=manner.ignore_eos,
             model=self.voices.model(manner.model),
         )
+
+    def _frames(self, most: int | None) -> int | None:
+        """A bound above the engine's own is the engine's own."""
+        return most and min(most, self.engine.settings.max_frames)
 
     def charge(self, connection: HTTPConnection, cost: int = 1) -> None:
         """Count work against the rates of the one who asked. Raises ApiError (429)."""

@@ -118,7 +118,7 @@ def test_leaving_frees_the_slot(slow: Engine, library: Library) -> None:
     with client.websocket_connect(PATH) as socket:
         say(socket, LONG)
         hear(socket, until="audio.start")
-        assert slow.stats().running == 1
+        wait_until(lambda: slow.stats().running == 1)
     wait_until(lambda: slow.stats().running == 0, seconds=1)
 
 
