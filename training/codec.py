@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.codec import CodecDecoder
+from engine.model.layers import Causal
 from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from training import recipe
 from training.flite import PHONES
@@ -21,6 +22,7 @@ from training.flite import PHONES
 PHONES_A_FRAME = 4
 DECAY = 0.99
 DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
+UNQUANTISED = 0  # a depth: the latents pass as they are, so that both ends use all of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ def learn(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
 def quantize(half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: bool) -> tuple[Tensor, Tensor]:
     """Latents [B, width, T] -> their quantised sum [B, T, d] and the commitment loss.
 
-    `depth` [B] says how many codebooks a row may use.
+    `depth` [B] says how many codebooks a row may use, UNQUANTISED that it needs none.
     """
     left = target = half.input_proj(latents).transpose(1, 2).float()
     total, commitment = torch.zeros_like(left), left.new_zeros(())
@@ -58,6 +60,8 @@ def quantize(half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: boo
         commitment = commitment + ((left - found).square() * used).mean()
         total = total + found * used
         left = left - found
+    free = (depth == UNQUANTISED)[:, None, None]
+    total = torch.where(free, target, total)
     return target + (total - target).detach(), commitment
 
 
@@ -88,7 +92,8 @@ class Codec(nn.Module):
             quantizer.acoustic_residual_vector_quantizer,
         )
 
-    def forward(self, wave: Tensor, depth: Tensor) -> Coded:
+    def forward(self, wave: Tensor, depth: Tensor, window: slice = slice(None)) -> Coded:
+        """Only the frames in `window` become sound again: waves are the costly part."""
         latents = self.encoder.latents(wave)
         said, sounds = self._halves()
         words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
@@ -97,7 +102,18 @@ class Codec(nn.Module):
         latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
-        return Coded(self.decoder.decode_latents(latent), words_loss + sound_loss, phones)
+        return Coded(self.synthesise(latent, window), words_loss + sound_loss, phones)
+
+    def synthesise(self, latent: Tensor, window: slice) -> Tensor:
+        """As the decoder does, but for some frames; its first layers see all of them."""
+        decoder = self.decoder
+        positions = torch.arange(latent.shape[-1], device=latent.device)[None]
+        x = decoder.pre_conv(latent).transpose(1, 2)
+        x = decoder.pre_transformer(x, positions, Causal(decoder.shape.block.window))
+        x = x.transpose(1, 2)[..., window]
+        for layer in [*(part for pair in decoder.upsample for part in pair), *decoder.decoder]:
+            x = layer(x)
+        return x.squeeze(1).clamp(-1, 1)
 
     @torch.no_grad()
     def share_tables(self) -> None:
@@ -123,10 +139,13 @@ def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:
     return (bank / bank.sum(1, keepdim=True).clamp(min=1e-8)).to(device)
 
 
-class SpectralLoss(nn.Module):
-    """How far two waves are apart, as log mel spectrograms and magnitudes at several scales."""
+FLOOR = 2e-4  # amplitude: what is softer is silence, and no two silences need be alike
 
-    SCALES = ((2048, 160), (1024, 80), (512, 40), (256, 20), (128, 10))
+
+class SpectralLoss(nn.Module):
+    """How far two waves are apart: log mel spectrograms at several scales."""
+
+    SCALES = ((2048, 160), (1024, 100), (512, 60), (256, 24), (128, 10))
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -137,9 +156,8 @@ class SpectralLoss(nn.Module):
         total = made.new_zeros(())
         both = torch.cat((made, real)).float()
         for (size, _), bank, window in zip(self.SCALES, self.banks, self.windows, strict=True):
-            power = torch.stft(both, size, size // 4, window=window, return_complex=True)
-            magnitude = (torch.view_as_real(power).square().sum(-1) + 1e-9).sqrt()
-            a, b = (bank @ magnitude).chunk(2)
-            total = total + F.l1_loss(a.clamp(min=1e-3).log(), b.clamp(min=1e-3).log())
+            complex_ = torch.stft(both, size, size // 4, window=window, return_complex=True)
+            power = torch.view_as_real(complex_).square().sum(-1) * (4 / size) ** 2
+            a, b = (bank @ (power + 1e-12).sqrt() + FLOOR).log().chunk(2)
             total = total + F.l1_loss(a, b)
         return total / len(self.SCALES)

@@ -15,13 +15,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from training import state as states
-from training.codec import Codec, SpectralLoss
+from training.codec import UNQUANTISED, Codec, SpectralLoss
 from training.discriminators import Judges, fooling_loss, judge_loss
 from training.pool import Pool
+from training.speech import FRAME
 
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
-JUDGED_FROM = 1500  # steps
+JUDGED_FROM = 0.72  # of the time
+HEARD = 12  # frames of a crop that become sound; the first is for warming up
 
 
 class Trainer:
@@ -45,9 +47,14 @@ class Trainer:
             "random": torch.get_rng_state(),
         }
 
-    def resume(self, path: Path) -> None:
+    def resume(self, path: Path, again: bool) -> None:
+        """Go on exactly, or begin a schedule of its own from the weights alone."""
         state = states.load(path)
-        for name in ("codec", "judges", "codec_steps", "judge_steps"):
+        for name in ("codec", "judges"):
+            getattr(self, name).load_state_dict(state[name])
+        if again:
+            return
+        for name in ("codec_steps", "judge_steps"):
             getattr(self, name).load_state_dict(state[name])
         self.step, self.seconds = state["step"], state["seconds"]
         torch.set_rng_state(state["random"])
@@ -61,23 +68,31 @@ class Trainer:
             optimizer.param_groups[0]["lr"] = RATE_AT_START * scale
 
     def depth(self, batch: int) -> Tensor:
-        """Half the rows use all acoustic codebooks, the others a random number of them."""
+        """Rows without quantisation, with all acoustic codebooks, and with some of them."""
         some = torch.randint(1, 16, (batch,), device=self.device)
-        whole = torch.rand(batch, device=self.device) < 0.5
-        return torch.where(whole, 15, some)
+        chance = torch.rand(batch, device=self.device)
+        return torch.where(chance < 0.4, UNQUANTISED, torch.where(chance < 0.75, 15, some))
 
-    def advance(self, real: Tensor, phones: Tensor) -> dict[str, Tensor]:
-        coded = self.codec(real, self.depth(len(real)))
+    def window(self, frames: int) -> slice:
+        start = int(torch.randint(0, max(1, frames - HEARD + 1), ()))
+        return slice(start, start + HEARD)
+
+    def advance(self, real: Tensor, phones: Tensor, judged: bool) -> dict[str, Tensor]:
+        window = self.window(phones.shape[1])
+        coded = self.codec(real, self.depth(len(real)), window)
+        made, real = (
+            coded.wave[:, FRAME:],
+            real[:, (window.start + 1) * FRAME : window.stop * FRAME],
+        )
         spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
-        spectral = self.spectral(coded.wave, real)
+        spectral = self.spectral(made, real)
         losses = {"spectral": spectral, "commitment": coded.commitment, "phones": spoken}
-        loss = 15 * spectral + 0.25 * coded.commitment + spoken
-        loss = loss + 0.1 * F.l1_loss(coded.wave, real)
-        if self.step >= JUDGED_FROM:
-            losses["judges"] = self.judge(real, coded.wave)
-            score, features = self.fool(real, coded.wave)
+        loss = 15 * spectral + 0.1 * coded.commitment + spoken
+        if judged:
+            losses["judges"] = self.judge(real, made)
+            score, features = self.fool(real, made)
             losses |= {"score": score, "features": features}
-            loss = loss + score + 2 * features
+            loss = loss + score + features
         self.codec_steps.zero_grad()
         loss.backward()
         losses["norm"] = nn.utils.clip_grad_norm_(self.codec.parameters(), 10.0)
@@ -111,19 +126,20 @@ def run(given: argparse.Namespace) -> None:
     torch.manual_seed(given.seed)
     trainer, pool = Trainer(device), Pool(given.speech, given.hours, device)
     if given.state.exists():
-        trainer.resume(given.state)
+        trainer.resume(given.state, given.again)
     while pool.refresh() == 0 or pool.hours < given.wait_hours:
         time.sleep(1)
     began = time.monotonic() - trainer.seconds
     limit, saved = given.minutes * 60, time.monotonic()
     while trainer.seconds < limit and trainer.step < given.steps:
         trainer.rate(trainer.seconds / limit)
-        long = trainer.step % 4 == 3
+        long = trainer.step % 5 == 4
         batch, frames = (given.batch // 4, 128) if long else (given.batch, 32)
-        losses = trainer.advance(*pool.crops(max(1, batch), frames))
+        crops = pool.crops(max(1, batch), frames)
+        losses = trainer.advance(*crops, trainer.seconds > JUDGED_FROM * limit)
         trainer.seconds = time.monotonic() - began
         if trainer.step % given.every == 0:
-            pool.refresh(1)
+            pool.refresh(3)
             told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
             print(f"{trainer.step} {trainer.seconds:.0f}s {pool.hours:.1f}h {told}", flush=True)
         if time.monotonic() - saved > given.save_every:
@@ -137,6 +153,7 @@ def main() -> None:
     parser.add_argument("--speech", type=Path, required=True)
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
     parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--hours", type=float, default=60)

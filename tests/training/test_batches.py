@@ -1,0 +1,130 @@
+"""A training batch must be laid out exactly as the engine lays out a prompt."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.checkpoint import SpecialIds
+from engine.model.talker import Talker
+from engine.plan import Prompt, ReferencePrompt
+from engine.worker.prompts import Embedder
+from training import recipe, train_talker
+from training.batches import NONE, Batch, Batcher, Instructions, TextIds
+from training.library import CODE, FRAMES, HUSH, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Library
+from training.speakers import TRAINED
+
+UTTERANCES = 24
+BASE = 1530
+TEXT_IDS = TextIds(BASE + 3, BASE + 4, BASE + 5, [BASE + 1, 7, 8], [BASE + 1, 9, 8], [BASE + 2, 8])
+IDS = recipe.IDS
+SPECIAL = SpecialIds(
+    im_start=BASE + 1,
+    im_end=BASE + 2,
+    tts_pad=TEXT_IDS.pad,
+    tts_bos=TEXT_IDS.bos,
+    tts_eos=TEXT_IDS.eos,
+    codec_pad=IDS["codec_pad_id"],
+    codec_bos=IDS["codec_bos_id"],
+    codec_eos=IDS["codec_eos_token_id"],
+    think=IDS["codec_think_id"],
+    nothink=IDS["codec_nothink_id"],
+    think_bos=IDS["codec_think_bos_id"],
+    think_eos=IDS["codec_think_eos_id"],
+)
+
+
+def fake_ids(texts: list[str]) -> list[list[int]]:
+    return [[20 + ord(letter) for letter in text[:9]] for text in texts]
+
+
+def made_library() -> Library:
+    """A library of random texts, codes and vectors: no sound is needed for a layout."""
+    library = Library.__new__(Library)
+    library.device = torch.device("cpu")
+    texts = torch.randint(2, 12, (UTTERANCES,))
+    frames = texts + torch.randint(3, 15, (UTTERANCES,))  # so that no text is cut off
+    kept = frames + HUSH
+    table = torch.zeros(UTTERANCES, 6, dtype=torch.long)
+    table[:, TEXT], table[:, TEXT_LENGTH] = texts.cumsum(0) - texts, texts
+    table[:, CODE], table[:, FRAMES] = kept.cumsum(0) - kept, frames
+    table[:, SPEAKER], table[:, STYLE] = torch.randint(0, 4, (2, UTTERANCES))
+    table[:8, STYLE] = 0
+    library.text = torch.randint(0, BASE, (int(texts.sum()),))
+    library.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
+    library.vectors = torch.randn(UTTERANCES, recipe.WIDTH)
+    library.table = table
+    return library
+
+
+def read_prompt(batch: Batch, row: int, library: Library) -> tuple[Prompt, int]:
+    """The engine's prompt of a row, found by looking at the row alone, and its frames."""
+    text, code, frame = batch.text[row], batch.code[row], batch.frame[row]
+    told = int((text == TEXT_IDS.role[0]).nonzero()[-1])
+    pads = (code == IDS["codec_pad_id"]).nonzero()[:, 0]
+    bos = int((code == IDS["codec_bos_id"]).nonzero()[0])
+    whole = len(pads) > 1
+    target = batch.target[row][batch.target[row] != NONE]
+    fed = frame[frame != NONE]
+    reference = fed[: len(fed) - len(target)]
+    start = int(pads[1]) if whole else bos
+    said = text[start:]
+    said = said[: int((said == TEXT_IDS.eos).nonzero()[0])].tolist()
+    voiced = bool(batch.speaker[row].any())
+    split = len(said) // 2 if len(reference) else 0
+    return Prompt(
+        text_ids=tuple(said[split:]),
+        layout="whole" if whole else "streamed",
+        instruct_ids=tuple(text[:told].tolist()),
+        role_ids=tuple(TEXT_IDS.role),
+        language_id=recipe.ENGLISH if bool((code == recipe.ENGLISH).any()) else None,
+        vector=batch.vector[row].numpy() if voiced else None,
+        reference=ReferencePrompt("r", tuple(said[:split]), library.codes[reference].long().numpy())
+        if len(reference)
+        else None,
+    ), len(target)
+
+
+def expected(talker: Talker, prompt: Prompt, target: torch.Tensor) -> torch.Tensor:
+    """Prompt and target rows as the engine would feed them, one after the other."""
+    embedder = Embedder(talker, SPECIAL)
+    laid = embedder.layout(prompt)
+    rows = torch.cat((laid.rows, talker.embed_codes(target)))
+    body = rows[laid.body :]
+    if prompt.layout == "whole":
+        rows[len(laid) :] += embedder.pad
+        return rows
+    track = torch.cat((laid.track, embedder.pad.expand(len(body), -1)))[: len(body)]
+    rows[laid.body :] = body + track
+    return rows
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+def test_a_batch_equals_the_engines_layout(
+    monkeypatch: pytest.MonkeyPatch, in_context: bool
+) -> None:
+    torch.manual_seed(int(in_context))
+    monkeypatch.setattr(train_talker, "WRONG_FIRST", 0.0)
+    monkeypatch.setattr(train_talker, "WRONG_REST", 0.0)
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    batcher.refresh()
+    talker = Talker(recipe.talker_shape()).eval()
+    with torch.no_grad():
+        batch = batcher.draw(UTTERANCES, in_context)
+        rows = train_talker.embed(talker, batch, library.codes)
+        for row in range(UTTERANCES):
+            prompt, frames = read_prompt(batch, row, library)
+            target = library.codes[batch.target[row][batch.target[row] != NONE]].long()
+            wanted = expected(talker, prompt, target)
+            torch.testing.assert_close(rows[row, : len(wanted)], wanted)
+            assert (batch.text[row, len(wanted) :] == NONE).all()
+            first = int((batch.target[row] != NONE).nonzero()[0])
+            assert first == len(prompt) - 1  # the prompt's last row predicts the first frame
+            assert batch.ends[row].nonzero().tolist() == [[first + frames]]
+
+
+def test_every_speaker_is_described() -> None:
+    told = Instructions(fake_ids, TEXT_IDS, torch.device("cpu"))
+    assert len(told.length) == TRAINED + 4
+    assert int(told.length.min()) > len(TEXT_IDS.user) + len(TEXT_IDS.close)
