@@ -139,7 +139,8 @@ class Player {
   }
 
   place({ position, wait }) {
-    if (!position) return ['next'];
+    if (position === null) return ['starting'];
+    if (position === 0) return ['next'];
     return ['waiting', { position: position + 1, seconds: Math.max(1, Math.round(wait ?? 0)) }];
   }
 }

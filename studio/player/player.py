@@ -22,7 +22,7 @@ from studio.transport import LiveTakes
 
 FOLDER = Path(__file__).parent
 WORKLET = ("playout.js", "resample.js", "worklet.js")
-PAGE = ("sound.js", "feed.js", "wave.js", "strip.js", "player.js")
+PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "strip.js", "player.js")
 
 MOUNT = """
 const root = element.querySelector('.timbre-player');

@@ -12,12 +12,22 @@ const Sound = {
   open() {
     if (this.context) return this.loaded;
     this.context = this.make();
-    const code = new Blob([WORKLET], { type: 'text/javascript' });
-    this.loaded = this.context.audioWorklet.addModule(URL.createObjectURL(code));
+    this.loaded = this.load();
     for (const kind of ['pointerdown', 'touchend', 'click', 'keydown']) {
       document.addEventListener(kind, () => this.touch(), { capture: true, passive: true });
     }
     return this.loaded;
+  },
+
+  async load() {
+    const code = new Blob([WORKLET], { type: 'text/javascript' });
+    await this.context.audioWorklet?.addModule(URL.createObjectURL(code));
+  },
+
+  node() {
+    if (!this.context.audioWorklet) return plainNode(this.context);
+    const options = { numberOfInputs: 0, outputChannelCount: [1] };
+    return new AudioWorkletNode(this.context, 'timbre-playout', options);
   },
 
   make() {
@@ -52,8 +62,7 @@ class Speaker {
   }
 
   connect(heard) {
-    const options = { numberOfInputs: 0, outputChannelCount: [1] };
-    this.node = new AudioWorkletNode(Sound.context, 'timbre-playout', options);
+    this.node = Sound.node();
     this.node.connect(this.gain);
     this.node.port.onmessage = ({ data }) => heard(data);
     this.waiting.forEach((args) => this.node.port.postMessage(...args));

@@ -2,6 +2,9 @@
 
 const REPORT_SECONDS = 0.033;
 
+// On the audio thread the time is a global; plain.js hands in the context instead.
+const time = () => (typeof context === 'undefined' ? currentTime : context.currentTime);
+
 class TimbrePlayout extends AudioWorkletProcessor {
   constructor() {
     super();
@@ -22,7 +25,7 @@ class TimbrePlayout extends AudioWorkletProcessor {
   }
 
   push({ samples }) {
-    this.playout.push(samples, currentTime);
+    this.playout.push(samples, time());
   }
 
   finish({ total }) {
@@ -58,11 +61,11 @@ class TimbrePlayout extends AudioWorkletProcessor {
     const { state, played, lead, underruns, prebuffer, paused } = this.playout;
     const first = played > 0 && !this.sounded;
     const changed = state !== this.state || paused !== this.paused;
-    const due = state !== 'idle' && state !== 'ended' && currentTime - this.reported > REPORT_SECONDS;
+    const due = state !== 'idle' && state !== 'ended' && time() - this.reported > REPORT_SECONDS;
     if (!first && !changed && !due) return;
     const { take, peak } = this;
     this.port.postMessage({ take, state, played, lead, underruns, prebuffer, paused, peak });
-    Object.assign(this, { state, paused, peak: 0, reported: currentTime });
+    Object.assign(this, { state, paused, peak: 0, reported: time() });
     this.sounded ||= first;
   }
 }

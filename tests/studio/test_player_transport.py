@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from engine import FakeEngine, InvalidText, Pcm, Preset, SpeechRequest
 from studio.player.telling import Payload
+from studio.player.words import WORDS
 from studio.transport import LiveTakes
 from tests.studio.player_stage import Performance, noise, steady
 
@@ -196,6 +198,13 @@ def test_the_raw_route_knows_only_its_own_takes(raw: bool) -> None:
             return (await here.get(f"/timbre/live/{id}")).status_code
 
     assert asyncio.run(run()) == 404
+
+
+def test_both_languages_have_the_same_words_and_gaps() -> None:
+    english, chinese = (WORDS[tongue] for tongue in ("en", "zh"))
+    assert english.keys() == chinese.keys()
+    for key, words in english.items():
+        assert sorted(re.findall(r"{\w+}", words)) == sorted(re.findall(r"{\w+}", chinese[key]))
 
 
 def test_the_engine_streams_through() -> None:
