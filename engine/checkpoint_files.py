@@ -6,6 +6,7 @@ a CheckpointError that names the file and the key. No torch, no prompts, no netw
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 from engine.errors import CheckpointError
 from engine.types import Vector
 
+CODEC_FOLDER = "speech_tokenizer"
 LARGEST_JSON = 16 << 20  # bytes
 WIDEST_ROW = 1 << 20  # numbers
 _STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -42,6 +44,17 @@ def _object(raw: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} is damaged: no JSON object. Download it again.")
     return value
+
+
+def codec_digest(folder: Path) -> str:
+    """What tells one codec from another: its decoder's shape and its weights."""
+    config = read_json(folder / CODEC_FOLDER / "config.json").get("decoder_config")
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for path in sorted((folder / CODEC_FOLDER).glob("*.safetensors")):
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.checkpoint import LocalCheckpoint
+from engine.checkpoint_files import codec_digest
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting
@@ -35,6 +36,7 @@ def open_engine(
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
     folders = _named([resolve(str(model)) for model in models])
+    check_one_codec(folders)
 
     from engine.worker.worker import TorchWorker, WorkerSettings, pick_device
 
@@ -52,6 +54,19 @@ def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
     """What these checkpoints can do, by name, without loading them."""
     folders = _named([resolve(str(model)) for model in models])
     return {name: LocalCheckpoint(at, name=name).capabilities for name, at in folders.items()}
+
+
+def check_one_codec(folders: Mapping[str, Path]) -> None:
+    """Talkers in one engine share a codec, so their checkpoints must have the same one."""
+    if len(folders) < 2:
+        return
+    (first, own), *others = ((name, codec_digest(at)) for name, at in folders.items())
+    strangers = [name for name, digest in others if digest != own]
+    if strangers:
+        raise CheckpointError(
+            f"{', '.join(strangers)} and {first} have different codecs, and one engine has one. "
+            "Serve them in processes of their own."
+        )
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:

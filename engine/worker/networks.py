@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from engine.checkpoint_files import read_json
+from engine.checkpoint_files import CODEC_FOLDER, read_json
 from engine.errors import CheckpointError
 from engine.model.codec import CodecDecoder
 from engine.model.encoder import CodecEncoder
@@ -19,7 +19,6 @@ from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
 from engine.worker.weights import blank, load
 
-CODEC_FOLDER = "speech_tokenizer"
 LARGEST, DEEPEST = 1 << 20, 512  # of any size, of anything that is counted in modules
 _COUNTED = ("layers", "codebooks", "residual_layers", "semantic", "kernel", "res2net_scale")
 _Shape = TypeVar("_Shape")
