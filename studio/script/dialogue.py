@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from engine import InvalidText
 from studio.script.passages import Passage
 from studio.script.sentences import SYLLABIC
 
@@ -59,6 +60,8 @@ def read_components(value: list[dict[str, str]] | str) -> Iterator[Passage]:
         yield from map(_tagged, value.splitlines())
         return
     for entry in value:
+        if not isinstance(entry, dict):
+            raise InvalidText("Each line of a dialogue needs a speaker and a text.")
         yield Passage(str(entry.get("text", "")), str(entry.get("speaker", "")))
 
 

@@ -187,6 +187,12 @@ def test_the_dialogue_editor_round_trip() -> None:
     ) == said(script)
 
 
+def test_a_dialogue_of_something_else_is_refused() -> None:
+    for value in (["just text"], [{}], [{"speaker": "Anna"}], []):
+        with pytest.raises(InvalidText):
+            script_of_dialogue(value)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_hundred_thousand_lines_are_refused_at_once(suffix: str) -> None:
     line = "1\n00:00:01,000 --> 00:00:02,000\nHi.\n" if suffix == ".srt" else "Hello there.\n"
