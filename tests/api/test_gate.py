@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from pydantic import ValidationError
 from starlette.testclient import WebSocketDenialResponse
 
-from engine import Engine, EngineSettings, FakeEngine, Library
+from engine import Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
 from studio.api import ApiSettings, create_api
 from studio.api import gate as gate_module
 from studio.api.errors import ApiError
@@ -139,7 +139,7 @@ def test_a_full_queue_says_when_to_come_back(library: Library) -> None:
     with FakeEngine(settings=settings) as engine:
         engine.worker.fault = lambda plan: time.sleep(0.02)
         client = client_with(engine, library)
-        with client.stream("POST", "/v1/audio/speech", json={**BODY, "input": "x" * 200}):
+        with engine.submit(SpeechRequest("x" * 500, Preset("ryan"))):
             answer = client.post("/v1/audio/speech", json=BODY)
             assert answer.status_code == 429
             assert answer.json()["error"]["code"] == "queue_full"
