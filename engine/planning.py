@@ -52,18 +52,16 @@ def decodes(
     """Frames that become sound; a step of `rows` takes `step` seconds.
 
     Large chunks of many streams would make one step a long one. So no more than twice the
-    frames that are made become sound at once, and while a listener is short of lead, one file.
+    frames that are made become sound at once.
     """
     room = max(2 * rows, settings.ramp[-1])
-    files_left = 1 if policy.pressed(order, settings) else len(order)
     pieces = []
     for lead, run in order:
         _note_text(run, now)
         wanted = policy.chunk_frames(run, lead, step, settings) if run.undecoded else 0
         count = policy.chunk_of(run, wanted, settings) if wanted else 0
-        if 0 < count <= room and (run.sequence.live or files_left):
+        if 0 < count <= room:
             room -= count
-            files_left -= not run.sequence.live
             pieces.append(_send(run, count, settings))
     return tuple(pieces)
 

@@ -51,11 +51,6 @@ def rows_to_step(ready: Ranked, pace: Pace, settings: EngineSettings) -> Ranked:
     return ready[: max(fitting, short + overdue)]
 
 
-def pressed(order: Ranked, settings: EngineSettings) -> bool:
-    """Somebody who listens is short of lead."""
-    return bool(order) and order[0][0] < settings.ample_lead
-
-
 def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
     """Rows whose step is done before its frames are played; at least one."""
     return pace.rows_within(FRAME_SECONDS * settings.margin, most)

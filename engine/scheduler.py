@@ -179,10 +179,10 @@ class Scheduler:
             if run.total is not None and run.sent >= run.total:
                 self._vacate(run)
 
-    def _vacate(self, run: Run, told: bool = False) -> None:
+    def _vacate(self, run: Run) -> None:
         if self.runs.get(run.slot) is run:
             del self.runs[run.slot]
-            self.slots.vacate(run.slot, told)
+            self.slots.vacate(run.slot)
             self._crowded = False
 
     def _refused(self, flight: Flight, result: StepResult) -> list[Delivery]:
@@ -192,7 +192,7 @@ class Scheduler:
             run = flight.runs[slot]
             if run.over:
                 continue
-            self._vacate(run, told=True)
+            self._vacate(run)
             if isinstance(error, OutOfMemory) and self.runs:
                 self._requeue(run.sequence)
                 self._crowded = True

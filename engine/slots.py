@@ -48,11 +48,10 @@ class Slots:
     def take(self, talker: str) -> int:
         return heappop(self._free[talker])
 
-    def vacate(self, slot: int, told: bool = False) -> None:
-        """Free for others. `told`: the worker knows already, so no release is planned."""
+    def vacate(self, slot: int) -> None:
+        """Free for others; the worker is told with the next step."""
         heappush(self._free[self._talker[slot]], slot)
-        if not told:
-            self._released.append(slot)
+        self._released.append(slot)
 
     def take_released(self) -> tuple[int, ...]:
         released, self._released = tuple(self._released), []

@@ -138,22 +138,6 @@ def test_large_chunks_do_not_fall_on_one_step():
         assert decoded(plan) <= max(2 * len(plan.frames), 12)
 
 
-def test_one_file_at_a_time_becomes_sound_while_a_listener_is_short():
-    theatre = Theatre(SLOW, slots=16, file_share=0.9)
-    source = random.Random(3)
-    for _ in range(10):
-        theatre.ask(SpeechRequest(text(60, source), Preset("ryan"), live=False))
-    for _ in range(4):
-        theatre.turn()
-    listener = theatre.ask(SpeechRequest(text(60, source), Preset("ryan")))
-    while not listener.ended:
-        lead = listener.played_until - theatre.clock.now()
-        theatre.turn()
-        own = listener.stream._progress.run
-        files = [each for each in theatre.worker.plans[-1].decode if own and each.slot != own.slot]
-        assert lead >= 1.5 or len(files) <= 1
-
-
 def test_a_file_is_not_starved_by_listeners():
     source = random.Random(5)
     theatre = Theatre(SLOW, slots=16, max_waiting=1000)

@@ -17,7 +17,6 @@ from engine import (
     EngineClosed,
     EngineSettings,
     FakeEngine,
-    InvalidText,
     Preset,
     SpeechRequest,
     SpeechStream,
@@ -207,59 +206,6 @@ def test_waiting_streams_know_their_place():
             each.cancel()
         until(lambda: all(each.end for each in streams))
         assert [each.position for each in streams] == [None] * 3
-
-
-def test_text_can_be_added_while_it_speaks():
-    with engine(SLOW) as fake:
-        stream = fake.submit(request("one ", open_text=True))
-        heard = []
-        listener = threading.Thread(target=lambda: heard.extend(stream))
-        listener.start()
-        for word in ("two ", "three ", "four"):
-            stream.append(word)
-            time.sleep(0.02)
-        stream.close_text()
-        listener.join(5)
-    assert sum(chunk.frames for chunk in heard) == len("one two three four")
-
-
-def test_text_that_is_whole_takes_no_more():
-    with engine() as fake:
-        stream = fake.submit(request())
-        with pytest.raises(InvalidText, match="open_text"):
-            stream.append("more")
-        with pytest.raises(InvalidText, match="open_text"):
-            stream.close_text()
-
-
-def test_text_that_is_closed_takes_no_more():
-    with engine() as fake:
-        stream = fake.submit(request("one", open_text=True))
-        stream.close_text()
-        stream.close_text()
-        with pytest.raises(InvalidText, match="closed"):
-            stream.append("more")
-        assert stream.collect().size == 3 * FRAME_SAMPLES
-
-
-def test_bad_additions_are_refused_and_the_rest_is_spoken():
-    with engine(max_text=20) as fake:
-        stream = fake.submit(request("one ", open_text=True))
-        with pytest.raises(InvalidText, match="U\\+0007"):
-            stream.append("ding\a")
-        with pytest.raises(InvalidText, match="parts"):
-            stream.append("x" * 17)
-        stream.append("two")
-        stream.close_text()
-        assert stream.collect().size == 7 * FRAME_SAMPLES
-
-
-def test_an_open_text_closed_empty_was_no_request():
-    with engine() as fake:
-        stream = fake.submit(request("", open_text=True))
-        stream.close_text()
-        with pytest.raises(InvalidText, match="no text"):
-            stream.collect()
 
 
 def test_a_mailbox_takes_one_end_and_nothing_after():
