@@ -2,7 +2,7 @@
 
 In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name.
 A name is a preset speaker, an uploaded voice's id or name, a blend like ryan:0.7,vivian:0.3, or
-one of OpenAI's own voices, each of which stands for a preset speaker, so that clients with a
+one of OpenAI's own voices, each of which stands for one of those, so that clients with a
 fixed voice work too. Knows no HTTP but its refusals.
 """
 
@@ -70,11 +70,14 @@ class Voices:
         return self._choices.speakers()
 
     def aliases(self) -> dict[str, str]:
-        """OpenAI's voices by the speaker each stands for; a speaker's own name comes first."""
-        speakers = self.speakers()
-        taken = {name.casefold() for name in speakers}
+        """OpenAI's voices by the voice each stands for; a voice of that name comes first.
+
+        They are dealt out over the preset speakers, or where there are none over the kept voices.
+        """
+        voices = self.speakers() or tuple(choice.name for choice in self._choices.list())
+        taken = {name.casefold() for name in voices}
         free = [name for name in OPENAI_VOICES if name not in taken]
-        return {name: speakers[i % len(speakers)] for i, name in enumerate(free) if speakers}
+        return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
 
     def named(self, name: str, instruct: str = "") -> Voice:
         """A speaker, an uploaded voice, a blend, or one of OpenAI's names."""
@@ -83,7 +86,7 @@ class Voices:
         except UnknownVoice:
             alias = self.aliases().get(name.casefold())
             if alias:
-                return Preset(alias, instruct)
+                return self._choices.named(alias, instruct)
             if not any(mark in name for mark in BLEND_MARKS):
                 raise
         if instruct.strip():

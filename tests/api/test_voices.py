@@ -12,7 +12,8 @@ import soundfile
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from engine import SAMPLE_RATE, Engine
+from engine import SAMPLE_RATE, Engine, FakeCheckpoint, FakeEngine, Library, fake_capabilities
+from studio.api import create_api
 
 TEXT = "The morning train was late again."
 
@@ -86,6 +87,17 @@ def test_a_blend_is_a_voice_and_can_be_kept(client: TestClient) -> None:
     again = client.post("/v1/audio/voices/blend", json={"name": "Again", "voices": listed})
     assert again.status_code == 200
     assert speak(client, voice="Again") == speak(client, voice="Mixed")
+
+
+def test_openais_voices_stand_for_kept_ones_where_there_are_no_speakers(library: Library) -> None:
+    own = fake_capabilities("base", preset=False, speakers=(), design=False)
+    with FakeEngine([FakeCheckpoint(own)]) as engine:
+        client = TestClient(create_api(engine, library))
+        assert client.post("/v1/audio/speech", json={"input": TEXT}).status_code == 400
+        body = {"input": TEXT, "voice": "alloy"}
+        assert client.post("/v1/audio/speech", json=body).status_code == 404
+        assert upload(client).status_code == 200
+        assert speak(client, voice="alloy") == speak(client, voice="Ada")
 
 
 def test_a_preview_is_a_sound_file_and_always_the_same(client: TestClient) -> None:
