@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 import fastapi
 import gradio as gr
 import numpy as np
+import pytest
 
 from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
 from studio.player.player import live_player, plays
 from studio.transport import LiveTakes
+from tests.studio.browser import Server, Tap
+
+TRANSPORTS = ("event", "raw")
+OVER = "now?.over && now.made && now.id !== player.before"
 
 
 def noise(frames: int, seed: int = 0) -> Pcm:
@@ -111,3 +116,28 @@ class Stage:
     def _keep(self, pcm: Pcm, end: End) -> str:
         self.kept.append(pcm)
         return f"take-{len(self.kept)}"
+
+
+def playing(samples: int) -> str:
+    """So much of the take that was asked for last has been heard."""
+    return f"now?.id !== player.before && now?.report?.played > {samples}"
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.fixture(scope="module")
+def url(browser: object, stage: Stage) -> Iterator[str]:
+    with Server(stage.app()) as url:
+        yield url
+
+
+def press(tap: Tap, transport: str) -> None:
+    tap.page.evaluate(f"(p => (p.before = p.now?.id))(window.timbre.players[{tap.index}])")
+    tap.page.get_by_role("button", name=f"Speak by {transport}").click()
+
+
+def as_heard(*pcm: np.ndarray) -> np.ndarray:
+    return np.concatenate(pcm).astype(np.float32) / 32768

@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine import InvalidText
-from tests.studio.browser import OpenPage, Server, Tap
-from tests.studio.player_stage import Performance, Stage, noise, steady
+from tests.studio.browser import OpenPage, Tap
+from tests.studio.player_stage import (
+    OVER,
+    TRANSPORTS,
+    Performance,
+    Stage,
+    as_heard,
+    noise,
+    playing,
+    press,
+    stage,
+    steady,
+    url,
+)
 
-TRANSPORTS = ("event", "raw")
-OVER = "now?.over && now.made && now.id !== player.before"
+__all__ = ["stage", "url"]  # fixtures
+
 EXTRA_MS = {"event": 80, "raw": 40}  # what a transport may add to the engine's first chunk
 LOADED_MS = 400  # what a busy machine may add on top before a test fails
 
 
-def playing(samples: int) -> str:
-    """So much of the take that was asked for last has been heard."""
-    return f"now?.id !== player.before && now?.report?.played > {samples}"
-
-
 both = pytest.mark.parametrize("transport", TRANSPORTS)
-
-
-@pytest.fixture(scope="module")
-def stage() -> Stage:
-    return Stage()
-
-
-@pytest.fixture(scope="module")
-def url(browser: object, stage: Stage) -> Iterator[str]:
-    with Server(stage.app()) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +51,6 @@ def tap(taps: dict[str, Tap], transport: str) -> Tap:
     return taps[transport]
 
 
-@pytest.fixture
-def own_tap(url: str, open_page: OpenPage, transport: str) -> Tap:
-    """On a page of its own."""
-    return Tap(open_page(url), TRANSPORTS.index(transport))
-
-
-def press(tap: Tap, transport: str) -> None:
-    tap.page.evaluate(f"(p => (p.before = p.now?.id))(window.timbre.players[{tap.index}])")
-    tap.page.get_by_role("button", name=f"Speak by {transport}").click()
-
-
 def in_strip(tap: Tap, transport: str, selector: str) -> str:
     return str(tap.page.locator(f"#{transport} {selector}").inner_text())
 
@@ -74,10 +58,6 @@ def in_strip(tap: Tap, transport: str, selector: str) -> str:
 def told(tap: Tap) -> Any:
     """Where the page shows what the event `take` said."""
     return tap.page.get_by_label("take").nth(tap.index)
-
-
-def as_heard(*pcm: np.ndarray) -> np.ndarray:
-    return np.concatenate(pcm).astype(np.float32) / 32768
 
 
 @both
@@ -206,37 +186,6 @@ def test_a_page_that_was_busy_loses_nothing(stage: Stage, tap: Tap, transport: s
     assert tap.state()["report"]["played"] == len(stage.performed[-1].pcm)
 
 
-@pytest.mark.parametrize("transport", ["raw"])
-@pytest.mark.parametrize("trouble", ["refused", "held back"])
-def test_without_the_raw_route_the_event_goes_on(
-    stage: Stage, own_tap: Tap, transport: str, trouble: str
-) -> None:
-    held = []
-    own_tap.page.route(
-        "**/timbre/live/**",
-        lambda route: route.abort() if trouble == "refused" else held.append(route),
-    )
-    stage.submit = lambda: steady(10)
-    press(own_tap, transport)
-    own_tap.wait(OVER)
-    assert np.array_equal(own_tap.sound(), as_heard(stage.performed[-1].pcm))
-    assert own_tap.get("feed.transport") == "event"
-    for route in held:
-        route.abort()
-
-
-def test_two_pages_at_once_hear_their_own(stage: Stage, url: str, open_page: OpenPage) -> None:
-    seeds = iter((10, 20))
-    stage.submit = lambda: steady(8, speed=6, seed=next(seeds))
-    taps = [Tap(open_page(url), 0), Tap(open_page(url), 1)]
-    for tap, transport in zip(taps, TRANSPORTS, strict=True):
-        press(tap, transport)
-        tap.wait(playing(1))
-    for tap, performed in zip(taps, stage.performed[-2:], strict=True):
-        tap.wait(OVER)
-        assert np.array_equal(tap.sound(), as_heard(performed.pcm))
-
-
 @both
 def test_the_queue_is_shown(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: Performance(noise(4), [0.0, 0.05], queued=0.8)
@@ -257,33 +206,6 @@ def test_a_refusal_says_why(stage: Stage, tap: Tap, transport: str) -> None:
 
 
 @pytest.mark.parametrize("transport", ["event"])
-def test_closing_the_page_frees_the_engine(stage: Stage, own_tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(200, speed=1)
-    press(own_tap, transport)
-    own_tap.wait(playing(1920))
-    own_tap.page.close()
-    until = time.monotonic() + 5
-    while not stage.performed[-1].left and time.monotonic() < until:
-        time.sleep(0.01)
-    assert stage.performed[-1].left
-
-
-def test_it_fits_a_phone(stage: Stage, url: str, open_page: OpenPage) -> None:
-    page = open_page(url, viewport={"width": 360, "height": 740})
-    page.wait_for_function("window.timbre?.players.length === 2")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    for name in ("Stop", "Pause"):
-        box = page.get_by_role("button", name=name).first.bounding_box()
-        assert box["height"] >= 44
-        assert box["x"] + box["width"] <= 360
-
-
-def test_it_speaks_chinese_to_a_chinese_browser(url: str, open_page: OpenPage) -> None:
-    page = open_page(url, locale="zh-CN")
-    page.get_by_role("button", name="停止").first.wait_for()
-
-
-@pytest.mark.parametrize("transport", ["event"])
 def test_a_call_in_between_loses_nothing(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(8, speed=6)
     press(tap, transport)
@@ -294,54 +216,3 @@ def test_a_call_in_between_loses_nothing(stage: Stage, tap: Tap, transport: str)
     strip.get_by_role("button", name="Turn the sound on").click()
     tap.wait(OVER)
     assert np.array_equal(tap.sound(), as_heard(stage.performed[-1].pcm))
-
-
-def test_a_device_at_48_khz_plays_it_all(stage: Stage, url: str, open_page: OpenPage) -> None:
-    page = open_page("about:blank")
-    page.add_init_script(
-        "const Native = window.AudioContext;"
-        "window.AudioContext = class extends Native {"
-        "  constructor() { super({ sampleRate: 48000 }); } };"
-    )
-    page.goto(url)
-    stage.submit = lambda: steady(5, speed=6)
-    tap = Tap(page, 0)
-    press(tap, "event")
-    tap.wait(OVER)
-    made = len(stage.performed[-1].pcm)
-    assert tap.state()["report"]["played"] == made
-    assert abs(len(tap.sound()) - 2 * made) <= 64
-
-
-def test_a_page_without_worklets_speaks_too(stage: Stage, url: str, open_page: OpenPage) -> None:
-    page = open_page("about:blank")
-    page.add_init_script(
-        "const Native = window.AudioContext;"
-        "window.AudioContext = class extends Native { get audioWorklet() { return undefined; } };"
-    )
-    page.goto(url)
-    stage.submit = lambda: steady(5, speed=12)
-    tap = Tap(page, 0)
-    press(tap, "event")
-    tap.wait(OVER)
-    made = as_heard(stage.performed[-1].pcm)
-    assert tap.state()["report"]["played"] == len(made)
-    # A busy machine may interrupt a ScriptProcessor: only its first buffer is held to the sample.
-    assert np.array_equal(tap.sound()[:1024], made[:1024])
-
-
-def test_a_player_that_left_the_page_is_let_go(url: str, open_page: OpenPage) -> None:
-    page = open_page(url)
-    page.wait_for_function("window.timbre?.players.length === 2")
-    left = page.evaluate(
-        """() => {
-          const page = { ask: async () => null, leave() {}, tell() {} };
-          for (const _ of [1, 2, 3]) {
-            const root = document.body.appendChild(document.createElement('div'));
-            window.timbre.mount(root, {}, page);
-            root.remove();
-          }
-          return window.timbre.players.length;
-        }"""
-    )
-    assert left == 3
