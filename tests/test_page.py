@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,19 +21,15 @@ from engine import (
     EngineSettings,
     FakeCheckpoint,
     FakeEngine,
+    InvalidSetting,
     Library,
     Preset,
     SpeechRequest,
     fake_capabilities,
 )
+from studio.page import Page, listen, pulses
 
-with warnings.catch_warnings():  # of Gradio's own imports
-    warnings.simplefilter("ignore")
-    import gradio as gr
-    from gradio_client import Client
-
-    from studio.page import Page, build_page, pulses
-
+ROOT = Path(__file__).parent.parent
 TEXT = "Good evening, everybody."
 VISITOR: Any = SimpleNamespace(session_hash="one")
 
@@ -191,17 +189,15 @@ def test_instructions_are_closed_with_the_reason(library: Library) -> None:
     assert "follows no instructions" in small["placeholder"]
 
 
-@pytest.mark.filterwarnings("ignore")  # of Gradio's server thread
-def test_gradio_serves_it(engine: FakeEngine, library: Library) -> None:
-    blocks = build_page(engine, library)
-    assert not blocks.analytics_enabled
-    _, url, _ = blocks.launch(prevent_thread_lock=True, quiet=True, run_history=False)
-    try:
-        job = Client(url, verbose=False).submit(TEXT, "ryan", "auto", "3", "", api_name="/speak")
-        job.result(timeout=30)
-        outputs = job.outputs()
-    finally:
-        blocks.close()
-        gr.close_all()
+def test_gradio_serves_it(tmp_path: Path) -> None:
+    visit = [sys.executable, "-m", "tests.page_visit", str(tmp_path)]
+    ran = subprocess.run(visit, cwd=ROOT, capture_output=True, check=False, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    outputs = json.loads(ran.stdout.splitlines()[-1])
     assert any("real time, seed 3" in str(output[0]) for output in outputs)
     assert any(str(output[1]).endswith(".wav") for output in outputs)
+
+
+def test_a_taken_port_is_told_before_anything_is_loaded() -> None:
+    with listen("127.0.0.1", 0) as taken, pytest.raises(InvalidSetting, match="--port"):
+        listen("127.0.0.1", taken.getsockname()[1])
