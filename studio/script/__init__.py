@@ -12,6 +12,7 @@ from studio.script.captions import captions, chapter_list, ffmetadata, srt, vtt
 from studio.script.casting import Casting, resolve_cast, suggest
 from studio.script.export import export_file, export_lines
 from studio.script.forecast import Progress
+from studio.script.listening import ScriptStream
 from studio.script.loudness import even_gains
 from studio.script.model import Line, Script
 from studio.script.passages import Manner, Passage
@@ -24,13 +25,14 @@ from studio.script.reading import (
     script_of_file,
     script_of_text,
 )
-from studio.script.rendering import Piece, Rendering, Status, status_of
+from studio.script.rendering import Piece, Rendering
 from studio.script.sentences import Breath
 from studio.script.sheet import Row, sheet
 from studio.script.sounds import Sounds
 from studio.script.speech import Delivery, Job, plan
 from studio.script.spelling import Spelling, read_spellings, write_spellings
 from studio.script.timeline import Timeline, lay_out, missing
+from studio.script.tracks import Status, status_of
 
 __all__ = [
     "SUFFIXES",
@@ -50,6 +52,7 @@ __all__ = [
     "Rendering",
     "Row",
     "Script",
+    "ScriptStream",
     "Sounds",
     "Spelling",
     "Status",

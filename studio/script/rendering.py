@@ -14,16 +14,15 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
 from engine import (
     SAMPLE_RATE,
     Busy,
-    End,
     InvalidAudio,
     Pcm,
     SpeechRequest,
@@ -33,15 +32,13 @@ from engine import (
 from studio.script.forecast import Forecast, Progress
 from studio.script.sounds import Sounds, silence
 from studio.script.speech import Job
+from studio.script.tracks import Status, Track, problem_of, status_of
 
-Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
 AT_ONCE = 8
 HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
 LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
 PIECE = SAMPLE_RATE  # samples
 
-_RAN_ON = "This line ran on without an end and was stopped. Redo it, or make it shorter."
-_SILENT = "The engine made no sound for this line. Redo it, or change its text."
 _LOST = "The sound that this line keeps is gone. Unlock the line and speak it again."
 
 
@@ -57,27 +54,6 @@ class Piece:
 
     line: int
     pcm: Pcm
-
-
-@dataclass(eq=False)
-class Track:
-    """A sound in the making. Two lines with the same key share one."""
-
-    job: Job
-    status: Status = "waiting"
-    error: str = ""
-    ended: bool = False
-    stream: SpeechStream | None = None
-    chunks: list[Pcm] = field(default_factory=list)
-
-
-def status_of(job: Job, sounds: Sounds) -> Status:
-    """How a line stands while nobody speaks it."""
-    if not job.key:
-        return "done"
-    if job.request is None:
-        return "locked" if job.key in sounds else "failed"
-    return "done" if job.key in sounds else "waiting"
 
 
 class Rendering:
@@ -121,10 +97,22 @@ class Rendering:
             return self._tracks[job.key].error
         return _LOST if status_of(job, self._sounds) == "failed" else ""
 
+    @property
+    def first_error(self) -> str:
+        """Why the first line that failed has failed; empty when none has."""
+        errors = (self.error(line) for line in self._jobs if self.status(line) == "failed")
+        return next(errors, "")
+
     def progress(self) -> Progress:
         statuses = [self.status(line) for line in self._jobs]
         done = statuses.count("done") + statuses.count("locked")
         return self._forecast.progress(done, statuses.count("failed"), len(statuses))
+
+    @property
+    def heard_next(self) -> SpeechStream | None:
+        """The stream of the line that is heard next, once the engine has taken it."""
+        key = self._first_unfinished()
+        return self._tracks[key].stream if key else None
 
     @property
     def over(self) -> bool:
@@ -140,10 +128,15 @@ class Rendering:
     async def __aexit__(self, *_: object) -> None:
         await self.cancel()
 
-    async def cancel(self) -> None:
-        """Stop: lines in flight are given back to the engine, what is done stays."""
+    def stop(self) -> None:
+        """Give lines in flight back to the engine; what is done stays."""
         if self._task:
             self._task.cancel()
+
+    async def cancel(self) -> None:
+        """Stop, and wait until it has stopped."""
+        self.stop()
+        if self._task:
             with suppress(asyncio.CancelledError):
                 await self._task
 
@@ -176,20 +169,18 @@ class Rendering:
                 yield Piece(line, pcm)
 
     async def _hear(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:
-        track = self._tracks.get(job.key)
-        if track is None or track.status == "done":
+        track, heard = self._tracks.get(job.key), 0
+        if track and not track.ended:
+            chunks = track.chunks
+            while not track.ended or heard < len(chunks):
+                for chunk in chunks[heard:]:
+                    heard += 1
+                    yield chunk
+                if not track.ended and heard == len(chunks) and not await self.news(heartbeat):
+                    yield silence(0)
+        if not heard:
             for pcm in _pieces(await self._read(job.key)):
                 yield pcm
-            return
-        chunks, heard = track.chunks, 0
-        while True:
-            for chunk in chunks[heard:]:
-                heard += 1
-                yield chunk
-            if track.ended and heard == len(chunks):
-                return
-            if heard == len(chunks) and not await self.news(heartbeat):
-                yield silence(0)
 
     async def _read(self, key: str) -> Pcm:
         if key in self._sounds:
@@ -214,6 +205,9 @@ class Rendering:
     async def _work(self) -> None:
         while self._queue:
             track = self._tracks[self._queue.popleft()]
+            if track.job.key in self._sounds:  # somebody else has spoken it meanwhile
+                self._end(track, "done")
+                continue
             try:
                 await self._speak(track)
             except asyncio.CancelledError:
@@ -229,7 +223,7 @@ class Rendering:
             async for chunk in stream:
                 track.chunks.append(chunk.pcm)
                 self._tell()
-        problem = _problem(stream.end, track)
+        problem = problem_of(stream.end, track)
         if problem:
             self._end(track, "failed", problem)
             return
@@ -249,8 +243,10 @@ class Rendering:
 
     def _is_next(self, track: Track) -> bool:
         """Is it what the listener hears next?"""
-        first = next((key for key in self._order if not self._tracks[key].ended), None)
-        return self._listening and first == track.job.key
+        return self._listening and self._first_unfinished() == track.job.key
+
+    def _first_unfinished(self) -> str | None:
+        return next((key for key in self._order if not self._tracks[key].ended), None)
 
     def _end(self, track: Track, status: Status, error: str = "") -> None:
         if status == "failed":
@@ -262,15 +258,6 @@ class Rendering:
     def _tell(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-
-
-def _problem(end: End | None, track: Track) -> str:
-    """Why what has been made is not to be kept."""
-    request = track.job.request
-    cut = end is None or end.reason in ("runaway", "cancelled")
-    if cut or (end and end.reason == "length" and request and request.max_frames is None):
-        return _RAN_ON
-    return "" if sum(map(len, track.chunks)) else _SILENT
 
 
 def _pieces(pcm: Pcm) -> Iterator[Pcm]:

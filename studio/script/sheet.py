@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from engine import SAMPLE_RATE
 from studio.script.edits import shown
 from studio.script.model import Script
-from studio.script.rendering import Rendering, Status, status_of
+from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds
 from studio.script.speech import Job
+from studio.script.tracks import Status, status_of
 
 
 @dataclass(frozen=True)

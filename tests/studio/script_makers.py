@@ -93,7 +93,7 @@ class UnrulyStream:
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         fate = self.owner.fate(self.request)
-        for index in range(self.owner.random.randint(1, 3)):
+        for index in range(1 + len(self.request.text) % 3):
             await asyncio.sleep(self.owner.random.random() * 0.004)
             yield Chunk(index, unruly_pcm(self.request), np.zeros((1, 16), np.int64))
         if fate == "error":

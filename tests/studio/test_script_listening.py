@@ -8,13 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from script_makers import LINES, heard, jobs_of, run
+from script_makers import LINES, Unruly, heard, jobs_of, run
 
 from engine import (
     Costs,
     EngineSettings,
     FakeEngine,
+    Pcm,
 )
+from studio.player.take import LiveTake
+from studio.script.listening import ScriptStream
 from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds
 
@@ -86,3 +89,56 @@ def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
         left = run(work())
     assert left[-1] == 0.0
     assert left[0] > left[-1]
+
+
+def test_a_script_plays_like_any_other_stream(engine: FakeEngine, tmp_path: Path) -> None:
+    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
+
+    async def work() -> tuple[LiveTake, list[Pcm]]:
+        async with Rendering(engine, jobs, sounds) as rendering:
+            take = LiveTake(ScriptStream(rendering, seed=7))
+            parts = [pcm for _, pcm in await heard(rendering)]
+            while not take.ended:
+                await take.change(0.1)
+        return take, parts
+
+    take, parts = run(work())
+    np.testing.assert_array_equal(take.pcm(), np.concatenate(parts))
+    assert take.end
+    assert (take.end.reason, take.end.seed, take.failure) == ("finished", 7, "")
+
+
+def test_stopping_the_stream_stops_the_rendering(tmp_path: Path) -> None:
+    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.01)) as engine:
+
+        async def work() -> None:
+            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=4) as rendering:
+                take = LiveTake(ScriptStream(rendering))
+                while not take.made:
+                    await take.change(1)
+                take.cancel()
+                while not take.ended:
+                    await take.change(1)
+                assert rendering.over
+                assert take.end
+                assert take.end.reason == "cancelled"
+            while engine.stats().waiting or engine.stats().running:
+                await asyncio.sleep(0.01)
+
+        run(work())
+
+
+def test_a_script_nothing_of_which_can_be_spoken_says_why(tmp_path: Path) -> None:
+    engine = Unruly(1, lambda _: "refused")
+
+    async def work() -> LiveTake:
+        async with Rendering(engine, jobs_of("One line, and no other."), Sounds(tmp_path)) as each:
+            take = LiveTake(ScriptStream(each))
+            while not take.ended:
+                await take.change(1)
+        return take
+
+    end = run(work()).end
+    assert end
+    assert end.reason == "error"
+    assert "cannot be spoken" in str(end.error)

@@ -14,9 +14,10 @@ from studio.script import edits
 from studio.script.casting import Casting
 from studio.script.projects import Project, Projects
 from studio.script.reading import script_of_text
-from studio.script.rendering import Rendering, status_of
+from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds
 from studio.script.speech import Delivery, Job, plan
+from studio.script.tracks import status_of
 
 TEXT = "\n\n".join(f"Here is sentence number {word} of it." for word in ("one", "two", "three"))
 CAST = Casting(default="ryan")

@@ -25,9 +25,10 @@ from engine import (
 from studio.script import edits
 from studio.script.pauses import Pauses
 from studio.script.reading import script_of_text
-from studio.script.rendering import Rendering, status_of
+from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds, silence
 from studio.script.speech import Delivery, Job, plan
+from studio.script.tracks import status_of
 
 
 @pytest.fixture
@@ -226,6 +227,20 @@ def test_same_words_same_voice_are_spoken_once(tmp_path: Path) -> None:
     run(work())
     assert len(engine.asked) == len({job.key for job in jobs if job.key})
     assert jobs[0].key == jobs[4].key
+
+
+def test_what_another_page_has_spoken_meanwhile_is_not_spoken_again(tmp_path: Path) -> None:
+    engine, jobs, sounds = Unruly(5), jobs_of(LINES), Sounds(tmp_path)
+
+    async def work() -> None:
+        first, second = (Rendering(engine, jobs, sounds) for _ in range(2))
+        async with first, second:
+            sound, again = await asyncio.gather(heard(first), heard(second))
+        for (_, one), (_, other) in zip(sound, again, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    run(work())
+    assert len(engine.asked) < 2 * len(jobs)
 
 
 def test_pauses_last_as_long_as_they_say() -> None:
