@@ -7,6 +7,7 @@ stream knows in front, so `flac` gives everything when it is finished. Knows no 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import struct
@@ -175,11 +176,9 @@ class _Aac:
     """ADTS frames through PyAV, the optional extra of requirements-m4b.txt."""
 
     def __init__(self) -> None:
-        import av
-
-        self._av = av
+        self._av: Any = importlib.import_module("av")
         self._outlet = _Outlet()
-        self._container = av.open(self._outlet, "w", format="adts")
+        self._container = self._av.open(self._outlet, "w", format="adts")
         self._track = self._container.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
         self._track.bit_rate = 96_000
         self._at = 0
