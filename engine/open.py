@@ -40,14 +40,25 @@ def open_engine(
 
     from engine.worker.worker import TorchWorker, WorkerSettings, pick_device
 
-    place = pick_device(None if device == "auto" else device)
+    try:
+        place = pick_device(None if device == "auto" else device)
+    except RuntimeError as error:
+        raise InvalidSetting(f"No device is called '{device}'. Try auto, cpu or cuda.") from error
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype))
     engine = Engine(TorchWorker(checkpoints, held), checkpoints, settings)
     if preload:
-        engine.load(next(iter(checkpoints)))
+        _load_first(engine)
     return engine
+
+
+def _load_first(engine: Engine) -> None:
+    try:
+        engine.load(next(iter(engine.capabilities())))
+    except BaseException:
+        engine.close()
+        raise
 
 
 def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:

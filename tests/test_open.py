@@ -1,27 +1,78 @@
-"""Which checkpoints one engine takes."""
+"""Opening an engine: names, profiles and devices; what cannot be opened leaves nothing behind."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import shutil
+import threading
 
 import pytest
 
-from engine.errors import CheckpointError
-from engine.open import check_one_codec
+from engine import CheckpointError, InvalidSetting, TimbreError, open_engine
+from engine.open import _model_name, _named
 from tests.conftest import golden_folders
 
-
-def test_talkers_of_one_codec_go_together() -> None:
-    folder = golden_folders()[0]
-    check_one_codec({"one": folder, "two": folder})
+FOLDER = golden_folders()[0]
 
 
-def test_another_codec_is_refused_by_name() -> None:
-    one, two = golden_folders()[:2]
-    with pytest.raises(CheckpointError, match=rf"{two.name} and {one.name} have different codecs"):
-        check_one_codec({one.name: one, two.name: two})
+def engine_threads() -> int:
+    return sum(thread.name == "timbre-engine" for thread in threading.enumerate())
 
 
-def test_a_folder_without_a_codec_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"config\.json"):
-        check_one_codec({"one": golden_folders()[0], "two": tmp_path})
+def test_the_cpu_has_its_own_profile_and_reads_at_once():
+    with open_engine([FOLDER], device="cpu") as engine:
+        assert engine.settings.slots == 4
+        assert engine.settings.lag == 0
+        assert engine.stats().talkers == (FOLDER.name,)
+
+
+def test_a_profile_and_single_settings_can_be_chosen():
+    with open_engine([FOLDER], device="cpu", profile="latency", slots=2, lag=1) as engine:
+        assert (engine.settings.slots, engine.settings.lag) == (2, 1)
+        assert engine.settings.file_share == 0.5
+
+
+def test_without_preload_nothing_is_on_the_device():
+    with open_engine([FOLDER], device="cpu", preload=False) as engine:
+        assert engine.stats().talkers == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "says"),
+    [
+        ({"device": "toaster"}, InvalidSetting, "toaster"),
+        ({"dtype": "int3"}, InvalidSetting, "int3"),
+        ({"profile": "fast"}, InvalidSetting, "balanced"),
+        ({"slotz": 3}, InvalidSetting, "slotz"),
+    ],
+)
+def test_wrong_wishes_are_named(more, error, says):
+    with pytest.raises(error, match=says):
+        open_engine([FOLDER], **{"device": "cpu", **more})
+
+
+def test_no_model_is_no_engine():
+    with pytest.raises(CheckpointError, match="no model"):
+        open_engine([])
+
+
+def test_damaged_weights_leave_no_engine_behind(tmp_path):
+    broken = tmp_path / "broken"
+    shutil.copytree(FOLDER, broken)
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    before = engine_threads()
+    with pytest.raises(TimbreError):
+        open_engine([broken], device="cpu")
+    assert engine_threads() == before
+
+
+def test_folders_of_the_same_name_are_told_apart(tmp_path):
+    folders = [tmp_path / "a" / "model", tmp_path / "b" / "model", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    assert list(_named(folders)) == ["model", "model (2)", "other"]
+
+
+def test_a_folder_of_the_hubs_cache_is_called_like_its_repository(tmp_path):
+    cached = tmp_path / "models--Qwen--Qwen3-TTS-12Hz-0.6B-Base" / "snapshots" / "abc123"
+    assert _model_name(cached) == "Qwen3-TTS-12Hz-0.6B-Base"

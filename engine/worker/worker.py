@@ -49,6 +49,7 @@ class TorchWorker:
         self._decoding: Decoding | None = None
         self._listener: Listener | None = None
         self._speakers: dict[str, SpeakerEncoder] = {}
+        self._refused: set[int] = set()  # work for them may still be on its way
         self._loading = threading.RLock()
         self._closed = False
 
@@ -114,13 +115,14 @@ class TorchWorker:
             lane, row = self._at(slot)
             lane.release(row)
         failed = {admit.slot: error for admit in plan.admit if (error := self._admit(admit))}
+        self._refused = (self._refused - {admit.slot for admit in plan.admit}) | failed.keys()
         for feed in plan.feed:
-            if feed.slot not in failed:
+            if feed.slot not in self._refused:
                 lane, row = self._at(feed.slot)
                 lane.feed(row, feed)
-        self._prefill(plan, failed)
-        frames = self._frames(plan, failed)
-        return Made(frames, self._decode(plan, failed), failed)
+        self._prefill(plan)
+        frames = self._frames(plan)
+        return Made(frames, self._decode(plan), failed)
 
     def _admit(self, admit: Admit) -> Exception | None:
         """None, or why the slot could not be filled; then it is free again."""
@@ -136,28 +138,27 @@ class TorchWorker:
             return explain(error)
         return None
 
-    def _prefill(self, plan: StepPlan, failed: Mapping[int, Exception]) -> None:
-        pieces = [piece for piece in plan.prefill if piece.slot not in failed]
+    def _prefill(self, plan: StepPlan) -> None:
+        pieces = [piece for piece in plan.prefill if piece.slot not in self._refused]
         for name, lane in self._lanes.items():
             own = self._range(name)
             lane.prefill((own.index(piece.slot), piece) for piece in pieces if piece.slot in own)
 
-    def _frames(
-        self, plan: StepPlan, failed: Mapping[int, Exception]
-    ) -> list[tuple[list[int], Tensor, Tensor]]:
+    def _frames(self, plan: StepPlan) -> list[tuple[list[int], Tensor, Tensor]]:
         made = []
+        wanted = [slot for slot in plan.frames if slot not in self._refused]
         for name, lane in self._lanes.items():
             own = self._range(name)
-            rows = [own.index(slot) for slot in plan.frames if slot in own and slot not in failed]
+            rows = [own.index(slot) for slot in wanted if slot in own]
             if rows:
                 batch = lane.frames(rows)
                 made.append(([own[row] for row in batch.rows], batch.codes, batch.ended))
         return made
 
-    def _decode(self, plan: StepPlan, failed: Mapping[int, Exception]) -> dict[int, Tensor]:
+    def _decode(self, plan: StepPlan) -> dict[int, Tensor]:
         work = {}
         for due in plan.decode:
-            if due.slot not in failed:
+            if due.slot not in self._refused:
                 lane, row = self._at(due.slot)
                 work[due.slot] = lane.made(row, due.start, due.stop)
         return self._codec().decode(work) if work else {}

@@ -22,7 +22,7 @@ from engine.errors import (
     OutOfMemory,
     StepFailed,
 )
-from engine.plan import Prefill, Prompt, StepPlan
+from engine.plan import Decode, Prefill, Prompt, StepPlan
 from engine.types import SAMPLE_RATE
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.golden_cases import speech_cases, tensors
@@ -77,6 +77,11 @@ def test_an_admission_that_fails_harms_nobody(
     assert result.number == 7
     assert set(result.frames) == {good.slot}
     assert isinstance(result.failed[bad.slot], StepFailed if stage == "long" else OutOfMemory)
+    # The host, a step ahead, has more planned for the slot before it knows.
+    late = worker.launch(StepPlan(8, frames=frames, decode=(Decode(bad.slot, 0, 1),))).read()
+    good.take(late)
+    assert set(late.frames) == {good.slot}
+    assert not late.audio
     again = Voice(admission(worker, prompt, DRAWN, slot=1))
     begin(worker, again)
     for speech in finish(worker, [good, again]):
