@@ -7,6 +7,7 @@ made. Knows no tensors and no scheduler.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -204,9 +205,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InvalidSetting(
-            f"{host}:{port} cannot be used ({error.strerror}). Choose another --port or --host."
-        ) from error
+        taken = error.errno == errno.EADDRINUSE
+        reason = "is taken by another program" if taken else f"cannot be used: {error.strerror}"
+        raise InvalidSetting(f"{host}:{port} {reason}. Choose another --port or --host.") from error
 
 
 def serve(application: FastAPI, address: socket.socket) -> None:

@@ -199,5 +199,5 @@ def test_gradio_serves_it(tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_told_before_anything_is_loaded() -> None:
-    with listen("127.0.0.1", 0) as taken, pytest.raises(InvalidSetting, match="--port"):
+    with listen("127.0.0.1", 0) as taken, pytest.raises(InvalidSetting, match="taken.*--port"):
         listen("127.0.0.1", taken.getsockname()[1])
