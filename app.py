@@ -24,6 +24,7 @@ from engine import (
     InvalidText,
     Library,
     TimbreError,
+    checked,
     open_engine,
     read_capabilities,
 )
@@ -50,6 +51,16 @@ Profile = Annotated[
 Data = Annotated[Path, typer.Option(envvar="TIMBRE_DATA", help="Where saved voices are kept.")]
 Host = Annotated[str, typer.Option(envvar="TIMBRE_HOST", help="The address to listen on.")]
 Port = Annotated[int, typer.Option(envvar="TIMBRE_PORT", min=1, max=65535)]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option("--api-key", envvar="TIMBRE_API_KEYS", help="Who may ask; none: everybody."),
+]
+Origins = Annotated[
+    list[str] | None,
+    typer.Option("--allow-origin", envvar="TIMBRE_ORIGINS", help="Sites that may call the API."),
+]
+KeyRate = Annotated[str, typer.Option(envvar="TIMBRE_KEY_RATE", help="Like 60/minute.")]
+AddressRate = Annotated[str, typer.Option(envvar="TIMBRE_ADDRESS_RATE", help="Like 60/minute.")]
 
 cli = typer.Typer(
     help="A voice studio for Qwen3-TTS. Without a command it serves the studio.",
@@ -119,20 +130,31 @@ def serve(
     dtype: Dtype = "auto",
     profile: Profile = None,
     data: Data = ROOT / "data",
+    api_key: Keys = None,
+    allow_origin: Origins = None,
+    key_rate: KeyRate = "",
+    address_rate: AddressRate = "",
 ) -> None:
-    """Serve the studio as a web page."""
+    """Serve the studio as a web page, and the API beside it (docs/api.md)."""
     place = Place(model, device, dtype, profile, data)
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100")
-    from fastapi import FastAPI
-
     from studio import page
+    from studio.api import ApiSettings, create_api
 
     with plainly():
+        settings = checked(
+            ApiSettings,
+            keys=tuple(api_key or ()),
+            origins=tuple(allow_origin or ()),
+            key_rate=key_rate,
+            address_rate=address_rate,
+        )
         address = page.listen(host, port)
         with place.engine() as engine:
-            application = FastAPI(title="Timbre")
-            page.mount_page(application, engine, place.library())
+            library = place.library()
+            application = create_api(engine, library, settings)
+            page.mount_page(application, engine, library)
             console.line(f"Open http://{host}:{port} in a browser. Ctrl-C stops.")
             page.serve(application, address)
 

@@ -5,7 +5,7 @@ Importing this package leaves torch out: the device side is loaded by `open_engi
 
 from engine.atomic import PART, replacing, write_whole
 from engine.blend import format_blend, mix, parse_blend
-from engine.config import EngineSettings, engine_settings, load_profile, profiles
+from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
 from engine.engine import Engine
 from engine.errors import (
     Busy,
@@ -109,6 +109,7 @@ __all__ = [
     "Voice",
     "Waveform",
     "check_target",
+    "checked",
     "describe",
     "duration",
     "engine_settings",

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from engine.errors import InvalidSetting
 from engine.types import Settings
+
+Group = TypeVar("Group", bound=BaseModel)
 
 PROFILES = Path(__file__).parent.parent / "presets" / "profiles"
 
@@ -54,12 +56,16 @@ class EngineSettings(Settings):
         return ramp
 
 
-def engine_settings(**values: Any) -> EngineSettings:
-    """Settings from plain values; what is wrong with them is told in one line."""
+def checked(kind: type[Group], **values: Any) -> Group:
+    """A group of settings from plain values; what is wrong with them is told in one line."""
     try:
-        return EngineSettings(**values)
+        return kind(**values)
     except ValidationError as error:
         raise InvalidSetting(_explain(error)) from None
+
+
+def engine_settings(**values: Any) -> EngineSettings:
+    return checked(EngineSettings, **values)
 
 
 def profiles() -> tuple[str, ...]:
