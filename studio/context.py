@@ -1,0 +1,27 @@
+"""What every tab of the studio is given: the engine, the kept voices, the takes.
+
+Knows no components and no pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import Engine, Library
+from studio.choosing import Choices
+from studio.takes import Takes
+from studio.transport import LiveTakes
+
+
+@dataclass(frozen=True)
+class Studio:
+    """One for the app; tabs keep nothing of their own between visitors."""
+
+    engine: Engine
+    library: Library
+    live: LiveTakes  # in the making
+    takes: Takes  # kept on disk
+
+    def choices(self) -> Choices:
+        """The voices that can be named now; the library may have changed since the last call."""
+        return Choices(self.engine.capabilities(), self.library)
