@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from engine.config import EngineSettings
 from engine.errors import EngineError, StepFailed
 from engine.inbox import Inbox
-from engine.plan import Pending, Worker
+from engine.plan import Pending, StepResult, Worker
 from engine.roster import Roster
 from engine.scheduler import Delivery, Scheduler
 from engine.sequence import Sequence
@@ -41,6 +42,7 @@ class Loop:
         self._failures = 0
         self._flying: deque[Pending] = deque()
         self._idle = False
+        self._landed_at: float | None = None  # None: nothing was going on before
 
     def turn(self, wait: bool = True) -> bool:
         """Once around. `wait`: sleep while there is nothing to do. False: there was nothing."""
@@ -55,6 +57,7 @@ class Loop:
             launched = True
             self._recover(error)
         self._idle = not launched and not landed
+        self._landed_at = None if self._idle else self._landed_at
         return not self._idle
 
     # Calls from the inbox.
@@ -125,10 +128,17 @@ class Loop:
         landed = 0
         while len(self._flying) > behind:
             result = self._flying.popleft().read()
-            self.deliver(self.scheduler.commit(result, self._clock()))
+            self.deliver(self.scheduler.commit(self._paced(result), self._clock()))
             self._failures, landed = 0, landed + 1
             self.meter.steps += 1
         return landed
+
+    def _paced(self, result: StepResult) -> StepResult:
+        """With the seconds since the last result, where the host took longer than the device."""
+        now, before = self._clock(), self._landed_at
+        self._landed_at = now
+        cadence = now - before if before is not None else 0.0
+        return replace(result, seconds=max(result.seconds, cadence))
 
     def _recover(self, error: Exception) -> None:
         """Whoever was running is told; the device forgets them, and the loop goes on."""

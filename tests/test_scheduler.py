@@ -213,3 +213,16 @@ def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
     listener.stream.close_text()
     theatre.finish()
     assert listener.stream.end.reason == "finished"
+
+
+def test_a_slow_host_counts_as_a_slow_step():
+    theatre = Theatre(Costs(step=0.005), slots=64)
+    launch = theatre.worker.launch
+
+    def dawdle(plan: object) -> object:
+        theatre.clock.sleep(0.05)  # on the host
+        return launch(plan)
+
+    theatre.worker.launch = dawdle
+    theatre.play(poisson(8, 100, random.Random(1)))
+    assert theatre.engine.loop.scheduler.pace.seconds(1) > 0.04
