@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from script_makers import TEXT
 
 from engine import (
     Preset,
@@ -13,6 +12,7 @@ from engine import (
 )
 from studio.script.casting import Casting, resolve_cast, suggest
 from studio.script.reading import script_of_text
+from tests.studio.script_makers import TEXT
 
 
 def test_casting_names_everybody_without_a_voice() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from script_makers import LINES, Unruly, heard, jobs_of, run
 
 from engine import (
     Costs,
@@ -20,6 +19,7 @@ from studio.player.take import LiveTake
 from studio.script.listening import ScriptStream
 from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds
+from tests.studio.script_makers import LINES, Unruly, heard, jobs_of, run
 
 
 @pytest.fixture

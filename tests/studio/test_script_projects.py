@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crash import every_death
 
 from engine import FakeEngine, InvalidAudio, Preset, RequestError
 from studio.script import edits
@@ -18,6 +17,7 @@ from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds
 from studio.script.speech import Delivery, Job, plan
 from studio.script.tracks import status_of
+from tests.studio.crash import every_death
 
 TEXT = "\n\n".join(f"Here is sentence number {word} of it." for word in ("one", "two", "three"))
 CAST = Casting(default="ryan")

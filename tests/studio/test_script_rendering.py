@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from script_makers import LINES, Unruly, heard, jobs_of, run, spoken_alone
 
 from engine import (
     SAMPLE_RATE,
@@ -29,6 +28,7 @@ from studio.script.rendering import Rendering
 from studio.script.sounds import Sounds, silence
 from studio.script.speech import Delivery, Job, plan
 from studio.script.tracks import status_of
+from tests.studio.script_makers import LINES, Unruly, heard, jobs_of, run, spoken_alone
 
 
 @pytest.fixture

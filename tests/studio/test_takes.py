@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from crash import every_death
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import Pcm, RequestError
 from studio.takes import DAY, Keeping, Take, Takes
+from tests.studio.crash import every_death
 
 
 def tone(samples: int = 2400, seed: int = 0) -> Pcm:
