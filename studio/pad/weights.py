@@ -1,0 +1,50 @@
+"""Where a handle stands on the pad, and what that weighs. Knows no voices and no components.
+
+The pad is a square with a voice at each corner; weights are bilinear. With fewer than four
+voices some corners share one: two voices are left and right, a third takes the bottom edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+Point: TypeAlias = tuple[float, float]  # right, down; each 0 to 1
+
+MOST = 4
+CENTRE: Final[Point] = (0.5, 0.5)
+# Whose corner is which: top left, top right, bottom left, bottom right.
+CORNERS: Final = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 2), 4: (0, 1, 2, 3)}
+
+
+def weights_at(point: Point, voices: int) -> tuple[float, ...]:
+    """The share of each voice; they sum to one."""
+    x, y = (min(1.0, max(0.0, value)) for value in point)
+    areas = ((1 - x) * (1 - y), x * (1 - y), (1 - x) * y, x * y)
+    shares = [0.0] * voices
+    for voice, area in zip(CORNERS[voices], areas, strict=True):
+        shares[voice] += area
+    return tuple(shares)
+
+
+def point_of(weights: Sequence[float]) -> Point:
+    """Where the handle stands for these weights; of four voices, as near as the pad has it."""
+    total = sum(weights)
+    shares = [weight / total for weight in weights]
+    if len(shares) == 4:
+        return shares[1] + shares[3], shares[2] + shares[3]
+    below = shares[2] if len(shares) == 3 else 0.5
+    across = sum(shares[:2])
+    right = shares[1] / across if len(shares) > 1 and across else 0.5
+    return right, below
+
+
+def percents(weights: Sequence[float]) -> tuple[int, ...]:
+    """Whole numbers that sum to one hundred, the largest remainders rounded up."""
+    total = sum(weights)
+    exact = [100 * weight / total for weight in weights]
+    whole = [int(value) for value in exact]
+    by_rest = sorted(range(len(exact)), key=lambda index: whole[index] - exact[index])
+    for index in by_rest[: 100 - sum(whole)]:
+        whole[index] += 1
+    return tuple(whole)

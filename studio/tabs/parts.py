@@ -1,0 +1,128 @@
+"""What the voice tabs share: speaking a try, the form to save a voice, telling what went wrong.
+
+Knows components, but no tab.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import gradio as gr
+from gradio.context import Context
+
+from engine import (
+    Clone,
+    Design,
+    End,
+    InvalidVoice,
+    Pcm,
+    SavedVoice,
+    SpeechRequest,
+    TimbreError,
+    Voice,
+)
+from studio.context import Studio
+from studio.player.telling import Payload, refusal
+from studio.transport import Keep
+
+Update: TypeAlias = Any  # what Gradio takes for a component
+
+PHRASE: Final = "Hello! This is how I sound when I read something to you."
+COLOUR: Final = "#4f7cac"
+# Several people at once, nothing over the page, and no endpoint of its own.
+QUIET: Final[dict[str, Any]] = {
+    "concurrency_limit": None,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}
+
+
+class SaveForm(NamedTuple):
+    """What a person tells of a voice to keep."""
+
+    name: gr.Textbox
+    colour: gr.ColorPicker
+    note: gr.Textbox
+    button: gr.Button
+    status: gr.Markdown
+
+    @property
+    def fields(self) -> list[gr.components.Component]:
+        return [self.name, self.colour, self.note]
+
+
+def save_form() -> SaveForm:
+    with gr.Row():
+        name = gr.Textbox(label="Name", max_lines=1, placeholder="For example: Grandmother")
+        colour = gr.ColorPicker(label="Colour", value=COLOUR, scale=0, min_width=110)
+    note = gr.Textbox(label="Note (optional)", max_lines=3)
+    button = gr.Button("Save as voice")
+    return SaveForm(name, colour, note, button, gr.Markdown(min_height=24))
+
+
+def save_voice(
+    studio: Studio, name: str, colour: str, note: str, voice: Clone | Design, **details: Any
+) -> SavedVoice:
+    """Keep a voice under a name that says which one it is. Raises InvalidVoice."""
+    card = {"colour": hex_colour(colour), "note": note.strip(), **details}
+    return studio.library.save(checked_name(studio, name), voice, **card)
+
+
+def checked_name(studio: Studio, name: str, own: str = "") -> str:
+    """A name that nothing else has; `own` is the id of the voice that has it already."""
+    wanted = " ".join(name.split())
+    if not wanted:
+        raise InvalidVoice("Give the voice a name first.")
+    speakers = {speaker.casefold() for speaker in studio.choices().speakers()}
+    saved = {each.name.casefold() for each in studio.library.list() if each.id != own}
+    if wanted.casefold() in speakers | saved:
+        raise InvalidVoice(f"There is a voice called '{wanted}' already. Choose another name.")
+    return wanted
+
+
+def hex_colour(colour: str | None) -> str:
+    """`#rrggbb` from what the picker sends, which may be `rgba(…)`; empty where it is neither."""
+    text = (colour or "").strip()
+    if text.startswith("rgb"):
+        parts = text[text.find("(") + 1 : text.find(")")].split(",")[:3]
+        return "#" + "".join(f"{min(255, max(0, round(float(part)))):02x}" for part in parts)
+    return text if len(text) == 7 and text.startswith("#") else ""
+
+
+async def speaking(
+    studio: Studio, prepare: Callable[[], SpeechRequest], keep: Keep | None = None
+) -> AsyncGenerator[Payload, None]:
+    """What a player is told: the request is made in a thread, refusals are told as sentences."""
+    try:
+        request = await asyncio.to_thread(prepare)
+    except TimbreError as error:
+        yield refusal(str(error))
+        return
+    async for payload in studio.live.play(lambda: studio.engine.submit(request), keep):
+        yield payload
+
+
+def keeping(studio: Studio, text: str, voice: str) -> Keep:
+    """Store a finished try among the takes."""
+
+    def keep(pcm: Pcm, end: End) -> str:
+        return studio.takes.add(pcm, text, voice, end.seed).id
+
+    return keep
+
+
+def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:
+    return SpeechRequest(text=text.strip() or PHRASE, voice=voice, seed=seed)
+
+
+def on_show(
+    refresh: Callable[..., Any], outputs: list[Any], inputs: list[Any] | None = None
+) -> None:
+    """Run when the page opens and whenever the tab around this is chosen: voices come and go."""
+    page, around = Context.root_block, Context.block
+    moments = [page.load] if page else []
+    if isinstance(around, gr.Tab):
+        moments.append(around.select)
+    gr.on(moments, refresh, inputs, outputs, **QUIET)
