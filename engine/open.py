@@ -46,7 +46,7 @@ def open_engine(
         raise InvalidSetting(f"No device is called '{device}'. Try auto, cpu or cuda.") from error
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
-    held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype))
+    held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype), trace=True)
     engine = Engine(TorchWorker(checkpoints, held), checkpoints, settings)
     if preload:
         _load_first(engine)

@@ -33,7 +33,7 @@ class Recent:
         self.keys[layer, :, :, self.at : stop] = k
         self.values[layer, :, :, self.at : stop] = v
         keys, values = self.keys[layer, :, :, :stop], self.values[layer, :, :, :stop]
-        causal = q.shape[2] > 1  # only at the start, where queries and keys are as many
+        causal = bool(q.shape[2] > 1)  # only at the start, where queries and keys are as many
         return F.scaled_dot_product_attention(q, keys, values, is_causal=causal, enable_gqa=True)
 
 

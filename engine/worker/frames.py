@@ -15,6 +15,7 @@ from engine.checkpoint import RESERVED_CODES, SpecialIds
 from engine.model.layers import rotation
 from engine.model.talker import Talker
 from engine.worker.cache import Rows, SlotAttend
+from engine.worker.prediction import Prediction
 from engine.worker.sampling import (
     LEAST_FRAMES,
     forbidden,
@@ -41,6 +42,7 @@ class FrameStep:
     def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
         shape, like = talker.shape, slots.hidden
         self.talker, self.slots = talker, slots
+        self.predict = Prediction(talker.code_predictor)
         self._pad, self._end, self._codebooks = pad, ids.codec_eos, shape.codebooks
         allowed = forbidden(shape.codes, RESERVED_CODES, ids.codec_eos)
         self._allowed = allowed.to(like.device)
@@ -59,20 +61,16 @@ class FrameStep:
         slots = self.slots
         position, frame = slots.position[rows], slots.frame[rows]
         _, rest, _ = knobs(slots.knobs[rows])
-        lots = uniforms(slots.keys[rows], frame, self._codebooks).split(1, 1)
+        lots = uniforms(slots.keys[rows], frame, self._codebooks)
         begun = self.talker.embed_first(slots.code[rows])
-        others, total = self.talker.code_predictor.sample(
-            slots.hidden[rows],
-            begun,
-            lambda book, logits: pick(logits, rest, lots[book - 1], extent.rest),
-        )
+        others, total = self.predict(slots.hidden[rows], begun, rest, lots[:, :-1], extent.rest)
         codes = torch.cat((slots.code[rows][:, None], others), 1)
         slots.made[index, frame] = codes.to(slots.made.dtype)
         x = (total + self._text(rows, index, frame))[:, None]
         hidden = self.run(x, rows, index, position[:, None], extent.positions)[:, 0]
         slots.position[rows] = (position + 1).clamp(max=slots.text.shape[1] - 1)
         slots.frame[rows] = frame = (frame + 1).clamp(max=slots.text.shape[1] - 1)
-        ended = self.choose(rows, index, hidden, frame, lots[-1], extent.first)
+        ended = self.choose(rows, index, hidden, frame, lots[:, -1:], extent.first)
         return codes, ended
 
     def choose(

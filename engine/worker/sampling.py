@@ -32,6 +32,10 @@ class Knobs:
     top_p: Tensor
     luck: Tensor  # what uniforms are multiplied by: 0 takes the best, for greedy rows
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.inverse_temperature, self.top_k, self.top_p, self.luck
+
 
 def knob_row(draw: Draw) -> list[float]:
     """A slot's settings as numbers: the talker's, the predictor's, the repetition penalty."""

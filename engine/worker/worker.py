@@ -24,6 +24,8 @@ from engine.worker.networks import load_codec, load_encoder, load_speaker, load_
 from engine.worker.pending import FailedStep, Made, PendingStep, Stopwatch, explain
 from engine.worker.references import Listener, Shelf
 
+TRACED_ROWS = 4  # half a second of loading each
+
 
 @dataclass(frozen=True)
 class WorkerSettings:
@@ -34,6 +36,7 @@ class WorkerSettings:
     device: str | None = None  # None: a GPU where there is one
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
     codec_dtype: torch.dtype = torch.float32
+    trace: bool = False  # replay small predictors without Python, on CPUs
     reference_silence: float = 0.5  # seconds put after a recording before it is encoded
     reference_bytes: int = 512 << 20  # kept of encoded references
 
@@ -182,6 +185,8 @@ class TorchWorker:
         networks = load_talker(checkpoint.folder, self.device, self.dtype)
         positions = min(settings.positions, checkpoint.max_positions)
         lane = Lane(networks, checkpoint.ids, settings.slots, positions, self.device, self.dtype)
+        if settings.trace and self.device.type == "cpu":
+            lane.step.predict.trace(min(settings.slots, TRACED_ROWS))
         self._settle()
         return lane
 

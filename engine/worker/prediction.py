@@ -1,0 +1,66 @@
+"""The predictor's part of a frame: codebooks 1–15, drawn one after the other.
+
+A small predictor on a CPU spends as long in Python, between some three thousand kernels a
+frame, as in the kernels. A trace is those kernels without the Python: `trace` makes one for
+each number of rows that is worth it, and gives the same codes as the plain form beside it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from engine.model.predictor import Predictor
+from engine.worker.sampling import CANDIDATES, Knobs, pick
+
+Drawn: TypeAlias = tuple[Tensor, Tensor]  # codes [R, 15], the sum of all 16 embeddings [R, width]
+WORTH_IT = 64 << 20  # bytes of all layers: larger ones keep the kernels busy
+
+
+class Prediction:
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self._traces: dict[int, Callable[..., Drawn]] = {}  # by rows
+
+    def __call__(
+        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+    ) -> Drawn:
+        """hidden and first [R, width], lots [R, 15]; `count` ids are ranked for each draw."""
+        trace = self._traces.get(len(hidden)) if count == CANDIDATES else None
+        if trace is None:
+            return self._plain(hidden, first, own, lots, count)
+        with torch.jit.optimized_execution(False):  # its first calls would take a second each
+            return trace(hidden, first, *own.tensors, lots)
+
+    def trace(self, most: int) -> None:
+        """From now on up to `most` rows are replayed; nothing where it is not worth it."""
+        network = self._predictor.model
+        if sum(weight.nbytes for weight in network.layers.parameters()) > WORTH_IT:
+            return
+        table = network.codec_embedding[0].weight  # [V, width]
+        for rows in range(1, most + 1):
+            self._traces[rows] = self._traced(torch.zeros_like(table[:rows]))
+
+    def _traced(self, hidden: Tensor) -> Callable[..., Drawn]:
+        def draw(hidden: Tensor, first: Tensor, *rest: Tensor) -> Drawn:
+            *own, lots = rest
+            return self._plain(hidden, first, Knobs(*own), lots, CANDIDATES)
+
+        column = hidden.new_ones(len(hidden), 1)
+        lots = column.expand(-1, len(self._predictor.lm_head)) / 2
+        sample = (hidden, hidden, column, column, column, column, lots)
+        with warnings.catch_warnings():  # of sizes that become constants, as they should
+            warnings.simplefilter("ignore")
+            return torch.jit.trace(draw, sample, check_trace=False)
+
+    def _plain(
+        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+    ) -> Drawn:
+        def choose(book: int, logits: Tensor) -> Tensor:
+            return pick(logits, own, lots[:, book - 1 : book], count)
+
+        return self._predictor.sample(hidden, first, choose)
