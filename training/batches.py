@@ -7,7 +7,7 @@ trainer's business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
 
 import torch
@@ -37,11 +37,14 @@ class TextIds:
 class Batch:
     text: Tensor  # [B, T] text ids, NONE where a row has none
     code: Tensor  # [B, T] special codes of codebook 0, or NONE
-    frame: Tensor  # [B, T] rows of the code tape that a row feeds back, or NONE
+    fed: Tensor  # [B, T, 16] the frame a row feeds back; NONE throughout where there is none
     speaker: Tensor  # [B, T] whether the row carries the vector
     vector: Tensor  # [B, width]
-    target: Tensor  # [B, T] rows of the code tape to be predicted; NONE: nothing
+    target: Tensor  # [B, T, 16] the frame to be predicted, or NONE throughout
     ends: Tensor  # [B, T] whether the end of speech is to be predicted
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
 
 
 class Instructions:
@@ -84,17 +87,18 @@ class Batcher:
         self.order = plain[who.argsort(stable=True)]
         self.by_speaker[1:] = counts.cumsum(0)
 
-    def draw(self, batch: int, in_context: bool) -> Batch:
+    def draw(self, batch: int, in_context: bool, length: int) -> Batch:
+        """`length` rows each; what is longer is cut off."""
         library = self.library
         rows = self._alike(batch, in_context)
         table = library.table[rows]
         reference = self._other(table[:, SPEAKER]) if in_context else rows
         vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
-        design = self._chance(batch, 0.25) & (not in_context)
-        return self._lay_out(table, library.table[reference], vector, design, in_context)
+        design = self._chance((batch,), 0.25) & (not in_context)
+        return self._lay_out(table, library.table[reference], vector, design, in_context, length)
 
-    def _chance(self, batch: int, share: float) -> Tensor:
-        return torch.rand(batch, device=self.library.device) < share
+    def _chance(self, size: tuple[int, ...], share: float) -> Tensor:
+        return torch.rand(size, device=self.library.device) < share
 
     def _alike(self, batch: int, in_context: bool) -> Tensor:
         """Utterances of about one length; styles need instructions, so not in context."""
@@ -124,63 +128,82 @@ class Batcher:
         return vector + 0.03 * torch.randn_like(vector)
 
     def _lay_out(
-        self, table: Tensor, ref: Tensor, vector: Tensor, design: Tensor, in_context: bool
+        self,
+        table: Tensor,
+        ref: Tensor,
+        vector: Tensor,
+        design: Tensor,
+        in_context: bool,
+        length: int,
     ) -> Batch:
-        batch, device = len(table), table.device
-        styled = table[:, STYLE] > 0
-        told = torch.where(styled & ~design, TRAINED + table[:, STYLE] - 1, table[:, SPEAKER])
-        told_start, told_length = self.instructions.draw(told)
-        told_length = told_length * (design | styled)
-        english = (~self._chance(batch, 0.15)).long()
-        whole = self._chance(batch, 0.5).long()
-        spoken = (~design).long()
+        """Columns [B, 1] of lengths and starts against the row numbers [1, length]."""
+        table, ref, design = table[..., None], ref[..., None], design[:, None]
+        size, device = design.shape, table.device
+        p = torch.arange(length, device=device)[None]
+        told_start, told = self._told(table, design)
+        english = (~self._chance(size, 0.15)).long()
+        whole = self._chance(size, 0.5)
+        column = 4 + english + (~design)  # tags, speaker, pad
         ref_text = ref[:, TEXT_LENGTH] * in_context
-        hush = HUSH * self._chance(batch, 0.5).long()
-        ref_frames = (ref[:, FRAMES] + hush) * in_context
         texts = ref_text + table[:, TEXT_LENGTH] + 1  # with tts_eos
-        column = 3 + english + spoken + 1
-        head = told_length + len(self.role) + column
-        bos = head + whole * texts  # the row of bos; frames follow it
-        total = bos + 1 + ref_frames + table[:, FRAMES]
-        p = torch.arange(int(total.max()), device=device)[None]
-
-        def at(x: Tensor) -> Tensor:
-            return x[:, None]
-
-        # text: instruction, role, column, then the text beside pads or beside the frames
-        j = p - at(head)  # into the body
-        u = p - at(bos)  # 0: bos, then frames
-        k = torch.where(at(whole) > 0, torch.where(u < 0, j, texts.max() + 1), u)
-        text = self._text(k, at(ref_text), at(texts), at(ref[:, TEXT]), at(table[:, TEXT]))
-        c = p - at(told_length + len(self.role))  # into the column
-        before = torch.where(c == at(column) - 1, self.special.bos, self.special.pad)
-        text = torch.where(j < 0, before, text)
-        role = self.role[(p - at(told_length)).clamp(0, len(self.role) - 1)]
-        text = torch.where(c < 0, role, text)
-        told_ids = self.instructions.tape[(at(told_start) + p).clamp(max=len(self.instructions.tape) - 1)]
-        text = torch.where(p < at(told_length), told_ids, text)
-
-        code = self._column(c, at(english), at(column))
+        hush = HUSH * self._chance(size, 0.5)
+        ref_frames = (ref[:, FRAMES] + hush) * in_context
+        c = p - told - len(self.role)  # into the column
+        j = c - column  # into the body
+        u = j - whole * texts  # 0: bos, then frames
+        k = torch.where(whole, torch.where(u < 0, j, texts), u)  # number of the text beside
+        body = self._text(k, ref_text, texts, ref[:, TEXT], table[:, TEXT], silent=whole & (u >= 0))
+        text = torch.where(j < 0, self._before(c, column), body)
+        text = torch.where(c < 0, self._role(p - told), text)
+        text = torch.where(p < told, self._instruction(told_start + p), text)
+        speaker = ~design & (c == column - 2)
+        code = torch.where(speaker, NONE, self._column(c, english, column))
         code = torch.where((j >= 0) & (u < 0), recipe.IDS["codec_pad_id"], code)
         code = torch.where(u == 0, recipe.IDS["codec_bos_id"], code)
-        speaker = (at(spoken) > 0) & (c == at(column) - 2)
-        code = torch.where(speaker, NONE, code)
+        f, n, frames = u - 1, u - ref_frames, table[:, FRAMES]
+        place = torch.where(f < ref_frames, ref[:, CODE] + f, table[:, CODE] + f - ref_frames)
+        fed = self._codes(place, (f >= 0) & (f < ref_frames + frames))
+        target = self._codes(table[:, CODE] + n, (n >= 0) & (n < frames))
+        text = torch.where(n > frames, NONE, text)
+        return Batch(text, code, fed, speaker, vector, target, n == frames)
 
-        f = u - 1  # the frame a row feeds back
-        frame = self._frame(f, at(ref_frames), at(ref[:, CODE]), at(table[:, CODE]), at(table[:, FRAMES]))
-        n = u - at(ref_frames)  # the target frame that follows a row
-        frames = at(table[:, FRAMES])
-        target = torch.where((n >= 0) & (n < frames), at(table[:, CODE]) + n, NONE)
-        past = p >= at(total)
-        text = torch.where(past, NONE, text)
-        return Batch(text, code, frame, speaker, vector, target, n == frames)
+    def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
+        """Start and length of each instruction: designs describe, styled presets are told how."""
+        styled = table[:, STYLE] > 0
+        row = torch.where(styled & ~design, TRAINED + table[:, STYLE] - 1, table[:, SPEAKER])
+        start, length = self.instructions.draw(row)
+        return start, length * (design | styled)
 
-    def _text(self, k: Tensor, ref: Tensor, texts: Tensor, ref_start: Tensor, start: Tensor) -> Tensor:
+    def _before(self, c: Tensor, column: Tensor) -> Tensor:
+        return torch.where(c == column - 1, self.special.bos, self.special.pad)
+
+    def _role(self, row: Tensor) -> Tensor:
+        return self.role[row.clamp(0, len(self.role) - 1)]
+
+    def _instruction(self, row: Tensor) -> Tensor:
+        tape = self.instructions.tape
+        return tape[row.clamp(max=len(tape) - 1)]
+
+    def _codes(self, place: Tensor, there: Tensor) -> Tensor:
+        tape = self.library.codes
+        codes = tape[place.clamp(0, len(tape) - 1)].long()  # [B, T, 16]
+        return torch.where(there[..., None], codes, NONE)
+
+    def _text(
+        self,
+        k: Tensor,
+        ref: Tensor,
+        texts: Tensor,
+        ref_start: Tensor,
+        start: Tensor,
+        silent: Tensor,
+    ) -> Tensor:
         """Text number k of reference and target together: ids, then tts_eos, then tts_pad."""
         tape = self.library.text
         place = torch.where(k < ref, ref_start + k, start + k - ref).clamp(0, len(tape) - 1)
         ids = torch.where(k < texts - 1, tape[place], self.special.pad)
-        return torch.where(k == texts - 1, self.special.eos, ids)
+        ids = torch.where(k == texts - 1, self.special.eos, ids)
+        return torch.where(silent, self.special.pad, ids)
 
     def _column(self, c: Tensor, english: Tensor, column: Tensor) -> Tensor:
         ids = recipe.IDS
@@ -191,7 +214,3 @@ class Batcher:
         code = torch.where((c == 2) & (english > 0), recipe.ENGLISH, code)
         code = torch.where(c == 2 + english, ids["codec_think_eos_id"], code)
         return torch.where(c == column - 1, ids["codec_pad_id"], code)
-
-    def _frame(self, f: Tensor, ref: Tensor, ref_start: Tensor, start: Tensor, frames: Tensor) -> Tensor:
-        place = torch.where(f < ref, ref_start + f, start + f - ref)
-        return torch.where((f >= 0) & (f < ref + frames), place, NONE)

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.codec import CodecDecoder
-from engine.model.layers import Causal
 from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
+from engine.model.layers import Causal
 from training import recipe
 from training.flite import PHONES
 
@@ -35,7 +35,8 @@ class Coded:
 @torch.no_grad()
 def learn(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
     """Move a codebook towards the vectors [N, d] that chose its entries [N]."""
-    hot = F.one_hot(codes, len(book.cluster_usage)).to(vectors.dtype)  # [N, entries]
+    entries = torch.arange(len(book.cluster_usage), device=codes.device)
+    hot = (codes[:, None] == entries).to(vectors.dtype)  # [N, entries]
     book.cluster_usage.lerp_(hot.sum(0), 1 - DECAY)
     book.embed_sum.lerp_(hot.T @ vectors, 1 - DECAY)
     share = len(vectors) / len(book.cluster_usage)
@@ -92,7 +93,7 @@ class Codec(nn.Module):
             quantizer.acoustic_residual_vector_quantizer,
         )
 
-    def forward(self, wave: Tensor, depth: Tensor, window: slice = slice(None)) -> Coded:
+    def forward(self, wave: Tensor, depth: Tensor, window: Tensor | None = None) -> Coded:
         """Only the frames in `window` become sound again: waves are the costly part."""
         latents = self.encoder.latents(wave)
         said, sounds = self._halves()
@@ -104,13 +105,13 @@ class Codec(nn.Module):
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
         return Coded(self.synthesise(latent, window), words_loss + sound_loss, phones)
 
-    def synthesise(self, latent: Tensor, window: slice) -> Tensor:
+    def synthesise(self, latent: Tensor, window: Tensor | None) -> Tensor:
         """As the decoder does, but for some frames; its first layers see all of them."""
         decoder = self.decoder
         positions = torch.arange(latent.shape[-1], device=latent.device)[None]
         x = decoder.pre_conv(latent).transpose(1, 2)
         x = decoder.pre_transformer(x, positions, Causal(decoder.shape.block.window))
-        x = x.transpose(1, 2)[..., window]
+        x = x.transpose(1, 2) if window is None else x[:, window].transpose(1, 2)
         for layer in [*(part for pair in decoder.upsample for part in pair), *decoder.decoder]:
             x = layer(x)
         return x.squeeze(1).clamp(-1, 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import torch
-from torch import Tensor
 
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder

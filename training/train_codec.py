@@ -18,12 +18,14 @@ from training import state as states
 from training.codec import UNQUANTISED, Codec, SpectralLoss
 from training.discriminators import Judges, fooling_loss, judge_loss
 from training.pool import Pool
+from training.recording import Recorded
 from training.speech import FRAME
 
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
-HEARD = 12  # frames of a crop that become sound; the first is for warming up
+CROP = 64  # frames
+HEARD = 16  # frames of a crop that become sound; the first is for warming up
 
 
 class Trainer:
@@ -31,9 +33,18 @@ class Trainer:
         self.device = device
         self.codec, self.judges = Codec().to(device), Judges().to(device)
         self.spectral = SpectralLoss(device)
-        settings = {"lr": RATE_AT_START, "betas": (0.8, 0.99), "fused": device.type == "cuda"}
-        self.codec_steps = torch.optim.AdamW(self.codec.parameters(), **settings)
-        self.judge_steps = torch.optim.AdamW(self.judges.parameters(), **settings)
+        cuda = device.type == "cuda"
+        self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
+        self.codec_steps, self.judge_steps = (
+            torch.optim.AdamW(
+                network.parameters(),
+                lr=self.now,
+                betas=(0.8, 0.99),
+                fused=cuda,
+                capturable=cuda,
+            )
+            for network in (self.codec, self.judges)
+        )
         self.step, self.seconds = 0, 0.0
 
     def state(self) -> dict[str, object]:
@@ -56,6 +67,7 @@ class Trainer:
             return
         for name in ("codec_steps", "judge_steps"):
             getattr(self, name).load_state_dict(state[name])
+            getattr(self, name).param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
         torch.set_rng_state(state["random"])
 
@@ -64,8 +76,7 @@ class Trainer:
         low = 0.05
         scale = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         scale *= min(1.0, (self.step + 1) / WARM_UP)
-        for optimizer in (self.codec_steps, self.judge_steps):
-            optimizer.param_groups[0]["lr"] = RATE_AT_START * scale
+        self.now.fill_(RATE_AT_START * scale)
 
     def depth(self, batch: int) -> Tensor:
         """Rows without quantisation, with all acoustic codebooks, and with some of them."""
@@ -73,17 +84,16 @@ class Trainer:
         chance = torch.rand(batch, device=self.device)
         return torch.where(chance < 0.4, UNQUANTISED, torch.where(chance < 0.75, 15, some))
 
-    def window(self, frames: int) -> slice:
-        start = int(torch.randint(0, max(1, frames - HEARD + 1), ()))
-        return slice(start, start + HEARD)
+    def window(self, frames: int) -> Tensor:
+        """Which frames become sound: a stretch somewhere in the crop."""
+        start = torch.randint(frames - HEARD + 1, (1,), device=self.device)
+        return start + torch.arange(HEARD, device=self.device)
 
     def advance(self, real: Tensor, phones: Tensor, judged: bool) -> dict[str, Tensor]:
         window = self.window(phones.shape[1])
         coded = self.codec(real, self.depth(len(real)), window)
-        made, real = (
-            coded.wave[:, FRAME:],
-            real[:, (window.start + 1) * FRAME : window.stop * FRAME],
-        )
+        made = coded.wave[:, FRAME:]
+        real = real.unflatten(1, (-1, FRAME))[:, window[1:]].flatten(1)
         spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
         spectral = self.spectral(made, real)
         losses = {"spectral": spectral, "commitment": coded.commitment, "phones": spoken}
@@ -97,11 +107,10 @@ class Trainer:
         loss.backward()
         losses["norm"] = nn.utils.clip_grad_norm_(self.codec.parameters(), 10.0)
         self.codec_steps.step()
-        self.step += 1
-        return losses
+        return {name: value.detach() for name, value in losses.items()}
 
     def judge(self, real: Tensor, made: Tensor) -> Tensor:
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False):
             loss = judge_loss(self.judges(real), self.judges(made.detach()))
         self.judge_steps.zero_grad()
         loss.backward()
@@ -110,7 +119,7 @@ class Trainer:
 
     def fool(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
         self.judges.requires_grad_(False)
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False):
             with torch.no_grad():
                 truth = self.judges(real)
             result = fooling_loss(truth, self.judges(made))
@@ -129,17 +138,18 @@ def run(given: argparse.Namespace) -> None:
         trainer.resume(given.state, given.again)
     while pool.refresh() == 0 or pool.hours < given.wait_hours:
         time.sleep(1)
+    advance = Recorded(trainer.advance) if given.record else trainer.advance
     began = time.monotonic() - trainer.seconds
     limit, saved = given.minutes * 60, time.monotonic()
     while trainer.seconds < limit and trainer.step < given.steps:
         trainer.rate(trainer.seconds / limit)
-        long = trainer.step % 5 == 4
-        batch, frames = (given.batch // 4, 128) if long else (given.batch, 32)
-        crops = pool.crops(max(1, batch), frames)
-        losses = trainer.advance(*crops, trainer.seconds > JUDGED_FROM * limit)
+        crops = pool.crops(given.batch, CROP)
+        losses = advance(*crops, judged=trainer.seconds > JUDGED_FROM * limit)
+        trainer.step += 1
         trainer.seconds = time.monotonic() - began
         if trainer.step % given.every == 0:
-            pool.refresh(3)
+            if trainer.seconds < given.growing * 60:
+                pool.refresh(3)
             told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
             print(f"{trainer.step} {trainer.seconds:.0f}s {pool.hours:.1f}h {told}", flush=True)
         if time.monotonic() - saved > given.save_every:
@@ -154,11 +164,13 @@ def main() -> None:
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
+    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
     parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--hours", type=float, default=60)
+    parser.add_argument("--growing", type=float, default=3, help="minutes in which speech is read")
     parser.add_argument("--wait-hours", type=float, default=0)
-    parser.add_argument("--every", type=int, default=100)
+    parser.add_argument("--every", type=int, default=200)
     parser.add_argument("--save-every", type=float, default=120)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

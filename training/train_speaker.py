@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from engine.model.speaker import SpeakerEncoder
 from training import recipe
 from training import state as states
-from training.pool import Pool, Spot
+from training.pool import Pool
 from training.speakers import TRAINED, everyone
 from training.speech import RATE
 

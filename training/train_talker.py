@@ -27,10 +27,12 @@ from training.batches import NONE, Batch, Batcher, Instructions, TextIds
 from training.codec import Codec
 from training.library import Library
 from training.pool import Pool
+from training.recording import Recorded
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
 WARM_UP = 300
+ALONE, IN_CONTEXT = 224, 384  # rows of a batch
 WRONG_FIRST, WRONG_REST = 0.02, 0.05  # of the codes fed back: sampling will be wrong too
 TOLD_WRONG = 0.02  # of the codes told to the predictor
 
@@ -65,44 +67,50 @@ def begin(talker: Talker) -> None:
 
 
 def mistaken(codes: Tensor, first: float, rest: float) -> Tensor:
-    """Codes [N, 16] with some of them replaced by chance."""
-    share = torch.full((codes.shape[1],), rest, device=codes.device)
+    """Codes [..., 16] with some of them replaced by chance."""
+    share = torch.full((codes.shape[-1],), rest, device=codes.device)
     share[0] = first
     wrong = torch.rand(codes.shape, device=codes.device) < share
     return torch.where(wrong, torch.randint_like(codes, recipe.CODES), codes)
 
 
-def embed(talker: Talker, batch: Batch, tape: Tensor) -> Tensor:
+def embed(talker: Talker, batch: Batch) -> Tensor:
     """The rows of a batch as the talker's input [B, T, width]."""
     x = talker.embed_text(batch.text.clamp(min=0)) * (batch.text != NONE)[..., None]
     x = x + talker.embed_first(batch.code.clamp(min=0)) * (batch.code != NONE)[..., None]
-    x = torch.where(batch.speaker[..., None], x + batch.vector[:, None], x)
-    fed = batch.frame != NONE
-    codes = mistaken(tape[batch.frame[fed]].long(), WRONG_FIRST, WRONG_REST)
-    summed = talker.embed_codes(codes)
-    return x.index_put((fed.nonzero(as_tuple=True)), summed.to(x.dtype), accumulate=True)
+    x = x + batch.vector[:, None] * batch.speaker[..., None]
+    codes = mistaken(batch.fed.clamp(min=0), WRONG_FIRST, WRONG_REST)
+    return x + talker.embed_codes(codes) * (batch.fed[..., :1] != NONE)
 
 
-def losses(talker: Talker, batch: Batch, tape: Tensor, frames: int) -> dict[str, Tensor]:
-    x = embed(talker, batch, tape)
+def mean(values: Tensor, over: Tensor) -> Tensor:
+    """The mean of values [...] where `over` [...] is true."""
+    return (values * over).sum() / over.sum().clamp(min=1)
+
+
+def losses(talker: Talker, batch: Batch, frames: int) -> dict[str, Tensor]:
+    """Of codebook 0 at every row, and of the others at `frames` rows drawn by chance."""
+    x = embed(talker, batch)
     positions = torch.arange(x.shape[1], device=x.device)[None]
     hidden = talker(x, positions, Causal())
-    wanted, ends = batch.target != NONE, batch.ends
-    codes = tape[batch.target[wanted]].long()  # [N, 16]
-    speech, last = talker.logits(hidden[wanted]), talker.logits(hidden[ends])
-    eos = torch.full((len(last),), recipe.IDS["codec_eos_token_id"], device=x.device)
-    first = F.cross_entropy(speech.float(), codes[:, 0])
-    some = torch.randperm(len(codes), device=x.device)[:frames]
-    told = mistaken(codes[some], 0, TOLD_WRONG)
-    rest = talker.predict(hidden[wanted][some], told).float()  # [N, 15, entries]
-    each = F.cross_entropy(rest.flatten(0, 1), codes[some, 1:].flatten(), reduction="none")
-    each = each.view(-1, rest.shape[1]).mean(0)
+    wanted = batch.target[..., 0] != NONE
+    end = recipe.IDS["codec_eos_token_id"]
+    first = torch.where(batch.ends, end, batch.target[..., 0]).clamp(min=0)
+    logits = talker.logits(hidden).float()
+    each = F.cross_entropy(logits.flatten(0, 1), first.flatten(), reduction="none").view_as(first)
+    score = (torch.rand_like(each) + wanted).flatten()
+    some = score.topk(min(frames, score.numel())).indices
+    codes = batch.target.flatten(0, 1)[some].clamp(min=0)  # [frames, 16]
+    told = mistaken(codes, 0, TOLD_WRONG)
+    rest = talker.predict(hidden.flatten(0, 1)[some], told).float()  # [frames, 15, entries]
+    lost = F.cross_entropy(rest.flatten(0, 1), codes[:, 1:].flatten(), reduction="none")
+    lost, used = lost.view(len(codes), -1), wanted.flatten()[some]
     return {
-        "first": first,
-        "end": F.cross_entropy(last.float(), eos),
-        "rest": each.mean(),
-        "second": each[0],
-        "last": each[-1],
+        "first": mean(each, wanted),
+        "end": mean(each, batch.ends),
+        "rest": mean(lost.mean(1), used),
+        "second": mean(lost[:, 0], used),
+        "last": mean(lost[:, -1], used),
     }
 
 
@@ -111,12 +119,15 @@ class Trainer:
         self.device = device
         self.talker = Talker(recipe.talker_shape()).to(device)
         begin(self.talker)
+        cuda = device.type == "cuda"
+        self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
         self.steps = torch.optim.AdamW(
             self.talker.parameters(),
-            lr=RATE_AT_START,
+            lr=self.now,
             betas=(0.9, 0.95),
             weight_decay=0.03,
-            fused=device.type == "cuda",
+            fused=cuda,
+            capturable=cuda,
         )
         self.step, self.seconds = 0, 0.0
 
@@ -134,24 +145,25 @@ class Trainer:
         state = states.load(path)
         self.talker.load_state_dict(state["talker"])
         self.steps.load_state_dict(state["steps"])
+        self.steps.param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
         torch.set_rng_state(state["random"])
 
     def rate(self, progress: float) -> None:
         scale = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         scale *= min(1.0, (self.step + 1) / WARM_UP)
-        self.steps.param_groups[0]["lr"] = RATE_AT_START * scale
+        self.now.fill_(RATE_AT_START * scale)
 
-    def advance(self, batch: Batch, tape: Tensor, frames: int) -> dict[str, Tensor]:
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            told = losses(self.talker, batch, tape, frames)
+    def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
+        bf16 = self.device.type == "cuda"
+        with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
+            told = losses(self.talker, Batch(*tensors), frames)
         loss = told["first"] + 0.1 * told["end"] + told["rest"]
         self.steps.zero_grad()
         loss.backward()
         told["norm"] = nn.utils.clip_grad_norm_(self.talker.parameters(), 1.0)
         self.steps.step()
-        self.step += 1
-        return told
+        return {name: value.detach() for name, value in told.items()}
 
 
 def library(given: argparse.Namespace, tokenizer: Tokenizer, device: torch.device) -> Library:
@@ -179,19 +191,21 @@ def run(given: argparse.Namespace) -> None:
     if given.state.exists():
         trainer.resume(given.state)
     while pool.hours < given.wait_hours or not len(books):
-        if not pool.refresh() + books.grow(pool):
+        pool.refresh()
+        if not books.grow(pool):
             time.sleep(1)
-    while books.grow(pool):
-        pass
     batcher.refresh()
     print(f"{pool.hours:.1f} hours, {len(books)} utterances", flush=True)
+    advance = Recorded(trainer.advance) if given.record else trainer.advance
     began = time.monotonic() - trainer.seconds
     limit, saved = given.minutes * 60, time.monotonic()
     while trainer.seconds < limit and trainer.step < given.steps:
         trainer.rate(trainer.seconds / limit)
         in_context = trainer.step % 4 == 3
-        batch = batcher.draw(given.batch // 2 if in_context else given.batch, in_context)
-        told = trainer.advance(batch, books.codes, given.frames)
+        size = given.batch // 2 if in_context else given.batch
+        batch = batcher.draw(size, in_context, IN_CONTEXT if in_context else ALONE)
+        told = advance(*batch.tensors(), frames=given.frames)
+        trainer.step += 1
         trainer.seconds = time.monotonic() - began
         if trainer.step % given.every == 0:
             text = " ".join(f"{name} {value.item():.3f}" for name, value in told.items())
@@ -212,6 +226,7 @@ def main() -> None:
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
     parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--batch", type=int, default=112)
     parser.add_argument("--frames", type=int, default=4096, help="that the predictor learns a step")

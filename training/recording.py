@@ -1,0 +1,51 @@
+"""Training steps recorded once and replayed: a small network waits for launches otherwise.
+
+A step is a function of tensors of fixed shapes, and of nothing else that changes between
+calls; random numbers and the learning rate live on the device. Without recording the same
+function is simply called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+Told: TypeAlias = dict[str, Tensor]
+Step: TypeAlias = Callable[..., Told]
+WARM = 4  # steps before a recording: plans are made and memory is found
+
+
+class Recorded:
+    """A step on a GPU: one recording for each set of shapes and choices."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._kept: dict[Hashable, tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Told]] = {}
+
+    def __call__(self, *inputs: Tensor, **choices: Hashable) -> Told:
+        key = (*(x.shape for x in inputs), *sorted(choices.items()))
+        if key not in self._kept:
+            self._kept[key] = self._record(inputs, choices)
+        graph, places, told = self._kept[key]
+        for place, value in zip(places, inputs, strict=True):
+            place.copy_(value)
+        graph.replay()
+        return told
+
+    def _record(
+        self, inputs: tuple[Tensor, ...], choices: dict[str, Hashable]
+    ) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Told]:
+        places = tuple(x.clone() for x in inputs)
+        here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
+        aside.wait_stream(here)
+        with torch.cuda.stream(aside):
+            for _ in range(WARM):
+                self._step(*places, **choices)
+        here.wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            told = self._step(*places, **choices)
+        return graph, places, told
