@@ -6,6 +6,7 @@ codec. A step only starts work; `Pending.read` waits for it. Knows slots, never 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class TorchWorker:
     def __init__(self, checkpoints: Mapping[str, LocalCheckpoint], settings: WorkerSettings):
         self._checkpoints, self._settings = dict(checkpoints), settings
         self.device = pick_device(settings.device)
+        leave_a_core(self.device)
         self.dtype = settings.dtype or pick_dtype(self.device)
         self._lanes: dict[str, Lane] = {}  # replaced, never changed: steps run meanwhile
         self._decoding: Decoding | None = None
@@ -224,6 +226,13 @@ class TorchWorker:
 
 def pick_device(name: str | None) -> torch.device:
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+def leave_a_core(device: torch.device) -> None:
+    """On a CPU one core stays with the listeners: threads that wait for each other's turn on a
+    busy core make a step five times as long."""
+    if device.type == "cpu":
+        torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
 
 
 def pick_dtype(device: torch.device) -> torch.dtype:
