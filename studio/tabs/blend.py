@@ -242,7 +242,7 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio, gr.Textbox, gr.Butto
 
 def _strip() -> tuple[gr.Radio, gr.Button]:
     gr.Markdown("### From A to B\nThe first two voices: one sentence, nine steps between them.")
-    with gr.Row(equal_height=True):
+    with gr.Row():
         step = gr.Radio(
             list(zip(STEP_LABELS, range(STEPS), strict=True)), label="Step", scale=4, min_width=300
         )

@@ -55,9 +55,9 @@ class SaveForm(NamedTuple):
 
 def save_form() -> SaveForm:
     with gr.Row():
-        name = gr.Textbox(label="Name", max_lines=1, placeholder="For example: Grandmother")
+        name = gr.Textbox("", label="Name", max_lines=1, placeholder="For example: Grandmother")
         colour = gr.ColorPicker(label="Colour", value=COLOUR, scale=0, min_width=110)
-    note = gr.Textbox(label="Note (optional)", max_lines=3)
+    note = gr.Textbox("", label="Note (optional)", max_lines=3)
     button = gr.Button("Save as voice")
     return SaveForm(name, colour, note, button, gr.Markdown(min_height=24))
 

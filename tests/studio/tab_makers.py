@@ -13,14 +13,16 @@ import gradio as gr
 import numpy as np
 import soundfile
 
-from engine import SAMPLE_RATE, Clone, FakeCheckpoint, FakeEngine, Library, fake_capabilities
+from engine import SAMPLE_RATE, Clone, Costs, FakeCheckpoint, FakeEngine, Library, fake_capabilities
 from studio.context import Studio
 from studio.takes import Takes
 from studio.transport import LiveTakes
 
 
-def make_studio(folder: Path, raw: bool = False, **changes: object) -> Studio:
-    engine = FakeEngine([FakeCheckpoint(fake_capabilities(**changes))])
+def make_studio(
+    folder: Path, raw: bool = False, costs: Costs | None = None, **changes: object
+) -> Studio:
+    engine = FakeEngine([FakeCheckpoint(fake_capabilities(**changes))], costs=costs)
     return Studio(engine, Library(folder / "voices"), LiveTakes(raw=raw), Takes(folder / "takes"))
 
 

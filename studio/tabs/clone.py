@@ -1,0 +1,164 @@
+"""The Clone tab: a recording becomes a voice, tried at once and kept.
+
+The recording is checked and shown as the model will hear it. Knows no networks; the engine
+makes the voice and remembers recordings it has seen, so trying and saving pay for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+import gradio as gr
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    Clone,
+    InvalidAudio,
+    Pcm,
+    Recording,
+    RequestError,
+    TimbreError,
+    load_recording,
+)
+from studio.context import Studio
+from studio.player.player import live_player, plays
+from studio.player.telling import Payload
+from studio.tabs.parts import (
+    PHRASE,
+    QUIET,
+    keeping,
+    save_form,
+    save_voice,
+    speaking,
+    try_out,
+)
+
+Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
+
+BEST: Final = (5.0, 15.0)  # seconds
+HELP: Final = (
+    "Record a voice or drop a file: 5 to 15 seconds of one person, without music. "
+    "It stays on this server."
+)
+WORDS: Final = "With the exact words the copy comes closer. Without them, only the voice is copied."
+CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
+NEED_CONSENT: Final = "Tick the box first: only copy a voice whose owner has agreed."
+
+
+class CloneTab:
+    """What the tab's controls do."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    def check(self, path: str | None) -> tuple[Heard, str]:
+        """The recording as the model will hear it, and what was done to it."""
+        if not path:
+            return None, ""
+        try:
+            recording = load_recording(path)
+        except InvalidAudio as error:
+            return None, f"⚠️ {error}"
+        return (SAMPLE_RATE, as_pcm(recording)), report(recording)
+
+    async def speak(
+        self, path: str | None, transcript: str, agreed: bool, phrase: str
+    ) -> AsyncIterator[Payload]:
+        text = phrase.strip() or PHRASE
+        payloads = speaking(
+            self._studio,
+            lambda: try_out(text, self._voice(path, transcript, agreed)),
+            keeping(self._studio, text, "a new copy"),
+        )
+        async for payload in payloads:
+            yield payload
+
+    def save(
+        self, name: str, colour: str, note: str, path: str | None, transcript: str, agreed: bool
+    ) -> str:
+        """Keep the voice. Says how it went."""
+        try:
+            voice = self._voice(path, transcript, agreed)
+            made_from = Path(path or "").name[:400]
+            saved = save_voice(
+                self._studio, name, colour, note, voice, consent=True, made_from=made_from
+            )
+        except TimbreError as error:
+            return f"⚠️ {error}"
+        return f"Saved as **{saved.name}**. You find it in every list of voices."
+
+    def _voice(self, path: str | None, transcript: str, agreed: bool) -> Clone:
+        if not path:
+            raise InvalidAudio("Record a voice or drop a file first.")
+        if not agreed:
+            raise RequestError(NEED_CONSENT)
+        return self._studio.engine.clone(load_recording(path).waveform, transcript.strip())
+
+
+def report(recording: Recording) -> str:
+    """What was done to a recording, in words."""
+    short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
+    advice = ["a longer one would sound closer"] if short else []
+    advice += ["5 to 15 s are enough"] if long else []
+    lines = [f"**Ready: {recording.seconds:.1f} s.**", *recording.notes, *advice]
+    return "\n- ".join(lines) if len(lines) > 1 else f"{lines[0]} Nothing had to be changed."
+
+
+def as_pcm(recording: Recording) -> Pcm:
+    """int16, so that the page leaves the level alone."""
+    return np.round(recording.waveform * 32767).astype(np.int16)
+
+
+class Controls(NamedTuple):
+    audio: gr.Audio
+    transcript: gr.Textbox
+    agreed: gr.Checkbox
+    cleaned: gr.Audio
+    done: gr.Markdown
+    phrase: gr.Textbox
+    speak: gr.Button
+
+
+def build(studio: Studio) -> None:
+    """Lay out the tab and wire it."""
+    tab = CloneTab(studio)
+    gr.Markdown(HELP)
+    with gr.Row():
+        with gr.Column(min_width=320):
+            audio, transcript, agreed = _asked()
+        with gr.Column(min_width=320):
+            shown = _shown()
+    controls = Controls(audio, transcript, agreed, *shown)
+    player = live_player(studio.live, elem_id="clone-player")
+    gr.Markdown("### Keep it")
+    form = save_form()
+    audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
+    voice = [audio, transcript, agreed]
+    triggers = [controls.speak.click, controls.phrase.submit]
+    plays(player, triggers, tab.speak, [*voice, controls.phrase])
+    form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+
+
+def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
+    return (
+        gr.Audio(
+            sources=["upload", "microphone"],
+            type="filepath",
+            label="Recording",
+            elem_id="clone-recording",
+        ),
+        gr.Textbox("", label="What is said in it (optional)", info=WORDS, lines=2, max_lines=5),
+        gr.Checkbox(label=CONSENT),
+    )
+
+
+def _shown() -> tuple[gr.Audio, gr.Markdown, gr.Textbox, gr.Button]:
+    return (
+        gr.Audio(label="As the model hears it", interactive=False, format="wav"),
+        gr.Markdown(min_height=24, elem_id="clone-report"),
+        gr.Textbox(PHRASE, label="What to say", max_lines=3),
+        gr.Button("Try it", variant="primary"),
+    )

@@ -1,0 +1,225 @@
+"""The Design tab: a voice described in words, three takes side by side, one of them kept.
+
+Where a model clones, the chosen take becomes the reference of the kept voice, so it sounds the
+same every time. Otherwise the description is kept. Knows no networks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import gradio as gr
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    Clone,
+    Design,
+    InvalidSetting,
+    Pcm,
+    SpeechRequest,
+    SpeechStream,
+    TimbreError,
+    load_recording,
+)
+from studio.context import Studio
+from studio.tabs.parts import QUIET, Update, save_form, save_voice
+
+TAKES: Final = 3
+TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
+PHRASE: Final = "Good evening. I have been looking forward to telling you this story."
+EXAMPLES: Final = (
+    "A warm, low voice of an old man who smiles while he speaks.",
+    "A young woman, quick and bright, close to the microphone.",
+    "A calm news reader, clear and even.",
+)
+HELP: Final = "Describe a voice. You get three takes of it; keep the one you like."
+
+Heard: TypeAlias = tuple[int, Pcm]
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A take of a described voice, and what it takes to keep it."""
+
+    description: str
+    text: str
+    pcm: Pcm
+
+
+@dataclass
+class Trying:
+    """One take in the making."""
+
+    stream: SpeechStream
+    parts: list[Pcm] = field(default_factory=list)
+    problem: str = ""
+    over: bool = False
+
+    async def follow(self) -> None:
+        try:
+            async for chunk in self.stream:
+                self.parts.append(chunk.pcm)
+        except TimbreError as error:
+            self.problem = str(error)
+        finally:
+            self.over = True
+
+    @property
+    def pcm(self) -> Pcm:
+        return np.concatenate(self.parts) if self.parts else np.zeros(0, np.int16)
+
+    def label(self) -> str:
+        seconds = sum(map(len, self.parts)) / SAMPLE_RATE
+        if self.problem:
+            return f"⚠️ {self.problem}"
+        if self.over:
+            return f"{seconds:.1f} s, seed {self.stream.seed}"
+        return f"Speaking: {seconds:.1f} s so far" if seconds else "Waiting for its turn"
+
+
+class DesignTab:
+    """What the tab's controls do."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    async def sketch(self, description: str, phrase: str) -> AsyncIterator[tuple[Update, ...]]:
+        """Three labels, three sounds, the sketches and a status, until all takes are there."""
+        text = phrase.strip() or PHRASE
+        try:
+            tries = self._begin(description.strip(), text)
+        except TimbreError as error:
+            yield *[gr.skip()] * (2 * TAKES + 1), f"⚠️ {error}"
+            return
+        work = [asyncio.ensure_future(each.follow()) for each in tries]
+        try:
+            while not all(each.over for each in tries):
+                yield *_labels(tries), *[None] * TAKES, [], "Making three takes …"
+                await asyncio.wait(work, timeout=TICK)
+        finally:
+            for each in tries:
+                each.stream.cancel()
+        sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
+        yield *_labels(tries), *map(_heard, tries), sketches, "Listen, pick one, and keep it."
+
+    def save(
+        self, name: str, colour: str, note: str, sketches: Sequence[Sketch], pick: int | None
+    ) -> str:
+        """Keep one of the takes as a voice. Says how it went."""
+        try:
+            sketch = _picked(sketches, pick)
+            voice, means = self._voice(sketch)
+            made_from = f"Designed: {sketch.description}"[:400]
+            saved = save_voice(self._studio, name, colour, note, voice, made_from=made_from)
+        except TimbreError as error:
+            return f"⚠️ {error}"
+        return f"Saved as **{saved.name}**. {means}"
+
+    def _begin(self, description: str, text: str) -> list[Trying]:
+        if not description:
+            raise InvalidSetting("Describe a voice first, for example: " + EXAMPLES[0])
+        tries: list[Trying] = []
+        try:
+            for seed in _seeds():
+                request = SpeechRequest(text, Design(description), seed=seed)
+                tries.append(Trying(self._studio.engine.submit(request)))
+        except TimbreError:
+            for each in tries:
+                each.stream.cancel()
+            raise
+        return tries
+
+    def _voice(self, sketch: Sketch) -> tuple[Clone | Design, str]:
+        """The take as a reference where a model clones, the description where none does."""
+        if not any(own.clone for own in self._studio.engine.capabilities().values()):
+            said = "No loaded model clones, so its description is kept: each time is a new try."
+            return Design(sketch.description), said
+        waveform = load_recording((sketch.pcm, SAMPLE_RATE)).waveform
+        voice = self._studio.engine.clone(waveform, sketch.text)
+        return voice, "It will sound like this take every time."
+
+
+def _seeds() -> list[int]:
+    first = secrets.randbelow(1_000_000)
+    return [first + number for number in range(TAKES)]
+
+
+def _labels(tries: Sequence[Trying]) -> list[str]:
+    return [each.label() for each in tries]
+
+
+def _heard(trying: Trying) -> Heard | None:
+    """int16, so that the page leaves the level alone."""
+    return (SAMPLE_RATE, trying.pcm) if trying.parts else None
+
+
+def _picked(sketches: Sequence[Sketch], pick: int | None) -> Sketch:
+    if not sketches:
+        raise InvalidSetting("Make the takes first.")
+    if pick is None:
+        raise InvalidSetting("Pick the take to keep.")
+    if not len(sketches[pick].pcm):
+        raise InvalidSetting("This take has no sound. Pick another one.")
+    return sketches[pick]
+
+
+class Controls(NamedTuple):
+    description: gr.Textbox
+    phrase: gr.Textbox
+    make: gr.Button
+    stop: gr.Button
+    status: gr.Markdown
+
+
+def build(studio: Studio) -> None:
+    """Lay out the tab and wire it."""
+    tab = DesignTab(studio)
+    gr.Markdown(HELP)
+    on = _asked()
+    labels, sounds = _takes()
+    sketches = gr.State([])
+    pick = gr.Radio(
+        [(f"Take {number + 1}", number) for number in range(TAKES)], label="Keep which one?"
+    )
+    form = save_form()
+    outputs = [*labels, *sounds, sketches, on.status]
+    made = gr.on(
+        [on.make.click, on.description.submit],
+        tab.sketch,
+        [on.description, on.phrase],
+        outputs,
+        trigger_mode="once",
+        **QUIET,
+    )
+    on.stop.click(_stopped, None, on.status, cancels=[made], **QUIET)
+    form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
+
+
+def _asked() -> Controls:
+    description = gr.Textbox("", label="The voice", lines=3, placeholder=EXAMPLES[0])
+    gr.Examples([[each] for each in EXAMPLES], [description], label="For example")
+    phrase = gr.Textbox(PHRASE, label="What to say", max_lines=3)
+    with gr.Row():
+        make = gr.Button("Make three takes", variant="primary")
+        stop = gr.Button("Stop")
+    return Controls(description, phrase, make, stop, gr.Markdown(min_height=24))
+
+
+def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
+    labels: list[gr.Markdown] = []
+    sounds: list[gr.Audio] = []
+    with gr.Row():
+        for number in range(1, TAKES + 1):
+            with gr.Column(min_width=240):
+                sounds.append(gr.Audio(label=f"Take {number}", interactive=False, format="wav"))
+                labels.append(gr.Markdown("Not made yet", min_height=24))
+    return labels, sounds
+
+
+def _stopped() -> Any:
+    return "Stopped."

@@ -1,0 +1,79 @@
+"""The Clone tab without a browser: checked, tried, kept, and refused in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine import SAMPLE_RATE, SpeechRequest, load_recording
+from studio.tabs.clone import NEED_CONSENT, CloneTab
+from tests.studio.tab_makers import heard, make_studio, recording, told
+
+
+@pytest.fixture
+def studio(tmp_path):
+    made = make_studio(tmp_path)
+    with made.engine:
+        yield made
+
+
+@pytest.fixture
+def spoken(tmp_path):
+    return str(recording(tmp_path / "mine.wav"))
+
+
+def test_a_recording_is_shown_as_the_model_hears_it(studio, spoken):
+    shown, said = CloneTab(studio).check(spoken)
+    reference = load_recording(spoken)
+    assert shown is not None
+    rate, pcm = shown
+    assert (rate, pcm.dtype) == (SAMPLE_RATE, np.int16)
+    assert np.abs(pcm / 32767 - reference.waveform).max() < 1e-4
+    assert reference.notes
+    assert all(note in said for note in reference.notes)
+
+
+def test_an_unusable_recording_says_what_to_do(studio, tmp_path):
+    short = str(recording(tmp_path / "short.wav", seconds=0.2))
+    shown, said = CloneTab(studio).check(short)
+    assert shown is None
+    assert "at least" in said
+    foreign = tmp_path / "foreign.wav"
+    foreign.write_bytes(b"no sound at all")
+    assert "WAV, FLAC, OGG or MP3" in CloneTab(studio).check(str(foreign))[1]
+
+
+@pytest.mark.parametrize("words", ["", "These are the words."])
+def test_trying_speaks_the_copy(studio, spoken, words):
+    payloads = told(CloneTab(studio).speak(spoken, words, True, "hello"))
+    voice = studio.engine.clone(load_recording(spoken).waveform, words)
+    assert voice.in_context == bool(words)
+    seed = payloads[-1]["ended"]["seed"]
+    expected = studio.engine.submit(SpeechRequest("hello", voice, seed=seed)).collect()
+    assert heard(payloads) == expected.tobytes()
+    take = studio.takes.get(payloads[-1]["ended"]["take"])
+    assert (take.text, take.seed) == ("hello", seed)
+
+
+def test_without_consent_nothing_is_copied(studio, spoken):
+    tab = CloneTab(studio)
+    assert told(tab.speak(spoken, "", False, "hi"))[-1]["ended"]["message"] == NEED_CONSENT
+    assert NEED_CONSENT in tab.save("Me", "", "", spoken, "", False)
+    assert studio.library.list() == ()
+
+
+def test_without_a_recording_it_says_so(studio):
+    assert "first" in told(CloneTab(studio).speak(None, "", True, "hi"))[-1]["ended"]["message"]
+    assert CloneTab(studio).check(None) == (None, "")
+
+
+@pytest.mark.parametrize("words", ["", "These are the words."])
+def test_what_is_kept_is_the_copy(studio, spoken, words):
+    assert "**Me**" in CloneTab(studio).save("Me", "#112233", " mine ", spoken, words, True)
+    saved = studio.library.find("Me")
+    voice = studio.engine.clone(load_recording(spoken).waveform, words)
+    assert np.array_equal(saved.voice.vector, voice.vector)
+    assert saved.voice.in_context == bool(words)
+    card = saved.card
+    assert (card.kind, card.consent, card.note, card.colour) == ("clone", True, "mine", "#112233")
+    assert card.made_from == "mine.wav"
