@@ -1,32 +1,66 @@
 """A visit to the page over HTTP, in a process of its own: Gradio leaves loops and sockets behind.
 
-Serves the page on an engine without a model, presses Speak through Gradio's client, and prints
-what came back as JSON.
+Serves the page on an engine without a model, calls its endpoints through Gradio's client, and
+prints what came back as JSON.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 import threading
+from pathlib import Path
+from typing import Any
 
+import soundfile
 from fastapi import FastAPI
 from gradio_client import Client
 
-from engine import FakeEngine, Library
+from engine import FakeEngine, Library, Preset, SpeechRequest
 from studio import page
 
+TEXT = "Good evening."
 
-def visit(data: str) -> list[tuple[object, ...]]:
+
+def visit(data: Path) -> dict[str, Any]:
     with FakeEngine() as engine:
         application, address = FastAPI(), page.listen("127.0.0.1", 0)
-        page.mount_page(application, engine, Library(data))
+        page.mount_page(application, engine, Library(data / "voices"))
         threading.Thread(target=page.serve, args=(application, address), daemon=True).start()
-        client = Client(f"http://127.0.0.1:{address.getsockname()[1]}", verbose=False)
-        job = client.submit("Good evening.", "ryan", "auto", "3", "", api_name="/speak")
-        job.result(timeout=30)
-        return job.outputs()
+        url = f"http://127.0.0.1:{address.getsockname()[1]}"
+        client = Client(url, verbose=False, download_files=str(data))
+        expected = engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
+        asked = {"text": TEXT, "voice": "ryan", "seed": "3"}
+        return {
+            "expected": expected.tobytes().hex(),
+            "file": _samples(client.predict(**asked, api_name="/speak")),
+            "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
+            "voices": client.predict(api_name="/voices"),
+            "endpoints": sorted(client.view_api(return_format="dict")["named_endpoints"]),
+            "refusal": _refusal(client),
+        }
+
+
+def _samples(file: Any) -> str:
+    pcm, _ = soundfile.read(file, dtype="int16")
+    return str(pcm.tobytes().hex())
+
+
+def _joined(job: Any) -> dict[str, Any]:
+    chunks = list(job)
+    pcm = b"".join(base64.b64decode(chunk["pcm"]) for chunk in chunks)
+    return {"indexes": [chunk["index"] for chunk in chunks], "samples": len(pcm) // 2}
+
+
+def _refusal(client: Client) -> str:
+    try:
+        client.predict(text="", api_name="/speak")
+    except Exception as error:
+        return str(error)
+    return ""
 
 
 if __name__ == "__main__":
-    print(json.dumps(visit(sys.argv[1]), default=str))
+    folder = Path(sys.argv[1])
+    print(json.dumps(visit(folder), default=str))

@@ -1,0 +1,72 @@
+"""Keyboard shortcuts, and the sheet that lists them.
+
+They act on whatever tab is in front: a button of class `timbre-go` speaks, a live player stops.
+Knows no tabs.
+"""
+
+from __future__ import annotations
+
+KEYS = {
+    "Ctrl + Enter": "Speak (⌘ + Enter on a Mac)",
+    "Esc": "Stop",
+    "?": "This sheet, when you are not typing",
+    "Tab": "On to the next field or button",
+}
+_LINES = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{what}</dd>" for key, what in KEYS.items())
+
+HEAD = f"""
+<header class="timbre-head">
+  <h1>Timbre</h1>
+  <p>Type, pick a voice, and listen.</p>
+  <button type="button" data-timbre="shade">Light or dark</button>
+  <button type="button" data-timbre="help" aria-haspopup="dialog">Keys</button>
+</header>
+<dialog class="timbre-help" aria-label="Keyboard shortcuts">
+  <h2>Keyboard shortcuts</h2>
+  <dl>{_LINES}</dl>
+  <form method="dialog"><button type="submit">Close</button></form>
+</dialog>
+"""
+
+# Goes into the page's <head>: once for the page, whatever is drawn anew.
+SCRIPT = """
+<script>
+(() => {
+  const shown = (selector) =>
+    [...document.querySelectorAll(selector)].find((each) => each.offsetParent && !each.disabled);
+  const sheet = () => document.querySelector('dialog.timbre-help');
+  const typing = (target) => target.closest('input, textarea, select, [contenteditable=true]');
+  const shades = 'timbre-shade';
+  const shade = (dark) => document.body.classList.toggle('dark', dark);
+
+  const keys = {
+    go: () => shown('.timbre-go')?.click(),
+    stop: () => shown('.timbre-player .stop')?.click(),
+    help: () => sheet().showModal(),
+    shade: () => localStorage.setItem(shades, shade(!document.body.classList.contains('dark'))),
+  };
+
+  const meant = (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) return 'go';
+    if (event.key === 'Escape' && !sheet()?.open) return 'stop';
+    if (event.key === '?' && !typing(event.target)) return 'help';
+    return null;
+  };
+
+  document.addEventListener('keydown', (event) => {
+    const wanted = event.repeat ? null : meant(event);
+    if (!wanted) return;
+    if (wanted !== 'stop') event.preventDefault();
+    keys[wanted]();
+  }, true);
+  document.addEventListener('click', (event) => {
+    const wanted = event.target.closest?.('[data-timbre]')?.dataset.timbre;
+    if (wanted) keys[wanted]();
+  });
+  addEventListener('load', () => {
+    const chosen = localStorage.getItem(shades);
+    if (chosen) shade(chosen === 'true');
+  });
+})();
+</script>
+"""

@@ -1,0 +1,109 @@
+"""The studio's shell: the head, the tabs in their order, and what programs may call.
+
+A tab is a module of studio/tabs with `build(studio)`. A tab whose checkpoints are not loaded
+says what to load instead. Knows nothing of what a tab does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gradio as gr
+from gradio.events import api
+
+from engine import Capabilities
+from studio.context import Studio
+from studio.endpoints import Endpoints
+from studio.help import HEAD
+from studio.tabs import engine_page, speak
+
+QUEUE = 256
+KEEP = 3600  # seconds a file stays in Gradio's cache
+
+Able: TypeAlias = Callable[[Capabilities], bool]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tab that another module builds. `missing`: what to do where no checkpoint is able."""
+
+    name: str
+    label: str
+    able: Able
+    missing: str
+
+
+def _any(own: Capabilities) -> bool:
+    return True
+
+
+_RUN = "Start Timbre with one: python app.py --model Qwen/Qwen3-TTS-12Hz-"
+ENTRIES = (
+    Entry("clone", "Clone", lambda own: own.clone, f"Cloning needs a Base model. {_RUN}0.6B-Base"),
+    Entry(
+        "design",
+        "Design",
+        lambda own: own.design,
+        f"Designing a voice needs a VoiceDesign model. {_RUN}1.7B-VoiceDesign",
+    ),
+    Entry(
+        "blend",
+        "Blend",
+        lambda own: own.preset or own.clone,
+        f"Blending needs a model with voices, or one that clones. {_RUN}0.6B-CustomVoice",
+    ),
+    Entry("script", "Script", _any, ""),
+    Entry("library", "Library", _any, ""),
+)
+
+
+def build_shell(studio: Studio) -> Any:
+    """The whole page, to be mounted."""
+    with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
+        _endpoints(studio)  # first, so that their names are theirs
+        gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
+        with gr.Tabs() as tabs:
+            with gr.Tab("Speak", id="speak"):
+                speak.build(studio)
+            for entry in present():
+                with gr.Tab(entry.label, id=entry.name):
+                    _fill(entry, studio)
+            with gr.Tab("Engine", id="engine"):
+                timer = engine_page.build(studio)
+        tabs.select(_looking, None, timer, queue=False, show_progress="hidden")
+    blocks.max_threads = QUEUE
+    blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
+    return blocks
+
+
+def present() -> Iterable[Entry]:
+    """The tabs whose modules are there."""
+    return (own for own in ENTRIES if importlib.util.find_spec(f"studio.tabs.{own.name}"))
+
+
+def reason(entry: Entry, capabilities: Iterable[Capabilities]) -> str:
+    """Why a tab can do nothing here; empty where it can."""
+    return "" if any(map(entry.able, capabilities)) else entry.missing
+
+
+def _fill(entry: Entry, studio: Studio) -> None:
+    refused = reason(entry, studio.engine.capabilities().values())
+    if refused:
+        gr.HTML(f'<div class="timbre-empty"><strong>Not here yet</strong><p>{refused}</p></div>')
+    else:
+        importlib.import_module(f"studio.tabs.{entry.name}").build(studio)
+
+
+def _looking(event: gr.SelectData) -> Any:
+    return gr.Timer(active=event.value == "Engine")
+
+
+def _endpoints(studio: Studio) -> None:
+    """`/stream` and `/voices`; `/speak` stands with the fields it shares."""
+    own = Endpoints(studio)
+    api(own.stream, api_name="stream", concurrency_limit=None)
+    api(own.voices, api_name="voices", concurrency_limit=None)

@@ -1,0 +1,239 @@
+"""What the Speak tab does: requests from its fields, and takes shown when they are made.
+
+One object for all visitors: what belongs to one of them travels through the page. Knows the
+engine's public face, no layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Any, TypeAlias
+
+import gradio as gr
+
+from engine import (
+    SAMPLE_RATE,
+    End,
+    Pcm,
+    RequestError,
+    Sampling,
+    TimbreError,
+    checked,
+    parse_blend,
+)
+from studio import take_card
+from studio.asking import BLEND_MARKS, Asked, draw_seed, read_seed, spoken_seconds
+from studio.context import Studio
+from studio.player.telling import Payload, refusal
+from studio.takes import Take
+
+Update: TypeAlias = Any  # what Gradio takes for a component
+
+WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
+SAMPLE = "Hello. This is how I sound."
+SHOWN = 8  # takes in the list
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number of the Advanced part; `name` is Sampling's, or `longest`."""
+
+    name: str
+    label: str
+    range: dict[str, Any]
+
+
+ADVANCED = (
+    Setting("temperature", "Temperature", {"minimum": 0.01, "maximum": 5, "step": 0.05}),
+    Setting("top_k", "Top-k", {"minimum": 0, "maximum": 4096, "precision": 0}),
+    Setting("top_p", "Top-p", {"minimum": 0.01, "maximum": 1, "step": 0.05}),
+    Setting("repetition_penalty", "Repetition penalty", {"minimum": 1, "maximum": 5, "step": 0.05}),
+    Setting("predictor_temperature", "Predictor's temperature", {"maximum": 5, "step": 0.05}),
+    Setting("predictor_top_k", "Predictor's top-k", {"maximum": 4096, "precision": 0}),
+    Setting("predictor_top_p", "Predictor's top-p", {"maximum": 1, "step": 0.05}),
+    Setting("longest", "Longest, in seconds", {"minimum": 0}),
+)
+
+
+class Speaking:
+    """The handlers of the Speak tab."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    # What can be picked.
+
+    def voices(self) -> list[tuple[str, str]]:
+        """Labels and names."""
+        found = [(own.name.capitalize(), own.name) for own in self._studio.choices().list()]
+        return found or [("The model's own", "")]
+
+    def languages(self) -> list[tuple[str, str]]:
+        return [(name.capitalize(), name) for name in self._studio.choices().languages()]
+
+    def offer(self) -> Update:
+        """The voices there are now: others may have been saved since the page was opened."""
+        return gr.update(choices=self.voices())
+
+    def about(self, voice: str) -> str:
+        """A voice in a few words."""
+        try:
+            return escape(self._described(voice.strip()))
+        except TimbreError as error:
+            return escape(str(error))
+
+    def picked(self, voice: str | None) -> tuple[str, Update]:
+        """Its description, and the field for instructions, closed where they do nothing."""
+        name = voice or ""
+        reason = self._studio.choices().refusal(name) if name else ""
+        hint = reason or "For example: slowly, with a smile"
+        changes: dict[str, Any] = {"value": ""} if reason else {}
+        return self.about(name), gr.update(interactive=not reason, placeholder=hint, **changes)
+
+    def count(self, text: str) -> str:
+        """Letters, and about how long they take."""
+        if not text.strip():
+            return ""
+        most = self._studio.engine.settings.max_text
+        told = f"{len(text):,} of {most:,} letters · about {_duration(spoken_seconds(text))}"
+        return told if len(text) <= most else f"<b>{told}. Use fewer, or the Script tab.</b>"
+
+    def roll(self) -> tuple[str, bool]:
+        """A new seed, kept."""
+        return draw_seed(), True
+
+    # Speaking.
+
+    async def press(self, keep_seed: bool, *fields: Any) -> AsyncIterator[Payload]:
+        """What the player is told of a press of Speak."""
+        text, voice, language, instruct, seed, *advanced = fields
+        wanted = seed if keep_seed else ""
+        asking = partial(read, text, voice, language, instruct, wanted, advanced)
+        async for payload in self._play(asking):
+            yield payload
+
+    async def sample(self, voice: str | None, language: str) -> AsyncIterator[Payload]:
+        """A short sentence in a voice, not kept."""
+        async for payload in self._play(lambda: Asked(SAMPLE, voice or ""), keep=False):
+            yield payload
+
+    async def welcome(self, voice: str | None) -> AsyncIterator[Payload]:
+        async for payload in self._play(lambda: Asked(WELCOME, voice or "")):
+            yield payload
+
+    # Showing.
+
+    def keep(
+        self, known: list[str], keep_seed: bool, seed: str, event: gr.EventData
+    ) -> tuple[Update, ...]:
+        """A take has been made: its browser's list, its seed, and the take itself."""
+        number = event._data.get("take")
+        if not number:
+            return (gr.skip(),) * 6
+        known = [number, *known][:SHOWN]
+        take = self._studio.takes.get(number)
+        shown_seed = seed if keep_seed else str(take.seed)
+        return known, take_card.rows(self._takes(known)), shown_seed, *self._shown(take)
+
+    def pick(self, event: gr.EventData) -> tuple[Update, ...]:
+        """A take of the list."""
+        try:
+            return self._shown(self._studio.takes.get(str(event._data.get("take"))))
+        except RequestError as error:
+            raise gr.Error(str(error)) from error
+
+    def last(self, known: list[str] | None) -> str:
+        """The list as it was left, or how to begin."""
+        takes = self._takes(known or [])
+        return take_card.rows(takes) if takes else take_card.EMPTY
+
+    def _play(self, asking: Callable[[], Asked], keep: bool = True) -> AsyncIterator[Payload]:
+        try:
+            asked = asking()
+        except TimbreError as error:
+            return _refused(str(error))
+        studio = self._studio
+        keeping = partial(self._store, asked) if keep else None
+        return studio.live.play(
+            lambda: studio.engine.submit(asked.request(studio.choices())), keeping
+        )
+
+    def _store(self, asked: Asked, pcm: Pcm, end: End) -> str:
+        takes = self._studio.takes
+        return takes.add(pcm, asked.text, asked.voice, end.seed, asked.settings()).id
+
+    def _takes(self, known: Sequence[str]) -> list[Take]:
+        """Those that are still there."""
+        found = []
+        for number in known[:SHOWN]:
+            try:
+                found.append(self._studio.takes.get(str(number)))
+            except RequestError:
+                continue
+        return found
+
+    def _shown(self, take: Take) -> tuple[Update, ...]:
+        sound = (SAMPLE_RATE, self._studio.takes.pcm(take.id))  # int16: the level stays
+        return gr.update(visible=True), take_card.card(take), sound
+
+    def _described(self, name: str) -> str:
+        choices = self._studio.choices()
+        if not name:
+            return "The model's own voice."
+        known = {own.name.casefold(): own for own in choices.list()}
+        own = known.get(name.casefold())
+        if own is None and any(mark in name for mark in BLEND_MARKS):
+            choices.blend(name)
+            return _mixture(name)
+        if own is None:
+            choices.named(name)
+            return "A saved voice."
+        kinds = {
+            "preset": "One of the model's own voices",
+            "saved": "A saved voice",
+            "design": "A voice described in words",
+        }
+        return f"{kinds[own.kind]}, {own.note}." if own.note else f"{kinds[own.kind]}."
+
+
+def read(
+    text: str,
+    voice: str | None,
+    language: str | None,
+    instruct: str,
+    seed: str,
+    advanced: Sequence[float | None],
+) -> Asked:
+    """The fields as data. Raises InvalidSetting."""
+    numbers = {own.name: number for own, number in zip(ADVANCED, advanced, strict=True)}
+    longest = numbers.pop("longest")
+    return Asked(
+        text=text,
+        voice=voice or "",
+        language=language or "auto",
+        instruct=instruct,
+        seed=read_seed(seed),
+        sampling=checked(Sampling, **numbers),
+        longest=longest,
+    )
+
+
+async def _refused(message: str) -> AsyncIterator[Payload]:
+    yield refusal(message)
+
+
+def _mixture(recipe: str) -> str:
+    parts = parse_blend(recipe)
+    total = sum(weight for _, weight in parts)
+    shares = (f"{name} {weight / total:.0%}" for name, weight in parts)
+    return f"A blend: {', '.join(shares)}."
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
