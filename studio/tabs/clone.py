@@ -149,6 +149,7 @@ def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
             type="filepath",
             label="Recording",
             elem_id="clone-recording",
+            buttons=["download"],
         ),
         gr.Textbox("", label="What is said in it (optional)", info=WORDS, lines=2, max_lines=5),
         gr.Checkbox(label=CONSENT),
@@ -157,7 +158,9 @@ def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
 
 def _shown() -> tuple[gr.Audio, gr.Markdown, gr.Textbox, gr.Button]:
     return (
-        gr.Audio(label="As the model hears it", interactive=False, format="wav"),
+        gr.Audio(
+            label="As the model hears it", interactive=False, format="wav", buttons=["download"]
+        ),
         gr.Markdown(min_height=24, elem_id="clone-report"),
         gr.Textbox(PHRASE, label="What to say", max_lines=3),
         gr.Button("Try it", variant="primary"),

@@ -202,7 +202,9 @@ def build(studio: Studio) -> None:
 
 def _asked() -> Controls:
     description = gr.Textbox("", label="The voice", lines=3, placeholder=EXAMPLES[0])
-    gr.Examples([[each] for each in EXAMPLES], [description], label="For example")
+    gr.Examples(
+        [[each] for each in EXAMPLES], [description], label="For example", api_visibility="private"
+    )
     phrase = gr.Textbox(PHRASE, label="What to say", max_lines=3)
     with gr.Row():
         make = gr.Button("Make three takes", variant="primary")
@@ -216,7 +218,14 @@ def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
     with gr.Row():
         for number in range(1, TAKES + 1):
             with gr.Column(min_width=240):
-                sounds.append(gr.Audio(label=f"Take {number}", interactive=False, format="wav"))
+                sounds.append(
+                    gr.Audio(
+                        label=f"Take {number}",
+                        interactive=False,
+                        format="wav",
+                        buttons=["download"],
+                    )
+                )
                 labels.append(gr.Markdown("Not made yet", min_height=24))
     return labels, sounds
 

@@ -1,0 +1,216 @@
+"""Clone, Design, Blend and Library in a browser: what is pressed is heard, shown and kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import gradio as gr
+import numpy as np
+import pytest
+
+from engine import SAMPLE_RATE, SpeechRequest, parse_blend
+from studio.context import Studio
+from studio.tabs import blend, clone, design, library
+from studio.tabs.blend import PHRASE
+from tests.studio.browser import OpenPage, Server, Tap
+from tests.studio.tab_makers import make_studio, recording
+
+TABS = {"Blend": blend, "Clone": clone, "Design": design, "Library": library}
+SOON = 20_000  # ms, on a machine with other work
+ONE = "window.timbre.players[0]"  # Blend's is the only player until another tab is opened
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory) -> Iterator[Studio]:
+    made = make_studio(tmp_path_factory.mktemp("studio"), raw=True)
+    with made.engine:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, studio: Studio) -> Iterator[str]:
+    app = fastapi.FastAPI()
+    app.include_router(studio.live.router())
+    with gr.Blocks(analytics_enabled=False) as blocks:
+        for label, tab in TABS.items():
+            with gr.Tab(label):
+                tab.build(studio)
+    blocks.queue(max_size=50)
+    with Server(gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False)) as url:
+        yield url
+
+
+@pytest.fixture
+def page(open_page: OpenPage, url: str) -> Any:
+    page = open_page(url)
+    page.set_default_timeout(SOON)
+    page.locator(".timbre-pad canvas").wait_for()
+    return page
+
+
+def go(page: Any, label: str) -> None:
+    page.get_by_role("tab", name=label).click()
+
+
+def drag(page: Any, x: float, y: float) -> None:
+    """To a place of the canvas, from wherever the mouse is."""
+    box = page.locator(".timbre-pad canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y, steps=3)
+    page.mouse.up()
+
+
+def recipe(page: Any) -> Any:
+    return page.locator("#blend-recipe").locator("input, textarea")
+
+
+def corners(page: Any) -> dict[str, int]:
+    """What the pad says of each voice."""
+    said = page.locator(".timbre-pad .corner").all_inner_texts()
+    return {name: int(share) for name, share in re.findall(r"(\S+) (\d+) %", "\n".join(said))}
+
+
+def heard_all(tap: Tap) -> np.ndarray:
+    tap.wait("now?.over && now.made && now.id !== player.before")
+    return np.round(tap.sound() * 32768).astype(np.int16)
+
+
+def without_silence(pcm: np.ndarray) -> np.ndarray:
+    loud = np.flatnonzero(pcm)
+    return pcm[loud[0] : loud[-1] + 1]
+
+
+def test_letting_go_of_the_handle_speaks_the_blend_that_is_written(page, studio):
+    tap = Tap(page, 0)
+    before = recipe(page).input_value()
+    drag(page, 0.3, 0.2)
+    sound = heard_all(tap)
+    written = recipe(page).input_value()
+    assert written != before
+    line = SpeechRequest(PHRASE, studio.choices().blend(written), seed=0)
+    assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
+    shown = corners(page)
+    for name, weight in parse_blend(written):
+        assert shown[name] == pytest.approx(weight, abs=1)
+
+
+def test_letting_go_again_starts_anew_at_once(page):
+    tap = Tap(page, 0)
+    drag(page, 0.3, 0.2)
+    tap.wait("now?.report?.played > 4800")
+    first = page.evaluate(f"{ONE}.now.id")
+    drag(page, 0.7, 0.8)
+    tap.wait(f"now.id !== '{first}' && now.first !== null")
+    print(f"\nfrom letting go to the first sample: {page.evaluate(f'{ONE}.now.first'):.0f} ms")
+    assert page.evaluate(f"{ONE}.now.first") < 2000  # some 100 on a machine at rest
+
+
+def test_the_arrow_keys_move_the_handle(page):
+    tap = Tap(page, 0)
+    canvas = page.locator(".timbre-pad canvas")
+    canvas.focus()
+    before = corners(page)
+    for _ in range(3):
+        canvas.press("ArrowRight")
+    tap.wait("now?.report?.played > 0")
+    after = corners(page)
+    left, right, *_ = before
+    assert after[right] > before[right]
+    assert after[left] < before[left]
+    assert str(after[right]) in canvas.get_attribute("aria-valuetext")
+
+
+def test_a_written_blend_moves_the_handle_and_speaks(page):
+    tap = Tap(page, 0)
+    recipe(page).fill("ryan(3)+vivian(1)")
+    recipe(page).press("Enter")
+    tap.wait("now?.report?.played > 0")
+    page.wait_for_function("document.querySelectorAll('.corner')[0].textContent.includes('75 %')")
+    assert corners(page) == {"ryan": 75, "vivian": 25}
+
+
+def test_a_step_is_written_and_heard(page, studio):
+    tap = Tap(page, 0)
+    page.get_by_label("2/8", exact=True).check()
+    sound = heard_all(tap)
+    assert recipe(page).input_value() == "ryan(75)+vivian(25)"
+    line = SpeechRequest(PHRASE, studio.choices().blend("ryan(75)+vivian(25)"), seed=0)
+    assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
+
+
+def test_stop_stops_all_nine(page, studio):
+    tap = Tap(page, 0)
+    page.get_by_role("button", name="Speak all nine").click()
+    tap.wait("now?.report?.played > 2400")
+    page.locator("#blend-player").get_by_role("button", name="Stop").click()
+    page.wait_for_function(f"{ONE}.now.over")
+    assert page.evaluate(f"{ONE}.now.report.played") < 20 * SAMPLE_RATE
+
+
+def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, tmp_path: Path):
+    go(page, "Clone")
+    file = page.locator("#clone-recording input[type=file]")
+    file.set_input_files(str(recording(tmp_path / "mine.wav")))
+    report = page.locator("#clone-report")
+    report.get_by_text("of silence cut").wait_for()
+    player = page.locator("#clone-player")
+    page.get_by_role("button", name="Try it").click()
+    player.get_by_text("Tick the box first").wait_for()
+    page.get_by_label("This is my voice").check()
+    page.get_by_role("button", name="Try it").click()
+    player.get_by_text("Finished").wait_for()
+    panel = page.get_by_role("tabpanel").filter(has=player)
+    panel.get_by_label("Name").fill("Mama")
+    panel.get_by_role("button", name="Save as voice").click()
+    panel.get_by_text("Saved as Mama").wait_for()
+    assert studio.library.find("Mama").card.consent
+    go(page, "Blend")
+    page.get_by_role("combobox", name="Voices").click()
+    page.get_by_role("option", name="Mama").wait_for()
+
+
+def test_three_takes_are_made_and_one_is_kept(page, studio):
+    go(page, "Design")
+    page.get_by_label("The voice").fill("A calm old man.")
+    page.get_by_role("button", name="Make three takes").click()
+    page.get_by_text("Listen, pick one").wait_for()
+    assert page.get_by_text(re.compile(r"\d s, seed \d+")).count() == design.TAKES
+    page.get_by_label("Take 2", exact=True).check()
+    panel = page.get_by_role("tabpanel").filter(has=page.get_by_text("Keep which one?"))
+    panel.get_by_label("Name").fill("Old man")
+    panel.get_by_role("button", name="Save as voice").click()
+    panel.get_by_text("Saved as Old man").wait_for()
+    assert studio.library.find("Old man").card.made_from == "Designed: A calm old man."
+
+
+def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio):
+    studio.library.save("Ada", blend_of(studio))
+    go(page, "Library")
+    page.get_by_label("Ada", exact=False).first.check()
+    panel = page.get_by_role("tabpanel").filter(has=page.locator("#library-voices"))
+    panel.get_by_label("Name").fill("Ada Lovelace")
+    panel.get_by_role("button", name="Save changes").click()
+    panel.get_by_text("Ada Lovelace is changed.").wait_for()
+    panel.get_by_role("button", name="Delete").click()
+    panel.get_by_text("Ada Lovelace is deleted.").wait_for()
+    assert studio.library.find("Ada Lovelace") is None
+    panel.get_by_role("button", name="Bring Ada Lovelace back").click()
+    panel.get_by_text("Ada Lovelace is back.").wait_for()
+    assert studio.library.find("Ada Lovelace")
+
+
+def blend_of(studio: Studio) -> Any:
+    return studio.engine.resolve(studio.choices().blend("ryan(2)+vivian(1)")).voice
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page(open_page: OpenPage, url: str):
+    page = open_page(url, viewport={"width": 390, "height": 844})
+    page.locator(".timbre-pad canvas").wait_for()
+    for label in TABS:
+        go(page, label)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
