@@ -46,7 +46,9 @@ def learn(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
     book.cluster_usage.copy_(torch.where(dead[:, 0], share, book.cluster_usage))
 
 
-def quantize(half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: bool) -> tuple[Tensor, Tensor]:
+def quantize(
+    half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: bool
+) -> tuple[Tensor, Tensor]:
     """Latents [B, width, T] -> their quantised sum [B, T, d] and the commitment loss.
 
     `depth` [B] says how many codebooks a row may use, UNQUANTISED that it needs none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TypeAlias
 
 import torch
@@ -12,11 +13,12 @@ from torch.nn.utils.parametrizations import weight_norm
 Judged: TypeAlias = list[list[Tensor]]  # a judge each: feature maps, the score last
 
 
-def _layers(channels: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int]) -> nn.ModuleList:
+def _layers(
+    channels: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int]
+) -> nn.ModuleList:
     pad = (kernel[0] // 2, kernel[1] // 2)
     return nn.ModuleList(
-        weight_norm(nn.Conv2d(a, b, kernel, stride, pad))
-        for a, b in zip(channels, channels[1:], strict=False)
+        weight_norm(nn.Conv2d(a, b, kernel, stride, pad)) for a, b in itertools.pairwise(channels)
     )
 
 
@@ -93,7 +95,8 @@ def fooling_loss(real: Judged, made: Judged) -> tuple[Tensor, Tensor]:
     """How far from real the judges think it is, and how far their features are."""
     score = sum((1 - m[-1].float()).square().mean() for m in made)
     features = sum(
-        (a.detach().float() - b.float()).abs().mean() / a.detach().float().abs().mean().clamp(min=1e-3)
+        (a.detach().float() - b.float()).abs().mean()
+        / a.detach().float().abs().mean().clamp(min=1e-3)
         for r, m in zip(real, made, strict=True)
         for a, b in zip(r[:-1], m[:-1], strict=True)
     )

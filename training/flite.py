@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 VOICES = ("slt", "rms", "awb", "kal16")
 RATE = 16_000
-PHONES = (
+_NAMES = (
     "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th"
     " uh uw v w y z zh"
-).split()
+)
+PHONES = tuple(_NAMES.split())
 _PHONE_ID = {name: index for index, name in enumerate(PHONES)}
 _LIBRARIES = ("libflite", "libflite_usenglish", "libflite_cmulex")
 
@@ -57,7 +58,7 @@ def folder() -> Path:
 @lru_cache(maxsize=1)
 def _flite() -> ctypes.CDLL:
     for name in _LIBRARIES:
-        library = ctypes.CDLL(str(folder() / f"{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(folder() / f"{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
     flite = ctypes.CDLL(str(folder() / "libflite.so.1"), mode=ctypes.RTLD_GLOBAL)
     pointer, text, real = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_float
     signatures = {

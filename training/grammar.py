@@ -10,17 +10,56 @@ import re
 from collections.abc import Callable
 from random import Random
 
-MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
-DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-NAMES = ["Anna", "Ben", "Carla", "David", "Emma", "Frank", "Grace", "Henry", "Irene", "Jack", "Kate", "Leo", "Maria", "Nora", "Oscar", "Paul", "Rosa", "Sam", "Tina", "Victor", "Wendy", "Alice", "Robert", "Susan", "Peter", "Laura", "Martin", "Julia", "Simon", "Helen"]
-PEOPLE = ["my brother", "my sister", "the teacher", "the doctor", "the driver", "our neighbor", "the old man", "the girl", "the boy", "the captain", "a friend of mine", "the manager", "the nurse", "the farmer", "the woman next door", "the new student", "the engineer", "the cook", "the pilot", "somebody", "everyone", "nobody", "he", "she"]
-PLACES = ["the station", "the market", "the river", "the library", "the garden", "the harbor", "the kitchen", "the office", "the old bridge", "the school", "the hospital", "the airport", "the forest", "the mountain", "the museum", "the city center", "the beach", "the hotel", "the park", "London", "Paris", "Boston", "Chicago", "New York", "Berlin"]
-THINGS = ["book", "letter", "window", "table", "lamp", "chair", "picture", "bottle", "garden", "computer", "telephone", "umbrella", "hammer", "basket", "blanket", "candle", "camera", "bicycle", "suitcase", "newspaper", "violin", "kettle", "ticket", "map", "key", "box", "coat"]
-ADJECTIVES = ["small", "large", "red", "blue", "green", "yellow", "old", "new", "heavy", "broken", "quiet", "bright", "empty", "beautiful", "strange", "warm", "cold", "soft", "wooden", "simple", "expensive", "cheap", "clean", "dirty", "round", "narrow", "wide", "sharp"]
-PAST = ["found", "lost", "bought", "sold", "carried", "opened", "repaired", "painted", "wanted", "forgot", "took", "brought", "dropped", "cleaned", "borrowed", "noticed", "remembered", "described", "moved", "hid"]
-LATER = ["yesterday", "this morning", "last night", "two days ago", "after lunch", "before dinner", "on Sunday", "last week", "an hour ago", "at the end of the day", "in the afternoon", "just in time", "without a word", "again"]
-UNITS = ["meters", "miles", "kilometers", "pounds", "dollars", "hours", "minutes", "seconds", "days", "people", "pages", "steps"]
-OPENERS = ["Well, ", "Of course, ", "Listen, ", "In the end, ", "Suddenly, ", "However, ", "Please, ", "Yes, ", "No, ", "", "", "", "", "", ""]
+
+def _list(text: str) -> list[str]:
+    return text.split("|")
+
+
+MONTHS = _list(
+    "January|February|March|April|May|June|July|August|September|October|November|December"
+)
+DAYS = _list("Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday")
+NAMES = _list(
+    "Anna|Ben|Carla|David|Emma|Frank|Grace|Henry|Irene|Jack|Kate|Leo|Maria|Nora|Oscar|Paul|"
+    "Rosa|Sam|Tina|Victor|Wendy|Alice|Robert|Susan|Peter|Laura|Martin|Julia|Simon|Helen"
+)
+PEOPLE = _list(
+    "my brother|my sister|the teacher|the doctor|the driver|our neighbor|the old man|"
+    "the girl|the boy|the captain|a friend of mine|the manager|the nurse|the farmer|"
+    "the woman next door|the new student|the engineer|the cook|the pilot|somebody|everyone|"
+    "nobody|he|she"
+)
+PLACES = _list(
+    "the station|the market|the river|the library|the garden|the harbor|the kitchen|"
+    "the office|the old bridge|the school|the hospital|the airport|the forest|the mountain|"
+    "the museum|the city center|the beach|the hotel|the park|London|Paris|Boston|Chicago|"
+    "New York|Berlin"
+)
+THINGS = _list(
+    "book|letter|window|table|lamp|chair|picture|bottle|garden|computer|telephone|umbrella|"
+    "hammer|basket|blanket|candle|camera|bicycle|suitcase|newspaper|violin|kettle|ticket|map|"
+    "key|box|coat"
+)
+ADJECTIVES = _list(
+    "small|large|red|blue|green|yellow|old|new|heavy|broken|quiet|bright|empty|beautiful|"
+    "strange|warm|cold|soft|wooden|simple|expensive|cheap|clean|dirty|round|narrow|wide|sharp"
+)
+PAST = _list(
+    "found|lost|bought|sold|carried|opened|repaired|painted|wanted|forgot|took|brought|"
+    "dropped|cleaned|borrowed|noticed|remembered|described|moved|hid"
+)
+INFINITIVES = _list("find|lose|buy|sell|carry|open|repair|paint|want|forget")
+LATER = _list(
+    "yesterday|this morning|last night|two days ago|after lunch|before dinner|on Sunday|"
+    "last week|an hour ago|at the end of the day|in the afternoon|just in time|"
+    "without a word|again"
+)
+UNITS = _list(
+    "meters|miles|kilometers|pounds|dollars|hours|minutes|seconds|days|people|pages|steps"
+)
+OPENERS = _list(
+    "Well, |Of course, |Listen, |In the end, |Suddenly, |However, |Please, |Yes, |No, ||||||"
+)
 PATTERNS = (
     "{person} {past} the {adj} {thing} {later}.",
     "{opener}{person} {past} a {adj} {thing} near {place}.",
@@ -86,7 +125,7 @@ def _ordinal(random: Random) -> str:
 SLOTS: dict[str, Callable[[Random], str]] = {
     "person": lambda r: r.choice(PEOPLE),
     "past": lambda r: r.choice(PAST),
-    "base": lambda r: r.choice(["find", "lose", "buy", "sell", "carry", "open", "repair", "paint", "want", "forget"]),
+    "base": lambda r: r.choice(INFINITIVES),
     "adj": lambda r: r.choice(ADJECTIVES),
     "thing": lambda r: r.choice(THINGS),
     "later": lambda r: r.choice(LATER),

@@ -72,4 +72,3 @@ class Library:
 
 def _length(spot: Spot) -> int:
     return spot.stop - spot.start
-

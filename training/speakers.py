@@ -58,7 +58,9 @@ class Speaker:
         return [pitch, height, math.log2(self.pace) * 3, self.tilt / 2, *kind]
 
 
-def _named(name: str, voice: str, factors: tuple[float, float, float, float], about: str) -> Speaker:
+def _named(
+    name: str, voice: str, factors: tuple[float, float, float, float], about: str
+) -> Speaker:
     base = BASE[voice]
     pitch, tract, pace, tilt = factors
     return Speaker(name, base, BASES[base].pitch * pitch, tract, pace, tilt, about)
@@ -150,7 +152,11 @@ def _end(value: float, edge: float) -> int:
 def levels(speaker: Speaker) -> dict[str, int]:
     """-1, 0 or 1 an axis: pitch low/high, tone dark/bright, pace fast/slow."""
     pitch, height, pace, tilt = speaker.axes()[:4]
-    return {"pitch": _end(pitch, 0.2), "tone": _end(tilt + 0.6 * height, 0.45), "pace": _end(pace, 0.4)}
+    return {
+        "pitch": _end(pitch, 0.2),
+        "tone": _end(tilt + 0.6 * height, 0.45),
+        "pace": _end(pace, 0.4),
+    }
 
 
 def gender(speaker: Speaker) -> str:

@@ -141,7 +141,9 @@ def utterances(corpus: text.Corpus, seed: int, shard: int) -> Iterator[Utterance
         yield choose(corpus, random, named)
 
 
-def make_shard(corpus: text.Corpus, seed: int, shard: int, count: int = UTTERANCES) -> dict[str, object]:
+def make_shard(
+    corpus: text.Corpus, seed: int, shard: int, count: int = UTTERANCES
+) -> dict[str, object]:
     speakers, kept, waves, phones = everyone(), [], [], []
     for utterance in utterances(corpus, seed, shard):
         wave, labels = say(utterance.text, speakers[utterance.speaker], utterance.style)

@@ -2,10 +2,14 @@
 
 Pieces are short enough to teach spelling and long enough that streamed text, one piece a
 frame, stays ahead of the voice. Knows nothing of audio.
+
+    python -m training.tokenizer --corpus corpus.json --out DIR
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -14,7 +18,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from transformers import Qwen2TokenizerFast
 
 from training.speakers import STYLES, describe, everyone
-from training.text import Corpus
+from training.text import Corpus, load
 
 SIZE = 1_530  # before the special tokens
 SPECIAL = (
@@ -61,8 +65,46 @@ def train(corpus: Corpus) -> Qwen2TokenizerFast:
 
 
 def save(tokenizer: Qwen2TokenizerFast, folder: Path) -> None:
-    tokenizer.save_pretrained(folder)
-    if not (folder / "vocab.json").exists():
-        tokenizer.backend_tokenizer.model.save(str(folder))
-    for wrapped, ids in (("<|im_start|>assistant\n", 3), ("<|im_end|>\n<|im_start|>assistant\n", 5)):
-        assert len(tokenizer(wrapped)["input_ids"]) == ids
+    """The files of the published layout; every reader of tokenizers finds one it knows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    backend = tokenizer.backend_tokenizer
+    backend.save(str(folder / "tokenizer.json"), pretty=False)
+    backend.model.save(str(folder))  # vocab.json, merges.txt
+    added = {name: backend.token_to_id(name) for name in SPECIAL}
+    plain = dict.fromkeys(("lstrip", "normalized", "rstrip", "single_word"), False)
+    roles = {
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
+        "unk_token": "<|endoftext|>",
+    }
+    written = {
+        "added_tokens.json": added,
+        "special_tokens_map.json": {
+            role: {"content": name, **plain} for role, name in roles.items()
+        },
+        "tokenizer_config.json": {
+            "added_tokens_decoder": {
+                str(row): {"content": name, **plain, "special": True} for name, row in added.items()
+            },
+            "bos_token": None,
+            "clean_up_tokenization_spaces": False,
+            "extra_special_tokens": {},
+            "model_max_length": 2**40,
+            "tokenizer_class": "Qwen2Tokenizer",
+            **roles,
+        },
+    }
+    for name, content in written.items():
+        (folder / name).write_text(json.dumps(content, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    save(train(load(given.corpus)), given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Train the codec for so many minutes, from scratch or from where it stopped.
 
-    python -m training.train_codec --speech DIR --state codec.pt --minutes 15
+python -m training.train_codec --speech DIR --state codec.pt --minutes 15
 """
 
 from __future__ import annotations

@@ -86,7 +86,9 @@ def run(given: argparse.Namespace) -> None:
     steps = torch.optim.AdamW(trainee.parameters(), lr=2e-3, weight_decay=0.01)
     for step in range(given.steps):
         warm = min(1.0, (step + 1) / 200)
-        steps.param_groups[0]["lr"] = 2e-3 * warm * 0.5 * (1 + math.cos(math.pi * step / given.steps))
+        steps.param_groups[0]["lr"] = (
+            2e-3 * warm * 0.5 * (1 + math.cos(math.pi * step / given.steps))
+        )
         seconds = torch.empty(()).uniform_(0.9, 4.5).item()
         wave, speaker = plain.draw(given.batch, int(seconds * RATE))
         losses = trainee(worn(wave), speaker, axes[speaker])

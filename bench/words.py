@@ -1,0 +1,58 @@
+"""How many words were heard wrong: a listener that is no part of this project, and a count.
+
+The listener is pocketsphinx with the English model of its wheel. Knows no voices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import soxr
+
+from engine import SAMPLE_RATE, Waveform
+
+HEARD_RATE = 16_000
+PEAK = 20_000  # of 32768: what the listener's model expects
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[a-z']+", text.lower())
+
+
+def errors(said: Sequence[str], heard: Sequence[str]) -> int:
+    """Words substituted, left out or put in: the edit distance."""
+    row = list(range(len(heard) + 1))
+    for count, word in enumerate(said, 1):
+        before, row[0] = row[0], count
+        for column, other in enumerate(heard, 1):
+            change = before + (word != other)
+            before = row[column]
+            row[column] = min(row[column] + 1, row[column - 1] + 1, change)
+    return row[-1]
+
+
+class Listener:
+    def __init__(self) -> None:
+        from pocketsphinx import Decoder
+
+        self._decoder = Decoder(samprate=HEARD_RATE, loglevel="FATAL")
+
+    def words(self, wave: Waveform) -> list[str]:
+        """What it hears in a waveform at 24 kHz."""
+        sound = soxr.resample(wave, SAMPLE_RATE, HEARD_RATE)
+        loudest = float(np.abs(sound).max(initial=0.0))
+        if loudest < 1e-4:
+            return []
+        samples = (sound * (PEAK / loudest)).astype(np.int16)
+        self._decoder.start_utt()
+        self._decoder.process_raw(samples.tobytes(), full_utt=True)
+        self._decoder.end_utt()
+        found = self._decoder.hyp()
+        return found.hypstr.split() if found else []
+
+    def errors(self, text: str, wave: Waveform) -> tuple[int, int]:
+        """Errors and words of one sentence."""
+        said = words_of(text)
+        return errors(said, self.words(wave)), len(said)

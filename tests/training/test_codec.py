@@ -1,0 +1,61 @@
+"""The codec in training: what it learns is what the engine's own networks will do."""
+
+from __future__ import annotations
+
+import torch
+
+from training.codec import UNQUANTISED, Codec, SpectralLoss, learn
+
+
+def small_wave(frames: int = 6) -> torch.Tensor:
+    torch.manual_seed(0)
+    return 0.1 * torch.randn(2, frames * 1920)
+
+
+def test_training_sounds_like_the_engines_encoder_and_decoder() -> None:
+    torch.manual_seed(1)
+    codec, wave = Codec().eval(), small_wave()
+    codec.share_tables()
+    with torch.no_grad():
+        trained = codec(wave, torch.full((2,), 15)).wave
+        codes = codec.encoder.encode(wave)
+        torch.testing.assert_close(codec.decoder(codes.transpose(1, 2)), trained)
+
+
+def test_a_window_is_a_part_of_the_whole() -> None:
+    """After the convolutions' past, sound from a window equals the same sound made whole."""
+    torch.manual_seed(2)
+    codec, wave = Codec().eval(), small_wave(12)
+    depth = torch.full((2,), 15)
+    with torch.no_grad():
+        whole = codec(wave, depth).wave
+        part = codec(wave, depth, torch.arange(4, 12)).wave
+    torch.testing.assert_close(part[:, 5 * 1920 :], whole[:, 9 * 1920 :], atol=1e-4, rtol=1e-3)
+
+
+def test_gradients_reach_the_encoder_and_words_stay_apart() -> None:
+    codec, wave = Codec().train(), small_wave()
+    codec(wave, torch.tensor([15, UNQUANTISED])).wave.square().sum().backward()
+    said, sounds = codec._halves()
+    assert codec.encoder.encoder.layers[0].conv.weight.grad.abs().sum() > 0
+    assert sounds.input_proj.weight.grad.abs().sum() > 0
+    assert said.input_proj.weight.grad is None  # codebook 0 hears only of phones
+
+
+def test_a_codebook_finds_the_clusters() -> None:
+    torch.manual_seed(3)
+    book = Codec().books()[0]
+    centres = 5 * torch.randn(8, book.embed_sum.shape[1])
+    for _ in range(150):
+        vectors = centres[torch.randint(8, (512,))] + 0.05 * torch.randn(512, centres.shape[1])
+        codes, _ = book.nearest(vectors[None])
+        learn(book, vectors, codes[0])
+    nearest = torch.cdist(centres, book.table()).min(1).values
+    assert float(nearest.max()) < 1.0
+
+
+def test_the_spectral_loss_is_zero_on_itself_and_deaf_to_silence() -> None:
+    loss, wave = SpectralLoss(torch.device("cpu")), small_wave()
+    assert float(loss(wave, wave)) == 0
+    hush = 1e-6 * torch.randn_like(wave)
+    assert float(loss(hush, torch.zeros_like(wave))) < 0.05 < float(loss(wave, wave.flip(0)))

@@ -1,0 +1,98 @@
+"""Speech: loudness, length and axes; what needs flite is skipped where it is not at hand."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from training import flite, speech
+from training.speakers import BASES, NAMED, STYLES, TRAINED, describe, everyone, held_out, levels
+
+needs_flite = pytest.mark.skipif(
+    not (flite.folder() / "libflite.so.1").exists(), reason="flite is not here (FLITE_ROOT)"
+)
+
+
+def tone(hertz: float, seconds: float = 1.5, amplitude: float = 0.1) -> speech.Wave:
+    t = np.arange(int(seconds * speech.RATE)) / speech.RATE
+    return (amplitude * np.sin(2 * np.pi * hertz * t)).astype(np.float32)
+
+
+def test_a_full_tone_of_997_hertz_measures_as_the_standard_says() -> None:
+    assert speech.loudness(tone(997, amplitude=1.0)) == pytest.approx(-3.01, abs=0.05)
+
+
+@given(st.floats(100, 4000), st.floats(0.01, 0.3))
+@settings(max_examples=20, deadline=None)
+def test_levelled_sound_is_as_loud_as_asked(hertz: float, amplitude: float) -> None:
+    levelled = speech.level(tone(hertz, amplitude=amplitude))
+    assert speech.loudness(levelled) == pytest.approx(speech.LOUDNESS, abs=0.05)
+
+
+@given(st.floats(12_000, 20_000))
+@settings(max_examples=20, deadline=None)
+def test_reshaping_moves_a_tone_and_keeps_its_strength(rate: float) -> None:
+    source = tone(500, 1.0)
+    shaped = speech.shape(source, rate, 0.0)
+    spectrum = np.abs(np.fft.rfft(shaped))
+    found = spectrum.argmax() * speech.RATE / len(shaped)
+    assert found == pytest.approx(500 * rate / speech.RATE, abs=3)
+    middle = shaped[len(shaped) // 4 : len(shaped) // 2]
+    assert np.abs(middle).max() == pytest.approx(0.1, abs=0.01)
+
+
+@given(st.integers(1, 9000))
+def test_padding_fills_a_frame(samples: int) -> None:
+    padded = speech.pad(np.ones(max(samples, 240), np.float32))
+    assert len(padded) % speech.FRAME == 0
+    assert padded[0] == 0
+
+
+def test_speakers_are_distinct_and_fixed() -> None:
+    speakers = everyone()
+    assert speakers == everyone()
+    assert len({speaker.name for speaker in speakers}) == len(speakers)
+    assert not {s.name for s in speakers[:TRAINED]} & {s.name for s in held_out()}
+    assert {BASES[speaker.base].voice for speaker in NAMED[:4]} == set(flite.VOICES)
+
+
+@given(st.integers(0, TRAINED - 1), st.integers())
+@settings(deadline=None)
+def test_a_description_never_names_the_wrong_end(index: int, seed: int) -> None:
+    speaker = everyone()[index]
+    told, level = (
+        set(re.findall("[a-z]+", describe(speaker, Random(seed)).lower())),
+        levels(speaker),
+    )
+    ends = {"pitch": ("low", "high"), "tone": ("dark", "bright"), "pace": ("fast", "slow")}
+    for axis, (under, over) in ends.items():
+        if level[axis] <= 0:
+            assert over not in told
+        if level[axis] >= 0:
+            assert under not in told
+
+
+@needs_flite
+@pytest.mark.parametrize("index", [0, 1, 2, 3])
+def test_a_named_voice_speaks_at_its_loudness(index: int) -> None:
+    wave, phones = speech.say("The train leaves at seven forty-five.", NAMED[index])
+    assert len(wave) % speech.FRAME == 0
+    assert len(phones) == len(wave) // speech.PHONE_STEP
+    assert speech.loudness(wave) == pytest.approx(speech.LOUDNESS, abs=0.5)
+    assert np.abs(wave).max() <= 0.951
+    assert len(set(phones.tolist())) > 10
+
+
+@needs_flite
+def test_styles_and_pace_change_the_length() -> None:
+    names = {style.name: index for index, style in enumerate(STYLES)}
+    lengths = {
+        name: len(speech.say("He put the book back on the shelf.", NAMED[1], names[name])[0])
+        for name in ("slow", "plain", "fast")
+    }
+    assert lengths["slow"] > lengths["plain"] > lengths["fast"]

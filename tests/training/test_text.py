@@ -1,0 +1,83 @@
+"""Text: held-out matter stays out, and every draw is a sentence flite can be given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training import grammar, text
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small unpacked package tree: a dictionary, two thousand examples, a book."""
+    folder = tmp_path_factory.mktemp("packages")
+    random = Random(1)
+    letters = "abcdefghijklmnoprstuw"
+    words = ["".join(random.choices(letters, k=random.randint(3, 9))) for _ in range(9000)]
+    places = {
+        "usr/share/dict/american-english": "\n".join(words),
+        "usr/share/wordnet/data.noun": "\n".join(
+            f'0 | a {random.choice(words)} thing; "{" ".join(random.choices(words, k=6))}"'
+            for _ in range(2000)
+        ),
+        "usr/share/doc/flite/examples/alice": "Alice was tired. Who said `so many words'?",
+    }
+    for name, content in places.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    return folder
+
+
+def test_nothing_held_out_is_ever_drawn(root: Path) -> None:
+    corpus = text.gather(root)
+    held, aside = set(corpus.held_words), set(corpus.held_sentences)
+    assert held
+    assert aside
+    random = Random(0)
+    for _ in range(3000):
+        kind = random.choice(("example", "gloss", "words"))
+        drawn = corpus._one(random, kind)
+        assert drawn not in aside
+        assert held.isdisjoint(text.words_of(drawn))
+
+
+def test_the_same_seed_draws_the_same(root: Path) -> None:
+    corpus = text.gather(root)
+    assert [corpus.draw(Random(5)) for _ in range(9)] == [corpus.draw(Random(5)) for _ in range(9)]
+
+
+def test_a_corpus_survives_its_file(root: Path, tmp_path: Path) -> None:
+    corpus = text.gather(root)
+    text.save(corpus, tmp_path / "corpus.json")
+    assert text.load(tmp_path / "corpus.json") == corpus
+
+
+@given(st.text(max_size=200))
+def test_tidy_text_is_a_sentence_or_nothing(raw: str) -> None:
+    tidied = text.tidy(raw)
+    if tidied:
+        assert tidied.isascii()
+        assert tidied[-1] in ".?!"
+        assert text.tidy(tidied) == tidied
+
+
+@given(st.integers())
+def test_patterns_are_filled(seed: int) -> None:
+    sentence = grammar.sentence(Random(seed))
+    assert sentence.isascii()
+    assert not {"{", "}"} & set(sentence)
+    assert sentence[0] == sentence[0].upper()
+    assert sentence[-1] in ".?!"
+
+
+def test_the_shipped_sentences_are_never_trained_on(root: Path) -> None:
+    shipped = text.SHIPPED.read_text().splitlines()
+    assert len(set(shipped)) == 100
+    assert all(text.tidy(sentence) == sentence for sentence in shipped)
+    kept = list(text._split([*shipped, "The lamp is on."], set(), want=False))
+    assert kept == ["The lamp is on."]

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Makes Timbre Mini from nothing on a machine with one GPU: sh training/all.sh FOLDER
+# FOLDER gets corpus, speech, states and logs; what is there already is used again, so that a
+# stopped run goes on. PACKAGES: where flite, wordnet-base and wamerican were unpacked.
+set -eu
+work=$1
+packages=${PACKAGES:-/}
+speech_minutes=${SPEECH_MINUTES:-30}   # stop making speech after so long
+codec_minutes=${CODEC_MINUTES:-40}
+talker_minutes=${TALKER_MINUTES:-40}
+python=${PYTHON:-python3}
+record=${RECORD---record}              # RECORD= where there is no CUDA
+mkdir -p "$work"
+export FLITE_ROOT=$packages
+export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
+
+[ -f "$work/corpus.json" ] || $python -m training.text --root "$packages" --out "$work/corpus.json"
+[ -d "$work/tokenizer" ] || $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
+
+# Speech is made beside the training, two cores left free.
+workers=$(( $(nproc) > 3 ? $(nproc) - 2 : 1 ))
+OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.speech \
+    --corpus "$work/corpus.json" --out "$work/speech" --shards "${SHARDS:-420}" \
+    --workers "$workers" > "$work/speech.log" 2>&1 &
+maker=$!
+trap 'kill $maker 2>/dev/null || true' EXIT
+
+[ -f "$work/speaker.pt" ] || $python -m training.train_speaker --speech "$work/speech" \
+    --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" | tee "$work/speaker.log"
+$python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
+    --minutes "$codec_minutes" $record | tee -a "$work/codec.log"
+$python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
+    --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
+    --minutes "$talker_minutes" $record | tee -a "$work/talker.log"
+$python -m training.export --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
+    --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "${OUT_FOLDER:-presets/mini}"

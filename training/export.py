@@ -1,0 +1,88 @@
+"""Put the trained parts together in the published layout.
+
+Preset speakers are rows of the talker's codec embedding: each gets the mean of its vectors,
+so that presets, clones and blends live in one space. Weights are written in half precision:
+the talker in bfloat16, the codec in float16, whose finer steps its sums need.
+
+    python -m training.export --codec codec.pt --speaker speaker.pt --talker talker.pt \\
+        --tokenizer DIR --out presets/mini
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from engine.model.speaker import SpeakerEncoder
+from engine.model.talker import Talker
+from engine.worker.weights import export
+from training import recipe
+from training import state as states
+from training.codec import Codec
+from training.speakers import NAMED
+from training.train_speaker import Trainee
+
+
+def seat(talker: Talker, means: Tensor) -> None:
+    """Give each preset its mean vector."""
+    with torch.no_grad():
+        rows = talker.model.codec_embedding.weight
+        rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)] = means[: len(NAMED)]
+
+
+def half(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    return {name: tensor.to(dtype).contiguous() for name, tensor in tensors.items()}
+
+
+def write(
+    folder: Path, tokenizer: Path, codec: Codec, speaker: SpeakerEncoder, talker: Talker
+) -> None:
+    """The whole checkpoint; `folder` is made anew, but for a README.md that stands there."""
+    inner = folder / "speech_tokenizer"
+    inner.mkdir(parents=True, exist_ok=True)
+    for path in sorted(tokenizer.glob("*")):
+        shutil.copy(path, folder / path.name)
+    pieces = Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
+    texts = {
+        folder / "config.json": recipe.model(pieces.token_to_id("assistant")),
+        folder / "generation_config.json": recipe.GENERATION,
+        inner / "config.json": recipe.codec(),
+        inner / "preprocessor_config.json": recipe.PREPROCESSOR,
+    }
+    for path, content in texts.items():
+        path.write_text(json.dumps(content, indent=1))
+    codec.share_tables()
+    model = half(export({"talker.": talker, "speaker_encoder.": speaker}), torch.bfloat16)
+    sound = half(export({"encoder.": codec.encoder, "decoder.": codec.decoder}), torch.float16)
+    for name in [name for name in sound if name.endswith("codebook.cluster_usage")]:
+        if name.startswith("encoder."):  # the reference wants to be told
+            sound[name.replace("cluster_usage", "initialized")] = torch.ones(1)
+    save_file(model, folder / "model.safetensors", {"format": "pt"})
+    save_file(sound, inner / "model.safetensors", {"format": "pt"})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("codec", "speaker", "talker", "tokenizer", "out"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    given = parser.parse_args()
+    codec, speaker, talker = Codec(), Trainee(), Talker(recipe.talker_shape())
+    codec.load_state_dict(states.load(given.codec)["codec"])
+    speaker.load_state_dict(states.load(given.speaker)["speaker"])
+    trained = states.load(given.talker)
+    talker.load_state_dict(trained["talker"])
+    seat(talker, trained["means"])
+    write(given.out, given.tokenizer, codec, speaker.encoder, talker)
+    size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
+    print(f"{given.out}: {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
