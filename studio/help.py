@@ -37,13 +37,20 @@ SCRIPT = """
   const sheet = () => document.querySelector('dialog.timbre-help');
   const typing = (target) => target.closest('input, textarea, select, [contenteditable=true]');
   const shades = 'timbre-shade';
-  const shade = (dark) => document.body.classList.toggle('dark', dark);
+  // What was chosen stands against the system's shade, which Gradio applies when it starts.
+  const shade = () => {
+    const [{ classList }, chosen] = [document.body, localStorage.getItem(shades)];
+    if (chosen && classList.contains('dark') !== (chosen === 'true')) classList.toggle('dark');
+  };
 
   const keys = {
     go: () => shown('.timbre-go')?.click(),
     stop: () => shown('.timbre-player .stop')?.click(),
     help: () => sheet().showModal(),
-    shade: () => localStorage.setItem(shades, shade(!document.body.classList.contains('dark'))),
+    shade: () => {
+      localStorage.setItem(shades, String(!document.body.classList.contains('dark')));
+      shade();
+    },
   };
 
   const meant = (event) => {
@@ -63,10 +70,12 @@ SCRIPT = """
     const wanted = event.target.closest?.('[data-timbre]')?.dataset.timbre;
     if (wanted) keys[wanted]();
   });
-  addEventListener('load', () => {
-    const chosen = localStorage.getItem(shades);
-    if (chosen) shade(chosen === 'true');
-  });
+  const begin = () => {
+    shade();
+    new MutationObserver(shade).observe(document.body, { attributeFilter: ['class'] });
+  };
+  if (document.body) begin();
+  else addEventListener('DOMContentLoaded', begin);
 })();
 </script>
 """
