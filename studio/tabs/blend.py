@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import gradio as gr
+from gradio.events import api
 
-from engine import Clone, InvalidSetting, SpeechRequest, TimbreError, parse_blend
+from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError, parse_blend
 from studio.context import Studio
 from studio.pad.pad import Handle, blend_pad, handle, released
 from studio.pad.weights import CENTRE, MOST, Point, percents, point_of, weights_at
@@ -24,6 +25,7 @@ from studio.tabs.parts import (
     save_form,
     save_voice,
     speaking,
+    told_to_programs,
     try_out,
 )
 from studio.tabs.passage import Passage
@@ -130,16 +132,26 @@ class BlendTab:
     def save(self, name: str, colour: str, note: str, recipe: str, method: Method) -> str:
         """Keep the blend as a voice of its own. Says how it went."""
         try:
-            voice = self._studio.engine.resolve(self._studio.choices().blend(recipe, method)).voice
-            if not isinstance(voice, Clone):
-                raise InvalidSetting("This blend has one voice only. Add a second one.")
-            made_from = f"{method}: {recipe}"[:400]
-            saved = save_voice(
-                self._studio, name, colour, note, voice, kind="blend", made_from=made_from
-            )
+            saved = self._keep(name, colour, note, recipe, method)
         except TimbreError as error:
-            return str(error)
+            return f"⚠️ {error}"
         return f"Saved as **{saved.name}**. You find it in every list of voices."
+
+    def program(
+        self, name: str, blend: str, method: Literal["linear", "spherical"] = "linear"
+    ) -> str:
+        """Mix voices, as in ryan(2)+vivian(1), and keep the blend under a name. Returns its id."""
+        with told_to_programs():
+            return self._keep(name, "", "", blend, method).id
+
+    def _keep(self, name: str, colour: str, note: str, recipe: str, method: Method) -> SavedVoice:
+        voice = self._studio.engine.resolve(self._studio.choices().blend(recipe, method)).voice
+        if not isinstance(voice, Clone):
+            raise InvalidSetting("This blend has one voice only. Add a second one.")
+        made_from = f"{method}: {recipe}"[:400]
+        return save_voice(
+            self._studio, name, colour, note, voice, kind="blend", made_from=made_from
+        )
 
     def _line(self, recipe: str, method: Method, phrase: str) -> SpeechRequest:
         if not recipe.strip():
@@ -205,6 +217,7 @@ def build(studio: Studio) -> None:
     gr.Markdown("### Keep it")
     form = save_form()
     form.button.click(tab.save, [*form.fields, recipe, method], form.status, **QUIET)
+    api(tab.program, api_name="blend", concurrency_limit=None)
     _wire(tab, Controls(voices, pad, aloud, recipe, method, phrase, speak, player, step, every))
 
 

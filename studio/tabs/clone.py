@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import gradio as gr
 import numpy as np
+from gradio.components import Component
 
 from engine import (
     SAMPLE_RATE,
@@ -20,6 +21,8 @@ from engine import (
     Pcm,
     Recording,
     RequestError,
+    SavedVoice,
+    SpeechRequest,
     TimbreError,
     load_recording,
 )
@@ -29,10 +32,10 @@ from studio.player.telling import Payload
 from studio.tabs.parts import (
     PHRASE,
     QUIET,
-    keeping,
     save_form,
     save_voice,
     speaking,
+    told_to_programs,
     try_out,
 )
 
@@ -67,13 +70,10 @@ class CloneTab:
     async def speak(
         self, path: str | None, transcript: str, agreed: bool, phrase: str
     ) -> AsyncIterator[Payload]:
-        text = phrase.strip() or PHRASE
-        payloads = speaking(
-            self._studio,
-            lambda: try_out(text, self._voice(path, transcript, agreed)),
-            keeping(self._studio, text, "a new copy"),
-        )
-        async for payload in payloads:
+        def line() -> SpeechRequest:
+            return try_out(phrase, self._voice(path, transcript, agreed))
+
+        async for payload in speaking(self._studio, line):
             yield payload
 
     def save(
@@ -81,14 +81,24 @@ class CloneTab:
     ) -> str:
         """Keep the voice. Says how it went."""
         try:
-            voice = self._voice(path, transcript, agreed)
-            made_from = Path(path or "").name[:400]
-            saved = save_voice(
-                self._studio, name, colour, note, voice, consent=True, made_from=made_from
-            )
+            saved = self._keep(name, colour, note, path, transcript, agreed)
         except TimbreError as error:
             return f"⚠️ {error}"
         return f"Saved as **{saved.name}**. You find it in every list of voices."
+
+    def program(self, name: str, path: str | None, transcript: str, agreed: bool) -> str:
+        """Copy the voice of a recording and keep it under a name. Returns its id."""
+        with told_to_programs():
+            return self._keep(name, "", "", path, transcript, agreed).id
+
+    def _keep(
+        self, name: str, colour: str, note: str, path: str | None, transcript: str, agreed: bool
+    ) -> SavedVoice:
+        voice = self._voice(path, transcript, agreed)
+        made_from = Path(path or "").name[:400]
+        return save_voice(
+            self._studio, name, colour, note, voice, consent=True, made_from=made_from
+        )
 
     def _voice(self, path: str | None, transcript: str, agreed: bool) -> Clone:
         if not path:
@@ -140,6 +150,13 @@ def build(studio: Studio) -> None:
     triggers = [controls.speak.click, controls.phrase.submit]
     plays(player, triggers, tab.speak, [*voice, controls.phrase])
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+    _endpoint(tab, form.name, voice)
+
+
+def _endpoint(tab: CloneTab, name: gr.Textbox, voice: list[Component]) -> None:
+    """`/clone` for programs; the components say what it takes, and check the file."""
+    answer = gr.Textbox(label="Id of the voice", visible=False)
+    gr.on([], tab.program, [name, *voice], answer, api_name="clone", concurrency_limit=None)
 
 
 def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
 import numpy as np
+from gradio.events import api
 
 from engine import (
     SAMPLE_RATE,
@@ -21,13 +22,14 @@ from engine import (
     Design,
     InvalidSetting,
     Pcm,
+    SavedVoice,
     SpeechRequest,
     SpeechStream,
     TimbreError,
     load_recording,
 )
 from studio.context import Studio
-from studio.tabs.parts import QUIET, Update, save_form, save_voice
+from studio.tabs.parts import QUIET, Update, save_form, save_voice, told_to_programs
 
 TAKES: Final = 3
 TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
@@ -38,6 +40,8 @@ EXAMPLES: Final = (
     "A calm news reader, clear and even.",
 )
 HELP: Final = "Describe a voice. You get three takes of it; keep the one you like."
+REFERENCE: Final = "It will sound like this take every time."
+DESCRIBED: Final = "No loaded model clones, so the description is kept: each time is a new try."
 
 Heard: TypeAlias = tuple[int, Pcm]
 
@@ -112,13 +116,22 @@ class DesignTab:
     ) -> str:
         """Keep one of the takes as a voice. Says how it went."""
         try:
-            sketch = _picked(sketches, pick)
-            voice, means = self._voice(sketch)
-            made_from = f"Designed: {sketch.description}"[:400]
-            saved = save_voice(self._studio, name, colour, note, voice, made_from=made_from)
+            saved = self._keep(name, colour, note, _picked(sketches, pick))
         except TimbreError as error:
             return f"⚠️ {error}"
-        return f"Saved as **{saved.name}**. {means}"
+        return f"Saved as **{saved.name}**. {REFERENCE if self._clones() else DESCRIBED}"
+
+    def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
+        """Speak one take of a described voice and keep it under a name. Returns its id."""
+        with told_to_programs():
+            request = SpeechRequest(text, Design(description), seed=seed, live=False)
+            pcm = self._studio.engine.submit(request).collect()
+            return self._keep(name, "", "", Sketch(description, text, pcm)).id
+
+    def _keep(self, name: str, colour: str, note: str, sketch: Sketch) -> SavedVoice:
+        made_from = f"Designed: {sketch.description}"[:400]
+        voice = self._voice(sketch)
+        return save_voice(self._studio, name, colour, note, voice, made_from=made_from)
 
     def _begin(self, description: str, text: str) -> list[Trying]:
         if not description:
@@ -134,14 +147,15 @@ class DesignTab:
             raise
         return tries
 
-    def _voice(self, sketch: Sketch) -> tuple[Clone | Design, str]:
+    def _voice(self, sketch: Sketch) -> Clone | Design:
         """The take as a reference where a model clones, the description where none does."""
-        if not any(own.clone for own in self._studio.engine.capabilities().values()):
-            said = "No loaded model clones, so its description is kept: each time is a new try."
-            return Design(sketch.description), said
+        if not self._clones():
+            return Design(sketch.description)
         waveform = load_recording((sketch.pcm, SAMPLE_RATE)).waveform
-        voice = self._studio.engine.clone(waveform, sketch.text)
-        return voice, "It will sound like this take every time."
+        return self._studio.engine.clone(waveform, sketch.text)
+
+    def _clones(self) -> bool:
+        return any(own.clone for own in self._studio.engine.capabilities().values())
 
 
 def _seeds() -> list[int]:
@@ -198,6 +212,7 @@ def build(studio: Studio) -> None:
     )
     on.stop.click(_stopped, None, on.status, cancels=[made], **QUIET)
     form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
+    api(tab.program, api_name="design", concurrency_limit=None)
 
 
 def _asked() -> Controls:

@@ -6,7 +6,8 @@ Knows components, but no tab.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
@@ -15,9 +16,7 @@ from gradio.context import Context
 from engine import (
     Clone,
     Design,
-    End,
     InvalidVoice,
-    Pcm,
     SavedVoice,
     SpeechRequest,
     TimbreError,
@@ -25,7 +24,6 @@ from engine import (
 )
 from studio.context import Studio
 from studio.player.telling import Payload, refusal
-from studio.transport import Keep
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -91,8 +89,17 @@ def hex_colour(colour: str | None) -> str:
     return text if len(text) == 7 and text.startswith("#") else ""
 
 
+@contextmanager
+def told_to_programs() -> Iterator[None]:
+    """A refusal becomes Gradio's own kind of error, with its sentence."""
+    try:
+        yield
+    except TimbreError as error:
+        raise gr.Error(str(error), print_exception=False) from error
+
+
 async def speaking(
-    studio: Studio, prepare: Callable[[], SpeechRequest], keep: Keep | None = None
+    studio: Studio, prepare: Callable[[], SpeechRequest]
 ) -> AsyncGenerator[Payload, None]:
     """What a player is told: the request is made in a thread, refusals are told as sentences."""
     try:
@@ -100,17 +107,8 @@ async def speaking(
     except TimbreError as error:
         yield refusal(str(error))
         return
-    async for payload in studio.live.play(lambda: studio.engine.submit(request), keep):
+    async for payload in studio.live.play(lambda: studio.engine.submit(request)):
         yield payload
-
-
-def keeping(studio: Studio, text: str, voice: str) -> Keep:
-    """Store a finished try among the takes."""
-
-    def keep(pcm: Pcm, end: End) -> str:
-        return studio.takes.add(pcm, text, voice, end.seed).id
-
-    return keep
 
 
 def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:
