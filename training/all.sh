@@ -10,6 +10,7 @@ codec_minutes=${CODEC_MINUTES:-40}
 talker_minutes=${TALKER_MINUTES:-40}
 python=${PYTHON:-python3}
 record=${RECORD---record}              # RECORD= where there is no CUDA
+hours=${HOURS:-60}                     # room for speech on the device: 0.17 GB an hour
 mkdir -p "$work"
 export FLITE_ROOT=$packages
 export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
@@ -21,16 +22,17 @@ export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
 workers=$(( $(nproc) > 3 ? $(nproc) - 2 : 1 ))
 OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.speech \
     --corpus "$work/corpus.json" --out "$work/speech" --shards "${SHARDS:-420}" \
-    --workers "$workers" > "$work/speech.log" 2>&1 &
+    --workers "$workers" --utterances "${UTTERANCES:-160}" > "$work/speech.log" 2>&1 &
 maker=$!
 trap 'kill $maker 2>/dev/null || true' EXIT
 
 [ -f "$work/speaker.pt" ] || $python -m training.train_speaker --speech "$work/speech" \
-    --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" | tee "$work/speaker.log"
+    --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
+    --steps "${SPEAKER_STEPS:-6000}" | tee "$work/speaker.log"
 $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
-    --minutes "$codec_minutes" $record | tee -a "$work/codec.log"
+    --minutes "$codec_minutes" --hours "$hours" --batch "${CODEC_BATCH:-20}" $record | tee -a "$work/codec.log"
 $python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
     --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
-    --minutes "$talker_minutes" $record | tee -a "$work/talker.log"
+    --minutes "$talker_minutes" --hours "$hours" --batch "${TALKER_BATCH:-112}" $record | tee -a "$work/talker.log"
 $python -m training.export --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
     --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "${OUT_FOLDER:-presets/mini}"

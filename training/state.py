@@ -1,10 +1,15 @@
 """Training state on disk, whole or in pieces small enough to carry.
 
 A state is a dictionary for torch.save. Pieces are plain cuts of that file.
+
+    python -m training.state weights codec.pt small.pt   # without the optimizers' memory
+    python -m training.state split codec.pt FOLDER
+    python -m training.state join FOLDER/codec.pt codec.pt
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 from pathlib import Path
 from typing import Any
@@ -26,6 +31,20 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     return state
 
 
+def chance(device: torch.device) -> dict[str, torch.Tensor]:
+    """Where the random streams stand."""
+    streams = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        streams["cuda"] = torch.cuda.get_rng_state()
+    return streams
+
+
+def set_chance(streams: dict[str, torch.Tensor]) -> None:
+    torch.set_rng_state(streams["cpu"])
+    if "cuda" in streams:
+        torch.cuda.set_rng_state(streams["cuda"])
+
+
 def split(path: Path, folder: Path) -> list[Path]:
     """Cut a file into numbered pieces."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,3 +63,27 @@ def join(folder: Path, name: str, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(piece.read_bytes() for piece in pieces))
     return path
+
+
+def weights(path: Path, out: Path) -> None:
+    """Only what an export or a schedule of its own (`--again`) needs."""
+    kept = {"codec", "judges", "speaker", "talker", "means", "step", "seconds"}
+    save({name: value for name, value in load(path).items() if name in kept}, out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("weights", "split", "join"))
+    parser.add_argument("path", type=Path)
+    parser.add_argument("out", type=Path)
+    given = parser.parse_args()
+    if given.what == "weights":
+        weights(given.path, given.out)
+    elif given.what == "split":
+        split(given.path, given.out)
+    else:
+        join(given.path.parent, given.path.name, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -55,7 +55,7 @@ class Trainer:
             "judge_steps": self.judge_steps.state_dict(),
             "step": self.step,
             "seconds": self.seconds,
-            "random": torch.get_rng_state(),
+            "chance": states.chance(self.device),
         }
 
     def resume(self, path: Path, again: bool) -> None:
@@ -69,7 +69,7 @@ class Trainer:
             getattr(self, name).load_state_dict(state[name])
             getattr(self, name).param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
-        torch.set_rng_state(state["random"])
+        states.set_chance(state["chance"])
 
     def rate(self, progress: float) -> None:
         """Cosine down to a twentieth, after a short warm-up."""

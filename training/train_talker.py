@@ -138,7 +138,7 @@ class Trainer:
             "means": means,
             "step": self.step,
             "seconds": self.seconds,
-            "random": torch.get_rng_state(),
+            "chance": states.chance(self.device),
         }
 
     def resume(self, path: Path) -> None:
@@ -147,7 +147,7 @@ class Trainer:
         self.steps.load_state_dict(state["steps"])
         self.steps.param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
-        torch.set_rng_state(state["random"])
+        states.set_chance(state["chance"])
 
     def rate(self, progress: float) -> None:
         scale = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))

@@ -1,0 +1,63 @@
+"""A training that was stopped goes on as if it had not been."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from training import state, train_codec, train_talker
+from training.batches import Batcher, Instructions
+
+from .test_batches import TEXT_IDS, UTTERANCES, fake_ids, made_library
+
+CPU = torch.device("cpu")
+
+
+def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
+    pairs = zip(a.state_dict().values(), b.state_dict().values(), strict=True)
+    return all(torch.equal(x, y) for x, y in pairs)
+
+
+def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, CPU), TEXT_IDS)
+    batcher.refresh()
+
+    def step(trainer: train_talker.Trainer) -> None:
+        trainer.rate(0.5)
+        trainer.advance(*batcher.draw(UTTERANCES // 8, False, 48).tensors(), frames=8)
+        trainer.step += 1
+
+    first = train_talker.Trainer(CPU)
+    step(first)
+    state.save(first.state(batcher.means), tmp_path / "talker.pt")
+    step(first)
+    second = train_talker.Trainer(CPU)
+    second.resume(tmp_path / "talker.pt")
+    step(second)
+    assert second.step == first.step
+    assert same(first.talker, second.talker)
+
+
+def test_the_codec_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_codec, "HEARD", 4)
+    torch.manual_seed(0)
+    real, phones = 0.1 * torch.randn(1, 5 * 1920), torch.randint(40, (1, 5, 4))
+
+    def step(trainer: train_codec.Trainer) -> None:
+        trainer.rate(0.5)
+        trainer.advance(real, phones, judged=trainer.step > 0)
+        trainer.step += 1
+
+    first = train_codec.Trainer(CPU)
+    step(first)
+    state.save(first.state(), tmp_path / "codec.pt")
+    step(first)
+    second = train_codec.Trainer(CPU)
+    second.resume(tmp_path / "codec.pt", again=False)
+    step(second)
+    assert same(first.codec, second.codec)
+    assert same(first.judges, second.judges)
