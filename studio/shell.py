@@ -75,9 +75,21 @@ def build_shell(studio: Studio) -> Any:
             with gr.Tab("Engine", id="engine"):
                 timer = engine_page.build(studio)
         tabs.select(_looking, None, timer, queue=False, show_progress="hidden")
+    _unqueue_loads(blocks)
     blocks.max_threads = QUEUE
     blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
     return blocks
+
+
+def _unqueue_loads(blocks: gr.Blocks) -> None:
+    """Let what happens when a page opens pass beside the queue.
+
+    Gradio's browser half closes its event stream when the last of such events is done; a press
+    of Speak at that very moment would never be answered.
+    """
+    for event in blocks.fns.values():
+        if any(name == "load" for _, name in event.targets):
+            event.queue = False
 
 
 def present() -> Iterable[Entry]:
