@@ -38,9 +38,11 @@ def mount_page(
     studio = Studio(engine, library, LiveTakes(raw=raw), kept)
     application.include_router(studio.live.router())
     application.include_router(downloads.router(kept))
+    shell = build_shell(studio)
+    shell.has_launched = True  # only then does Gradio refuse files that nobody has sent
     gr.mount_gradio_app(
         application,
-        build_shell(studio),
+        shell,
         "/",
         theme=theme.theme(),
         css=theme.STYLE,

@@ -88,7 +88,7 @@ class BlendTab:
             return gr.skip(), gr.skip()
         names = self._picked(list(parts))
         at = point_of(list(parts.values()))
-        return gr.update(value=names), handle(self._labels(names), at)
+        return gr.update(choices=self.voices(), value=names), handle(self._labels(names), at)
 
     def take_step(self, picked: list[str], step: int) -> tuple[Handle, str]:
         """One of the steps from A to B."""

@@ -134,7 +134,6 @@ class Controls(NamedTuple):
 
 def build(studio: Studio) -> None:
     """Lay out the tab and wire it."""
-    tab = CloneTab(studio)
     gr.Markdown(HELP)
     with gr.Row():
         with gr.Column(min_width=320):
@@ -142,6 +141,7 @@ def build(studio: Studio) -> None:
         with gr.Column(min_width=320):
             shown = _shown()
     controls = Controls(audio, transcript, agreed, *shown)
+    tab = CloneTab(studio)
     player = live_player(studio.live, elem_id="clone-player")
     gr.Markdown("### Keep it")
     form = save_form()

@@ -99,13 +99,13 @@ class LibraryTab:
         undo = gr.update(visible=True, value=f"Bring {own.name} back")
         return f"**{own.name}** is deleted.", ticket, undo
 
-    def restore(self, ticket: str) -> tuple[str, Update, Update]:
-        """Status, the voice that is picked again, and the button, which goes."""
+    def restore(self, ticket: str) -> tuple[str, Update]:
+        """Status, and the button, which goes."""
         try:
             own = self._studio.library.restore(ticket)
         except TimbreError as error:
-            return f"⚠️ {error}", gr.skip(), gr.update(visible=False)
-        return f"**{own.name}** is back.", own.id, gr.update(visible=False)
+            return f"⚠️ {error}", gr.update(visible=False)
+        return f"**{own.name}** is back.", gr.update(visible=False)
 
     def receive(self, path: str | None) -> str:
         """A voice from somebody's file. Says how it went."""
@@ -269,6 +269,6 @@ def _wire(tab: LibraryTab, found: Found, card: Card, actions: Actions) -> None:
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
     deleted = actions.delete.click(tab.delete, picked, [status, found.ticket, found.undo], **QUIET)
     received = found.receive.upload(tab.receive, found.receive, status, **QUIET)
-    back = found.undo.click(tab.restore, found.ticket, [status, picked, found.undo], **QUIET)
+    back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
     for event in (changed, deleted, received, back):
         event.then(tab.search, wanted, listing, **QUIET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import gradio as gr
 import numpy as np
 import pytest
 from hypothesis import given
@@ -123,3 +124,10 @@ def test_voices_that_are_gone_are_picked_no_more(studio):
     assert "Short lived" in tab.refresh(["Short lived"])["value"]
     studio.library.delete(saved.id)
     assert tab.refresh(["Short lived"])["value"] == []
+
+
+def test_programs_get_the_id_or_the_reason(studio):
+    tab = BlendTab(studio)
+    assert studio.library.get(tab.program("Ours", "ryan(2)+vivian(1)")).card.kind == "blend"
+    with pytest.raises(gr.Error, match="already"):
+        tab.program("Ours", "ryan(2)+vivian(1)")

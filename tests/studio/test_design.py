@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -80,3 +81,10 @@ def test_leaving_in_the_middle_frees_every_slot(tmp_path):
                 await asyncio.sleep(0.01)
 
         asyncio.run(asyncio.wait_for(leave(), 20))
+
+
+def test_programs_get_the_id_or_the_reason(studio):
+    tab = DesignTab(studio)
+    assert WORDS in studio.library.get(tab.program("Calm", WORDS)).card.made_from
+    with pytest.raises(gr.Error, match="already"):
+        tab.program("Calm", WORDS)

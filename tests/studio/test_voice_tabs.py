@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import fastapi
 import gradio as gr
+import httpx
 import numpy as np
 import pytest
 
 from engine import SAMPLE_RATE, SpeechRequest, parse_blend
 from studio.context import Studio
+from studio.page import mount_page
 from studio.tabs import blend, clone, design, library
 from studio.tabs.blend import PHRASE
 from tests.studio.browser import OpenPage, Server, Tap
@@ -201,6 +204,7 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio):
     assert studio.library.find("Ada Lovelace") is None
     panel.get_by_role("button", name="Bring Ada Lovelace back").click()
     panel.get_by_text("Ada Lovelace is back.").wait_for()
+    panel.get_by_label("Ada Lovelace ·").wait_for()
     assert studio.library.find("Ada Lovelace")
 
 
@@ -214,3 +218,43 @@ def test_on_a_phone_nothing_is_wider_than_the_page(open_page: OpenPage, url: str
     for label in TABS:
         go(page, label)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def call(url: str, name: str, *data: Any) -> tuple[str, Any]:
+    """The last event of a named endpoint, and what came with it."""
+    with httpx.Client(base_url=f"{url}/gradio_api", timeout=30) as client:
+        number = client.post(f"/call/{name}", json={"data": data}).json()["event_id"]
+        lines = client.get(f"/call/{name}/{number}").text.strip().splitlines()
+    return lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))
+
+
+def sent(path: str) -> dict[str, Any]:
+    return {"path": path, "meta": {"_type": "gradio.FileData"}}
+
+
+def test_programs_find_one_name_for_each_way_to_a_voice(url: str):
+    named = httpx.get(f"{url}/gradio_api/info", timeout=30).json()["named_endpoints"]
+    assert set(named) == {"/clone", "/design", "/blend"}
+
+
+def test_programs_make_voices_too(url: str, studio, tmp_path: Path):
+    file = recording(tmp_path / "mine.wav")
+    upload = {"files": file.open("rb")}
+    (kept,) = httpx.post(f"{url}/gradio_api/upload", files=upload, timeout=30).json()
+    upload["files"].close()
+    _, (cloned,) = call(url, "clone", "Program's own", sent(kept), "Some words.", True)
+    assert studio.library.get(cloned).voice.in_context
+    _, (designed,) = call(url, "design", "Calm", "A calm voice.", "A sentence to say.", 3)
+    assert studio.library.get(designed).card.made_from == "Designed: A calm voice."
+    _, (blended,) = call(url, "blend", "Ours", "ryan(2)+vivian(1)", "linear")
+    assert studio.library.get(blended).card.kind == "blend"
+
+
+def test_programs_are_refused_files_of_the_server(url: str, studio, tmp_path: Path):
+    theirs = recording(tmp_path / "theirs.wav")
+    app = fastapi.FastAPI()
+    mount_page(app, studio.engine, studio.library, studio.takes)
+    with Server(app) as real:
+        event, _ = call(real, "clone", "Theirs", sent(str(theirs)), "", True)
+    assert event == "error"
+    assert studio.library.find("Theirs") is None
