@@ -39,6 +39,7 @@ def visit(data: Path) -> dict[str, Any]:
             "voices": client.predict(api_name="/voices"),
             "endpoints": sorted(client.view_api(return_format="dict")["named_endpoints"]),
             "refusal": _refusal(client),
+            "opening": _opening(client),
         }
 
 
@@ -51,6 +52,12 @@ def _joined(job: Any) -> dict[str, Any]:
     chunks = list(job)
     pcm = b"".join(base64.b64decode(chunk["pcm"]) for chunk in chunks)
     return {"indexes": [chunk["index"] for chunk in chunks], "samples": len(pcm) // 2}
+
+
+def _opening(client: Client) -> list[bool]:
+    """Of each event that a page opens with: does it queue?"""
+    events = client.config["dependencies"]
+    return [own["queue"] for own in events if "load" in (name for _, name in own["targets"])]
 
 
 def _refusal(client: Client) -> str:

@@ -47,6 +47,12 @@ def test_a_refusal_reaches_programs(told: Any) -> None:
     assert "no text" in told["refusal"]
 
 
+def test_what_a_page_opens_with_passes_beside_the_queue(told: Any) -> None:
+    """Else a press at that moment is lost in Gradio's browser half."""
+    assert told["opening"]
+    assert not any(told["opening"])
+
+
 def test_a_taken_port_is_told_before_anything_is_loaded() -> None:
     with listen("127.0.0.1", 0) as taken, pytest.raises(InvalidSetting, match=r"taken.*--port"):
         listen("127.0.0.1", taken.getsockname()[1])

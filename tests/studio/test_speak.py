@@ -34,7 +34,6 @@ from engine import (
 from studio import downloads, take_card
 from studio.asking import Asked, asked_for, draw_seed, read_seed, spoken_seconds, voice_of
 from studio.context import Studio
-from studio.shell import build_shell
 from studio.tabs.speaking import ADVANCED, SHOWN, WELCOME, Speaking, read
 from studio.takes import Take, Takes
 from studio.transport import LiveTakes
@@ -272,11 +271,3 @@ def test_what_a_person_wrote_is_never_markup(text: str) -> None:
     for shown in (take_card.card(take), take_card.rows([take])):
         assert "<i>" not in shown
         assert "<u>" not in shown
-
-
-def test_what_a_page_opens_with_passes_beside_the_queue(studio: Studio) -> None:
-    """Else a press at that moment is lost in Gradio's browser half."""
-    events = build_shell(studio).fns.values()
-    opening = [own for own in events if any(name == "load" for _, name in own.targets)]
-    assert opening
-    assert not any(own.queue for own in opening)
