@@ -99,6 +99,20 @@ def test_keys_speak_and_stop(open_page: OpenPage, url: str, engine: FakeEngine) 
     tap.page.locator(".timbre-take").get_by_text("xxx").wait_for()  # what was made is kept
 
 
+def test_two_people_at_once_hear_their_own(open_page: OpenPage, url: str, takes: Takes) -> None:
+    texts = ("My own words.", "And these are mine.")
+    taps = [opened(open_page, url) for _ in texts]
+    for tap, text in zip(taps, texts, strict=True):
+        write(tap, text)
+    for tap in taps:
+        tap.page.keyboard.press("Control+Enter")
+    for tap, text in zip(taps, texts, strict=True):
+        tap.wait("now?.over && now.made", SECONDS / 1000)
+        [take] = takes.search(text)
+        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(take.id))))
+        assert tap.page.locator("[data-take]").count() == 1
+
+
 def test_one_click_speaks_a_welcome_on_a_phone(open_page: OpenPage, url: str) -> None:
     tap = opened(open_page, url, **PHONE)
     tap.page.get_by_role("button", name="Hear a welcome").tap()
