@@ -16,8 +16,6 @@ from studio.endpoints import Endpoints
 from studio.player.player import live_player, plays
 from studio.tabs.speaking import ADVANCED, WELCOME, Speaking
 
-Update = Any  # what Gradio takes for a component
-
 WAVE = gr.WaveformOptions(waveform_color="#9cc4b8", waveform_progress_color="#2f8070")
 
 # Buttons inside our own HTML: what is pressed is told as an event.
@@ -172,7 +170,7 @@ def _speak(
 ) -> None:
     """Everything that makes the player speak."""
     plays(player, [speak.click], speaking.press, [lock, *fields.all()])
-    plays(player, [listen.click], speaking.sample, [fields.voice, fields.language])
+    plays(player, [listen.click], speaking.sample, [fields.voice])
     hello = outcome.list.hello
     hello(lambda: WELCOME, None, fields.text, queue=False, api_visibility="private")
     free: dict[str, Any] = {"concurrency_limit": None, "show_progress": "hidden"}

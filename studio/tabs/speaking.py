@@ -115,7 +115,7 @@ class Speaking:
         async for payload in self._play(asking):
             yield payload
 
-    async def sample(self, voice: str | None, language: str) -> AsyncIterator[Payload]:
+    async def sample(self, voice: str | None) -> AsyncIterator[Payload]:
         """A short sentence in a voice, not kept."""
         async for payload in self._play(lambda: Asked(SAMPLE, voice or ""), keep=False):
             yield payload

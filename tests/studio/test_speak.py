@@ -130,7 +130,7 @@ def test_the_longest_is_in_seconds(studio: Studio) -> None:
 
 def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
     async def listen() -> list[Any]:
-        return [told async for told in Speaking(studio).sample("vivian", "auto")]
+        return [told async for told in Speaking(studio).sample("vivian")]
 
     assert heard(asyncio.run(listen()))
     assert studio.takes.search() == []
