@@ -29,7 +29,7 @@ def pitch(wave: Waveform) -> float:
     first, last = int(SAMPLE_RATE / HIGHEST), int(SAMPLE_RATE / LOWEST)
     best = correlation[:, first:last].max(1)
     # The first lag that is nearly as good as the best: a multiple of the period is no period.
-    good = correlation[:, first:last] > 0.9 * best[:, None]
+    good = correlation[:, first:last] > 0.95 * best[:, None]
     lags = first + good.argmax(1)
     found = np.array([_peak(row, lag) for row, lag in zip(correlation, lags, strict=True)])
     voiced = best > 0.6

@@ -24,11 +24,15 @@ class Base:
     pitches: tuple[float, float]
     tracts: tuple[float, float]
     height: float  # formants relative to an average man
+    steady: bool = False  # flite does not move its pitch: it goes with the formants alone
+
+    def pitched(self, factor: float, tract: float) -> float:
+        return self.pitch * (tract if self.steady else factor)
 
 
 BASES = (
     Base("slt", 172.0, (0.72, 1.40), (0.82, 0.98), 1.16),
-    Base("rms", 104.0, (0.74, 1.70), (0.95, 1.18), 1.00),
+    Base("rms", 98.0, (0.74, 1.70), (0.95, 1.18), 1.00, steady=True),
     Base("awb", 128.0, (0.68, 1.50), (0.95, 1.18), 0.98),
     Base("kal16", 108.0, (0.76, 1.50), (0.95, 1.15), 1.00),
 )
@@ -63,7 +67,7 @@ def _named(
 ) -> Speaker:
     base = BASE[voice]
     pitch, tract, pace, tilt = factors
-    return Speaker(name, base, BASES[base].pitch * pitch, tract, pace, tilt, about)
+    return Speaker(name, base, BASES[base].pitched(pitch, tract), tract, pace, tilt, about)
 
 
 NAMED = (
@@ -86,11 +90,12 @@ def _made(random: Random, index: int) -> Speaker:
     base = random.choices(range(len(BASES)), (34, 26, 26, 14))[0]
     range_ = BASES[base]
     low, high = (math.log(factor) for factor in range_.pitches)
+    factor, tract = math.exp(random.uniform(low, high)), random.uniform(*range_.tracts)
     return Speaker(
         name=f"voice{index:04d}",
         base=base,
-        pitch=range_.pitch * math.exp(random.uniform(low, high)),
-        tract=random.uniform(*range_.tracts),
+        pitch=range_.pitched(factor, tract),
+        tract=tract,
         pace=2 ** random.uniform(-0.32, 0.36),
         tilt=random.uniform(-2, 2),
     )

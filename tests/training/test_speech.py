@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.sound_measures import pitch
 from training import flite, speech
 from training.speakers import BASES, NAMED, STYLES, TRAINED, describe, everyone, held_out, levels
 
@@ -96,3 +97,11 @@ def test_styles_and_pace_change_the_length() -> None:
         for name in ("slow", "plain", "fast")
     }
     assert lengths["slow"] > lengths["plain"] > lengths["fast"]
+
+
+@needs_flite
+@pytest.mark.parametrize("index", range(12))
+def test_a_named_voice_has_the_pitch_of_its_label(index: int) -> None:
+    speaker = NAMED[index]
+    wave, _ = speech.say("He put the book back on the shelf and went to bed.", speaker)
+    assert pitch(wave) == pytest.approx(speaker.pitch, rel=0.12)
