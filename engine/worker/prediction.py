@@ -33,8 +33,7 @@ class Prediction:
         trace = self._traces.get(len(hidden)) if count == CANDIDATES else None
         if trace is None:
             return self._plain(hidden, first, own, lots, count)
-        with torch.jit.optimized_execution(False):  # its first calls would take a second each
-            return trace(hidden, first, *own.tensors, lots)
+        return _replay(trace, hidden, first, *own.tensors, lots)
 
     def trace(self, most: int) -> None:
         """From now on up to `most` rows are replayed; nothing where it is not worth it."""
@@ -55,7 +54,9 @@ class Prediction:
         sample = (hidden, hidden, column, column, column, column, lots)
         with warnings.catch_warnings():  # of sizes that become constants, as they should
             warnings.simplefilter("ignore")
-            return torch.jit.trace(draw, sample, check_trace=False)
+            trace = torch.jit.trace(draw, sample, check_trace=False)
+        _replay(trace, *sample)  # a first time takes long
+        return trace
 
     def _plain(
         self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
@@ -64,3 +65,8 @@ class Prediction:
             return pick(logits, own, lots[:, book - 1 : book], count)
 
         return self._predictor.sample(hidden, first, choose)
+
+
+def _replay(trace: Callable[..., Drawn], *inputs: Tensor) -> Drawn:
+    with torch.jit.optimized_execution(False):  # optimising would take half a second, twice
+        return trace(*inputs)
