@@ -6,7 +6,7 @@ them is. A reference is decoded once; later the state that it leaves is put in p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -36,16 +36,6 @@ class Decoding:
     def bytes(self) -> int:
         weights = sum(weight.nbytes for weight in self._codec.parameters())
         return weights + _size(self._state) + self._shelf.bytes
-
-    def warm(self, rows: int, sizes: Sequence[int]) -> None:
-        """Decode once with every number of rows and frames, before anybody listens.
-
-        A first time takes several times as long: kernels are chosen for the shape then.
-        """
-        for count in range(1, rows + 1):
-            for frames in sizes:
-                codes = torch.zeros(count, frames, self._codec.shape.codebooks, dtype=torch.long)
-                self.waves(list(range(count)), codes.to(self._device))
 
     def open(self, slot: int, reference: ReferencePrompt | None) -> None:
         """Start a slot's stream: from silence, or from where its reference ends."""

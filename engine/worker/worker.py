@@ -25,7 +25,7 @@ from engine.worker.networks import load_codec, load_encoder, load_speaker, load_
 from engine.worker.pending import FailedStep, Made, PendingStep, Stopwatch, explain
 from engine.worker.references import Listener, Shelf
 
-USUAL_ROWS = 4  # on a CPU; half a second of loading each
+TRACED_ROWS = 4  # half a second of loading each
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,6 @@ class WorkerSettings:
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
     codec_dtype: torch.dtype = torch.float32
     trace: bool = False  # replay small predictors without Python, on CPUs
-    warm: tuple[int, ...] = ()  # frames of the chunks to come, decoded once on loading, on CPUs
     reference_silence: float = 0.5  # seconds put after a recording before it is encoded
     reference_bytes: int = 512 << 20  # kept of encoded references
 
@@ -189,7 +188,7 @@ class TorchWorker:
         positions = min(settings.positions, checkpoint.max_positions)
         lane = Lane(networks, checkpoint.ids, settings.slots, positions, self.device, self.dtype)
         if settings.trace and self.device.type == "cpu":
-            lane.step.predict.trace(min(settings.slots, USUAL_ROWS))
+            lane.step.predict.trace(min(settings.slots, TRACED_ROWS))
         self._settle()
         return lane
 
@@ -197,10 +196,7 @@ class TorchWorker:
         settings = self._settings
         codec = load_codec(self._checkpoints[talker].folder, self.device, settings.codec_dtype)
         slots = settings.slots * len(self._checkpoints)
-        decoding = Decoding(codec, slots, Shelf(settings.reference_bytes), settings.codec_dtype)
-        if self.device.type == "cpu":
-            decoding.warm(min(settings.slots, USUAL_ROWS), settings.warm)
-        return decoding
+        return Decoding(codec, slots, Shelf(settings.reference_bytes), settings.codec_dtype)
 
     def _listen(self, talker: str) -> tuple[Listener, SpeakerEncoder]:
         """The encoders, loaded when the first recording comes."""
