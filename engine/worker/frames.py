@@ -6,7 +6,7 @@ rows, `extent` and the candidate counts alone, and it never waits for the device
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from engine.worker.sampling import (
     uniforms,
 )
 from engine.worker.slots import Slots
+from engine.worker.talking import Talking, talking
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Extent:
     positions: int  # every row's position is below
     first: int | None  # candidates ranked for codebook 0
     rest: int | None  # and for codebooks 1–15
+
+    def upto(self, positions: int) -> Extent:
+        """With room for more."""
+        return replace(self, positions=positions)
 
 
 class FrameStep:
@@ -49,15 +54,26 @@ class FrameStep:
         everywhere = torch.arange(slots.text.shape[1], device=like.device)[None]
         turn = rotation(everywhere, shape.block.head_dim, shape.block.theta)
         self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
+        self.talk: Talking | None = None
+        self.talk = talking(talker.model, slots, self._cos, self._sin, self._alone)
+
+    @property
+    def device(self) -> torch.device:
+        return self.slots.hidden.device
 
     def run(self, x: Tensor, rows: Rows, index: Tensor, positions: Tensor, extent: int) -> Tensor:
         """New inputs [R, T, width] of the slots at positions [R, T] -> hidden [R, T, width]."""
+        if self.talk is not None:
+            return self.talk.prompt(x, index, positions)
         attend = SlotAttend(self.slots.cache, rows, index, positions, extent)
         turn = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
         return self.talker.model.run(x, turn, attend)
 
-    def __call__(self, rows: Rows, index: Tensor, extent: Extent) -> tuple[Tensor, Tensor]:
-        """-> the frames' codes [R, 16] and whether the speech ends after them [R]."""
+    def _alone(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        return self.run(x, index, index, positions, int(positions.max()) + 1)
+
+    def __call__(self, rows: Rows, index: Tensor, extent: Extent) -> Tensor:
+        """-> the frames' codes, and whether the speech ends after them: [R, 17]."""
         slots = self.slots
         position, frame = slots.position[rows], slots.frame[rows]
         _, rest, _ = knobs(slots.knobs[rows])
@@ -66,12 +82,18 @@ class FrameStep:
         others, total = self.predict(slots.hidden[rows], begun, rest, lots[:, :-1], extent.rest)
         codes = torch.cat((slots.code[rows][:, None], others), 1)
         slots.made[index, frame] = codes.to(slots.made.dtype)
-        x = (total + self._text(rows, index, frame))[:, None]
-        hidden = self.run(x, rows, index, position[:, None], extent.positions)[:, 0]
+        x = total + self._text(rows, index, frame)
+        hidden = self._talk(x, rows, index, position, extent.positions)
         slots.position[rows] = (position + 1).clamp(max=slots.text.shape[1] - 1)
         slots.frame[rows] = frame = (frame + 1).clamp(max=slots.text.shape[1] - 1)
         ended = self.choose(rows, index, hidden, frame, lots[:, -1:], extent.first)
-        return codes, ended
+        return torch.cat((codes, ended[:, None].to(codes)), 1)
+
+    def begin(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
+        """Prompts of these rows [R] are done: draw codebook 0 of their first frames."""
+        before = torch.full_like(index, -1)
+        lots = uniforms(self.slots.keys[index], before, self._codebooks)[:, -1:]
+        self.choose(index, index, hidden, before + 1, lots, count)
 
     def choose(
         self,
@@ -92,6 +114,12 @@ class FrameStep:
         code = pick(logits, own, lots, count)
         self.slots.start(rows, index, hidden, code)
         return code == self._end
+
+    def _talk(self, x: Tensor, rows: Rows, index: Tensor, position: Tensor, extent: int) -> Tensor:
+        """One new position a row: x [R, width] at position [R] -> hidden [R, width]."""
+        if self.talk is not None:
+            return self.talk(x, index, position)
+        return self.run(x[:, None], rows, index, position[:, None], extent)[:, 0]
 
     def _text(self, rows: Rows, index: Tensor, frame: Tensor) -> Tensor:
         """The text beside these frames: the track's, or padding past its end. [R, width]"""

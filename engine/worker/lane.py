@@ -16,14 +16,15 @@ from torch import Tensor
 from engine.checkpoint import SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
-from engine.plan import Admit, Draw, Feed, Prefill
-from engine.worker.cache import Rows
+from engine.plan import Admit, Feed, Prefill
+from engine.worker.filling import Filling, Piece, ReplayedFilling
 from engine.worker.frames import Extent, FrameStep
+from engine.worker.graphs import recorder
+from engine.worker.ledger import Ledger
 from engine.worker.prompts import Embedder, PromptRows, to_device
-from engine.worker.sampling import candidates, uniforms
+from engine.worker.sampling import CANDIDATES
 from engine.worker.slots import Slots
-
-ROUND = 64  # attention reads up to a multiple of this many positions
+from engine.worker.steps import PlainSteps, ReplayedSteps, Steps
 
 
 @dataclass
@@ -31,9 +32,7 @@ class Tenant:
     """What the host knows of a row in use."""
 
     prompt: PromptRows
-    draw: Draw
     texts: int  # length of the text track
-    frames: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ class FrameBatch:
     """Frames that are being made."""
 
     rows: tuple[int, ...]
-    codes: Tensor  # [R, 16]
-    ended: Tensor  # [R]
+    made: Tensor  # [R, 17] codes, and whether the speech ends
 
 
 class Lane:
@@ -58,8 +56,25 @@ class Lane:
         self.talker, self.embedder = talker, Embedder(talker, ids)
         self.slots = Slots.allocate(talker.shape, slots, positions, device, dtype)
         self.step = FrameStep(talker, ids, self.slots, self.embedder.pad)
+        self.ledger, record = Ledger(slots), recorder(device)
+        self.steps: Steps = PlainSteps(self.step)
+        self.filling: Filling | ReplayedFilling = Filling(self.step, self.ledger)
+        if record:
+            self.steps = ReplayedSteps(self.step, record)
+            self.filling = ReplayedFilling(self.step, self.ledger, record)
         self.tenants: dict[int, Tenant] = {}
-        self._device, self._positions = device, positions
+        self._positions = positions
+
+    @property
+    def rows(self) -> int:
+        return self.slots.spare
+
+    def warm(self) -> None:
+        """Record what comes up most, so that nobody has to wait for it."""
+        if isinstance(self.steps, ReplayedSteps):
+            self.steps.warm(Extent(1, CANDIDATES, CANDIDATES))
+        if isinstance(self.filling, ReplayedFilling):
+            self.filling.warm(CANDIDATES)
 
     @property
     def bytes(self) -> int:
@@ -75,10 +90,17 @@ class Lane:
             )
         prompt = self.embedder.layout(admit.prompt)
         self.slots.open(row, admit, prompt)
-        self.tenants[row] = Tenant(prompt, admit.draw, len(prompt.track))
+        self.tenants[row] = Tenant(prompt, len(prompt.track))
+        self.ledger.open(row, len(prompt), admit.draw)
 
     def release(self, row: int) -> None:
         self.tenants.pop(row, None)
+        self.ledger.close(row)
+
+    def clear(self) -> None:
+        """Every row is free."""
+        for row in tuple(self.tenants):
+            self.release(row)
 
     def feed(self, row: int, feed: Feed) -> None:
         tenant = self.tenants[row]
@@ -90,54 +112,25 @@ class Lane:
 
     def prefill(self, pieces: Iterable[tuple[int, Prefill]]) -> None:
         """Run pieces of prompts, those of like length together."""
-        groups: dict[int, list[tuple[int, Prefill]]] = {}
-        for row, piece in pieces:
-            groups.setdefault((piece.stop - piece.start - 1).bit_length(), []).append((row, piece))
+        groups: dict[int, list[Piece]] = {}
+        for row, due in pieces:
+            ends = due.stop == len(self.tenants[row].prompt)
+            piece = Piece(row, self._piece(row, due), due.start, ends)
+            groups.setdefault((len(piece.x) - 1).bit_length(), []).append(piece)
         for group in groups.values():
-            self._prefill(group)
+            self.filling(group)
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
         ordered = tuple(sorted(rows))
-        tenants = [self.tenants[row] for row in ordered]
-        place, index = self._place(ordered)
-        extent = Extent(
-            self._extent(len(tenant.prompt) + tenant.frames + 1 for tenant in tenants),
-            candidates((tenant.draw.greedy, tenant.draw.top_k) for tenant in tenants),
-            candidates(
-                (tenant.draw.predictor_greedy, tenant.draw.predictor_top_k) for tenant in tenants
-            ),
-        )
-        codes, ended = self.step(place, index, extent)
-        for tenant in tenants:
-            tenant.frames += 1
-        return FrameBatch(ordered, codes, ended)
+        made = self.steps(ordered, self.ledger.extent(ordered))
+        self.ledger.step(ordered)
+        return FrameBatch(ordered, made)
 
-    def made(self, row: int, start: int, stop: int) -> Tensor:
-        """Codes of frames that have been made: [stop - start, 16]."""
-        return self.slots.made[row, start:stop]
-
-    def _prefill(self, group: Sequence[tuple[int, Prefill]]) -> None:
-        rows = tuple(row for row, _ in group)
-        index = to_device(rows, self._device)
-        x = self._inputs(group)  # [R, T, width]
-        starts = to_device([piece.start for _, piece in group], self._device)
-        positions = starts[:, None] + torch.arange(x.shape[1], device=self._device)
-        # Rows shorter than the longest run on into positions that are written again later.
-        positions = positions.clamp(max=self._positions - 1)
-        extent = self._extent(piece.start + x.shape[1] for _, piece in group)
-        hidden = self.step.run(x, index, index, positions, extent)
-        self._begin(
-            [
-                (row, hidden[at, piece.stop - piece.start - 1])
-                for at, (row, piece) in enumerate(group)
-                if piece.stop == len(self.tenants[row].prompt)
-            ]
-        )
-
-    def _inputs(self, group: Sequence[tuple[int, Prefill]]) -> Tensor:
-        """The pieces' rows of their prompts, side by side: [R, T, width]."""
-        pieces = [self._piece(row, piece) for row, piece in group]
-        return torch.nn.utils.rnn.pad_sequence(pieces, batch_first=True)
+    def made(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
+        """Codes of frames that have been made, from each row's start on: [B, frames, 16]."""
+        places = to_device([rows, starts], self.step.device)[..., None]  # [2, B, 1]
+        after = torch.arange(frames, device=self.step.device)
+        return self.slots.made[places[0], places[1] + after]
 
     def _piece(self, row: int, piece: Prefill) -> Tensor:
         """Rows [start, stop) of a prompt, with the text that a streamed body has by now."""
@@ -150,25 +143,3 @@ class Lane:
         padding = self.embedder.pad.expand(last - first - len(text), -1)
         fixed = prompt.rows[piece.start : body]
         return torch.cat((fixed, prompt.rows[body : piece.stop] + torch.cat((text, padding))))
-
-    def _begin(self, finished: Sequence[tuple[int, Tensor]]) -> None:
-        """Draw codebook 0 of the first frame for rows whose prompts are done."""
-        if not finished:
-            return
-        index = to_device([row for row, _ in finished], self._device)
-        hidden = torch.stack([last for _, last in finished])  # [R, width]
-        before = torch.full_like(index, -1)
-        lots = uniforms(self.slots.keys[index], before, self.talker.shape.codebooks)[:, -1:]
-        draws = (self.tenants[row].draw for row, _ in finished)
-        count = candidates((draw.greedy, draw.top_k) for draw in draws)
-        self.step.choose(index, index, hidden, before + 1, lots, count)
-
-    def _place(self, rows: Sequence[int]) -> tuple[Rows, Tensor]:
-        """Sorted rows for reading (a slice where they are neighbours) and for writing."""
-        index = to_device(rows, self._device)
-        if rows[-1] - rows[0] + 1 == len(rows):
-            return slice(rows[0], rows[-1] + 1), index
-        return index, index
-
-    def _extent(self, positions: Iterable[int]) -> int:
-        return min(-(-max(positions) // ROUND) * ROUND, self._positions)

@@ -14,11 +14,19 @@ from engine.plan import Frame, StepResult
 
 
 @dataclass(frozen=True)
+class Sound:
+    """Samples on their way to the host."""
+
+    batches: Sequence[tuple[Sequence[int], Tensor]] = ()  # slots, int16 [B, samples]
+    done: torch.cuda.Event | None = None  # when they are there; None: at once
+
+
+@dataclass(frozen=True)
 class Made:
     """What a step makes, still on the device."""
 
-    frames: Sequence[tuple[Sequence[int], Tensor, Tensor]]  # slots, codes [R, 16], ended [R]
-    sound: Mapping[int, Tensor]  # int16 samples by slot
+    frames: Sequence[tuple[Sequence[int], Tensor]]  # slots, and [R, 17]: codes, the end
+    sound: Sound
     failed: Mapping[int, Exception]
 
 
@@ -37,34 +45,39 @@ class Stopwatch:
         if self._cuda:
             self._end.record()
 
-    def wait(self) -> float:
-        """Until everything before `stop` is done; how long that took."""
+    def wait(self, beside: torch.cuda.Event | None = None) -> float:
+        """Until everything before `stop`, and what ran beside it, is done; how long that took."""
         if not self._cuda:
             return self._seconds
-        self._end.synchronize()
-        return float(self._start.elapsed_time(self._end)) / 1000
+        ends = [self._end, *([beside] if beside else [])]
+        for end in ends:
+            end.synchronize()
+        return max(float(self._start.elapsed_time(end)) for end in ends) / 1000
 
 
 class PendingStep:
     def __init__(self, number: int, made: Made, watch: Stopwatch) -> None:
         self._number, self._watch, self._failed = number, watch, made.failed
-        self._frames = [
-            (slots, to_host(codes), to_host(ended)) for slots, codes, ended in made.frames
-        ]
-        self._sound = {slot: to_host(samples) for slot, samples in made.sound.items()}
+        self._frames = [(slots, to_host(batch)) for slots, batch in made.frames]
+        self._sound = made.sound
         watch.stop()
 
     def read(self) -> StepResult:
         try:
-            seconds = self._watch.wait()
+            seconds = self._watch.wait(self._sound.done)
         except Exception as error:
             raise explain(error) from error
         frames = {
-            slot: Frame(codes, bool(ended))
-            for slots, batch, ends in self._frames
-            for slot, codes, ended in zip(slots, batch.numpy(), ends.tolist(), strict=True)
+            slot: Frame(codes[:-1], bool(codes[-1]))
+            for slots, batch in self._frames
+            for slot, codes in zip(slots, batch.numpy().copy(), strict=True)
         }
-        audio = {slot: samples.numpy() for slot, samples in self._sound.items()}
+        # copies: whoever keeps a chunk must not keep the whole batch, nor memory that is pinned
+        audio = {
+            slot: samples.copy()
+            for slots, batch in self._sound.batches
+            for slot, samples in zip(slots, batch.numpy(), strict=True)
+        }
         return StepResult(self._number, seconds, frames, audio, self._failed)
 
 
@@ -92,4 +105,4 @@ def explain(error: Exception) -> TimbreError:
         return error
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):
         return OutOfMemory("The device has no memory left for this. Use fewer slots or positions.")
-    return StepFailed(f"A step failed: {type(error).__name__}: {error}")
+    return StepFailed(f"A step failed ({type(error).__name__}: {error}). Try again.")

@@ -3,13 +3,17 @@
 A small predictor on a CPU spends as long in Python, between some three thousand kernels a
 frame, as in the kernels. A trace is those kernels without the Python: `trace` makes one for
 each number of rows that is worth it, and gives the same codes as the plain form beside it.
+On a GPU kernels of our own do it where they know the shapes: the same draws, from logits
+that differ by rounding.
 """
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
-from typing import TypeAlias
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,19 +21,28 @@ from torch import Tensor
 from engine.model.predictor import Predictor
 from engine.worker.sampling import CANDIDATES, Knobs, pick
 
+if TYPE_CHECKING:
+    from engine.worker.kernels.predictor import FusedPredictor
+
 Drawn: TypeAlias = tuple[Tensor, Tensor]  # codes [R, 15], the sum of all 16 embeddings [R, width]
 WORTH_IT = 64 << 20  # bytes of all layers: larger ones keep the kernels busy
+
+log = logging.getLogger("timbre")
 
 
 class Prediction:
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
+        self._fused = _fused(predictor)
         self._traces: dict[int, Callable[..., Drawn]] = {}  # by rows
 
     def __call__(
         self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
     ) -> Drawn:
         """hidden and first [R, width], lots [R, 15]; `count` ids are ranked for each draw."""
+        form = self._fused.form(len(hidden)) if self._fused else None
+        if form is not None:
+            return form(hidden, first, own, lots, count)
         trace = self._traces.get(len(hidden)) if count == CANDIDATES else None
         if trace is None:
             return self._plain(hidden, first, own, lots, count)
@@ -65,6 +78,21 @@ class Prediction:
             return pick(logits, own, lots[:, book - 1 : book], count)
 
         return self._predictor.sample(hidden, first, choose)
+
+
+def _fused(predictor: Predictor) -> FusedPredictor | None:
+    """None where only the plain form runs."""
+    if predictor.model.norm.weight.device.type != "cuda":
+        return None
+    fused: FusedPredictor | None
+    try:
+        fused = import_module("engine.worker.kernels.predictor").fused(predictor)
+    except RuntimeError as error:
+        log.warning("The predictor has no kernels here (%s): frames take longer.", error)
+        return None
+    if fused is None:
+        log.warning("The predictor has no kernels for this GPU or model: frames take longer.")
+    return fused
 
 
 def _replay(trace: Callable[..., Drawn], *inputs: Tensor) -> Drawn:

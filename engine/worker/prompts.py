@@ -7,7 +7,8 @@ the slot's text track, which may still be growing. Knows no slots.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,6 +17,8 @@ from torch import Tensor
 from engine.checkpoint import SpecialIds
 from engine.model.talker import Talker
 from engine.plan import Prompt
+
+KEPT_PREFIXES = 64  # voices, some 20 KiB each
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Embedder:
         self._device = talker.codec_head.weight.device
         self._dtype = talker.codec_head.weight.dtype
         self.pad, self.end = self.text((ids.tts_pad, ids.tts_eos)).unbind(0)  # [width] each
+        self._beside_text = self._codec((ids.codec_pad,))  # [1, width]
+        self._bos = self._codec((ids.codec_bos,))
+        self._prefixes: OrderedDict[Hashable, Tensor] = OrderedDict()
 
     def text(self, ids: Sequence[int]) -> Tensor:
         """[texts] -> [texts, width]."""
@@ -54,18 +60,30 @@ class Embedder:
         return self.text((*ids, self._ids.tts_eos) if closed else ids)
 
     def layout(self, prompt: Prompt) -> PromptRows:
-        head = (*prompt.instruct_ids, *prompt.role_ids)
-        column = self._column(prompt)  # [columns, width]
-        spoken = self._spoken(prompt)
+        prefix, spoken = self._prefix(prompt), self._spoken(prompt)
         codes = self._codes(prompt)  # [1 + reference frames, width]
-        beside = self.text((*(self._ids.tts_pad,) * (len(column) - 1), self._ids.tts_bos))
-        rows = [self.text(head), beside + column]
         if prompt.layout == "streamed":
-            rows = torch.cat((*rows, codes))
-            return PromptRows(rows, len(rows) - len(codes), spoken)
-        rows += [spoken + self._codec((self._ids.codec_pad,)), self.pad + codes]
-        whole = torch.cat(rows)
+            return PromptRows(torch.cat((prefix, codes)), len(prefix), spoken)
+        whole = torch.cat((prefix, spoken + self._beside_text, self.pad + codes))
         return PromptRows(whole, len(whole), spoken[:0])
+
+    def _prefix(self, prompt: Prompt) -> Tensor:
+        """The rows before the body, which are a voice's own: kept of those used of late."""
+        vector = None if prompt.vector is None else prompt.vector.tobytes()
+        key = prompt.instruct_ids, prompt.role_ids, prompt.language_id, prompt.speaker_id, vector
+        if key not in self._prefixes:
+            self._prefixes[key] = self._voice(prompt)
+            if len(self._prefixes) > KEPT_PREFIXES:
+                self._prefixes.popitem(last=False)
+        self._prefixes.move_to_end(key)
+        return self._prefixes[key]
+
+    def _voice(self, prompt: Prompt) -> Tensor:
+        """Instruction, role, language and speaker."""
+        column = self._column(prompt)  # [columns, width]
+        head = (*prompt.instruct_ids, *prompt.role_ids)
+        beside = self.text((*(self._ids.tts_pad,) * (len(column) - 1), self._ids.tts_bos))
+        return torch.cat((self.text(head), beside + column))
 
     def _column(self, prompt: Prompt) -> Tensor:
         """Language and speaker."""
@@ -75,7 +93,7 @@ class Embedder:
             tags = [ids.think, ids.think_bos, prompt.language_id, ids.think_eos]
         if prompt.speaker_id is not None:
             tags.append(prompt.speaker_id)
-        rows = [self._codec(tags), self._codec((ids.codec_pad,))]
+        rows = [self._codec(tags), self._beside_text]
         if prompt.vector is not None:
             rows.insert(1, to_device(prompt.vector, self._device).to(self._dtype)[None])
         return torch.cat(rows)
@@ -85,11 +103,10 @@ class Embedder:
         return self.track((*before, *prompt.text_ids), closed=not prompt.open_text)
 
     def _codes(self, prompt: Prompt) -> Tensor:
-        start = self._codec((self._ids.codec_bos,))
         if prompt.reference is None:
-            return start
+            return self._bos
         codes = to_device(prompt.reference.codes, self._device)
-        return torch.cat((start, self._talker.embed_codes(codes)))
+        return torch.cat((self._bos, self._talker.embed_codes(codes)))
 
     def _codec(self, ids: Sequence[int]) -> Tensor:
         return self._talker.embed_first(to_device(ids, self._device, torch.long))

@@ -77,6 +77,13 @@ class Listener:
             codes = self._codes.get(name, lambda: self._encode(audio), lambda made: made.nbytes)
         return Clone(vector, transcript, codes)
 
+    def warm(self, speaker: SpeakerEncoder) -> None:
+        """Listen to a second of silence: the first recording takes libraries half a second more."""
+        silence = np.zeros(SAMPLE_RATE, np.float32)
+        with self._turn:
+            self._listen(speaker, silence)
+            self._encode(silence)
+
     def _listen(self, speaker: SpeakerEncoder, audio: Waveform) -> Vector:
         wave = to_device(audio, self._device, torch.float32)[None]
         return speaker.embed(wave)[0].float().cpu().numpy()

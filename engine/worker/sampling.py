@@ -19,6 +19,7 @@ from engine.plan import Draw
 CANDIDATES = 64  # ranked when no row wants more
 LEAST_FRAMES = 2  # the end of speech never comes before
 KNOBS = 9  # columns of a slot's settings
+_TILT = 2.0**-44  # by id: far below the steps of a half, far above those of a double
 _WORD = 0xFFFFFFFF
 _Word = TypeVar("_Word", Tensor, int)
 
@@ -82,13 +83,24 @@ def uniforms(keys: Tensor, frames: Tensor, codebooks: int) -> Tensor:
 
 
 def restrain(logits: Tensor, seen: Tensor, penalty: Tensor, allowed: Tensor) -> Tensor:
-    """Codebook 0's logits [rows, V] in float32, repetition punished and the forbidden removed.
+    """Codebook 0's logits [rows, V], repetition punished and the forbidden removed.
 
     seen [rows, V]: ids drawn so far; penalty [rows, 1]; allowed [V] or [rows, V]: 0 or -inf.
     """
-    logits = logits.float()
+    logits = comparable(logits)
     punished = torch.where(logits < 0, logits * penalty, logits / penalty)
     return torch.where(seen, punished, logits) + allowed
+
+
+def comparable(logits: Tensor) -> Tensor:
+    """Logits [rows, V] in float32 at least, where of two equal halves the lower id is ahead.
+
+    Which of them ranks first would otherwise depend on how many are ranked.
+    """
+    if logits.dtype in (torch.float32, torch.float64):
+        return logits
+    ids = torch.arange(logits.shape[-1], dtype=torch.float64, device=logits.device)
+    return logits - ids * _TILT
 
 
 def forbidden(codes: int, reserved: int, end: int) -> Tensor:
@@ -112,7 +124,8 @@ class Ranked:
 def rank(logits: Tensor, own: Knobs, count: int | None) -> Ranked:
     """logits [rows, V]. Top-p keeps an id while the ids before it sum to less than p."""
     size = logits.shape[1]
-    best, ids = logits.float().topk(min(count or size, size))
+    best, ids = logits.topk(min(count or size, size))
+    best = best.float()
     place = torch.arange(best.shape[1], device=best.device)
     best = (best * own.inverse_temperature).masked_fill(place >= own.top_k, -torch.inf)
     share = best.softmax(-1)
@@ -122,6 +135,7 @@ def rank(logits: Tensor, own: Knobs, count: int | None) -> Ranked:
 
 def pick(logits: Tensor, own: Knobs, uniform: Tensor, count: int | None) -> Tensor:
     """Draw an id for each row: logits [rows, V], uniform [rows, 1] -> [rows]."""
+    logits = comparable(logits)
     if count == 1:
         return logits.argmax(-1)
     ranked = rank(logits, own, count)
@@ -132,7 +146,7 @@ def pick(logits: Tensor, own: Knobs, uniform: Tensor, count: int | None) -> Tens
 
 def distribution(logits: Tensor, own: Knobs, count: int | None) -> Tensor:
     """What `pick` draws from: [rows, V]."""
-    ranked = rank(logits, own, count)
+    ranked = rank(comparable(logits), own, count)
     share = ranked.share * ranked.kept
     share = share / share.sum(-1, keepdim=True)
     return torch.zeros_like(logits, dtype=share.dtype).scatter_(1, ranked.ids, share)

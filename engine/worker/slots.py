@@ -77,6 +77,20 @@ class Slots:
     def bytes(self) -> int:
         return sum(tensor.nbytes for tensor in self.tensors)
 
+    @property
+    def spare(self) -> int:
+        """The row that belongs to nobody."""
+        return len(self.frame) - 1
+
+    @property
+    def positions(self) -> int:
+        return self.text.shape[1]
+
+    def rest(self, row: int) -> None:
+        """A row that is stepped for nobody stays where it is."""
+        self.position[row].fill_(0)
+        self.frame[row].fill_(0)
+
     def open(self, row: int, admit: Admit, prompt: PromptRows) -> None:
         """Give the row to a sequence."""
         device, length = self.knobs.device, len(prompt.track)

@@ -15,15 +15,16 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint import LocalCheckpoint
-from engine.errors import EngineClosed, NotCapable
+from engine.errors import EngineClosed, EngineError, NotCapable
 from engine.model.speaker import SpeakerEncoder
-from engine.plan import Admit, Pending, StepPlan
+from engine.plan import Admit, Decode, Pending, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.decoding import Decoding
 from engine.worker.lane import Lane
 from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
-from engine.worker.pending import FailedStep, Made, PendingStep, Stopwatch, explain
+from engine.worker.pending import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
 from engine.worker.references import Listener, Shelf
+from engine.worker.room import slots_for
 
 TRACED_ROWS = 4  # half a second of loading each
 
@@ -36,7 +37,7 @@ class WorkerSettings:
     positions: int  # of each slot
     device: str | None = None  # None: a GPU where there is one
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
-    codec_dtype: torch.dtype = torch.float32
+    codec_dtype: torch.dtype | None = None  # None: float16 beside a talker of two bytes
     trace: bool = False  # replay small predictors without Python, on CPUs
     reference_silence: float = 0.5  # seconds put after a recording before it is encoded
     reference_bytes: int = 512 << 20  # kept of encoded references
@@ -49,6 +50,9 @@ class TorchWorker:
         self._checkpoints, self._settings = dict(checkpoints), settings
         self.device = pick_device(settings.device)
         leave_a_core(self.device)
+        keep_float32(self.device)
+        # work that no step waits for: on a GPU, a stream of its own
+        self._aside = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self.dtype = settings.dtype or pick_dtype(self.device)
         self._lanes: dict[str, Lane] = {}  # replaced, never changed: steps run meanwhile
         self._decoding: Decoding | None = None
@@ -69,6 +73,7 @@ class TorchWorker:
                 try:
                     self._decoding = self._decoding or self._load_decoding(talker)
                     self._lanes = {**self._lanes, talker: self._load_lane(talker)}
+                    self._warm_listener(talker)
                 except Exception as error:
                     raise explain(error) from error
         return self._range(talker)
@@ -80,6 +85,19 @@ class TorchWorker:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
+    def exchange(self, out: str, name: str, checkpoint: LocalCheckpoint) -> None:
+        """The newcomer takes over the slots; where nothing else is loaded, its codec as well."""
+        with self._loading:
+            if out in self._lanes:
+                raise EngineError(f"{out} is in use again. Try once more.")
+            held = self._checkpoints.items()
+            self._checkpoints = dict(
+                (name, checkpoint) if each == out else (each, own) for each, own in held
+            )
+            self._listener = None  # it remembers recordings by the checkpoint's name
+            if not self._lanes:
+                self._decoding = None
+
     def launch(self, plan: StepPlan) -> Pending:
         with torch.inference_mode():
             try:
@@ -90,7 +108,7 @@ class TorchWorker:
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
         try:
-            with torch.inference_mode(), self._aside():
+            with torch.inference_mode(), torch.cuda.stream(self._aside):
                 listener, speaker = self._listen(talker)
                 return listener.clone(talker, speaker, audio, transcript)
         except Exception as error:
@@ -98,7 +116,7 @@ class TorchWorker:
 
     def reset(self) -> None:
         for lane in self._lanes.values():
-            lane.tenants.clear()
+            lane.clear()
 
     def memory(self) -> int:
         if self.device.type == "cuda":
@@ -149,7 +167,7 @@ class TorchWorker:
             own = self._range(name)
             lane.prefill((own.index(piece.slot), piece) for piece in pieces if piece.slot in own)
 
-    def _frames(self, plan: StepPlan) -> list[tuple[list[int], Tensor, Tensor]]:
+    def _frames(self, plan: StepPlan) -> list[tuple[list[int], Tensor]]:
         made = []
         wanted = [slot for slot in plan.frames if slot not in self._refused]
         for name, lane in self._lanes.items():
@@ -157,26 +175,35 @@ class TorchWorker:
             rows = [own.index(slot) for slot in wanted if slot in own]
             if rows:
                 batch = lane.frames(rows)
-                made.append(([own[row] for row in batch.rows], batch.codes, batch.ended))
+                made.append(([own[row] for row in batch.rows], batch.made))
         return made
 
-    def _decode(self, plan: StepPlan) -> dict[int, Tensor]:
-        work = {}
+    def _decode(self, plan: StepPlan) -> Sound:
+        """Slots of a lane that are due for the same number of frames are taken together."""
+        groups: dict[tuple[str, int], list[tuple[Decode, int]]] = {}
         for due in plan.decode:
             if due.slot not in self._refused:
-                lane, row = self._at(due.slot)
-                work[due.slot] = lane.made(row, due.start, due.stop)
-        return self._codec().decode(work) if work else {}
+                name, row = self._place(due.slot)
+                groups.setdefault((name, due.stop - due.start), []).append((due, row))
+        work = []
+        for (name, frames), group in groups.items():
+            starts, rows = [due.start for due, _ in group], [row for _, row in group]
+            codes = self._lanes[name].made(rows, starts, frames)
+            work.append(([due.slot for due, _ in group], codes))
+        return self._codec().decode(work) if work else Sound()
 
     def _at(self, slot: int) -> tuple[Lane, int]:
         """The lane and row of a slot number."""
-        number, row = divmod(slot, self._settings.slots)
-        name = list(self._checkpoints)[number]
+        name, row = self._place(slot)
         return self._lanes[name], row
+
+    def _place(self, slot: int) -> tuple[str, int]:
+        number, row = divmod(slot, self._settings.slots)
+        return list(self._checkpoints)[number], row
 
     def _range(self, talker: str) -> range:
         start = list(self._checkpoints).index(talker) * self._settings.slots
-        return range(start, start + self._settings.slots)
+        return range(start, start + self._lanes[talker].rows)
 
     def _codec(self) -> Decoding:
         assert self._decoding is not None
@@ -186,7 +213,11 @@ class TorchWorker:
         checkpoint, settings = self._checkpoints[talker], self._settings
         networks = load_talker(checkpoint.folder, self.device, self.dtype)
         positions = min(settings.positions, checkpoint.max_positions)
-        lane = Lane(networks, checkpoint.ids, settings.slots, positions, self.device, self.dtype)
+        shape, place = networks.shape, (positions, self.device, self.dtype)
+        among = len(self._checkpoints) - len(self._lanes)
+        slots = slots_for(shape, settings.slots, *place, among)
+        lane = Lane(networks, checkpoint.ids, slots, *place)
+        lane.warm()
         if settings.trace and self.device.type == "cpu":
             lane.step.predict.trace(min(settings.slots, TRACED_ROWS))
         self._settle()
@@ -194,9 +225,13 @@ class TorchWorker:
 
     def _load_decoding(self, talker: str) -> Decoding:
         settings = self._settings
-        codec = load_codec(self._checkpoints[talker].folder, self.device, settings.codec_dtype)
+        half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
+        dtype = settings.codec_dtype or half
+        codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
         slots = settings.slots * len(self._checkpoints)
-        return Decoding(codec, slots, Shelf(settings.reference_bytes), settings.codec_dtype)
+        decoding = Decoding(codec, slots, Shelf(settings.reference_bytes), dtype)
+        decoding.warm()
+        return decoding
 
     def _listen(self, talker: str) -> tuple[Listener, SpeakerEncoder]:
         """The encoders, loaded when the first recording comes."""
@@ -213,10 +248,12 @@ class TorchWorker:
                 self._settle()
             return self._listener, self._speakers[talker]
 
-    def _aside(self) -> torch.cuda.StreamContext:
-        """Work that no step waits for: on a GPU, a stream of its own."""
-        stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-        return torch.cuda.stream(stream)
+    def _warm_listener(self, talker: str) -> None:
+        """On a GPU the encoders are there before the first recording comes."""
+        if self._aside is not None and self._checkpoints[talker].capabilities.clone:
+            listener, speaker = self._listen(talker)
+            with torch.cuda.stream(self._aside):
+                listener.warm(speaker)
 
     def _settle(self) -> None:
         """Weights are there before another stream reads them."""
@@ -233,6 +270,13 @@ def leave_a_core(device: torch.device) -> None:
     busy core make a step five times as long."""
     if device.type == "cpu":
         torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
+
+
+def keep_float32(device: torch.device) -> None:
+    """On GPUs convolutions in float32 are rounded by default, which can make other codes of a
+    recording, and no quicker ones."""
+    if device.type == "cuda":
+        torch.backends.cudnn.allow_tf32 = False
 
 
 def pick_dtype(device: torch.device) -> torch.dtype:

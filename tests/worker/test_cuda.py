@@ -12,9 +12,10 @@ import torch
 from engine.checkpoint import LocalCheckpoint
 from engine.plan import Decode, Feed, StepPlan
 from engine.worker.sampling import seed_keys, uniforms
+from engine.worker.steps import ReplayedSteps
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.golden_cases import Case, record, speech_cases
-from tests.worker.driver import DRAWN, Voice, admission, finish, speak
+from tests.worker.driver import DRAWN, Voice, admission, begin, finish, speak
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 CASES = speech_cases()
@@ -69,6 +70,25 @@ def test_no_part_of_a_step_waits(case: Case) -> None:
             voice.take(first.read())
             voice.take(second.read())
         assert all(len(speech.codes) >= 2 for speech in finish(worker, voices))
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+def test_replayed_frames_are_the_frames_as_they_are_written(rows: int) -> None:
+    """In the dtype that is served in, whatever the bucket."""
+    with on_gpu(CASES[0], None) as worker, torch.inference_mode():
+        lane = worker._lanes[CASES[0].folder.name]
+        prompt = CASES[0].prompt(worker._checkpoints[CASES[0].folder.name])
+        said = []
+        for steps in (lane.steps, ReplayedSteps(lane.step, lambda work: work)):
+            lane.steps = steps
+            voices = [
+                Voice(admission(worker, prompt, DRAWN, slot, slot, 200)) for slot in range(rows)
+            ]
+            for voice in voices:
+                begin(worker, voice)
+            said.append([speech.codes for speech in finish(worker, voices)])
+        for replayed, written in zip(*said, strict=True):
+            np.testing.assert_array_equal(replayed, written)
 
 
 def test_uniforms_are_those_of_the_cpu() -> None:

@@ -96,7 +96,7 @@ def test_a_step_that_raises_is_told_at_its_end(
     voice = Voice(admission(worker, prompt_of(worker)))
     begin(worker, voice)
     with monkeypatch.context() as patch:
-        patch.setattr(worker._codec()._codec, "step", out_of_memory)
+        patch.setattr(worker._codec(), "_sounding", out_of_memory)
         advance(worker, [voice])
         with pytest.raises(OutOfMemory, match="memory"):
             advance(worker, [voice])

@@ -11,8 +11,8 @@ import torch
 from engine.checkpoint import LocalCheckpoint
 from engine.plan import Prefill, Prompt
 from engine.types import FRAME_SAMPLES
-from engine.worker.decoding import FULL_SCALE
 from engine.worker.lane import Lane
+from engine.worker.sounding import FULL_SCALE
 from engine.worker.worker import TorchWorker
 from tests.conftest import golden_folders
 from tests.golden_cases import Case, record, speech_cases, tensors
@@ -76,7 +76,8 @@ def test_waveforms_before_they_are_rounded(workers: Workers, case: Case) -> None
     worker = workers(case.folder)
     with torch.inference_mode():
         worker._codec().open(0, prompt(worker, case).reference)
-        wave = worker._codec().waves([0], case.tensor("codes")[None])[0]
+        decoding, codes = worker._codec(), case.tensor("codes")[None]
+        wave = decoding._sounding.step.waves(codes, decoding._state, torch.tensor([0]))[0]
     expected = case.tensor("wav")[-case.frames * FRAME_SAMPLES :]
     torch.testing.assert_close(wave, expected, rtol=0, atol=1e-4)
 

@@ -90,6 +90,19 @@ def test_greedy_rows_take_the_best_beside_others(uniform: float) -> None:
     assert torch.equal(pick(logits, other, torch.zeros(3, 1), None), logits.argmax(-1))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@given(seed=st.integers(0, 2**32), top_k=st.sampled_from([1, 3, 50]), uniform=st.floats(0, 0.999))
+def test_equal_logits_are_told_apart_alike_in_any_company(
+    dtype: torch.dtype, seed: int, top_k: int, uniform: float
+) -> None:
+    """However many are ranked for the neighbours; eight values for 200 ids make many equal."""
+    logits = torch.randint(8, (1, 200), generator=torch.Generator().manual_seed(seed)).to(dtype)
+    own, _, _ = knobs(table(replace(PLAIN, top_k=top_k)))
+    counts = [CANDIDATES, None, *([1] if top_k == 1 else [])]
+    picked = {int(pick(logits, own, torch.tensor([[uniform]]), count)) for count in counts}
+    assert len(picked) == 1
+
+
 def test_candidates_follow_the_rows() -> None:
     assert candidates([(True, 50), (True, 0), (False, 1)]) == 1
     assert candidates([(True, 0), (False, 50)]) == CANDIDATES

@@ -94,6 +94,18 @@ def test_company_changes_nothing(exact: TorchWorker, wishes: list[Wish], waits: 
         assert_same(speech, alone(exact, wish))
 
 
+def test_how_many_are_ranked_for_neighbours_changes_nothing(exact: TorchWorker) -> None:
+    """The best of two logits that are one number in float32, ranked alone and among all."""
+    (case,) = (each for each in CASES if (each.folder.name, each.name) == ("base-1b7", "x_vector"))
+    free = Draw(False, 1, 0, 1, 1, False, 1, 0, 1)
+    strict = Draw(False, 1.25, 20, 0.75, 2, False, 1, 1, 1)
+    wishes = [Wish(case, strict, 44), Wish(case, free, 0)]
+    both = [Voice(wish.admit(exact, slot)) for slot, wish in enumerate(wishes)]
+    for voice in both:
+        begin(exact, voice)
+    assert_same(finish(exact, both)[0], alone(exact, wishes[0]))
+
+
 @quick
 @given(wish=WISHES, slot=st.integers(1, 3))
 def test_the_slot_changes_nothing(exact: TorchWorker, wish: Wish, slot: int) -> None:
@@ -231,9 +243,11 @@ def test_a_reference_is_listened_to_once(
         return
     name, frames = case.folder.name, []
     first = speak(exact, prompt, max_frames=2, talker=name)
-    waves = exact._codec().waves
+    sounding = exact._codec()._sounding
     monkeypatch.setattr(
-        exact._codec(), "waves", lambda *work: (frames.append(work[1].shape[1]), waves(*work))[1]
+        exact._codec(),
+        "_sounding",
+        lambda *work: (frames.append(work[1].shape[1]), sounding(*work))[1],
     )
     assert_same(speak(exact, prompt, max_frames=2, talker=name), first)
     assert frames == [1, 1]

@@ -1,0 +1,184 @@
+"""What the talker's layers are made of besides attention, as Triton kernels.
+
+Products of few rows with the norm before and the residual or the gate behind them; the same
+norms and gates alone, beside the library's products of many rows. Sums are made in float32
+and in the same order whatever the number of rows up to 16. Needs Triton and a GPU, so it is
+imported only where both are.
+"""
+
+# ruff: noqa: N803 - constants of a kernel are in capitals
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Tile:
+    """How a product is cut: columns a block, inputs a warp at a time, warps, loads ahead."""
+
+    columns: int
+    inputs: int
+    warps: int
+    stages: int
+
+
+@triton.jit(do_not_specialize=["rows", "parts"])
+def _product(
+    x, weight, squares, added, norm, out, scaled, sums, rows, columns, parts, eps,
+    NORMED: tl.constexpr, GATED: tl.constexpr, ADDED: tl.constexpr, EVEN: tl.constexpr,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, INPUTS: tl.constexpr,
+    SPLIT: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    block = tl.program_id(0)
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    column = block * COLUMNS + tl.arange(0, COLUMNS)
+    there, wanted = row < rows, column < columns
+    warp, input = tl.arange(0, SPLIT)[:, None, None] * INPUTS, tl.arange(0, INPUTS)
+    # every warp has its own part of the inputs: [SPLIT, ROWS, INPUTS] by [SPLIT, INPUTS, COLUMNS]
+    left = x + row[None, :, None] * WIDTH + warp + input[None, None, :]
+    right = weight + column[None, None, :].to(tl.int64) * WIDTH + warp + input[None, :, None]
+    total = tl.zeros((SPLIT, ROWS, COLUMNS), tl.float32)
+    beside = tl.zeros((SPLIT, ROWS, COLUMNS), tl.float32)
+    for start in range(0, WIDTH, SPLIT * INPUTS):
+        if EVEN:
+            a = tl.load(left + start, mask=there[None, :, None], other=0.0)
+            b = tl.load(right + start)
+        else:
+            inside = start + warp + input[None, None, :] < WIDTH
+            a = tl.load(left + start, mask=there[None, :, None] & inside, other=0.0)
+            inside = (start + warp + input[None, :, None] < WIDTH) & wanted[None, None, :]
+            b = tl.load(right + start, mask=inside, other=0.0)
+        total = tl.dot(a, b, total, input_precision="ieee")
+        if GATED:  # the columns behind are what is gated
+            up = right + columns.to(tl.int64) * WIDTH + start
+            b = tl.load(up) if EVEN else tl.load(up, mask=inside, other=0.0)
+            beside = tl.dot(a, b, beside, input_precision="ieee")
+    made, up = tl.sum(total, 0), tl.sum(beside, 0)  # [ROWS, COLUMNS]
+    if NORMED:
+        part = tl.arange(0, PARTS)
+        held = (part < parts)[:, None] & there[None, :]
+        found = tl.load(squares + part[:, None] * rows + row[None, :], mask=held, other=0.0)
+        scale = tl.rsqrt(tl.sum(found, 0) / WIDTH + eps)[:, None]
+        made, up = made * scale, up * scale
+    if GATED:
+        made = made / (1.0 + tl.exp(-made)) * up
+    place = row[:, None] * columns + column[None, :]
+    held = there[:, None] & wanted[None, :]
+    if ADDED:
+        made += tl.load(added + place, mask=held, other=0.0).to(tl.float32)
+    kind = out.dtype.element_ty
+    tl.store(out + place, made.to(kind), mask=held)
+    if ADDED:  # and as the next product wants it
+        made = tl.where(held, made.to(kind).to(tl.float32), 0.0)
+        factor = tl.load(norm + column, mask=wanted, other=0.0).to(tl.float32)
+        tl.store(scaled + place, (made * factor[None, :]).to(kind), mask=held)
+        tl.store(sums + block * rows + row, tl.sum(made * made, 1), mask=there)
+
+
+@dataclass(frozen=True)
+class Normed:
+    """What a norm gives, but for the rows' own scale: that follows from the squares."""
+
+    x: Tensor  # [R, width] times the norm's weight
+    squares: Tensor  # [parts, R] float32, whose sum over the parts is the row's
+
+
+def as_normed(x: Tensor, norm: Tensor) -> Normed:
+    """x [R, width] for a product that wants it normed."""
+    return Normed(x * norm, x.float().square().sum(-1)[None])
+
+
+def product(x: Normed, weight: Tensor, tile: Tile, eps: float, gated: bool = False) -> Tensor:
+    """x normed, times weight [columns, width] -> [R, columns].
+
+    With `gated` the weight has the gate's columns first and then those that are gated.
+    """
+    out = x.x.new_empty(len(x.x), len(weight) // 2 if gated else len(weight))
+    _launch(x.x, weight, tile, out, squares=x.squares, eps=eps, gated=gated)
+    return out
+
+
+def product_added(
+    x: Tensor, weight: Tensor, tile: Tile, added: Tensor, norm: Tensor
+) -> tuple[Tensor, Normed]:
+    """x times weight, and what is added to it [R, columns] -> the sum, and the sum normed."""
+    out, scaled = torch.empty_like(added), torch.empty_like(added)
+    parts = triton.cdiv(len(weight), tile.columns)
+    squares = x.new_empty(parts, len(x), dtype=torch.float32)
+    _launch(x, weight, tile, out, added=added, norm=norm, scaled=scaled, sums=squares)
+    return out, Normed(scaled, squares)
+
+
+def _launch(
+    x: Tensor,
+    weight: Tensor,
+    tile: Tile,
+    out: Tensor,
+    *,
+    squares: Tensor | None = None,
+    added: Tensor | None = None,
+    norm: Tensor | None = None,
+    scaled: Tensor | None = None,
+    sums: Tensor | None = None,
+    eps: float = 0.0,
+    gated: bool = False,
+) -> None:
+    (rows, width), columns = x.shape, out.shape[1]
+    block = 16 if rows <= 16 else 32
+    parts = 1 if squares is None else len(squares)
+    grid = triton.cdiv(columns, tile.columns), triton.cdiv(rows, block)
+    _product[grid](
+        x, weight, squares, added, norm, out, scaled, sums, rows, columns, parts, eps,
+        NORMED=squares is not None, GATED=gated, ADDED=added is not None,
+        EVEN=width % (tile.inputs * tile.warps) == 0 and columns % tile.columns == 0,
+        WIDTH=width, ROWS=block, COLUMNS=tile.columns, INPUTS=tile.inputs, SPLIT=tile.warps,
+        PARTS=triton.next_power_of_2(parts), num_warps=tile.warps, num_stages=tile.stages,
+    )  # fmt: skip
+
+
+@triton.jit
+def _add_norm(x, added, weight, total, out, width, eps, ADDED: tl.constexpr, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    inside = at < width
+    own = tl.load(x + row * width + at, mask=inside, other=0.0)
+    if ADDED:
+        own += tl.load(added + row * width + at, mask=inside, other=0.0)
+        tl.store(total + row * width + at, own, mask=inside)
+    own = own.to(tl.float32)
+    own *= tl.rsqrt(tl.sum(own * own, 0) / width + eps)
+    own *= tl.load(weight + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row * width + at, own.to(out.dtype.element_ty), mask=inside)
+
+
+def add_norm(x: Tensor, added: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """x [R, width] and what is added to it -> the sum, and the sum normed."""
+    rows, width = x.shape
+    total, out = (torch.empty_like(x) if added is not None else x), torch.empty_like(x)
+    block = triton.next_power_of_2(width)
+    _add_norm[(rows,)](
+        x, added, weight, total, out, width, eps, ADDED=added is not None, BLOCK=block, num_warps=8
+    )
+    return total, out
+
+
+@triton.jit
+def _gate(x, out, inner, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < inner
+    gate = tl.load(x + row * 2 * inner + at, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(x + row * 2 * inner + inner + at, mask=inside, other=0.0).to(tl.float32)
+    made = gate / (1.0 + tl.exp(-gate)) * up
+    tl.store(out + row * inner + at, made.to(out.dtype.element_ty), mask=inside)
+
+
+def gate(x: Tensor) -> Tensor:
+    """Gate and up [R, 2 * inner] -> [R, inner]."""
+    rows, inner = x.shape[0], x.shape[1] // 2
+    out = x.new_empty(rows, inner)
+    _gate[(rows, triton.cdiv(inner, 1024))](x, out, inner, BLOCK=1024, num_warps=4)
+    return out

@@ -1,0 +1,163 @@
+"""The predictor's part of a frame in one launch: codebooks 1-15 for up to 32 rows.
+
+`fit` says whether a predictor can be run so on this device, and how. The weights are kept a
+second time, in the order of use. Calls share their buffers: they belong on one stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.model.predictor import Predictor
+from engine.worker.kernels import nvrtc, packing
+from engine.worker.kernels.tables import shape_constants
+from engine.worker.sampling import Knobs
+
+TILES = (1, 2)  # of 16 rows: each its own kernel
+MOST_ROWS = 32
+WORDS = 128  # bytes
+STATIC = 1024  # bytes of shared memory that the kernel takes besides
+THREADS = 256  # of a block
+PARTS = ("primitives", "products", "attention", "sampling", "predictor")
+_POINTERS = (
+    *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "first"),
+    *("inverse_temperature", "top_k", "top_p", "luck", "lots", "codes", "total"),
+    *("x", "qkv", "mixed", "gated", "logits", "keys", "values", "barrier"),
+)
+_NUMBERS = ("rows", "count", "knob_stride", "lot_stride")
+
+
+class Frame(ctypes.Structure):
+    """What the kernel is told; predictor.cu has the same and says what each is."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _POINTERS),
+        *((name, ctypes.c_int) for name in _NUMBERS),
+    )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a predictor lies on a device."""
+
+    blocks: int  # at most one a multiprocessor
+    slab: int  # inputs of a stage
+    stages: int  # of weights that fit in a block's shared memory
+    products: int  # bytes beside them for a product, or a draw
+    kept: int  # bytes for this block's columns
+
+    @property
+    def shared(self) -> int:
+        return self.stages * (self.slab * 16 + 16) + self.products + self.kept + WORDS
+
+
+def fit(predictor: Predictor, processors: int, shared: int) -> Fit | None:
+    """For a device of so many multiprocessors with so much shared memory each; None: not at all."""
+    shape, codes = predictor.model.shape, predictor.lm_head[0].out_features
+    mixed = shape.heads * shape.head_dim
+    qkv = mixed + 2 * shape.kv_heads * shape.head_dim
+    blocks = math.gcd(shape.width // 8, qkv // 8, shape.inner // 8, codes // 8)
+    blocks = math.gcd(blocks, 1 << (processors.bit_length() - 1))
+    columns = max(qkv, 2 * shape.inner, codes) // 8 // blocks
+    products = max(8 * columns * 512 + 512, codes * 16)
+    kept = MOST_ROWS * shape.width // blocks * 2
+    if shape.head_dim != 128 or shape.heads > 2 * shape.kv_heads or shape.width % 8 or codes % 256:
+        return None
+    largest = max(columns * shape.width, shape.width // 8 // blocks * max(mixed, shape.inner))
+    for slab in (1024, 512, 256):
+        stages = (shared - STATIC - products - kept - WORDS) // (slab * 16 + 16)
+        if math.gcd(slab, shape.width, mixed, shape.inner) == slab and stages * slab >= largest:
+            return Fit(blocks, slab, stages, products, kept)
+    return None
+
+
+class FewRows:
+    def __init__(self, predictor: Predictor, tables: dict[str, Tensor], fit: Fit) -> None:
+        self._predictor, self._fit = predictor, fit
+        self._kept = packed(predictor, fit) | tables
+        self.between = scratch(predictor, predictor.model.norm.weight)
+        text = nvrtc.source(*PARTS)
+        self._kernels = {
+            tiles: nvrtc.Module(text, nvrtc.constants(constants(predictor, fit, tiles))).kernel(
+                "predict", fit.shared
+            )
+            for tiles in TILES
+        }
+
+    def __call__(
+        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """As `Predictor.sample`, with the draws of `pick`, for up to MOST_ROWS rows."""
+        rows, books = len(hidden), len(self._predictor.lm_head)
+        codes = torch.empty(rows, books, dtype=torch.long, device=hidden.device)
+        begin = self._predictor.small_to_mtp_projection(torch.stack((hidden, first)))
+        begin, first = begin.contiguous(), first.contiguous()
+        total = torch.empty_like(first)
+        frame = frame_of(self._kept | self.between, begin, first, own, lots, count, (codes, total))
+        tiles = next(tiles for tiles in TILES if rows <= 16 * tiles)
+        self._kernels[tiles].together(self._fit.blocks, THREADS, frame)
+        return codes, total
+
+
+def frame_of(
+    kept: dict[str, Tensor],
+    begin: Tensor,
+    first: Tensor,
+    own: Knobs,
+    lots: Tensor,
+    count: int | None,
+    made: tuple[Tensor, Tensor],
+) -> Frame:
+    """What the kernel is told. All these tensors stay in use until it has run."""
+    codes, total = made
+    tensors = kept | dict(
+        begin=begin, first=first, lots=lots, codes=codes, total=total,
+        inverse_temperature=own.inverse_temperature, top_k=own.top_k, top_p=own.top_p,
+        luck=own.luck,
+    )  # fmt: skip
+    strides = own.luck.stride(0), lots.stride(0)
+    vocabulary = kept["inputs"].shape[1]
+    pointers = (tensors[name].data_ptr() for name in _POINTERS)
+    return Frame(*pointers, len(first), min(count or vocabulary, vocabulary), *strides)
+
+
+def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
+    """What the kernel is compiled for."""
+    return shape_constants(predictor) | dict(
+        LAYERS=predictor.model.shape.layers, GRID=fit.blocks, TILES=tiles, STAGES=fit.stages,
+        SLAB=fit.slab, OWN=MOST_ROWS, WORDS=WORDS, PRODUCTS=fit.products,
+    )  # fmt: skip
+
+
+def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
+    """Weights in the order of use."""
+    norm = predictor.model.norm.weight
+    layers = [packing.layer(block, fit.blocks, fit.slab) for block in predictor.model.layers]
+    heads = [packing.folded(head.weight, norm) for head in predictor.lm_head]
+    return dict(
+        layers=torch.stack(layers),
+        heads=torch.stack([packing.stages(head, fit.blocks, fit.slab) for head in heads]),
+    )
+
+
+def scratch(predictor: Predictor, like: Tensor) -> dict[str, Tensor]:
+    """What lies between the phases, for the most rows, and the barrier, which starts at zero."""
+    shape, books = predictor.model.shape, len(predictor.lm_head)
+    mixed = shape.heads * shape.head_dim
+    past = shape.layers * shape.kv_heads * (books + 1) * shape.head_dim
+    widths = dict(
+        x=shape.width, qkv=mixed + 2 * shape.kv_heads * shape.head_dim, mixed=mixed,
+        gated=shape.inner, logits=predictor.lm_head[0].out_features, keys=past, values=past,
+    )  # fmt: skip
+    made = {name: like.new_empty(MOST_ROWS, width) for name, width in widths.items()}
+    return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
+
+
+def last_logits(between: dict[str, Tensor], rows: int) -> Tensor:
+    """Of the last codebook, as the last launch left them: [rows, V]."""
+    return between["logits"][:rows]

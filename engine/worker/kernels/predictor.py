@@ -1,0 +1,65 @@
+"""The predictor's part of a frame on a GPU, by kernels of our own: codebooks 1-15.
+
+Few rows go through one launch, more of them through the library's products. Both make the
+same draws, from logits that differ by rounding; what does not is not used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+import torch
+
+from engine.model.predictor import Predictor
+from engine.worker.kernels.few import MOST_ROWS, FewRows, fit
+from engine.worker.kernels.many import ManyRows
+from engine.worker.kernels.proof import Form, agrees
+from engine.worker.kernels.tables import tables
+
+log = logging.getLogger("timbre")
+
+
+class FusedPredictor:
+    """`form` is None where only the plain one serves."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        known = tables(predictor)
+        # kernels go by where these lie: they must not go away
+        self._embeddings = [table.weight.detach() for table in predictor.model.codec_embedding]
+        device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
+        found = fit(predictor, device.multi_processor_count, device.shared_memory_per_block_optin)
+        self.few: Form | None = None
+        if found is not None and device.major >= 9:
+            self.few = _proven(predictor, lambda: FewRows(predictor, known, found), (3, MOST_ROWS))
+        self.many = _proven(predictor, lambda: ManyRows(predictor, known), (3, 2 * MOST_ROWS))
+
+    def form(self, rows: int) -> Form | None:
+        return self.few if self.few and rows <= MOST_ROWS else self.many
+
+
+def _proven(predictor: Predictor, make: Callable[[], Form], rows: Iterable[int]) -> Form | None:
+    """What is made, if it draws what the plain form draws on this device."""
+    try:
+        form = make()
+        if all(agrees(predictor, form, count) for count in rows):
+            return form
+        log.warning("A kernel of the predictor errs on this GPU and is not used. Please report it.")
+    except RuntimeError as error:
+        log.warning("A kernel of the predictor cannot be used here: %s", error)
+    return None
+
+
+def fused(predictor: Predictor) -> FusedPredictor | None:
+    """None where no kernel knows the device or the shapes."""
+    weight, shape = predictor.model.norm.weight, predictor.model.shape
+    if weight.device.type != "cuda" or weight.dtype != torch.bfloat16:
+        return None
+    known = shape.head_dim == 128 and shape.heads <= 2 * shape.kv_heads and not shape.width % 512
+    codes, books = predictor.lm_head[0].out_features, len(predictor.lm_head)
+    if not known or shape.inner % 2 or codes % 512 or books > 15:
+        return None
+    recent = torch.cuda.get_device_capability(weight.device) >= (8, 0)
+    # launches go to the current device
+    here = weight.device.index in (None, torch.cuda.current_device())
+    return FusedPredictor(predictor) if recent and here else None

@@ -1,0 +1,65 @@
+"""How many slots a talker gets: what one takes, and what the device has left for them."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from engine.errors import OutOfMemory
+from engine.model.shapes import TalkerShape
+from engine.worker.slots import Slots
+
+LEFT = 0.1  # of a GPU's memory, for recordings, encoders and what the libraries want
+MOST_LEFT = 3 << 30  # bytes
+
+log = logging.getLogger("timbre")
+
+
+def slots_for(
+    shape: TalkerShape,
+    wanted: int,
+    positions: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    among: int = 1,
+) -> int:
+    """As many as are wanted, or as many as fit into a fair part of what is free.
+
+    `among`: talkers that it is for, those still to come. Raises OutOfMemory where none fits.
+    """
+    if device.type != "cuda":
+        return wanted
+    each = slot_bytes(shape, positions, dtype)
+    free, total = _memory(device)
+    slots = affordable(wanted, each, free // among, total)
+    log.info(
+        "%d slots of %d positions take %.1f GiB of this GPU.",
+        slots, positions, (slots + 1) * each / 2**30,
+    )  # fmt: skip
+    if slots < wanted:
+        log.warning("There is no room for %d slots. More fit with fewer positions.", wanted)
+    return slots
+
+
+def slot_bytes(shape: TalkerShape, positions: int, dtype: torch.dtype) -> int:
+    return Slots.allocate(shape, 0, positions, torch.device("meta"), dtype).bytes
+
+
+def affordable(wanted: int, each: int, free: int, total: int) -> int:
+    """Slots of so many bytes each, and a spare one, on a device with this memory."""
+    left = min(MOST_LEFT, int(LEFT * total))
+    fitting = (free - left) // each - 1
+    if fitting < 1:
+        raise OutOfMemory(
+            f"A slot takes {each / 2**20:.0f} MiB, and {free / 2**20:.0f} MiB are free. "
+            "Use fewer positions, a smaller model, or free the device."
+        )
+    return min(wanted, fitting)
+
+
+def _memory(device: torch.device) -> tuple[int, int]:
+    """Bytes free, those kept by the allocator among them, and in all."""
+    free, total = torch.cuda.mem_get_info(device)
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + kept, total

@@ -1,0 +1,91 @@
+"""Frame steps of any rows of a talker: as they are written, or replayed by bucket.
+
+A replayed step has as many rows as its bucket; the ones that are too many sit on the spare
+row, which belongs to nobody. Both forms make the same codes. Which sequence a row belongs to
+is not known here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from engine.worker.cache import Rows
+from engine.worker.frames import Extent, FrameStep
+from engine.worker.graphs import Record, Replays
+from engine.worker.prompts import to_device
+
+BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+SHORTEST = 256  # positions; a recording has this many, or twice, four times, ...
+ROUND = 64  # as it is written, attention reads up to a multiple of this many
+
+
+class Steps(Protocol):
+    def __call__(self, rows: tuple[int, ...], extent: Extent) -> Tensor:
+        """A frame of these rows, in rising order -> codes and the end [R, codebooks + 1]."""
+        ...
+
+
+class PlainSteps:
+    def __init__(self, step: FrameStep) -> None:
+        self._step = step
+
+    def __call__(self, rows: tuple[int, ...], extent: Extent) -> Tensor:
+        index = to_device(rows, self._step.device)
+        length = min(-(-extent.positions // ROUND) * ROUND, self._step.slots.positions)
+        return self._step(_neighbours(rows) or index, index, extent.upto(length))
+
+
+def _neighbours(rows: tuple[int, ...]) -> Rows | None:
+    """Rows without a gap as a slice: a view rather than a copy of what they hold."""
+    return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else None
+
+
+class ReplayedSteps:
+    def __init__(self, step: FrameStep, record: Record) -> None:
+        self._step, self._replays = step, Replays(record)
+        self._spare = step.slots.spare
+        self._index = torch.full((self._spare,), self._spare, device=step.device)
+        self._rows: tuple[int, ...] = ()  # that the index holds
+
+    def __call__(self, rows: tuple[int, ...], extent: Extent) -> Tensor:
+        bucket = self._bucket(len(rows))
+        self._place(rows, bucket)
+        index, reach = self._index[:bucket], extent.upto(self._reach(extent.positions))
+        made = self._replays.run((bucket, reach), lambda: self._run(index, reach))
+        return made[: len(rows)]
+
+    def warm(self, extent: Extent) -> None:
+        """Record every bucket, the largest first: the others find their memory there."""
+        for bucket in sorted(self.buckets(), reverse=True):
+            self((self._spare,) * bucket, extent)
+
+    def buckets(self) -> Iterator[int]:
+        yield from (size for size in BUCKETS if size < self._spare)
+        yield self._spare
+
+    def _run(self, index: Tensor, extent: Extent) -> Tensor:
+        made = self._step(index, index, extent)
+        self._step.slots.rest(self._spare)
+        return made
+
+    def _place(self, rows: tuple[int, ...], bucket: int) -> None:
+        """Put the rows where recordings read them, unless they are there from the last step."""
+        wanted = rows + (self._spare,) * (bucket - len(rows))
+        if wanted != self._rows[:bucket]:
+            self._index[:bucket].copy_(to_device(wanted, self._step.device))
+            self._rows = wanted
+
+    def _bucket(self, rows: int) -> int:
+        return min(BUCKETS[bisect_left(BUCKETS, rows)], self._spare)
+
+    def _reach(self, positions: int) -> int:
+        """Fused attention goes by each row's own length; the plain one by the longest."""
+        reach = SHORTEST if self._step.talk is None else self._step.slots.positions
+        while reach < positions:
+            reach *= 2
+        return min(reach, self._step.slots.positions)

@@ -1,0 +1,165 @@
+"""New positions through all of the talker's layers: one a row for a frame, many for prompts.
+
+The fused form stands beside the plain one (`FrameStep.run`), whose hidden states it equals but
+for rounding, and is taken where it can be: on a GPU with Triton, for shapes its kernels know.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from engine.model.layers import Attention, Block, RMSNorm
+from engine.model.shapes import BlockShape
+from engine.model.talker import TalkerStack
+from engine.worker.slots import Slots
+
+Plain: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as Talking.prompt
+AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
+
+PROMPT = 150  # positions that the two forms are compared after
+ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
+FEW = 16  # rows up to which our own products are the quicker ones
+
+log = logging.getLogger("timbre")
+
+
+def talking(
+    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Plain
+) -> Talking | None:
+    """None where only the plain form runs, or where the two differ."""
+    if slots.hidden.device.type != "cuda" or not _known(stack.shape):
+        return None
+    if find_spec("triton") is None:
+        log.warning("There is no Triton here: frames take about three times as long. Install it.")
+        return None
+    try:
+        talk = Talking(stack, slots, cos, sin)
+        difference = differing(talk, plain, slots)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # an old card, or nothing to compile with
+        log.warning("The talker's kernels do not run here (%s): frames take longer.", error)
+        return None
+    if difference < (ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE):
+        return talk
+    log.warning("The talker's kernels are %.0e off here: frames take longer.", difference)
+    return None
+
+
+@torch.inference_mode()
+def differing(talk: Talking, plain: Plain, slots: Slots) -> float:
+    """How far the two are apart, on the row that is nobody's: a prompt, and a frame after it."""
+    device, length = slots.hidden.device, min(PROMPT, slots.positions - 1)
+    draw = torch.Generator().manual_seed(0)
+    drawn = torch.randn(1, length + 1, slots.hidden.shape[1], generator=draw)
+    x = drawn.to(device, slots.hidden.dtype)
+    row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
+    found = [talk.prompt(x[:, :length], row, at[None, :length])]
+    for rows in (1, FEW + 1):  # both ways; the row is itself in all of them
+        same = torch.zeros(rows, dtype=torch.long, device=device)
+        found.append(talk(x[0, length + same], row[same], at[length + same])[:1, None])
+    wanted = [plain(x[:, :length], row, at[None, :length])]
+    wanted += [plain(x[:, length:], row, at[None, length:])] * 2
+    pairs = zip(found, wanted, strict=True)
+    return max(float((own - other).norm() / other.norm()) for own, other in pairs)
+
+
+def _known(shape: BlockShape) -> bool:
+    """Heads are powers of two that a tensor core takes; queries and keys are normed."""
+    dim = shape.head_dim
+    plain = shape.window is None and not shape.layer_scale
+    return plain and shape.qk_norm and dim >= 16 and dim & (dim - 1) == 0
+
+
+class Talking:
+    """The layers of one talker over its slots, on the kernels of `fused`."""
+
+    def __init__(self, stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor) -> None:
+        from engine.worker import fused, fused_attention  # they need Triton
+
+        shape = stack.shape
+        self._stack, self._cache, self._eps = stack, slots.cache, shape.eps
+        self._fused, self._attention = fused, fused_attention
+        done = torch.zeros(len(slots.frame) * shape.kv_heads, dtype=torch.int32, device=cos.device)
+        heads = shape.heads, shape.kv_heads
+        self._turn = fused_attention.Turn(*heads, shape.eps, cos, sin, done)
+        self._cut = fused_attention.Cut(*FEW_CUT)
+        self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
+
+    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
+        """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
+        if len(x) <= FEW:
+            split = partial(self._attention.attend, cut=self._cut)
+            return self._few(x, self._over(split, index, position))
+        return self._many(x, self._over(self._attention.attend, index, position))
+
+    def prompt(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        """As above for T new inputs a row [R, T, width] at positions [R, T], in rising order."""
+        attend = self._over(self._attention.attend_prompt, index, positions.contiguous())
+        return self._many(x.flatten(0, 1), attend).view_as(x)
+
+    def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Norms, residuals and gates are parts of the products."""
+        fused, eps, cut, blocks = self._fused, self._eps, self._tiles, self._blocks()
+        normed = fused.as_normed(x, blocks[0].input_layernorm.weight)
+        afters = [*(block.input_layernorm for block in blocks[1:]), self._stack.norm]
+        for layer, (block, after) in enumerate(zip(blocks, afters, strict=True)):
+            own, mlp = block.self_attn, block.mlp
+            qkv = fused.product(normed, own.qkv_proj.weight, cut["qkv"], eps)
+            mixed = attend(layer, block.self_attn, qkv)
+            norm = block.post_attention_layernorm.weight
+            x, normed = fused.product_added(mixed, own.o_proj.weight, cut["out"], x, norm)
+            inner = fused.product(normed, mlp.gate_up_proj.weight, cut["gate"], eps, gated=True)
+            down = mlp.down_proj.weight
+            x, normed = fused.product_added(inner, down, cut["down"], x, after.weight)
+        return self._normed(x, None)[1]
+
+    def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Products are the library's."""
+        linear, added = torch.nn.functional.linear, None
+        for layer, block in enumerate(self._blocks()):
+            x, normed = self._normed(x, added, block.input_layernorm)
+            qkv = linear(normed, block.self_attn.qkv_proj.weight)
+            mixed = attend(layer, block.self_attn, qkv)
+            added = linear(mixed, block.self_attn.o_proj.weight)
+            x, normed = self._normed(x, added, block.post_attention_layernorm)
+            inner = self._fused.gate(linear(normed, block.mlp.gate_up_proj.weight))
+            added = linear(inner, block.mlp.down_proj.weight)
+        return self._normed(x, added)[1]
+
+    def _blocks(self) -> list[Block]:
+        return list(self._stack.layers)  # type: ignore[arg-type]
+
+    def _over(self, attend: Callable[..., Tensor], index: Tensor, position: Tensor) -> AttendLayer:
+        """Attention of a layer over the slots' cache."""
+
+        def run(layer: int, own: Attention, qkv: Tensor) -> Tensor:
+            norms = own.q_norm.weight, own.k_norm.weight
+            kept = self._cache.keys[layer], self._cache.values[layer]
+            return attend(qkv, norms, self._turn, index, position, *kept)
+
+        return run
+
+    def _normed(
+        self, x: Tensor, added: Tensor | None, norm: RMSNorm | None = None
+    ) -> tuple[Tensor, Tensor]:
+        norm = norm or self._stack.norm
+        pair: tuple[Tensor, Tensor] = self._fused.add_norm(x, added, norm.weight, self._eps)
+        return pair
+
+
+FEW_CUT = 64, 4, 3, 4  # of attention for few rows
+# How products of few rows are cut: columns, inputs a warp, warps, loads ahead (on an H200).
+TILES = {
+    "qkv": (16, 64, 4, 4),
+    "out": (16, 64, 4, 6),
+    "gate": (16, 64, 4, 3),
+    "down": (16, 64, 4, 6),
+}

@@ -1,0 +1,166 @@
+"""The kernels of the predictor, compiled for the CPU, against the plain predictor.
+
+Every thread of the grid is a fiber there (twin.cpp), and the arithmetic is the card's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.worker.kernels import few, many
+from engine.worker.kernels.few import constants, fit, frame_of, last_logits, packed, scratch
+from engine.worker.kernels.tables import tables
+from engine.worker.networks import load_talker
+from engine.worker.sampling import CANDIDATES, Knobs, pick
+from tests.conftest import golden_folders
+from tests.worker.kernels.small import BOOKS, CODES, WIDE, compiled, distance, inputs, network, told
+
+FEW_ENTRY = """
+extern "C" bool run_predict(const Frame* frame, unsigned long shared) {
+  return run_grid(GRID, shared, [=] { predict(*frame); });
+}
+"""
+MANY_ENTRY = """
+template <class... Given>
+bool run(void (*kernel)(Given...), int blocks, unsigned long shared, Given... given) {
+  return run_grid(blocks, shared, [=] { kernel(given...); });
+}
+#define RUN(kernel) \
+  extern "C" auto run_##kernel() { return &run_of<decltype(kernel)>::template call<&kernel>; }
+template <class Kernel> struct run_of;
+template <class... Given> struct run_of<void(Given...)> {
+  template <void (*kernel)(Given...)> static bool call(int blocks, unsigned long shared,
+                                                       Given... given) {
+    return run(kernel, blocks, shared, given...);
+  }
+};
+RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows) RUN(sum_rows)
+"""
+
+
+class Twin:
+    """The kernel of few rows, for so many tiles of 16."""
+
+    def __init__(self, folder: Path, tiles: int) -> None:
+        self.network, self.rows = network(), 16 * tiles - 3
+        found = fit(self.network, 2, 1 << 22)
+        assert found is not None
+        self.fit = replace(found, stages=70)
+        values = constants(self.network, self.fit, tiles)
+        library = compiled(folder, f"few{tiles}", few.PARTS, FEW_ENTRY, values)
+        self._run = ctypes.CDLL(str(library)).run_predict
+        self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
+        self.kept = packed(self.network, self.fit) | tables(self.network)
+
+    def __call__(
+        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Codes, sums, and the logits of the last draw."""
+        between = scratch(self.network, hidden)
+        for name, tensor in between.items():
+            if name != "barrier":
+                tensor.fill_(float("nan"))
+        made = torch.full((len(hidden), BOOKS), -1), torch.full_like(first, float("nan"))
+        begin = self.network.small_to_mtp_projection(torch.stack((hidden, first)))
+        frame = frame_of(self.kept | between, begin, first, own, lots, count, made)
+        assert self._run(ctypes.addressof(frame), self.fit.shared), "blocks wait forever"
+        assert not between["barrier"].any()
+        return *made, last_logits(between, len(hidden))
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
+    return Twin(tmp_path_factory.mktemp("twin"), request.param)
+
+
+def at(logits: Tensor, ids: Tensor) -> Tensor:
+    return logits.gather(1, ids[:, None])
+
+
+@pytest.mark.parametrize("count", [CANDIDATES, None, 1])
+@torch.inference_mode()
+def test_one_launch_is_the_plain_predictor(twin: Twin, count: int | None) -> None:
+    hidden, first, own, lots = inputs(twin.rows if count == CANDIDATES else 2, 5)
+    codes, total, logits = twin(hidden, first, own, lots, count)
+    plain, sums = told(twin.network, hidden, first, codes)
+    exact, _ = told(network().double(), hidden.double(), first.double(), codes)
+    assert torch.equal(total, sums)
+    error = distance(plain[:, -1], exact[:, -1])
+    assert distance(logits, exact[:, -1]) < 1.2 * error < 0.02
+    wanted = pick(logits, own, lots[:, -1:], count)  # of equal logits either may be taken
+    assert torch.equal(at(logits, wanted), at(logits, codes[:, -1]))
+
+
+@torch.inference_mode()
+def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
+    hidden, first, own, lots = inputs(twin.rows, 7)
+    codes, total, logits = twin(hidden, first, own, lots, CANDIDATES)
+    one = slice(twin.rows - 1, twin.rows)
+    own = Knobs(*(column[one] for column in own.tensors))
+    alone = twin(hidden[one], first[one], own, lots[one], CANDIDATES)
+    for found, wanted in zip(alone, (codes, total, logits), strict=True):
+        assert torch.equal(found, wanted[one])
+
+
+class TwinModule:
+    """What nvrtc.Module is on a GPU, for `ManyRows`."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+
+    def kernel(self, name: str, shared: int = 0) -> Callable[..., None]:
+        entry = self._library[f"run_{name}"]
+        entry.restype = ctypes.c_void_p
+        return partial(self._launch, ctypes.CFUNCTYPE(ctypes.c_bool)(entry()), shared)
+
+    @staticmethod
+    def _launch(run: Any, shared: int, blocks: int, threads: int, *arguments: Any) -> None:
+        assert threads == many.THREADS
+        given = [
+            ctypes.c_int(each)
+            if isinstance(each, int)
+            else ctypes.c_void_p(None if each is None else each.data_ptr())
+            for each in arguments
+        ]
+        assert run(ctypes.c_int(blocks), ctypes.c_ulong(shared), *given), "threads wait forever"
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"), [pytest.param(19, CANDIDATES, marks=pytest.mark.slow), (3, None), (3, 1)]
+)
+@torch.inference_mode()
+def test_many_rows_draw_as_the_plain_predictor(
+    rows: int,
+    count: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    net = network(WIDE)
+    for head in net.lm_head:  # so sure of themselves that rounding seldom decides a draw
+        head.weight.mul_(20)
+    values = many.shape_constants(net)
+    library = compiled(tmp_path, "many", many.PARTS, MANY_ENTRY, values)
+    monkeypatch.setattr(many.nvrtc, "Module", lambda *_: TwinModule(library))
+    form = many.ManyRows(net, tables(net))
+    hidden, first, own, lots = inputs(rows, 3)
+    codes, total = form(hidden, first, own, lots, count)
+    logits, sums = told(net, hidden, first, codes)
+    assert torch.equal(total, sums)
+    plain = [pick(logits[:, i], own, lots[:, i : i + 1], count) for i in range(BOOKS)]
+    assert (torch.stack(plain, 1) == codes).float().mean() > 0.9
+    assert codes.max() < CODES
+
+
+@pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
+def test_small_predictors_stay_plain(folder: Path) -> None:
+    talker = load_talker(folder, torch.device("cpu"), torch.float32)
+    assert fit(talker.code_predictor, 132, 232_448) is None

@@ -1,0 +1,84 @@
+"""On a GPU: kernels of the predictor draw what its plain form draws."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.model.predictor import Predictor
+from engine.model.shapes import BlockShape, TalkerShape
+from engine.worker.kernels.proof import Form
+from engine.worker.sampling import CANDIDATES, Knobs, pick
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+WIDE, CODES, BOOKS = 768, 1024, 15
+
+
+@pytest.fixture(scope="module")
+def network() -> Predictor:
+    """Heads so sure of themselves that rounding seldom decides a draw."""
+    block = BlockShape(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
+    talker = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    shape = TalkerShape(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
+    random = torch.Generator("cuda").manual_seed(0)
+    with torch.device("cuda"):
+        made = Predictor(shape).bfloat16().requires_grad_(False)
+    for name, weight in made.named_parameters():
+        if weight.dim() > 1:
+            size = 1.0 if "embedding" in name else weight.shape[1] ** -0.5
+            weight.normal_(0, 20 * size if "lm_head" in name else size, generator=random)
+        else:
+            weight.uniform_(0.5, 1.5, generator=random)
+    return made
+
+
+@pytest.fixture(scope="module", params=["few", "many"])
+def form(request: pytest.FixtureRequest, network: Predictor) -> Form:
+    from engine.worker.kernels.predictor import fused
+
+    if torch.cuda.get_device_capability() < ((9, 0) if request.param == "few" else (8, 0)):
+        pytest.skip("this GPU takes the plain form")
+    kernels = fused(network)
+    found: Form | None = getattr(kernels, request.param)
+    assert found is not None, "the kernels do not agree with the plain form"
+    return found
+
+
+def inputs(rows: int) -> tuple[Tensor, Tensor, Knobs, Tensor]:
+    random = torch.Generator("cuda").manual_seed(rows)
+    hidden, first = torch.randn(2, rows, WIDE, generator=random, device="cuda").bfloat16()
+    heat, top_p, luck = torch.rand(3, rows, 1, generator=random, device="cuda")
+    top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random, device="cuda").float()
+    # a table's columns, as a step has them
+    table = torch.cat((1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round()), 1)
+    lots = torch.rand(rows, BOOKS + 1, generator=random, device="cuda")[:, :-1]
+    return hidden, first, Knobs(*table.split(1, 1)), lots
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16, 32])
+@pytest.mark.parametrize("count", [CANDIDATES, None, 1])
+@torch.inference_mode()
+def test_draws_are_those_of_the_plain_form(
+    network: Predictor, form: Form, rows: int, count: int | None
+) -> None:
+    hidden, first, own, lots = inputs(rows)
+    codes, total = form(hidden, first, own, lots, count)
+    plain: list[Tensor] = []
+
+    def told(book: int, logits: Tensor) -> Tensor:
+        plain.append(pick(logits, own, lots[:, book - 1 : book], count))
+        return codes[:, book - 1]
+
+    _, sums = network.sample(hidden, first, told)
+    assert torch.equal(total, sums)
+    assert (torch.stack(plain, 1) == codes).float().mean() > 0.9
+
+
+@torch.inference_mode()
+def test_the_same_again(form: Form) -> None:
+    hidden, first, own, lots = inputs(16)
+    wanted, _ = form(hidden, first, own, lots, CANDIDATES)
+    for _ in range(20):
+        codes, _ = form(hidden, first, own, lots, CANDIDATES)
+        assert torch.equal(codes, wanted)

@@ -1,0 +1,109 @@
+"""The codec's kernels make the plain decoder's sound; without a GPU, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from engine.model.codec import CodecDecoder, CodecState
+from engine.model.shapes import BlockShape, CodecShape
+
+HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+if HERE.type == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
+pytest.importorskip("triton")
+
+from engine.worker.codec_fused import LONGEST, FusedCodec, fits  # noqa: E402
+from engine.worker.decoding import Decoding  # noqa: E402
+from engine.worker.references import Shelf  # noqa: E402
+from engine.worker.sounding import FULL_SCALE  # noqa: E402
+
+ROWS = 3
+BLOCK = BlockShape(
+    width=32, inner=48, layers=2, heads=2, kv_heads=2, head_dim=32, theta=1e4, eps=1e-5,
+    qk_norm=False, layer_scale=True, window=13,
+)  # fmt: skip
+SHAPE = CodecShape(
+    block=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent=32, decoder_dim=64,
+    upsample=(2,), rates=(3, 2),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def codec() -> CodecDecoder:
+    draw = torch.Generator().manual_seed(0)
+    made = CodecDecoder(SHAPE).requires_grad_(False).eval()
+    for name, value in [*made.named_parameters(), *made.named_buffers()]:
+        fan = value[0].numel() ** -0.5 if value.dim() > 1 else 0.2
+        even = float("usage" in name or ("norm" in name and "weight" in name))
+        value.normal_(0, 1.0 if "embedding" in name else fan, generator=draw).add_(even)
+    codes = torch.randint(0, SHAPE.codebook_size, (4, SHAPE.codebooks, 9), generator=draw)
+    made.decoder[-1].conv.weight.mul_(0.1 / made(codes).std())
+    made.decoder[-1].conv.weight.mul_(0.1 / made(codes).std())  # the first time it was clamped
+    return made.to(HERE)
+
+
+@settings(max_examples=3, deadline=None)
+@given(sizes=st.lists(st.integers(1, LONGEST), min_size=2, max_size=4), seed=st.integers(0, 9))
+@example(sizes=[1, 12, 2], seed=0)
+@torch.inference_mode()
+def test_streamed_sound_is_the_plain_decoders(
+    codec: CodecDecoder, sizes: list[int], seed: int
+) -> None:
+    draw, frames = torch.Generator().manual_seed(seed), sum(sizes)
+    codes = torch.randint(0, 32, (2, SHAPE.codebooks, frames), generator=draw).to(HERE)
+    rows = torch.randperm(ROWS, generator=draw)[:2].to(HERE)
+    fused = FusedCodec(codec, torch.float32)
+    state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
+    made = [fused.step(piece, state, rows) for piece in codes.split(sizes, -1)]
+    whole = codec(codes)
+    assert 0.01 < whole.std() < whole.abs().max() < 1
+    torch.testing.assert_close(torch.cat(made, 1), whole, rtol=0, atol=2e-4)
+    assert state.frames[rows].tolist() == [frames] * 2
+
+
+@torch.inference_mode()
+def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
+    loud = deepcopy(codec)
+    loud.decoder[0].conv.weight.mul_(1e5)
+    state = CodecState.allocate(SHAPE, 1, HERE, torch.float16)
+    row = torch.zeros(1, dtype=torch.long, device=HERE)
+    codes = torch.zeros(1, SHAPE.codebooks, 2, dtype=torch.long, device=HERE)
+    wave = FusedCodec(loud, torch.float16).step(codes, state, row)
+    assert state.pasts.abs().max() > 60_000
+    assert state.pasts.isfinite().all()
+    assert wave.isfinite().all()
+
+
+@pytest.mark.skipif(HERE.type == "cpu", reason="there is no GPU here")
+@torch.inference_mode()
+def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
+    slots, frames = 5, 30
+    codes = torch.randint(0, 32, (slots, frames, SHAPE.codebooks), device=HERE)
+    decoding = Decoding(deepcopy(codec), slots, Shelf(1 << 20), torch.float16)
+    decoding.warm()
+    heard: list[list[torch.Tensor]] = [[] for _ in range(slots)]
+    for start, stop, due in ((0, 1, 5), (1, 4, 5), (4, 16, 5), (16, 23, 3), (23, 30, 2)):
+        made = decoding.decode([(list(range(due)), codes[:due, start:stop])])
+        made.done.synchronize()
+        for slot, samples in enumerate(made.batches[0][1].clone()):
+            heard[slot].append(samples)
+    for slot, wave in enumerate(codec(codes.transpose(1, 2)).cpu()):
+        made = torch.cat(heard[slot]).float() / FULL_SCALE
+        noise = made - wave[: len(made)]
+        assert noise.square().mean() < 1e-4 * wave.var()
+
+
+def test_published_shapes_fit_and_tiny_ones_do_not() -> None:
+    from bench.random_config import codec_config
+
+    def shape(size: str) -> CodecShape:
+        return CodecShape.read(codec_config(size)["decoder_config"])
+
+    assert fits(shape("1.7B"))
+    assert not fits(shape("tiny"))
