@@ -3,7 +3,7 @@
 Importing this package leaves torch out: the device side is loaded by `open_engine` alone.
 """
 
-from engine.atomic import PART, replacing, write_whole
+from engine.atomic import PART, replacing, saying_why, write_whole
 from engine.blend import format_blend, mix, parse_blend
 from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
 from engine.engine import Engine
@@ -17,16 +17,19 @@ from engine.errors import (
     InvalidText,
     InvalidVoice,
     NotCapable,
+    NotSaved,
     OutOfMemory,
     RequestError,
     StepFailed,
     TimbreError,
+    TooMany,
     UnknownLanguage,
     UnknownVoice,
 )
+from engine.exchange import exchange
 from engine.fake import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.library import Library
-from engine.open import open_engine, read_capabilities
+from engine.open import open_engine, open_lent, read_capabilities
 from engine.recording import Recording, load_recording
 from engine.routing import Routed, describe, speaker_names
 from engine.sound import Loudspeaker, SoundWriter, check_target, duration, open_sound, save_sound
@@ -87,6 +90,7 @@ __all__ = [
     "Library",
     "Loudspeaker",
     "NotCapable",
+    "NotSaved",
     "OutOfMemory",
     "Pcm",
     "Preset",
@@ -103,6 +107,7 @@ __all__ = [
     "Stats",
     "StepFailed",
     "TimbreError",
+    "TooMany",
     "UnknownLanguage",
     "UnknownVoice",
     "Vector",
@@ -113,18 +118,21 @@ __all__ = [
     "describe",
     "duration",
     "engine_settings",
+    "exchange",
     "fake_capabilities",
     "format_blend",
     "load_profile",
     "load_recording",
     "mix",
     "open_engine",
+    "open_lent",
     "open_sound",
     "parse_blend",
     "profiles",
     "read_capabilities",
     "replacing",
     "save_sound",
+    "saying_why",
     "speaker_names",
     "write_whole",
 ]

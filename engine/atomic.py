@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from engine.errors import NotSaved
+
 PART = ".part"  # the ending of a file on its way
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """A new empty file beside `target` to be filled; it takes the name when the block ends well."""
     part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{PART}")
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    with saying_why(target):
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield part
-        sync(part)
-        os.replace(part, target)
-        sync(target.parent)
+        with saying_why(target):
+            sync(part)
+            os.replace(part, target)
+            sync(target.parent)
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             part.unlink()
 
 
 def write_whole(target: Path, data: bytes) -> None:
     """Write a file in one go, safe against a crash in the middle."""
-    with replacing(target) as part:
+    with replacing(target) as part, saying_why(target):
         part.write_bytes(data)
+
+
+@contextmanager
+def saying_why(target: Path) -> Iterator[None]:
+    """A disk that refuses becomes a NotSaved that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise NotSaved(_reason(error, target)) from error
+
+
+def _reason(error: OSError, target: Path) -> str:
+    if error.errno in _FULL:
+        return f"{target.name} could not be saved: the disk is full. Make room and try again."
+    if error.errno in _FORBIDDEN:
+        return f"{target.parent} may not be written. Allow it, or choose another folder."
+    return f"{target} could not be saved ({error.strerror}). Look at the disk and try again."
 
 
 def sync(path: Path) -> None:

@@ -21,6 +21,7 @@ Rows: TypeAlias = NDArray[np.float64]  # [voices, width]
 
 MAX_PARTS = 16
 MAX_WEIGHT = 1_000_000.0
+MAX_TEXT = 4_096  # characters of a written blend
 RESERVED = "+,:()"  # what separates names and weights
 _ROUNDS, _STILL, _OPPOSITE = 64, 1e-13, 1e-9
 _NUMBER = r"\d+(?:\.\d*)?(?:e-?\d+)?|\.\d+(?:e-?\d+)?"
@@ -46,6 +47,8 @@ def mix(vectors: Sequence[Vector], weights: Sequence[float], method: Method = "l
 
 def parse_blend(text: str) -> Weighted:
     """`ryan:0.7,vivian:0.3`, `ryan(2)+vivian(1)` or plain `ryan`; no weight means 1."""
+    if len(text) > MAX_TEXT:
+        raise InvalidSetting(f"A blend is written in at most {MAX_TEXT:,} characters.")
     pieces = re.split(r"[+,]", text)
     if len(pieces) > MAX_PARTS:
         raise InvalidSetting(f"A blend has at most {MAX_PARTS} voices; this one has {len(pieces)}.")
@@ -72,7 +75,7 @@ def _part(piece: str, text: str) -> tuple[str, float]:
     name = match[1].strip() if match else ""
     if not match or not name:
         raise InvalidSetting(
-            f"The blend '{text}' cannot be read. Write it like 'ryan:0.7,vivian:0.3'."
+            f"The blend '{text[:80]}' cannot be read. Write it like 'ryan:0.7,vivian:0.3'."
         )
     return name, float(match[2] or match[3] or 1.0)
 

@@ -103,7 +103,8 @@ class LocalCheckpoint:
             return None
         if wanted not in own.languages:
             there = ", ".join(("auto", *own.languages))
-            raise UnknownLanguage(f"{own.name} does not speak '{language}'. It speaks: {there}.")
+            wanted = language[:80]
+            raise UnknownLanguage(f"{own.name} does not speak '{wanted}'. It speaks: {there}.")
         return self._languages[wanted]
 
     def prompt(
@@ -152,7 +153,7 @@ class LocalCheckpoint:
         self._require(self.capabilities.preset, "speak with preset voices")
         if name.lower() not in self._speakers:
             there = ", ".join(self.capabilities.speakers)
-            raise UnknownVoice(f"No voice is called '{name}'. There are: {there}.")
+            raise UnknownVoice(f"No voice is called '{name[:80]}'. There are: {there}.")
         return self._speakers[name.lower()]
 
     def _instruct_ids(self, instruct: str, allowed: bool) -> tuple[int, ...]:

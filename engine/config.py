@@ -25,9 +25,9 @@ class EngineSettings(Settings):
     """How the engine serves. Seconds unless a name says otherwise."""
 
     # What is held on the device.
-    slots: int = Field(32, ge=1, le=1024)  # of each talker
+    slots: int = Field(64, ge=1, le=1024)  # of each talker, if there is room: who speaks at a time
     positions: int = Field(4096, ge=64)  # of a slot at most: prompt rows and frames together
-    lag: int | None = Field(None, ge=0, le=2)  # steps launched ahead; None: 0 on CPUs, 1 on GPUs
+    lag: int | None = Field(None, ge=0, le=2)  # steps launched ahead; unset: 0 on CPUs, 1 on GPUs
     prefill_rows: int = Field(512, ge=1)  # in one step, over all slots
     prefill_floor: int = Field(16, ge=1)  # rows in one step even when listeners are short of lead
 
@@ -41,12 +41,13 @@ class EngineSettings(Settings):
     file_share: float = Field(0.75, gt=0, le=1)  # of slots and queue that files may fill
 
     # What is refused, and when we stop.
-    max_waiting: int = Field(128, ge=0)
-    max_text: int = Field(4000, ge=1)  # characters
-    max_frames: int = Field(7500, ge=1)  # ten minutes
-    text_timeout: float = Field(120.0, gt=0)  # an open text nobody adds to is closed
+    max_waiting: int = Field(128, ge=0)  # requests in the queue; more are told to come back
+    max_text: int = Field(4000, ge=1)  # characters of one request
+    max_frames: int = Field(7500, ge=1)  # of one request: ten minutes
+    text_timeout: float = Field(120.0, gt=0)  # seconds; an open text nobody adds to is closed
     guard: bool = True  # stop loops and endless silence, retry files
     failures: int = Field(3, ge=1)  # failed steps in a row before the engine gives up
+    step_timeout: float = Field(120.0, gt=0)  # a step that takes longer is given up as wedged
 
     @field_validator("ramp")
     @classmethod

@@ -10,8 +10,10 @@ TimbreError
 │   ├── InvalidAudio        a reference that is no usable recording
 │   └── InvalidVoice        a vector of the wrong width, a damaged voice file
 ├── Busy                    too many are waiting; come back after `retry_after` seconds
+│   └── TooMany             one person asks for more than a share
 ├── CheckpointError         a model folder that cannot be loaded
 ├── NoLoudspeaker           this machine cannot play sound
+├── NotSaved                the disk is full, or its folder may not be written
 └── EngineError             the engine failed, the request was fine
     ├── StepFailed          a step raised; the engine goes on
     ├── OutOfMemory         the device has no room for this
@@ -62,12 +64,24 @@ class Busy(TimbreError):
         self.retry_after = retry_after
 
 
+class TooMany(Busy):
+    """One person asks for more than a share, whatever the queue."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(0, retry_after)
+        self.args = (message,)
+
+
 class CheckpointError(TimbreError):
     """A model folder that cannot be loaded."""
 
 
 class NoLoudspeaker(TimbreError):
     """This machine cannot play sound."""
+
+
+class NotSaved(TimbreError):
+    """The disk is full, or its folder may not be written. Nothing half-written is left."""
 
 
 class EngineError(TimbreError):

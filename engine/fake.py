@@ -7,6 +7,7 @@ speaks are tones, one for each letter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from engine.config import EngineSettings
 from engine.engine import Engine
@@ -40,8 +41,14 @@ class FakeEngine(Engine):
         """`loaded`: all talkers are on the device already. `room`: talkers that fit there."""
         settings = settings or EngineSettings(slots=8)
         clock = clock or Clock()
-        self.worker = FakeWorker(settings.slots, costs, clock, room)
+        self._make = partial(FakeWorker, settings.slots, costs, clock, room)
+        self.worker = self._make()
         named = {each.capabilities.name: each for each in checkpoints}
         for name in named if loaded else ():
             self.worker.load(name)
-        super().__init__(self.worker, named, settings, clock.now, start)
+        super().__init__(self.worker, named, settings, clock.now, start, self._replace)
+
+    def _replace(self, checkpoints: object) -> FakeWorker:
+        """A new worker has loaded nothing, and none of the faults that tests have set."""
+        self.worker = self._make()
+        return self.worker

@@ -55,7 +55,8 @@ class FakeCheckpoint:
             return None
         if wanted not in own.languages:
             there = ", ".join(("auto", *own.languages))
-            raise UnknownLanguage(f"{own.name} does not speak '{language}'. It speaks: {there}.")
+            wanted = language[:80]
+            raise UnknownLanguage(f"{own.name} does not speak '{wanted}'. It speaks: {there}.")
         return own.languages.index(wanted)
 
     def prompt(
@@ -96,7 +97,7 @@ class FakeCheckpoint:
     def _speaker_id(self, name: str) -> int:
         if name not in self.capabilities.speakers:
             there = ", ".join(self.capabilities.speakers)
-            raise UnknownVoice(f"No voice is called '{name}'. There are: {there}.")
+            raise UnknownVoice(f"No voice is called '{name[:80]}'. There are: {there}.")
         return 1000 + self.capabilities.speakers.index(name)
 
     def _vector(self, voice: Clone) -> Vector:

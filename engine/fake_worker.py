@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.errors import EngineClosed, OutOfMemory, StepFailed
-from engine.plan import Admit, Feed, Frame, Prompt, StepPlan, StepResult
+from engine.plan import Admit, Checkpoint, Feed, Frame, Prompt, StepPlan, StepResult
 from engine.types import (
     CODEBOOKS,
     FRAME_SAMPLES,
@@ -133,7 +133,8 @@ class FakeSlot:
         _check(made < self.admit.max_frames, "more frames than were announced")
         _check(self._covers(made + 1), "a frame for which there is no text")
         self.codes.append(codes)
-        return Frame(codes, made + 1 == length and not self.prompt.open_text)
+        ended = made + 1 == length and not (self.prompt.open_text or self.admit.ignore_end)
+        return Frame(codes, ended)
 
     def decode(self, start: int, stop: int) -> Codes:
         _check(start == self.decoded and start < stop <= len(self.codes), "sound out of order")
@@ -207,6 +208,9 @@ class FakeWorker:
     def unload(self, talker: str) -> None:
         _check(not set(self._loaded[talker]) & set(self.running), "unloaded while it speaks")
         del self._loaded[talker]
+
+    def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
+        _check(out not in self._loaded, "exchanged while it is loaded")
 
     def launch(self, plan: StepPlan) -> FakePending:
         self.plans.append(plan)

@@ -23,10 +23,15 @@ class Inbox:
         self._calls.put(call)
 
     def take(self, wait: bool, timeout: float | None = None) -> Iterator[Call]:
-        """Everything posted so far; with `wait` at least one call, unless time runs out."""
+        """Everything posted so far; with `wait` at least one call, unless time runs out.
+
+        What these calls post comes next time: one that asks again lets the loop turn first.
+        """
         try:
-            yield self._calls.get(wait, timeout)
-            while True:
-                yield self._calls.get_nowait()
+            first = self._calls.get(wait, timeout)
         except Empty:
             return
+        behind = self._calls.qsize()
+        yield first
+        for _ in range(behind):
+            yield self._calls.get_nowait()

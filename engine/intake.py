@@ -15,7 +15,7 @@ from typing import Literal
 from engine.config import EngineSettings
 from engine.errors import InvalidSetting, InvalidText
 from engine.open_text import OpenText, check_text
-from engine.plan import Checkpoint, Prompt
+from engine.plan import Checkpoint, Draw, Prompt
 from engine.routing import route
 from engine.sequence import Sequence
 from engine.types import Blend, Clone, Design, Preset, Sampling, SpeechRequest
@@ -43,7 +43,7 @@ class Intake:
         settings: EngineSettings,
         clock: Callable[[], float],
     ) -> None:
-        self._checkpoints = checkpoints
+        self.checkpoints = checkpoints  # replaced, never changed: callers read it meanwhile
         self._settings = settings
         self._clock = clock
         self._numbers = count(1)
@@ -51,8 +51,9 @@ class Intake:
     def take(self, request: SpeechRequest) -> Taken:
         """Raises RequestError."""
         check_request(request, self._settings)
-        routed = route(request, self._checkpoints)
-        checkpoint = self._checkpoints[routed.checkpoint]
+        checkpoints = self.checkpoints
+        routed = route(request, checkpoints)
+        checkpoint = checkpoints[routed.checkpoint]
         text = OpenText(checkpoint, self._settings.max_text) if request.open_text else None
         ids = text.first(request.text) if text else checkpoint.text_ids(request.text)
         prompt = checkpoint.prompt(
@@ -61,17 +62,19 @@ class Intake:
         behind = checkpoint.max_positions - len(prompt)
         check_room(prompt, behind, request.max_frames)
         frames = min(behind, request.max_frames or self._settings.max_frames)
-        sequence = self._sequence(request, routed.checkpoint, prompt, frames)
+        sequence = self._sequence(
+            request, routed.checkpoint, prompt, checkpoint.draw(request.sampling), frames
+        )
         return Taken(sequence, text, behind - text_rows(prompt))
 
     def _sequence(
-        self, request: SpeechRequest, talker: str, prompt: Prompt, frames: int
+        self, request: SpeechRequest, talker: str, prompt: Prompt, draw: Draw, frames: int
     ) -> Sequence:
         return Sequence(
             id=next(self._numbers),
             talker=talker,
             prompt=prompt,
-            draw=self._checkpoints[talker].draw(request.sampling),
+            draw=draw,
             seed=random.randrange(DRAWN_SEEDS) if request.seed is None else request.seed,
             arrived=self._clock(),
             language=request.language,
@@ -110,16 +113,11 @@ def _check_number(name: str, value: int | None, least: int, most: int) -> None:
 
 
 def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:
-    """As asked, or the voice's own: recordings and open texts are streamed."""
+    """As asked, or the voice's own. A blend is a vector, so it is spoken as a kept one would be."""
     if request.layout:
         return request.layout
-    return "streamed" if request.open_text or _recorded(request) else "whole"
-
-
-def _recorded(request: SpeechRequest) -> bool:
-    voice = request.voice
-    parts = [part for part, _ in voice.parts] if isinstance(voice, Blend) else [voice]
-    return any(isinstance(part, Clone) for part in parts)
+    streamed = request.open_text or isinstance(request.voice, Clone | Blend)
+    return "streamed" if streamed else "whole"
 
 
 def text_rows(prompt: Prompt) -> int:

@@ -11,9 +11,11 @@ import os
 import re
 import secrets
 import shutil
+import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import RLock
@@ -21,8 +23,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from engine.atomic import PART, sync, write_whole
-from engine.errors import InvalidVoice, UnknownVoice
+from engine.atomic import PART, saying_why, sync, write_whole
+from engine.errors import InvalidVoice, NotSaved, UnknownVoice
 from engine.types import Design
 from engine.voice_file import VoiceCard, pack, unpack, write_card
 from engine.voice_folder import (
@@ -39,6 +41,8 @@ from engine.voice_folder import (
 )
 
 TRASH = ".trash"
+REMEMBERED = 10_000  # voices, some 10 kB each
+STALE = 3600.0  # seconds after which an unfinished voice belongs to nobody
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
 
 
@@ -46,13 +50,22 @@ _Found = TypeVar("_Found", SavedVoice, Damaged)
 
 
 class Library:
-    """The voices of a folder; `built_in` names a second folder that is only read."""
+    """The voices of a folder; `built_in` names a second folder that is only read.
 
-    def __init__(self, folder: Path | str, built_in: Path | str | None = None) -> None:
-        self.folder = Path(folder)
+    A call instead of a folder is made anew each time: where each person has a folder.
+    """
+
+    def __init__(
+        self, folder: Path | str | Callable[[], Path], built_in: Path | str | None = None
+    ) -> None:
+        self._place = folder if callable(folder) else partial(Path, folder)
         self._built_in = Path(built_in) if built_in else None
         self._lock = RLock()  # of writers in this process
         self._known: dict[Path, tuple[Stamp, SavedVoice | Damaged]] = {}
+
+    @property
+    def folder(self) -> Path:
+        return self._place()
 
     def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
         """Keep a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
@@ -119,8 +132,9 @@ class Library:
 
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
         """Filled aside, then given its name."""
-        with self._lock:
+        with self._lock, saying_why(self.folder / slug(card.name)):
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
             aside = self.folder / f".{secrets.token_hex(6)}{PART}"
             aside.mkdir()
             try:
@@ -129,6 +143,12 @@ class Library:
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
             return SavedVoice(place.name, card, kept)
+
+    def _sweep(self) -> None:
+        """Drop what a crash left unfinished; a recent one may still be in somebody's hands."""
+        for aside in self.folder.glob(f".*{PART}"):
+            if time.time() - aside.lstat().st_mtime > STALE:
+                shutil.rmtree(aside, ignore_errors=True)
 
     def _own(self, voice_id: str) -> SavedVoice:
         saved = self.get(voice_id)
@@ -146,6 +166,8 @@ class Library:
         """What lies there, read again only when it has changed."""
         stamp, known = stamp_of(place), self._known.get(place)
         if known is None or known[0] != stamp:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
             known = stamp, look_into(place, built_in=place.parent == self._built_in)
             self._known[place] = known
         return known[1]
@@ -169,7 +191,8 @@ class Library:
         trash = self.folder / TRASH
         if trash.is_symlink():
             raise InvalidVoice(f"{trash} is a link. Remove it.")
-        trash.mkdir(parents=True, exist_ok=True)
+        with saying_why(trash):
+            trash.mkdir(parents=True, exist_ok=True)
         return trash
 
 
@@ -195,12 +218,13 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
         if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
             continue
         try:
-            place.rename(target)
-        except OSError:
-            if os.path.lexists(target):  # another process was quicker
+            with saying_why(target):
+                place.rename(target)
+                sync(folder)
+        except NotSaved:
+            if os.path.lexists(place) and os.path.lexists(target):  # another process was quicker
                 continue
             raise
-        sync(folder)
         return target
     raise AssertionError("numbers do not end")
 

@@ -35,6 +35,8 @@ class Loop:
         self.meter = Meter()
         self.talkers = Talkers(worker, self.scheduler, self.inbox, self.deliver)
         self.stopping = False
+        self.abandoned = False  # another loop has taken over
+        self.beats = 0  # odd: a step is being made, which the watchdog times
         self._worker = worker
         self._clock = clock
         self._roster = roster
@@ -50,12 +52,15 @@ class Loop:
         self.talkers.advance()
         self.deliver(self.scheduler.drop_stale_texts(self._clock()))
         landed = 0
+        self.beats += 1
         try:
             launched = self._launch()
             landed = self._land(self._lag if launched else 0)
         except Exception as error:
             launched = True
             self._recover(error)
+        finally:
+            self.beats += 1
         self._idle = not launched and not landed
         self._landed_at = None if self._idle else self._landed_at
         return not self._idle
@@ -134,11 +139,10 @@ class Loop:
         return landed
 
     def _paced(self, result: StepResult) -> StepResult:
-        """With the seconds since the last result, where the host took longer than the device."""
+        """With the seconds since the last result: steps overlap, and the host takes time too."""
         now, before = self._clock(), self._landed_at
         self._landed_at = now
-        cadence = now - before if before is not None else 0.0
-        return replace(result, seconds=max(result.seconds, cadence))
+        return result if before is None else replace(result, seconds=now - before)
 
     def _recover(self, error: Exception) -> None:
         """Whoever was running is told; the device forgets them, and the loop goes on."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting
 from engine.hub import resolve
+from engine.lent import Lend, LentEngine
+from engine.plan import Worker
 from engine.types import Capabilities
 
 if TYPE_CHECKING:
@@ -26,12 +29,14 @@ def open_engine(
     dtype: str = "auto",
     profile: str | None = None,
     preload: bool = True,
+    start: bool = True,
     **changes: Any,
 ) -> Engine:
     """Speak with these checkpoints: folders, or hub ids that are downloaded first.
 
     `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
     EngineSettings. `preload`: the first model is on the device when this returns.
+    `start` False: nobody turns the loop but the caller; then nothing can be preloaded.
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
@@ -47,10 +52,32 @@ def open_engine(
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype), trace=True)
-    engine = Engine(TorchWorker(checkpoints, held), checkpoints, settings)
-    if preload:
+    make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
+    engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
+    if preload and start:
         _load_first(engine)
     return engine
+
+
+def open_lent(
+    models: Sequence[str | Path],
+    lend: Lend,
+    device: str = "cuda",
+    dtype: str = "auto",
+    profile: str | None = None,
+    **changes: Any,
+) -> LentEngine:
+    """The same where the device is lent to one request at a time (ZeroGPU: `spaces.GPU`).
+
+    Nothing is loaded here; the process that is lent the device opens the files downloaded here.
+    """
+    folders = _named([resolve(str(model)) for model in models])
+    check_one_codec(folders)
+    settings = _settings(profile, device, changes)
+    own: dict[str, Any] = {**changes, "slots": 1}
+    places = tuple(folders.values())
+    make = partial(open_engine, places, device, dtype, profile, start=False, **own)
+    return LentEngine(_checkpoints(folders, settings), settings, make, lend)
 
 
 def _load_first(engine: Engine) -> None:
@@ -85,13 +112,13 @@ def _named(folders: Sequence[Path]) -> dict[str, Path]:
     named: dict[str, Path] = {}
     for folder in folders:
         base = folder.resolve()
-        name = _model_name(base)
+        name = model_name(base)
         twins = sum(own == name or own.startswith(f"{name} (") for own in named)
         named[f"{name} ({twins + 1})" if twins else name] = base
     return named
 
 
-def _model_name(folder: Path) -> str:
+def model_name(folder: Path) -> str:
     """The folder's name; in the hub's cache that of the repository."""
     snapshot = folder.parent.name == "snapshots" and folder.parent.parent.name
     return snapshot.rpartition("--")[2] if snapshot else folder.name

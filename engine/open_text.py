@@ -23,7 +23,7 @@ def check_text(text: str, longest: int, empty: bool = False) -> None:
     """Something that can be spoken, at most so many characters. Raises InvalidText."""
     if not isinstance(text, str):
         raise InvalidText("The text must be text.")
-    if not empty and not text.strip():
+    if not empty and not any(map(_visible, text[: longest + 1])):
         raise InvalidText("There is no text. Type some.")
     if len(text) > longest:
         raise InvalidText(
@@ -33,6 +33,11 @@ def check_text(text: str, longest: int, empty: bool = False) -> None:
     wrong = next((mark for mark in text if _unspeakable(mark)), None)
     if wrong is not None:
         raise InvalidText(f"The text holds the control character U+{ord(wrong):04X}. Remove it.")
+
+
+def _visible(mark: str) -> bool:
+    """No space, and none of the marks that only steer others: zero width, direction, tags."""
+    return not mark.isspace() and unicodedata.category(mark) not in ("Cc", "Cf", "Mn")
 
 
 def _unspeakable(mark: str) -> bool:

@@ -169,6 +169,9 @@ class Worker(Protocol):
     def unload(self, talker: str) -> None:
         """Drop a talker with no running slots, and its memory."""
 
+    def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
+        """Put another checkpoint in the place of one that is not loaded."""
+
     def launch(self, plan: StepPlan) -> Pending:
         """Start a step without waiting for the device."""
 

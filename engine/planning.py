@@ -23,16 +23,17 @@ def feeds(runs: Iterable[Run]) -> tuple[Feed, ...]:
 
 
 def prefills(order: Ranked, pace: Pace, settings: EngineSettings) -> tuple[Prefill, ...]:
-    """Pieces of prompts, as far as one step may go."""
+    """Prompts as far as one step may go; only the first of them is cut, as a piece costs a pass."""
     unfilled = [run for _, run in order if run.prefilled < run.rows]
     left = policy.prefill_rows(order, pace, settings) if unfilled else 0
-    pieces = []
+    pieces: list[Prefill] = []
     for run in unfilled:
         stop = min(run.rows, run.prefilled + left)
-        if stop > run.prefilled:
-            pieces.append(Prefill(run.slot, run.prefilled, stop))
-            left -= stop - run.prefilled
-            run.prefilled = stop
+        if stop < run.rows and pieces:
+            break
+        pieces.append(Prefill(run.slot, run.prefilled, stop))
+        left -= stop - run.prefilled
+        run.prefilled = stop
     return tuple(pieces)
 
 

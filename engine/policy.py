@@ -59,11 +59,11 @@ def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
 def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
     leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
-    if not leads or not pace.prefill_row:
+    if not leads or not pace.prompts:
         return settings.prefill_rows
     steps = 1 + (settings.lag or 0)  # those under way come first
     spare = leads[0] / settings.cover - steps * pace.seconds(len(leads))
-    affordable = int(max(0.0, spare) / pace.prefill_row)
+    affordable = pace.prompts.within(spare, settings.prefill_rows)
     return min(settings.prefill_rows, max(settings.prefill_floor, affordable))
 
 
@@ -79,8 +79,10 @@ def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -
     if not run.sent:
         lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.cover)
         return next(lasting, sizes[-1])
-    sizes = sizes[: run.rung + 2]
-    return max((size for size in sizes if size * step * settings.cover <= lead), default=sizes[0])
+    for size in reversed(sizes[: run.rung + 2]):
+        if size * step * settings.cover <= lead:
+            return size
+    return sizes[0]
 
 
 def rung(frames: int, settings: EngineSettings) -> int:
@@ -95,4 +97,4 @@ def chunk_of(run: Run, wanted: int, settings: EngineSettings) -> int:
         return min(ready, settings.ramp[-1])
     if ready < wanted:
         return 0
-    return max(size for size in settings.ramp if size <= ready)
+    return next(size for size in reversed(settings.ramp) if size <= ready)

@@ -20,11 +20,17 @@ class Roster:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._open: dict[int, tuple[Sequence, Mailbox]] = {}
-        self._refusal: str | None = None
+        self._refusal: str | None = None  # for good
+        self._pause: str | None = None  # for now
         self.refused = 0
 
     @property
     def is_open(self) -> bool:
+        return not (self._refusal or self._pause)
+
+    @property
+    def lasting(self) -> bool:
+        """It is not shut for good."""
         return self._refusal is None
 
     def enter(
@@ -43,9 +49,10 @@ class Roster:
             self._open[sequence.id] = (sequence, mailbox)
 
     def check(self) -> None:
-        """Raises EngineClosed once the door is shut."""
-        if self._refusal:
-            raise EngineClosed(self._refusal)
+        """Raises EngineClosed while the door is shut."""
+        refusal = self._refusal or self._pause
+        if refusal:
+            raise EngineClosed(refusal)
 
     def put(self, sequence: Sequence, item: Chunk | End) -> None:
         """To the listener; an end also takes the request off the roster."""
@@ -63,6 +70,16 @@ class Roster:
         with self._changed:
             self._refusal = self._refusal or refusal
 
+    def pause(self, refusal: str) -> None:
+        """Let nobody in until `resume`; everybody who is here is told."""
+        with self._changed:
+            self._pause = refusal
+        self._end_open(refusal)
+
+    def resume(self) -> None:
+        with self._changed:
+            self._pause = None
+
     def wait_empty(self, seconds: float) -> bool:
         """Everybody has left, or time is up."""
         with self._changed:
@@ -71,6 +88,9 @@ class Roster:
     def end_all(self, refusal: str) -> None:
         """Shut the door and tell everybody the same."""
         self.shut(refusal)
+        self._end_open(refusal)
+
+    def _end_open(self, refusal: str) -> None:
         for sequence, _ in tuple(self._open.values()):
             error = EngineClosed(refusal)
             self.put(sequence, End("error", sequence.delivered, sequence.seed, error))

@@ -145,7 +145,7 @@ def _holders(name: str, checkpoints: Checkpoints) -> Checkpoints:
     holders = {key: each for key, each in presets.items() if speaker(name, each.capabilities)}
     if not holders:
         there = ", ".join(speaker_names(presets))
-        raise UnknownVoice(f"No voice is called '{name}'. There are: {there}.")
+        raise UnknownVoice(f"No voice is called '{name[:80]}'. There are: {there}.")
     return holders
 
 

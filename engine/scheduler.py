@@ -141,14 +141,21 @@ class Scheduler:
     # Into a slot, and out of it.
 
     def _admit(self, now: float) -> tuple[Admit, ...]:
-        """Whoever has a slot and text to begin with, while nobody who listens goes short."""
+        """Whoever has a slot and text to begin with, while nobody who listens goes short.
+
+        No more than one step can fill in: laying out a prompt takes the host its time as well.
+        """
         chosen = []
         room = self._room() if self.slots.free and not self._crowded else {}
+        unfilled = sum(run.rows - run.prefilled for run in self.runs.values())
         for sequence in self.waiting if room else ():
+            if unfilled >= self.settings.prefill_rows:
+                break
             if room[sequence.live] > 0 and self._may_start(sequence):
                 room[sequence.live] -= 1
                 self.waiting.remove(sequence)
                 chosen.append(self._start(sequence, now))
+                unfilled += self.runs[chosen[-1].slot].rows
         if chosen:
             self.waiting.tell(self.places)
         return tuple(chosen)
@@ -249,4 +256,5 @@ class Scheduler:
 
     def _hungry(self) -> list[Sequence]:
         """Sequences that can do nothing before more text comes."""
-        return [sequence for sequence in self.active.values() if sequence.hungry]
+        growing = (each for each in self.active.values() if not each.text.closed)
+        return [sequence for sequence in growing if sequence.hungry]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.atomic import replacing
+from engine.atomic import replacing, saying_why
 from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
 from engine.types import SAMPLE_RATE, Pcm
 
@@ -56,9 +56,45 @@ def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
     kind, subtype = FORMATS[target.suffix.lower()]
     with (
         replacing(target) as part,
-        soundfile.SoundFile(str(part), "w", SAMPLE_RATE, 1, subtype, format=kind) as file,
+        _Disk(part, target) as disk,
+        soundfile.SoundFile(disk, "w", SAMPLE_RATE, 1, subtype, format=kind) as file,
     ):
         yield SoundWriter(file)
+
+
+class _Disk:
+    """A file for libsndfile, which forgets what goes wrong while it closes: here it is kept."""
+
+    def __init__(self, path: Path, target: Path) -> None:
+        self._file, self._target = path.open("r+b", buffering=0), target
+        self._error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._error = self._error or error
+        return len(data) - len(rest)
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def __enter__(self) -> _Disk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        with saying_why(self._target):
+            if self._error:
+                raise self._error
 
 
 def save_sound(path: str | os.PathLike[str], pcm: Pcm) -> Path:

@@ -108,6 +108,11 @@ class SpeechStream:
 
     # Taking chunks.
 
+    def ready(self) -> Iterator[Chunk]:
+        """Those that are here already."""
+        while chunk := self._mailbox.take():
+            yield chunk
+
     def __iter__(self) -> Iterator[Chunk]:
         return self
 

@@ -89,7 +89,7 @@ class SpeechRequest:
 
     `text` may be empty when `open_text` is set: then more is appended through the stream
     while it speaks, until the text is closed. `layout` None takes the voice's own default:
-    text whole for presets and designs, streamed for clones and for open text.
+    text whole for presets and designs, streamed for clones, blends and open text.
     """
 
     text: str

@@ -7,10 +7,12 @@ somebody, checked hard on the way in. Never pickle. Knows no folders.
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError, field_validator
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -27,6 +29,7 @@ MAX_WIDTH = 16_384
 MAX_FRAMES = 1_024  # a minute and some silence
 MAX_CODE = 65_535
 _CARD = "timbre_voice"  # the metadata key of a packed card
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # marks that show a name backwards
 
 
 class VoiceCard(Settings):
@@ -43,6 +46,15 @@ class VoiceCard(Settings):
     consent: bool = False  # the person recorded has agreed
     made_from: str = Field("", max_length=400)  # a file's name, a blend's recipe
     width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a design has no vector
+
+    @field_validator("name")
+    @classmethod
+    def _legible(cls, name: str) -> str:
+        """What is shown is what was written: no control characters, and something to see."""
+        kinds = {unicodedata.category(mark) for mark in name}
+        if "Cc" in kinds or _TURNING.search(name) or kinds <= {"Cf", "Mn", "Zs"}:
+            raise ValueError("use letters, digits or signs that can be seen")
+        return name
 
 
 def read_card(data: bytes) -> VoiceCard:

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from engine import CheckpointError, InvalidSetting, TimbreError, open_engine
-from engine.open import _model_name, _named
+from engine.open import _named, model_name
 from tests.conftest import golden_folders
 
 FOLDER = golden_folders()[0]
@@ -75,4 +75,4 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path):
 
 def test_a_folder_of_the_hubs_cache_is_called_like_its_repository(tmp_path):
     cached = tmp_path / "models--Qwen--Qwen3-TTS-12Hz-0.6B-Base" / "snapshots" / "abc123"
-    assert _model_name(cached) == "Qwen3-TTS-12Hz-0.6B-Base"
+    assert model_name(cached) == "Qwen3-TTS-12Hz-0.6B-Base"

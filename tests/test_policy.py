@@ -22,11 +22,15 @@ def runs(count: int, live: bool = True, heard: bool = True) -> list[Run]:
     theatre = Theatre(slots=count, lag=0, file_share=1.0)
     for _ in range(count):
         theatre.ask(SpeechRequest("words " * 20, Preset("ryan"), live=live))
-    while len(theatre.engine.loop.scheduler.runs) < count:
+    scheduler = theatre.engine.loop.scheduler
+    while len(scheduler.runs) < count or (heard and not all(map(_spoken, scheduler.runs.values()))):
         theatre.turn()
-    for _ in range(3 if heard else 0):
-        theatre.turn()
-    return list(theatre.engine.loop.scheduler.runs.values())
+    return list(scheduler.runs.values())
+
+
+def _spoken(run: Run) -> bool:
+    """Somebody has heard it, or it is a file with sound of its own."""
+    return not run.unheard or bool(run.held)
 
 
 @given(
@@ -139,3 +143,23 @@ def test_at_least_one_row_is_always_affordable():
     assert pace.rows_within(0.064, 64) == 1
     pace.observe(1, 0, 100.0)
     assert pace.rows_within(0.064, 64) == 1
+
+
+@given(
+    fixed=st.floats(0.0005, 0.05),
+    each=st.floats(0.00001, 0.005),
+    sizes=st.lists(st.integers(1, 500), min_size=8, max_size=30, unique=True),
+    spare=st.floats(0, 1),
+)
+def test_prompts_are_learnt_as_a_pass_and_its_rows(fixed, each, sizes, spare):
+    pace = Pace()
+    for rows in sizes:
+        pace.observe(0, rows, fixed + each * rows)
+    fitting = pace.prompts.within(spare, 512)
+    assert 0 <= fitting <= 512
+    for rows in range(1, fitting + 1, 50):
+        assert pace.prompts.seconds(rows) <= spare
+    if fitting < 512:
+        assert pace.prompts.seconds(fitting + 1) > spare
+    usual = round(sum(sizes) / len(sizes))
+    assert pace.prompts.seconds(usual) == pytest.approx(fixed + each * usual, rel=0.3)

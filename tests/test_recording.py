@@ -37,7 +37,8 @@ def as_type(wave: NDArray[np.float32], kind: np.dtype[Any]) -> NDArray[Any]:
     if kind.kind == "f":
         return wave.astype(kind)
     full = np.iinfo(kind).max
-    scaled = wave * full if kind.kind == "i" else (wave + 1) * full / 2
+    exact = np.clip(wave.astype(np.float64), -1, 1)  # integers hold nothing louder
+    scaled = exact * full if kind.kind == "i" else (exact + 1) * full / 2
     return scaled.astype(kind)
 
 

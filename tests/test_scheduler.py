@@ -51,13 +51,25 @@ def test_prefill_is_bounded_in_every_step_and_complete():
     assert all(listener.frames == 130 for listener in theatre.listeners)
 
 
+def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
+    theatre = Theatre(slots=16, prefill_rows=100)
+    for _ in range(16):
+        ask(theatre, "x" * 60)
+    admitted = []
+    while theatre.turn():
+        rows = [len(each.prompt) for each in theatre.worker.plans[-1].admit]
+        assert sum(rows[:-1]) < 100
+        admitted += rows
+    assert len(admitted) == 16
+
+
 def test_prefill_shrinks_while_a_stream_is_short_of_sound():
     costs = Costs(step=0.03, prefill_row=0.001)
     theatre = Theatre(costs, slots=8, lag=0, prefill_rows=512, prefill_floor=16)
     ask(theatre, "somebody who listens already")
     for _ in range(3):
         theatre.turn()
-    theatre.engine.loop.scheduler.pace.prefill_row = 0.001
+    theatre.engine.loop.scheduler.pace.prompts.observe(100, 0.1)
     ask(theatre, "somebody new with a long text " * 8)
     theatre.turn()
     first = theatre.worker.plans[-1].prefill[0]

@@ -120,3 +120,12 @@ def test_a_load_that_fails_ends_those_who_waited_for_it():
 
 def _broken(talker: str) -> range:
     raise ValueError("weights of another shape")
+
+
+def test_unloading_right_after_speaking_waits_for_the_device_to_know() -> None:
+    with FakeEngine() as engine:
+        [name] = engine.capabilities()
+        for _ in range(20):
+            engine.submit(SpeechRequest("Hello.", Preset("ryan"))).collect()
+            engine.unload(name)
+            assert engine.stats().talkers == ()

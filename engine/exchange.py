@@ -1,0 +1,44 @@
+"""Another checkpoint in the place of one that is here: found or downloaded, checked, loaded.
+
+An engine keeps as many places as it was opened with. Knows files and names, no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.checkpoint import LocalCheckpoint
+from engine.engine import Engine
+from engine.hub import resolve
+from engine.open import check_one_codec, model_name
+
+
+def exchange(
+    engine: Engine, out: str, model: str, note: Callable[[str], None] = lambda said: None
+) -> str:
+    """Speak with `model`, a folder or a hub id, instead of `out`. Returns its name.
+
+    Takes long: it may download. `note` is told what is going on. Raises CheckpointError for
+    what cannot be used, EngineError when `out` is speaking; then `out` stays.
+    """
+    note(f"Looking for {model}, and downloading what is missing")
+    folder = resolve(model.strip()).resolve()
+    note(f"Reading {model}")
+    name = model_name(folder)
+    checkpoint = LocalCheckpoint(folder, engine.settings.positions, name)
+    _check_codec(engine, out, folder)
+    note(f"Loading {name}")
+    engine.exchange(out, name, checkpoint)
+    engine.load(name)
+    return name
+
+
+def _check_codec(engine: Engine, out: str, folder: Path) -> None:
+    """It must be that of the others that stay."""
+    others = {
+        name: own.folder
+        for name, own in engine.checkpoints().items()
+        if name != out and isinstance(own, LocalCheckpoint)
+    }
+    check_one_codec({**others, model_name(folder): folder})
