@@ -1,81 +1,174 @@
-"""`python -m bench --model DIR`: first audio, speed and underruns by concurrency, in process.
+"""`python -m bench --model DIR` or `--url URL`: first sound, speed and underruns under load.
 
-Prints a table, then one JSON line.
+Prints a table, then one JSON line. bench/README.md says how to run it, also against others.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
 import subprocess
 import time
-from importlib.metadata import version
+from collections.abc import Coroutine, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bench.card import Card, watched
+from bench.compare import judge
 from bench.figures import figures, json_line, table
-from bench.measure import closed_loop
-from bench.texts import Work
-from engine import Design, Engine, Preset, Voice, open_engine
+from bench.measure import Listen, Run, burst, closed_loop, poisson
+from bench.texts import Kind, Work
+
+WARM = 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which loads, how much of each, how often."""
+
+    concurrency: list[int]
+    rates: list[float]
+    bursts: list[int]
+    requests: int
+    seconds: float
+    repeats: int
+    card: bool = False  # sample how busy it is
+
+    def loads(self, listen: Listen, work: Work) -> Iterator[Coroutine[Any, Any, Run]]:
+        for _ in range(self.repeats):
+            for count in self.concurrency:
+                jobs = work.jobs(max(self.requests, 3 * count))
+                yield closed_loop(listen, jobs, count)
+            for rate in self.rates:
+                yield poisson(listen, work.stream(), rate, self.seconds)
+            for count in self.bursts:
+                yield burst(listen, work.stream(), count)
 
 
 def machine() -> dict[str, Any]:
     """What a figure depends on besides the code."""
     return {
         "commit": _output("git", "rev-parse", "--short", "HEAD"),
+        "card": _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
         "cores": os.cpu_count(),
         "processor": platform.processor() or platform.machine(),
         "python": platform.python_version(),
-        "torch": version("torch"),
+        "torch": _version("torch"),
     }
 
 
 def _output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
     return done.stdout.strip()
 
 
-def pick_voice(engine: Engine, name: str | None) -> Voice:
-    """The named preset, or the first voice the checkpoint has of itself."""
-    own = next(iter(engine.capabilities().values()))
-    if name or own.speakers:
-        return Preset(name or own.speakers[0])
-    return Design("a calm, clear voice")
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
-async def measure_all(
-    engine: Engine, work: Work, loads: list[int], each: int
-) -> list[dict[str, Any]]:
-    await closed_loop(engine, work.requests(2), 1)  # warm
+async def measured(plan: Plan, listen: Listen, work: Work) -> list[dict[str, Any]]:
+    await closed_loop(listen, work.jobs(WARM), 1)
     rows = []
-    for concurrency in loads:
-        run = await closed_loop(engine, work.requests(max(each, 3 * concurrency)), concurrency)
-        rows.append(figures(run))
+    for load in plan.loads(listen, work):
+        with watched() if plan.card else nullcontext(Card()) as card:
+            run = await load
+        rows.append(figures(run) | card.figures())
         typer.echo(table(rows[-1:]), err=True)
     return rows
 
 
+async def over_http(
+    plan: Plan, work: Work, url: str, key: str, voice: str | None, extra: dict[str, Any]
+) -> list[dict[str, Any]]:
+    from bench.http_lines import Server
+    from bench.over_http import OverHttp
+
+    asking = OverHttp(Server(url, key), voice, extra)
+    await asking.prepare(work.kinds)
+    try:
+        return await measured(plan, asking.listen, work)
+    finally:
+        await asking.finish()
+
+
+def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any) -> dict[str, Any]:
+    """`ready_seconds`: imports, weights and whatever is recorded before the first request."""
+    start = time.perf_counter()
+    from bench.in_process import InProcess
+    from engine import open_engine
+
+    with open_engine([model], **how) as engine:
+        ready = time.perf_counter() - start
+        asking = InProcess(engine, work.kinds, voice)
+        rows = asyncio.run(measured(plan, asking.listen, work))
+        stats = engine.stats()
+    told = {"memory_bytes": stats.memory, "places": stats.rows_in_real_time, "gaps": stats.gaps}
+    told |= {"slots": stats.slots}
+    return {"ready_seconds": ready, **told, "step_ms": asking.step_ms(), "loads": rows}
+
+
+def changes(written: list[str]) -> dict[str, Any]:
+    """Engine settings as they are typed: slots=256."""
+    parts = [change.partition("=") for change in written]
+    return {name: json.loads(value) for name, _, value in parts}
+
+
 def main(
-    model: Annotated[str, typer.Option(help="a checkpoint: folder or hub id")],
-    concurrency: Annotated[list[int], typer.Option("-c", help="streams at a time")] = [1, 2, 4],  # noqa: B006
+    model: Annotated[str, typer.Option(help="a checkpoint in this process: folder or hub id")] = "",
+    url: Annotated[str, typer.Option(help="a server instead: http://HOST:PORT")] = "",
+    key: Annotated[str, typer.Option(help="an API key for the server")] = "",
+    extra: Annotated[str, typer.Option(help="JSON for the server; null leaves a field out")] = "{}",
+    concurrency: Annotated[list[int], typer.Option("-c", help="streams at a time")] = [],  # noqa: B006
+    rate: Annotated[list[float], typer.Option(help="Poisson arrivals a second")] = [],  # noqa: B006
+    at_once: Annotated[list[int], typer.Option("--burst", help="all at once")] = [],  # noqa: B006
     requests: Annotated[int, typer.Option(help="requests a load, at least 3 a stream")] = 8,
+    seconds: Annotated[float, typer.Option(help="how long a rate is kept up")] = 20,
+    repeats: Annotated[int, typer.Option(help="how often; 3 tell noise")] = 1,
+    kind: Annotated[list[str], typer.Option(help="preset, vector, context, cold, design")] = [],  # noqa: B006
     voice: Annotated[str | None, typer.Option(help="a preset speaker")] = None,
     frames: Annotated[tuple[int, int], typer.Option(help="shortest and longest")] = (25, 90),
     natural: Annotated[bool, typer.Option(help="let speech end by itself")] = False,
     device: str = "auto",
     dtype: str = "auto",
     profile: str | None = None,
+    change: Annotated[list[str], typer.Option("--set", help="of the engine: slots=256")] = [],  # noqa: B006
+    card: Annotated[bool, typer.Option("--card", help="sample how busy the card is")] = False,
+    out: Annotated[Path | None, typer.Option(help="keep the report in this file")] = None,
+    base: Annotated[Path | None, typer.Option("--compare", help="an older report")] = None,
 ) -> None:
-    """Measure a checkpoint in this process."""
-    start = time.perf_counter()
-    with open_engine([model], device=device, dtype=dtype, profile=profile) as engine:
-        ready = time.perf_counter() - start
-        work = Work(pick_voice(engine, voice), *frames, fixed_length=not natural)
-        rows = asyncio.run(measure_all(engine, work, concurrency, requests))
-    typer.echo(table(rows))
-    typer.echo(json_line({"model": model, "ready_seconds": ready, **machine(), "loads": rows}))
+    """Measure a checkpoint in this process, or a server."""
+    if bool(model) == bool(url):
+        raise typer.BadParameter("Give either --model or --url.")
+    kinds: tuple[Kind, ...] = tuple(kind) or ("preset",)  # type: ignore[assignment]
+    closed = concurrency or ([] if rate or at_once else [1, 2, 4])
+    plan = Plan(closed, rate, at_once, requests, seconds, repeats, card)
+    work = Work(kinds, *frames, fixed_length=not natural)
+    if url:
+        asked = over_http(plan, work, url, key, voice, json.loads(extra))
+        report: dict[str, Any] = {"url": url, "loads": asyncio.run(asked)}
+    else:
+        how = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
+        report = {"model": model, **in_process(plan, work, model, voice, **how)}
+    report |= {"kinds": kinds, "frames": frames, "natural": natural, **machine()}
+    typer.echo(table(report["loads"]))
+    typer.echo(json_line(report))
+    if out:
+        out.write_text(json_line(report) + "\n")
+    if base and not judge(base, report):
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

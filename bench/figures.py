@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,9 +23,9 @@ COLUMNS = (
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest-rank percentile."""
+    """The smallest value with its share below it, as the field's load client counts."""
     ordered = sorted(values)
-    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+    return ordered[min(len(ordered) - 1, int(percent / 100 * len(ordered)))]
 
 
 def figures(run: Run) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def figures(run: Run) -> dict[str, Any]:
         "failed": len(run.streams) - len(good),
     }
     if good:
-        row |= _first(good) | _speed(good, run.wall) | _smoothness(good)
+        row |= _first(good) | _speed(good, run.wall) | _smoothness(good) | _kinds(good)
     if row["failed"]:
         row["first_error"] = next(stream.error for stream in run.streams if stream.error)
     return row
@@ -45,7 +44,21 @@ def figures(run: Run) -> dict[str, Any]:
 
 def _first(good: list[Measured]) -> dict[str, float]:
     first = [1e3 * stream.first for stream in good]
-    return {f"first_p{p}_ms": percentile(first, p) for p in (50, 95, 99)}
+    total = [1e3 * stream.total for stream in good]
+    audible = [1e3 * stream.audible for stream in good if stream.audible]
+    return {
+        **{f"first_p{p}_ms": percentile(first, p) for p in (50, 95, 99)},
+        **{f"audible_p{p}_ms": percentile(audible, p) for p in (50, 95) if audible},
+        **{f"total_p{p}_ms": percentile(total, p) for p in (50, 99)},
+    }
+
+
+def _kinds(good: list[Measured]) -> dict[str, Any]:
+    """The first sound by kind of voice, where there are several."""
+    kinds = sorted({stream.kind for stream in good})
+    if len(kinds) < 2:
+        return {}
+    return {"kinds": {kind: _first([one for one in good if one.kind == kind]) for kind in kinds}}
 
 
 def _speed(good: list[Measured], wall: float) -> dict[str, float]:

@@ -74,9 +74,11 @@ def main(
     size: Annotated[str, typer.Option(help=", ".join(SIZES))] = "1.7B",
     kind: Annotated[str, typer.Option(help="custom_voice, base or voice_design")] = "custom_voice",
     seed: int = 0,
+    device: Annotated[str, typer.Option(help="where numbers are drawn: others on a GPU")] = "cpu",
 ) -> None:
     """Write a checkpoint folder."""
-    generator = torch.Generator().manual_seed(seed)
+    torch.set_default_device(device)
+    generator = torch.Generator(device).manual_seed(seed)
     raw, codec = config(size, kind), codec_config(size)
     (out / "speech_tokenizer").mkdir(parents=True, exist_ok=True)
     tokenizer(size).save(str(out / "tokenizer.json"))

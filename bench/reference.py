@@ -6,7 +6,7 @@ It runs in an environment of its own, because it pins another transformers:
     bench/.reference/bin/pip install torch==2.13.0 transformers==4.57.3 accelerate librosa \
         soundfile einops onnxruntime
     bench/.reference/bin/pip install --no-deps qwen-tts==0.1.1
-    bench/.reference/bin/python bench/reference.py --model DIR
+    bench/.reference/bin/python -m bench.reference --model DIR
 
 torchaudio and sox serve only its 25 Hz tokenizer, so empty modules stand in for them. The
 package does not stream: its first audio is its whole answer.
@@ -27,8 +27,11 @@ from pathlib import Path
 SENTENCES = Path(__file__).with_name("sentences.txt").read_text().splitlines()
 
 
-def stand_in(*names: str) -> None:
-    """Empty modules for imports that this measurement never reaches."""
+UNREACHED = ("sox", "torchaudio", "torchaudio.compliance", "torchaudio.compliance.kaldi")
+
+
+def stand_in(names: tuple[str, ...] = UNREACHED) -> None:
+    """Empty modules for imports that are never reached."""
     for name in names:
         sys.modules[name] = types.ModuleType(name)
         sys.modules[name].__spec__ = importlib.machinery.ModuleSpec(name, None)
@@ -56,7 +59,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments()
-    stand_in("sox", "torchaudio", "torchaudio.compliance", "torchaudio.compliance.kaldi")
+    stand_in()
     with contextlib.redirect_stdout(sys.stderr):
         import torch
         from qwen_tts import Qwen3TTSModel

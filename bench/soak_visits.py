@@ -1,0 +1,180 @@
+"""What visitors of a server do, one by one, and whether each got a whole answer or a plain no.
+
+A visit ends `whole`, `refused` (with a reason, and when to come back) or `left` (by the visitor);
+anything else raises Broken. Knows only addresses and messages: docs/api.md describes them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import wave
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from io import BytesIO
+from typing import Any
+
+import httpx
+from websockets.asyncio.client import connect
+
+FRAME_BYTES = 1_920 * 2
+WORDS = [
+    "the",
+    "morning",
+    "train",
+    "was",
+    "late",
+    "again",
+    "so",
+    "she",
+    "read",
+    "on",
+    "and",
+    "nobody",
+    "minded",
+    "at",
+    "all",
+]
+REFUSALS = {429, 503}
+
+
+class Broken(Exception):
+    """An answer that is neither whole nor a plain refusal."""
+
+
+class Refused(Exception):
+    """A plain no."""
+
+
+class Visitor:
+    """One person; `leaves` is the share of visits that end before the answer does."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, chosen: random.Random, leaves: float):
+        self._http, self._url, self._random, self._leaves = http, url, chosen, leaves
+
+    @property
+    def deeds(self) -> dict[str, Callable[[], Awaitable[str]]]:
+        every = (self.file, self.stream, self.events, self.socket, self.page, self.listing)
+        return {deed.__name__: deed for deed in every}
+
+    async def visit(self, name: str) -> str:
+        try:
+            return await self.deeds[name]()
+        except Refused:
+            return "refused"
+
+    async def file(self) -> str:
+        """A whole WAV."""
+        frames = self._random.randint(4, 40)
+        answer = await self._http.post(self._url + SPEECH, json=self._body(frames, "wav"))
+        check(answer.status_code, answer.content)
+        with wave.open(BytesIO(answer.content)) as sound:
+            expect(sound.getnframes() * 2, frames * FRAME_BYTES)
+        return "whole"
+
+    async def stream(self) -> str:
+        """Raw sound as it is made."""
+        frames, leaving, heard = self._random.randint(4, 60), self._is_leaving(), 0
+        async with self._asking(self._body(frames, "pcm", stream=True)) as answer:
+            async for piece in answer.aiter_raw():
+                heard += len(piece)
+                if leaving:
+                    return "left"
+        expect(heard, frames * FRAME_BYTES)
+        return "whole"
+
+    async def events(self) -> str:
+        frames, leaving, last = self._random.randint(4, 60), self._is_leaving(), ""
+        async with self._asking(self._body(frames, "pcm", stream_format="sse")) as answer:
+            async for line in answer.aiter_lines():
+                last = line or last
+                if leaving and line:
+                    return "left"
+        expect(json.loads(last.removeprefix("data: ")).get("type"), "speech.audio.done")
+        return "whole"
+
+    async def socket(self) -> str:
+        """A dialogue: words as they are typed, sound until the session is done."""
+        address = self._url.replace("http", "ws", 1) + SPEECH + "/stream"
+        async with connect(address, max_size=None) as socket:
+            await socket.send(json.dumps({"type": "session.config", "max_new_tokens": 30}))
+            for word in self._text().split():
+                await socket.send(json.dumps({"type": "input.text", "text": word + " "}))
+            await socket.send(json.dumps({"type": "input.done"}))
+            return await self._heard(socket)
+
+    async def page(self) -> str:
+        """The page's endpoint for programs, over Gradio's own queue."""
+        call = f"{self._url}/gradio_api/call/stream"
+        begun = await self._http.post(call, json={"data": [self._text(), "", "auto", ""]})
+        check(begun.status_code, begun.content)
+        leaving, event = self._is_leaving(), ""
+        async with self._http.stream("GET", f"{call}/{begun.json()['event_id']}") as answer:
+            async for line in answer.aiter_lines():
+                event = line.removeprefix("event: ") if line.startswith("event: ") else event
+                if event == "error" and line.startswith("data:"):
+                    raise Refused(line)
+                if leaving and event == "generating":
+                    return "left"
+        expect(event, "complete")
+        return "whole"
+
+    async def listing(self) -> str:
+        for path in ("/v1/audio/voices", "/v1/models", "/metrics"):
+            answer = await self._http.get(self._url + path)
+            check(answer.status_code, answer.content)
+        return "whole"
+
+    async def _heard(self, socket: Any) -> str:
+        leaving, heard, told = self._is_leaving(), 0, 0
+        async for message in socket:
+            if isinstance(message, bytes):
+                heard += len(message)
+                if leaving:
+                    return "left"
+                continue
+            said = json.loads(message)
+            if said["type"] == "error":
+                raise Refused(message) if said["error"]["code"] in CODES else Broken(message)
+            told += said.get("total_bytes", 0)
+            if said["type"] == "session.done":
+                expect(heard, told)
+                return "whole"
+        raise Broken("the socket closed before the session was done")
+
+    @asynccontextmanager
+    async def _asking(self, body: dict[str, Any]) -> AsyncIterator[httpx.Response]:
+        async with self._http.stream("POST", self._url + SPEECH, json=body) as answer:
+            if answer.status_code != 200:
+                check(answer.status_code, await answer.aread())
+            yield answer
+
+    def _body(self, frames: int, format: str, **more: Any) -> dict[str, Any]:
+        limits = {"max_new_tokens": frames, "ignore_eos": True}
+        return {"input": self._text(), "response_format": format, **limits, **more}
+
+    def _text(self) -> str:
+        return " ".join(self._random.choices(WORDS, k=self._random.randint(3, 9))) + "."
+
+    def _is_leaving(self) -> bool:
+        return self._random.random() < self._leaves
+
+
+SPEECH = "/v1/audio/speech"
+CODES = {"queue_full", "engine_closed", "too_many_sockets"}
+
+
+def check(status: int, content: bytes) -> None:
+    """Raises Refused for a plain no, Broken for anything else than 200."""
+    if status == 200:
+        return
+    try:
+        said = json.loads(content)["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        raise Broken(f"{status}: {content[:200]!r}") from None
+    raise Refused(said) if status in REFUSALS else Broken(f"{status}: {said}")
+
+
+def expect(found: object, wanted: object) -> None:
+    if found != wanted:
+        raise Broken(f"{found!r} instead of {wanted!r}")
