@@ -15,9 +15,10 @@ class Player {
       stop: () => this.stop(),
       pause: () => this.pause(true),
       resume: () => this.pause(false),
-      volume: (level) => this.speaker.volume(level),
+      volume: (level) => this.volume(level),
       wake: () => Sound.wake(),
     });
+    this.strip.showVolume(keptVolume());
     Sound.context.addEventListener('statechange', () => this.describe());
   }
 
@@ -106,6 +107,15 @@ class Player {
     this.speaker.send({ do: yes ? 'pause' : 'resume' });
     this.strip.paused(yes);
     Sound.wake();
+  }
+
+  // One for all players, and for the next visit.
+  volume(level) {
+    keepVolume(level);
+    for (const { speaker, strip } of players) {
+      speaker.volume(level);
+      strip.showVolume(level);
+    }
   }
 
   // The component is gone from the page.

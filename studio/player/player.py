@@ -24,6 +24,14 @@ FOLDER = Path(__file__).parent
 WORKLET = ("playout.js", "resample.js", "worklet.js")
 PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "strip.js", "player.js")
 
+# How an event plays; for events of our own HTML, which `gr.on` does not know: `html.again(…)`.
+PLAYING: dict[str, Any] = {
+    "concurrency_limit": None,
+    "show_progress": "hidden",
+    "trigger_mode": "multiple",
+    "api_visibility": "private",
+}
+
 MOUNT = """
 const root = element.querySelector('.timbre-player');
 const page = {
@@ -74,10 +82,7 @@ def plays(
         speak,
         list(inputs),
         player,
-        concurrency_limit=None,
-        show_progress="hidden",
-        trigger_mode="multiple",
-        api_visibility="private",
+        **PLAYING,
     )
 
 

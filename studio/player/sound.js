@@ -52,11 +52,29 @@ const Sound = {
   },
 };
 
+const VOLUME = 'timbre-volume';
+
+// A browser may refuse its storage: then the volume is as ever.
+function keptVolume() {
+  try {
+    const kept = parseFloat(localStorage.getItem(VOLUME));
+    return kept >= 0 && kept <= 1 ? kept : 1;
+  } catch {
+    return 1;
+  }
+}
+
+function keepVolume(level) {
+  try {
+    localStorage.setItem(VOLUME, level);
+  } catch {} // not kept
+}
+
 // One voice: a worklet node and its volume. `heard` is called with the worklet's reports.
 class Speaker {
   constructor(heard) {
     this.waiting = []; // messages for a worklet that is still loading
-    this.gain = new GainNode(Sound.context);
+    this.gain = new GainNode(Sound.context, { gain: keptVolume() });
     this.gain.connect(Sound.context.destination);
     Sound.loaded.then(() => this.connect(heard));
   }

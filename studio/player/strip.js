@@ -82,6 +82,10 @@ class Strip {
     this.part('pause').textContent = this.word(yes ? 'resume' : 'pause');
   }
 
+  showVolume(level) {
+    this.part('volume').value = level;
+  }
+
   figure(name, unit, value) {
     const shown = this.root.querySelector(`[data-figure=${name}]`);
     shown.textContent = value === null ? '–' : this.word(unit, { value });

@@ -123,6 +123,10 @@ class LiveTake:
             self.readers -= 1
             self._wake()
 
+    async def over(self) -> None:
+        """Wait for the end."""
+        await asyncio.wait([self._collector])
+
     def cancel(self) -> None:
         if not self.ended:
             self._stream.cancel()

@@ -33,6 +33,7 @@ from studio.script.speech import Delivery, Job, plan
 from studio.script.spelling import Spelling, read_spellings, write_spellings
 from studio.script.timeline import Timeline, lay_out, missing
 from studio.script.tracks import Status, status_of
+from studio.script.writing import text_of
 
 __all__ = [
     "SUFFIXES",
@@ -76,6 +77,7 @@ __all__ = [
     "srt",
     "status_of",
     "suggest",
+    "text_of",
     "vtt",
     "write_spellings",
 ]

@@ -30,6 +30,7 @@ _CHAPTER = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?…:;。！？：；]['\"”’」』）)]*$")
+_HEADING = re.compile(r"#\s+(?P<title>.*?)(?P<silent>\s*\[silent\])?\s*", re.IGNORECASE)
 _SPEAKER_TAG = re.compile(r"\s*\[([^\[\]\n]{1,60})\](.*)", re.DOTALL)
 
 
@@ -47,9 +48,9 @@ def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
     paragraphs = _paragraphs(text)
     names = _names(paragraphs, speakers)
     for paragraph in paragraphs:
-        alone = len(paragraph) == 1 and _CHAPTER.fullmatch(paragraph[0].strip())
-        if alone and not turn_of(paragraph[0], names):
-            yield Passage(paragraph[0], heading=True)
+        heading = _heading(paragraph[0], names) if len(paragraph) == 1 else None
+        if heading:
+            yield heading
         else:
             yield from _passages(paragraph, names)
 
@@ -68,9 +69,22 @@ def read_components(value: list[dict[str, str]] | str) -> Iterator[Passage]:
 def turn_of(line: str, names: Collection[str]) -> Turn | None:
     """The turn that a line of text begins, if its name counts."""
     match = _TURN.match(line)
-    if not match or match["name"].casefold() not in names:
-        return None
-    return Turn(match["name"], (match["direction"] or "").strip(), match["text"].strip())
+    if match and match["name"].casefold() in names:
+        return Turn(match["name"], (match["direction"] or "").strip(), match["text"].strip())
+    name, colon, text = line.partition(":")  # a known name may look like none: 2nd guard
+    if colon and name.strip().casefold() in names:
+        return Turn(name.strip(), "", text.strip())
+    return None
+
+
+def _heading(line: str, names: Collection[str]) -> Passage | None:
+    """A chapter that a line of its own begins: `# Title`, or `Chapter 2`."""
+    match = _HEADING.fullmatch(line.strip())
+    if match and match["title"]:
+        return Passage(match["title"], heading=True, silent=bool(match["silent"]))
+    if _CHAPTER.fullmatch(line.strip()) and not turn_of(line, names):
+        return Passage(line, heading=True)
+    return None
 
 
 def _tagged(line: str) -> Passage:
@@ -93,10 +107,10 @@ def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
     found: Counter[str] = Counter()
     for paragraph in paragraphs:
         found.update(match["name"].casefold() for match in map(_TURN.match, paragraph) if match)
-    lines = sum(map(len, paragraphs))
+    lines = sum(len(own) for own in paragraphs if len(own) > 1 or not _heading(own[0], ()))
     everybody = found.total() > 1 and found.total() * 2 >= lines
-    known = {name.casefold() for name in speakers}
-    return {name for name, count in found.items() if everybody or count > 1 or name in known}
+    known = {name.casefold() for name in speakers if name}
+    return known | {name for name, count in found.items() if everybody or count > 1}
 
 
 def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:

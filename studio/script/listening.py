@@ -1,26 +1,44 @@
 """A rendering as one stream, for whatever plays the engine's own streams.
 
 The stream passes over failed lines, unless all of them fail, and ends when the last line has
-been heard. Cancelling it stops the rendering; what is done stays done.
+been heard. It stays a little ahead of the listener, however fast the lines are made, so that
+an hour of sound does not wait in somebody's browser. What is done when it stops stays done.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
 
 import numpy as np
 
-from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Reason, RequestError
+from engine import CODEBOOKS, FRAME_SAMPLES, SAMPLE_RATE, Chunk, End, Pcm, Reason, RequestError
 from studio.script.rendering import Rendering
+
+LEAD = 30.0  # seconds of sound a listener is given ahead of time
+BEAT = 0.2  # seconds between looks at whether to go on
 
 
 class ScriptStream:
     """The script from line `start` on, as chunks and one end. One listener."""
 
-    def __init__(self, rendering: Rendering, start: int | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        rendering: Rendering,
+        start: int | None = None,
+        seed: int = 0,
+        *,
+        owner: bool = True,
+        lead: float = LEAD,
+    ) -> None:
+        """`owner`: cancelling stops the rendering too."""
         self._rendering = rendering
         self._start = start
         self._seed = seed
+        self._owner = owner
+        self._lead = lead
+        self.marks: list[tuple[int, int]] = []  # where each line begins: sample, line
         self._stopped = False
         self.end: End | None = None
 
@@ -38,16 +56,34 @@ class ScriptStream:
 
     def cancel(self) -> None:
         self._stopped = True
-        self._rendering.stop()
+        if self._owner:
+            self._rendering.stop()
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         no_codes = np.zeros((0, CODEBOOKS), np.int64)
         index = samples = 0
-        async for piece in self._rendering.play(self._start):
-            if len(piece.pcm) and not self._stopped:
-                yield Chunk(index, piece.pcm, no_codes)
-                index, samples = index + 1, samples + len(piece.pcm)
+        async for pcm in self._sound():
+            yield Chunk(index, pcm, no_codes)
+            index, samples = index + 1, samples + len(pcm)
         self.end = self._end(samples)
+
+    async def _sound(self) -> AsyncIterator[Pcm]:
+        """Pieces that are not empty, none much sooner than it is needed."""
+        first, samples = 0.0, 0
+        async for piece in self._rendering.play(self._start):
+            first = first or monotonic()
+            while not self._stopped and samples / SAMPLE_RATE - (monotonic() - first) > self._lead:
+                await asyncio.sleep(BEAT)
+            if self._stopped:
+                return
+            if len(piece.pcm):
+                self._mark(samples, piece.line)
+                yield piece.pcm
+                samples += len(piece.pcm)
+
+    def _mark(self, samples: int, line: int) -> None:
+        if not self.marks or self.marks[-1][1] != line:
+            self.marks.append((samples, line))
 
     def _end(self, samples: int) -> End:
         reason: Reason = "cancelled" if self._stopped else "finished"

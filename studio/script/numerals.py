@@ -38,6 +38,7 @@ _UNIT = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=Tru
 _COMMON = re.compile(r"\b(?:the|and|of|to|is|it|you|that|for|with|she|they|this|have|are|not)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _MANY = 15  # digits: longer runs are codes, not quantities
+_LONGEST = 60  # digits that are counted at all
 
 # Order matters: the most particular first.
 _PATTERN = re.compile(
@@ -70,6 +71,7 @@ _YEAR_CUE = re.compile(r"\b(?:in|since|until|till|during|year|early|late|circa) 
 _WEAK_CUE = re.compile(r"\b(?:from|by|before|after|of|around) $", re.IGNORECASE)
 
 
+@lru_cache(maxsize=8192)  # a script is planned anew after every change, and most lines stay
 def words_for(text: str) -> str:
     """English text with its figures and abbreviations as words."""
     text = expand(text)
@@ -196,6 +198,8 @@ def _digits(number: str) -> str:
 def _spell(number: str, manner: str) -> str:
     from num2words import num2words  # late: it loads sixty languages
 
+    if len(number) > _LONGEST:  # more than it can count
+        return _digits(number)
     return str(num2words(int(number), lang="en", to=manner)).replace(",", "")
 
 

@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
-from engine import RequestError, write_whole
+from engine import RequestError, saying_why, write_whole
 from studio.files import is_plain_file, is_safe_id, new_id, sweep_unfinished
 from studio.script.casting import Casting
 from studio.script.model import Record, Script
@@ -55,20 +55,27 @@ class Listed:
     changed: float
 
 
+Stamp: TypeAlias = tuple[int, int]  # when a file was written, and which file it is
+Card: TypeAlias = tuple[Listed, float | None]  # and when it was deleted
+
+
 class Projects:
     """The projects of a folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with saying_why(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._clock = clock
         self._lock = threading.RLock()
         self._sounds: dict[str, Sounds] = {}
+        self._cards: dict[str, tuple[Stamp, Card]] = {}  # by id
 
     def create(self, project: Project) -> str:
         """A new project; returns its id."""
         number = new_id(self._clock())
-        (self._folder / number / "sounds").mkdir(parents=True)
+        with saying_why(self._folder / number):
+            (self._folder / number / "sounds").mkdir(parents=True)
         self._write(number, project.having(created=self._clock()))
         return number
 
@@ -95,11 +102,7 @@ class Projects:
 
     def listed(self, deleted: bool = False) -> list[Listed]:
         """What can be opened (or, with `deleted`, restored), the latest change first."""
-        listed = [
-            Listed(number, each.title, len(each.script.lines), each.created, each.changed)
-            for number, each in self._readable()
-            if (each.deleted is not None) == deleted
-        ]
+        listed = [card for card, gone in self._all_cards() if (gone is not None) == deleted]
         return sorted(listed, key=lambda each: each.changed, reverse=True)
 
     def damaged(self) -> list[Path]:
@@ -117,11 +120,7 @@ class Projects:
     def purge(self, older_than: float = 0.0) -> int:
         """Remove for good what was deleted so many seconds ago; how many."""
         latest = self._clock() - older_than
-        gone = [
-            number
-            for number, each in self._readable()
-            if each.deleted is not None and each.deleted <= latest
-        ]
+        gone = [card.id for card, when in self._all_cards() if when is not None and when <= latest]
         for number in gone:
             folder = self._path(number).parent
             (folder / FILE).unlink()  # first: what is left is no project
@@ -147,14 +146,26 @@ class Projects:
         named = [each for each in folders if is_safe_id(each.name) and not each.is_symlink()]
         return [each / FILE for each in named if is_plain_file(each / FILE)]
 
-    def _readable(self) -> list[tuple[str, Project]]:
-        found: list[tuple[str, Project]] = []
+    def _all_cards(self) -> list[Card]:
+        """Of all projects that can be read. A file is read again only when it was written."""
+        found: dict[str, tuple[Stamp, Card]] = {}
         for path in self._files():
+            number = path.parent.name
             try:
-                found.append((path.parent.name, _read(path)))
+                stat = path.stat()
+                written = (stat.st_mtime_ns, stat.st_ino)
+                known = self._cards.get(number)
+                found[number] = known if known and known[0] == written else (written, _card(path))
             except (OSError, ValueError):
                 continue
-        return found
+        self._cards = found
+        return [card for _, card in found.values()]
+
+
+def _card(path: Path) -> Card:
+    own = _read(path)
+    lines = len(own.script.lines)
+    return Listed(path.parent.name, own.title, lines, own.created, own.changed), own.deleted
 
 
 def _read(path: Path) -> Project:

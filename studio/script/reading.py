@@ -32,6 +32,8 @@ def script_of_dialogue(value: list[dict[str, str]] | str, manner: Manner = PLAIN
     """A script of what gr.Dialogue holds, in either of its types."""
     if isinstance(value, str):
         _bounded(value)
+    elif not isinstance(value, list):
+        raise InvalidText("This is no dialogue. Reload the page.")
     elif len(value) > MAX_TYPED_LINES:
         raise InvalidText(_too_many(len(value)))
     return build(read_components(value), manner)

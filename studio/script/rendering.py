@@ -11,6 +11,7 @@ left; what is done stays, so the next rendering goes on where this one stopped. 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ from engine import (
     TimbreError,
 )
 from studio.script.forecast import Forecast, Progress
+from studio.script.pacing import Pace
 from studio.script.sounds import Sounds, silence
 from studio.script.speech import Job
 from studio.script.tracks import Status, Track, problem_of, status_of
@@ -39,7 +41,10 @@ HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
 LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
 PIECE = SAMPLE_RATE  # samples
 
-_LOST = "The sound that this line keeps is gone. Unlock the line and speak it again."
+UNEXPECTED = "Something went wrong while this line was spoken. Redo it."
+LOST = "The sound that this line keeps is gone. Unlock the line and speak it again."
+
+log = logging.getLogger(__name__)
 
 
 class Speaker(Protocol):
@@ -81,6 +86,9 @@ class Rendering:
         self._forecast = Forecast(sum(job.size for job in waiting), clock)
         self._news = asyncio.Event()
         self._at_once = max(1, at_once)
+        self._in_flight = 0
+        in_order = [self._tracks[key] for key in self._order]
+        self._pace = Pace(in_order, self._at_once, clock) if listening else None
         self._task: asyncio.Task[None] | None = None
 
     # What is known.
@@ -95,7 +103,19 @@ class Rendering:
         job = self._jobs[line]
         if job.key in self._tracks:
             return self._tracks[job.key].error
-        return _LOST if status_of(job, self._sounds) == "failed" else ""
+        return LOST if status_of(job, self._sounds) == "failed" else ""
+
+    def standing(self, key: str) -> tuple[Status, str] | None:
+        """How the sound under a key stands, and why it failed; None when it is not asked for."""
+        track = self._tracks.get(key)
+        return (track.status, track.error) if track else None
+
+    def failures(self) -> dict[str, str]:
+        """Why sounds have failed, by their keys."""
+        return {key: own.error for key, own in self._tracks.items() if own.status == "failed"}
+
+    def __contains__(self, line: object) -> bool:
+        return line in self._jobs
 
     @property
     def first_error(self) -> str:
@@ -121,12 +141,16 @@ class Rendering:
     # Running.
 
     async def __aenter__(self) -> Rendering:
-        self._forecast.start()
-        self._task = asyncio.create_task(self._run())
+        self.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.cancel()
+
+    def start(self) -> None:
+        """Begin; `cancel` is the caller's then."""
+        self._forecast.start()
+        self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
         """Give lines in flight back to the engine; what is done stays."""
@@ -204,10 +228,14 @@ class Rendering:
 
     async def _work(self) -> None:
         while self._queue:
+            if self._pace and 0 < self._in_flight >= self._pace.allowed():
+                await self.news()
+                continue
             track = self._tracks[self._queue.popleft()]
             if track.job.key in self._sounds:  # somebody else has spoken it meanwhile
                 self._end(track, "done")
                 continue
+            self._in_flight += 1
             try:
                 await self._speak(track)
             except asyncio.CancelledError:
@@ -215,6 +243,11 @@ class Rendering:
                 raise
             except (TimbreError, OSError) as error:
                 self._end(track, "failed", str(error))
+            except Exception:
+                log.exception("a line could not be spoken")
+                self._end(track, "failed", UNEXPECTED)
+            finally:
+                self._in_flight -= 1
 
     async def _speak(self, track: Track) -> None:
         async with await self._submit(track) as stream:
@@ -222,6 +255,7 @@ class Rendering:
             self._tell()
             async for chunk in stream:
                 track.chunks.append(chunk.pcm)
+                track.samples += len(chunk.pcm)
                 self._tell()
         problem = problem_of(stream.end, track)
         if problem:

@@ -6,6 +6,7 @@ Nothing is lost or changed: the pieces, joined, are the text. Tags in brackets s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import sentencex
 from pydantic import Field
@@ -29,6 +30,7 @@ ISO = {
 # Chinese, Japanese and Korean: a character is a syllable, about three letters long.
 SYLLABIC = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _LONGEST_TAG = 100
+_AT_ONCE = 4_000  # characters: the splitter's time may grow with their square
 _CUTS = (
     re.compile(r"[.!?…。！？]['\"”’)]*\s|[。！？…]"),
     re.compile(r"[;:—–]\s|[；：—]"),
@@ -54,7 +56,8 @@ def spoken_size(text: str) -> int:
 
 def sentences(text: str, language: str = "auto") -> list[str]:
     """Sentences with the space after them."""
-    parts: list[str] = sentencex.segment(ISO.get(language.lower(), "en"), text)
+    iso = ISO.get(language.lower(), "en")
+    parts: list[str] = [part for piece in _bounded(text) for part in sentencex.segment(iso, piece)]
     return _keep_tags_whole(text, parts)
 
 
@@ -62,6 +65,15 @@ def breaths(text: str, language: str = "auto", breath: Breath = BREATH) -> list[
     """What is said in one go each."""
     parts = [cut for part in sentences(text, language) for cut in _cut(part, breath.longest)]
     return _join_short(parts, breath)
+
+
+def _bounded(text: str) -> Iterator[str]:
+    """A text in pieces that can be split in little time, cut where a reader would breathe."""
+    while len(text) > _AT_ONCE:
+        place = _place_to_cut(text[:_AT_ONCE], _AT_ONCE)
+        yield text[:place]
+        text = text[place:]
+    yield text
 
 
 def _keep_tags_whole(text: str, parts: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import SAMPLE_RATE, InvalidAudio, Pcm, save_sound
+from engine import SAMPLE_RATE, InvalidAudio, Pcm, save_sound, saying_why
 from studio.files import count_samples, is_safe_id, plain_files, read_sound, sweep_unfinished
 
 SUFFIX = ".flac"
@@ -23,7 +23,8 @@ class Sounds:
     """Sounds in a folder. Any thread."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with saying_why(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         sweep_unfinished(folder)
         self._folder = folder
         self._lock = threading.Lock()

@@ -17,6 +17,7 @@ from studio.script.model import Record
 from studio.script.tags import around_tags
 
 MAX_ENTRIES = 1_000
+MAX_LINE = 400  # characters: longer ones are refused unread
 # A letter of a script that puts spaces between words.
 _SPACED = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _ARROW = re.compile(r"\s*(?:=>|->|→|=|\t)\s*")
@@ -93,7 +94,7 @@ def _word_pattern(word: str) -> str:
 
 
 def _entry(number: int, line: str) -> Spelling:
-    written, arrow, spoken = _partition(line)
+    written, arrow, spoken = _partition(line) if len(line) <= MAX_LINE else ("", "", "")
     if not arrow or not 1 <= len(written) <= 100 or not 1 <= len(spoken) <= 200:
         raise InvalidSetting(
             f"Line {number} of the pronunciation list is not `word = how it is said`: {line[:60]!r}"

@@ -24,6 +24,7 @@ class Track:
     error: str = ""
     ended: bool = False
     stream: SpeechStream | None = None
+    samples: int = 0  # made so far
     chunks: list[Pcm] = field(default_factory=list)
 
 

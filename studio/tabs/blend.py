@@ -20,6 +20,7 @@ from studio.player.player import live_player, plays
 from studio.player.telling import Payload
 from studio.tabs.parts import (
     QUIET,
+    SAVED,
     Update,
     on_show,
     save_form,
@@ -29,6 +30,7 @@ from studio.tabs.parts import (
     try_out,
 )
 from studio.tabs.passage import Passage
+from studio.words import word
 
 Method: TypeAlias = Literal["linear", "spherical"]
 
@@ -135,7 +137,7 @@ class BlendTab:
             saved = self._keep(name, colour, note, recipe, method)
         except TimbreError as error:
             return f"⚠️ {error}"
-        return f"Saved as **{saved.name}**. You find it in every list of voices."
+        return f"**{saved.name}** {word(SAVED)}"
 
     def program(
         self, name: str, blend: str, method: Literal["linear", "spherical"] = "linear"
@@ -206,7 +208,7 @@ def build(studio: Studio) -> None:
     """Lay out the tab and wire it."""
     tab = BlendTab(studio)
     there = tab.voices()
-    gr.Markdown(HELP)
+    gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
             voices, pad, aloud = _pad(there)
@@ -214,7 +216,7 @@ def build(studio: Studio) -> None:
             recipe, method, phrase, speak = _words([name for _, name in there[:MOST]])
     player = live_player(studio.live, elem_id="blend-player")
     step, every = _strip()
-    gr.Markdown("### Keep it")
+    gr.Markdown(word("### Keep it"))
     form = save_form()
     form.button.click(tab.save, [*form.fields, recipe, method], form.status, **QUIET)
     api(tab.program, api_name="blend", concurrency_limit=None)
@@ -228,10 +230,10 @@ def _pad(there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbo
         value=[name for _, name in first],
         multiselect=True,
         max_choices=MOST,
-        label="Voices",
+        label=word("Voices"),
     )
     pad = blend_pad([label for label, _ in first], elem_id="blend-pad")
-    return voices, pad, gr.Checkbox(value=True, label="Speak when I let go")
+    return voices, pad, gr.Checkbox(value=True, label=word("Speak when I let go"))
 
 
 def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio, gr.Textbox, gr.Button]:
@@ -239,27 +241,32 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio, gr.Textbox, gr.Butto
     return (
         gr.Textbox(
             written(first, middle),
-            label="The blend, written",
-            info="Change it and press Enter. Names and weights: ryan(2)+vivian(1)",
+            label=word("The blend, written"),
+            info=word("Change it and press Enter. Names and weights: ryan(2)+vivian(1)"),
             elem_id="blend-recipe",
         ),
         gr.Radio(
-            [("Straight", "linear"), ("Along the sphere", "spherical")],
+            [(word("Straight"), "linear"), (word("Along the sphere"), "spherical")],
             value="linear",
-            label="Way between the voices",
+            label=word("Way between the voices"),
         ),
-        gr.Textbox(PHRASE, label="What to say", max_lines=3),
-        gr.Button("Speak the blend", variant="primary"),
+        gr.Textbox(PHRASE, label=word("What to say"), max_lines=3),
+        gr.Button(word("Speak the blend"), variant="primary"),
     )
 
 
 def _strip() -> tuple[gr.Radio, gr.Button]:
-    gr.Markdown("### From A to B\nThe first two voices: one sentence, nine steps between them.")
+    gr.Markdown(
+        word("### From A to B\nThe first two voices: one sentence, nine steps between them.")
+    )
     with gr.Row():
         step = gr.Radio(
-            list(zip(STEP_LABELS, range(STEPS), strict=True)), label="Step", scale=4, min_width=300
+            list(zip(STEP_LABELS, range(STEPS), strict=True)),
+            label=word("Step"),
+            scale=4,
+            min_width=300,
         )
-        every = gr.Button("Speak all nine", min_width=140)
+        every = gr.Button(word("Speak all nine"), min_width=140)
     return step, every
 
 

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 import gradio as gr
 import numpy as np
-from gradio.components import Component
 
 from engine import (
     SAMPLE_RATE,
@@ -32,12 +31,14 @@ from studio.player.telling import Payload
 from studio.tabs.parts import (
     PHRASE,
     QUIET,
+    SAVED,
     save_form,
     save_voice,
     speaking,
     told_to_programs,
     try_out,
 )
+from studio.words import word
 
 Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
 
@@ -84,7 +85,7 @@ class CloneTab:
             saved = self._keep(name, colour, note, path, transcript, agreed)
         except TimbreError as error:
             return f"⚠️ {error}"
-        return f"Saved as **{saved.name}**. You find it in every list of voices."
+        return f"**{saved.name}** {word(SAVED)}"
 
     def program(self, name: str, path: str | None, transcript: str, agreed: bool) -> str:
         """Copy the voice of a recording and keep it under a name. Returns its id."""
@@ -113,7 +114,7 @@ def report(recording: Recording) -> str:
     short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
     advice = ["a longer one would sound closer"] if short else []
     advice += ["5 to 15 s are enough"] if long else []
-    lines = [f"**Ready: {recording.seconds:.1f} s.**", *recording.notes, *advice]
+    lines = [f"**{recording.seconds:.1f} s.**", *recording.notes, *advice]
     return "\n- ".join(lines) if len(lines) > 1 else f"{lines[0]} Nothing had to be changed."
 
 
@@ -134,7 +135,7 @@ class Controls(NamedTuple):
 
 def build(studio: Studio) -> None:
     """Lay out the tab and wire it."""
-    gr.Markdown(HELP)
+    gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(min_width=320):
             audio, transcript, agreed = _asked()
@@ -143,20 +144,26 @@ def build(studio: Studio) -> None:
     controls = Controls(audio, transcript, agreed, *shown)
     tab = CloneTab(studio)
     player = live_player(studio.live, elem_id="clone-player")
-    gr.Markdown("### Keep it")
+    gr.Markdown(word("### Keep it"))
     form = save_form()
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
     voice = [audio, transcript, agreed]
     triggers = [controls.speak.click, controls.phrase.submit]
     plays(player, triggers, tab.speak, [*voice, controls.phrase])
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
-    _endpoint(tab, form.name, voice)
+    _endpoint(tab)
 
 
-def _endpoint(tab: CloneTab, name: gr.Textbox, voice: list[Component]) -> None:
+def _endpoint(tab: CloneTab) -> None:
     """`/clone` for programs; the components say what it takes, and check the file."""
+    asked = [
+        gr.Textbox(label="Name", visible=False),
+        gr.Audio(type="filepath", label="Recording", visible=False),
+        gr.Textbox("", label="What is said in it", visible=False),
+        gr.Checkbox(label=CONSENT, visible=False),
+    ]
     answer = gr.Textbox(label="Id of the voice", visible=False)
-    gr.on([], tab.program, [name, *voice], answer, api_name="clone", concurrency_limit=None)
+    gr.on([], tab.program, asked, answer, api_name="clone", concurrency_limit=None)
 
 
 def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
@@ -164,21 +171,26 @@ def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
         gr.Audio(
             sources=["upload", "microphone"],
             type="filepath",
-            label="Recording",
+            label=word("Recording"),
             elem_id="clone-recording",
             buttons=["download"],
         ),
-        gr.Textbox("", label="What is said in it (optional)", info=WORDS, lines=2, max_lines=5),
-        gr.Checkbox(label=CONSENT),
+        gr.Textbox(
+            "", label=word("What is said in it (optional)"), info=word(WORDS), lines=2, max_lines=5
+        ),
+        gr.Checkbox(label=word(CONSENT)),
     )
 
 
 def _shown() -> tuple[gr.Audio, gr.Markdown, gr.Textbox, gr.Button]:
     return (
         gr.Audio(
-            label="As the model hears it", interactive=False, format="wav", buttons=["download"]
+            label=word("As the model hears it"),
+            interactive=False,
+            format="wav",
+            buttons=["download"],
         ),
         gr.Markdown(min_height=24, elem_id="clone-report"),
-        gr.Textbox(PHRASE, label="What to say", max_lines=3),
-        gr.Button("Try it", variant="primary"),
+        gr.Textbox(PHRASE, label=word("What to say"), max_lines=3),
+        gr.Button(word("Try it"), variant="primary"),
     )

@@ -30,6 +30,7 @@ from engine import (
 )
 from studio.context import Studio
 from studio.tabs.parts import QUIET, Update, save_form, save_voice, told_to_programs
+from studio.words import word
 
 TAKES: Final = 3
 TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
@@ -40,8 +41,10 @@ EXAMPLES: Final = (
     "A calm news reader, clear and even.",
 )
 HELP: Final = "Describe a voice. You get three takes of it; keep the one you like."
-REFERENCE: Final = "It will sound like this take every time."
-DESCRIBED: Final = "No loaded model clones, so the description is kept: each time is a new try."
+REFERENCE: Final = "is saved. It will sound like this take every time."
+DESCRIBED: Final = (
+    "is saved. No loaded model clones, so the description is kept: each time is a new try."
+)
 
 Heard: TypeAlias = tuple[int, Pcm]
 
@@ -83,7 +86,7 @@ class Trying:
             return f"⚠️ {self.problem}"
         if self.over:
             return f"{seconds:.1f} s, seed {self.stream.seed}"
-        return f"Speaking: {seconds:.1f} s so far" if seconds else "Waiting for its turn"
+        return f"{seconds:.1f} s …" if seconds else str(word("Waiting for its turn"))
 
 
 class DesignTab:
@@ -103,13 +106,13 @@ class DesignTab:
         work = [asyncio.ensure_future(each.follow()) for each in tries]
         try:
             while not all(each.over for each in tries):
-                yield *_labels(tries), *[None] * TAKES, [], "Making three takes …"
+                yield *_labels(tries), *[None] * TAKES, [], word("Making three takes …")
                 await asyncio.wait(work, timeout=TICK)
         finally:
             for each in tries:
                 each.stream.cancel()
         sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
-        yield *_labels(tries), *map(_heard, tries), sketches, "Listen, pick one, and keep it."
+        yield *_labels(tries), *map(_heard, tries), sketches, word("Listen, pick one, and keep it.")
 
     def save(
         self, name: str, colour: str, note: str, sketches: Sequence[Sketch], pick: int | None
@@ -119,7 +122,7 @@ class DesignTab:
             saved = self._keep(name, colour, note, _picked(sketches, pick))
         except TimbreError as error:
             return f"⚠️ {error}"
-        return f"Saved as **{saved.name}**. {REFERENCE if self._clones() else DESCRIBED}"
+        return f"**{saved.name}** {word(REFERENCE if self._clones() else DESCRIBED)}"
 
     def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
         """Speak one take of a described voice and keep it under a name. Returns its id."""
@@ -193,12 +196,13 @@ class Controls(NamedTuple):
 def build(studio: Studio) -> None:
     """Lay out the tab and wire it."""
     tab = DesignTab(studio)
-    gr.Markdown(HELP)
+    gr.Markdown(word(HELP))
     on = _asked()
     labels, sounds = _takes()
     sketches = gr.State([])
     pick = gr.Radio(
-        [(f"Take {number + 1}", number) for number in range(TAKES)], label="Keep which one?"
+        [(word(f"Take {number + 1}"), number) for number in range(TAKES)],
+        label=word("Keep which one?"),
     )
     form = save_form()
     outputs = [*labels, *sounds, sketches, on.status]
@@ -216,14 +220,17 @@ def build(studio: Studio) -> None:
 
 
 def _asked() -> Controls:
-    description = gr.Textbox("", label="The voice", lines=3, placeholder=EXAMPLES[0])
+    description = gr.Textbox("", label=word("The voice"), lines=3, placeholder=EXAMPLES[0])
     gr.Examples(
-        [[each] for each in EXAMPLES], [description], label="For example", api_visibility="private"
+        [[each] for each in EXAMPLES],
+        [description],
+        label=word("For example"),
+        api_visibility="private",
     )
-    phrase = gr.Textbox(PHRASE, label="What to say", max_lines=3)
+    phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     with gr.Row():
-        make = gr.Button("Make three takes", variant="primary")
-        stop = gr.Button("Stop")
+        make = gr.Button(word("Make three takes"), variant="primary")
+        stop = gr.Button(word("Stop"))
     return Controls(description, phrase, make, stop, gr.Markdown(min_height=24))
 
 
@@ -235,15 +242,15 @@ def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
             with gr.Column(min_width=240):
                 sounds.append(
                     gr.Audio(
-                        label=f"Take {number}",
+                        label=word(f"Take {number}"),
                         interactive=False,
                         format="wav",
                         buttons=["download"],
                     )
                 )
-                labels.append(gr.Markdown("Not made yet", min_height=24))
+                labels.append(gr.Markdown(word("Not made yet"), min_height=24))
     return labels, sounds
 
 
 def _stopped() -> Any:
-    return "Stopped."
+    return word("Stopped.")

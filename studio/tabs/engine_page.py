@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from html import escape
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -15,6 +14,8 @@ import gradio as gr
 
 from engine import Engine, Stats, load_profile, profiles
 from studio.context import Studio
+from studio.tabs import models
+from studio.words import both
 
 EVERY = 1.0  # seconds
 REMEMBERED = 120  # looks
@@ -25,7 +26,8 @@ Look: TypeAlias = tuple[float, float, int, int]  # moment, audio seconds, runnin
 def build(studio: Studio) -> gr.Timer:
     """The page, and the timer to be turned on while it is in front."""
     looks = gr.State([])
-    page = gr.HTML(figures(studio.engine, studio.engine.stats(), None))
+    page = gr.HTML(figures(studio.engine, studio.engine.stats(), None), elem_classes="timbre-plain")
+    models.build(studio)
     timer = gr.Timer(EVERY, active=False)
 
     def look(before: list[Look]) -> tuple[list[Look], str]:
@@ -48,8 +50,8 @@ def speed(looks: Sequence[Look]) -> list[float]:
 def figures(engine: Engine, stats: Stats, made: float | None) -> str:
     """The numbers as a table of tiles."""
     told = {
-        "State": "Taking requests" if engine.alive else "Stopped. Start Timbre again.",
-        "Running": f"{stats.running} of {stats.slots}",
+        "State": both("Taking requests" if engine.alive else "Stopped. Start Timbre again."),
+        "Running": f"{stats.running} / {stats.slots}",
         "Waiting": str(stats.waiting),
         "First sound, half of them within": _milliseconds(stats, 0),
         "First sound, 95 of 100 within": _milliseconds(stats, 1),
@@ -57,12 +59,11 @@ def figures(engine: Engine, stats: Stats, made: float | None) -> str:
         "Audio made so far": f"{stats.audio_seconds:,.0f} s",
         "Shortest lead": "–" if stats.shortest_lead is None else f"{stats.shortest_lead:.1f} s",
         "Gaps": str(stats.gaps),
-        "In real time at most": f"{stats.rows_in_real_time} at once",
+        "In real time at most": str(stats.rows_in_real_time),
         "Memory": _bytes(stats.memory),
-        "Loaded": ", ".join(stats.talkers) or "nothing yet",
-        "Profile": profile_of(engine),
+        "Profile": both(profile_of(engine)),
     }
-    tiles = (f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in told.items())
+    tiles = (f"<div><dt>{both(name)}</dt><dd>{value}</dd></div>" for name, value in told.items())
     return f'<dl class="timbre-figures">{"".join(tiles)}</dl>'
 
 
@@ -87,7 +88,7 @@ def _plot(name: str, values: Sequence[float]) -> str:
     across = max(1, len(values) - 1)
     points = " ".join(f"{i / across:.4f},{1 - value / top:.4f}" for i, value in enumerate(values))
     return (
-        f"<figure><figcaption>{name}, up to {top:.0f}</figcaption>"
+        f"<figure><figcaption>{both(name)} ≤ {top:.0f}</figcaption>"
         f'<svg viewBox="0 -0.04 1 1.08" preserveAspectRatio="none" role="img" aria-label="{name}">'
         f'<polyline points="{points}"/></svg></figure>'
     )

@@ -24,10 +24,12 @@ from engine import (
 )
 from studio.context import Studio
 from studio.player.telling import Payload, refusal
+from studio.words import word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
 PHRASE: Final = "Hello! This is how I sound when I read something to you."
+SAVED: Final = "is saved. You find it in every list of voices."
 COLOUR: Final = "#4f7cac"
 # Several people at once, nothing over the page, and no endpoint of its own.
 QUIET: Final[dict[str, Any]] = {
@@ -53,10 +55,12 @@ class SaveForm(NamedTuple):
 
 def save_form() -> SaveForm:
     with gr.Row():
-        name = gr.Textbox("", label="Name", max_lines=1, placeholder="For example: Grandmother")
-        colour = gr.ColorPicker(label="Colour", value=COLOUR, scale=0, min_width=110)
-    note = gr.Textbox("", label="Note (optional)", max_lines=3)
-    button = gr.Button("Save as voice")
+        name = gr.Textbox(
+            "", label=word("Name"), max_lines=1, placeholder=word("For example: Grandmother")
+        )
+        colour = gr.ColorPicker(label=word("Colour"), value=COLOUR, scale=0, min_width=110)
+    note = gr.Textbox("", label=word("Note (optional)"), max_lines=3)
+    button = gr.Button(word("Save as voice"))
     return SaveForm(name, colour, note, button, gr.Markdown(min_height=24))
 
 
@@ -118,9 +122,11 @@ def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:
 def on_show(
     refresh: Callable[..., Any], outputs: list[Any], inputs: list[Any] | None = None
 ) -> None:
-    """Run when the page opens and whenever the tab around this is chosen: voices come and go."""
+    """Run when the page opens and whenever a tab around this is chosen: voices come and go."""
     page, around = Context.root_block, Context.block
     moments = [page.load] if page else []
-    if isinstance(around, gr.Tab):
-        moments.append(around.select)
+    while around is not None:
+        if isinstance(around, gr.Tab):
+            moments.append(around.select)
+        around = around.parent
     gr.on(moments, refresh, inputs, outputs, **QUIET)

@@ -15,9 +15,7 @@ from typing import Any, TypeAlias
 import gradio as gr
 
 from engine import (
-    SAMPLE_RATE,
-    End,
-    Pcm,
+    InvalidSetting,
     RequestError,
     Sampling,
     TimbreError,
@@ -25,16 +23,24 @@ from engine import (
     parse_blend,
 )
 from studio import take_card
-from studio.asking import BLEND_MARKS, Asked, draw_seed, read_seed, spoken_seconds
+from studio.asking import BLEND_MARKS, Asked, asked_for, draw_seed, read_seed, spoken_seconds
 from studio.context import Studio
 from studio.player.telling import Payload, refusal
+from studio.tabs.pair import Shown, act, newest, shown, speak
 from studio.takes import Take
+from studio.words import both, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
 WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
 SAMPLE = "Hello. This is how I sound."
 SHOWN = 8  # takes in the list
+KNOWN = 200  # takes a browser remembers as its own
+FILL = ("fill", "Use its settings")  # a button of a card
+LETTERS = "{count} of {most} letters · about {seconds}"
+TOO_MANY = "Use fewer, or the Script tab."
+FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
+KEPT_OUTPUTS = 10
 
 
 @dataclass(frozen=True)
@@ -71,8 +77,9 @@ class Speaking:
         found = [(own.name.capitalize(), own.name) for own in self._studio.choices().list()]
         return found or [("The model's own", "")]
 
-    def languages(self) -> list[tuple[str, str]]:
-        return [(name.capitalize(), name) for name in self._studio.choices().languages()]
+    def languages(self) -> list[tuple[Any, str]]:
+        named = self._studio.choices().languages()
+        return [(word(name.capitalize()), name) for name in named]
 
     def offer(self) -> Update:
         """The voices there are now: others may have been saved since the page was opened."""
@@ -81,7 +88,7 @@ class Speaking:
     def about(self, voice: str) -> str:
         """A voice in a few words."""
         try:
-            return escape(self._described(voice.strip()))
+            return self._described(voice.strip())
         except TimbreError as error:
             return escape(str(error))
 
@@ -98,8 +105,9 @@ class Speaking:
         if not text.strip():
             return ""
         most = self._studio.engine.settings.max_text
-        told = f"{len(text):,} of {most:,} letters · about {_duration(spoken_seconds(text))}"
-        return told if len(text) <= most else f"<b>{told}. Use fewer, or the Script tab.</b>"
+        seconds = _duration(spoken_seconds(text))
+        told = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
+        return told if len(text) <= most else f"<b>{told}. {both(TOO_MANY)}</b>"
 
     def roll(self) -> tuple[str, bool]:
         """A new seed, kept."""
@@ -132,18 +140,31 @@ class Speaking:
         """A take has been made: its browser's list, its seed, and the take itself."""
         number = event._data.get("take")
         if not number:
-            return (gr.skip(),) * 6
-        known = [number, *known][:SHOWN]
+            return (gr.skip(),) * KEPT_OUTPUTS
+        known = [number, *known][:KNOWN]
         take = self._studio.takes.get(number)
         shown_seed = seed if keep_seed else str(take.seed)
-        return known, take_card.rows(self._takes(known)), shown_seed, *self._shown(take)
+        pair = shown(self._studio.takes, newest(self._studio.takes, number), FILL)
+        return known, self.last(known), shown_seed, *pair
 
-    def pick(self, event: gr.EventData) -> tuple[Update, ...]:
-        """A take of the list."""
+    def act(self, known: list[str], ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
+        """A button of the list or of a card: the list, and the takes that are shown then."""
+        takes, told = self._studio.takes, event._data
         try:
-            return self._shown(self._studio.takes.get(str(event._data.get("take"))))
+            ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
-            raise gr.Error(str(error)) from error
+            raise gr.Error(str(error), print_exception=False) from error
+        return self.last(known), *shown(takes, ids, FILL)
+
+    def fill(self, event: gr.EventData) -> tuple[Update, ...]:
+        """The fields as they were for a take, its seed kept; nothing for any other button."""
+        if event._data.get("do") != FILL[0]:
+            return (gr.skip(),) * (FIELDS + len(ADVANCED))
+        asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
+        numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
+        advanced = [_written(numbers[own.name]) for own in ADVANCED]
+        said = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
+        return *said, *advanced, True
 
     def last(self, known: list[str] | None) -> str:
         """The list as it was left, or how to begin."""
@@ -155,48 +176,42 @@ class Speaking:
             asked = asking()
         except TimbreError as error:
             return _refused(str(error))
+        if keep:
+            return speak(self._studio, asked)
         studio = self._studio
-        keeping = partial(self._store, asked) if keep else None
-        return studio.live.play(
-            lambda: studio.engine.submit(asked.request(studio.choices())), keeping
-        )
-
-    def _store(self, asked: Asked, pcm: Pcm, end: End) -> str:
-        takes = self._studio.takes
-        return takes.add(pcm, asked.text, asked.voice, end.seed, asked.settings()).id
+        return studio.live.play(lambda: studio.engine.submit(asked.request(studio.choices())))
 
     def _takes(self, known: Sequence[str]) -> list[Take]:
-        """Those that are still there."""
-        found = []
-        for number in known[:SHOWN]:
+        """The last ones that are still there."""
+        found: list[Take] = []
+        for number in known:
             try:
                 found.append(self._studio.takes.get(str(number)))
             except RequestError:
                 continue
+            if len(found) == SHOWN:
+                break
         return found
-
-    def _shown(self, take: Take) -> tuple[Update, ...]:
-        sound = (SAMPLE_RATE, self._studio.takes.pcm(take.id))  # int16: the level stays
-        return gr.update(visible=True), take_card.card(take), sound
 
     def _described(self, name: str) -> str:
         choices = self._studio.choices()
         if not name:
-            return "The model's own voice."
+            return both("The model's own voice")
         known = {own.name.casefold(): own for own in choices.list()}
         own = known.get(name.casefold())
         if own is None and any(mark in name for mark in BLEND_MARKS):
             choices.blend(name)
-            return _mixture(name)
+            return escape(_mixture(name))
         if own is None:
             choices.named(name)
-            return "A saved voice."
+            return both("A saved voice")
         kinds = {
             "preset": "One of the model's own voices",
             "saved": "A saved voice",
             "design": "A voice described in words",
         }
-        return f"{kinds[own.kind]}, {own.note}." if own.note else f"{kinds[own.kind]}."
+        kind = both(kinds[own.kind])
+        return f"{kind}: {escape(own.note)}" if own.note else kind
 
 
 def read(
@@ -205,10 +220,11 @@ def read(
     language: str | None,
     instruct: str,
     seed: str,
-    advanced: Sequence[float | None],
+    advanced: Sequence[str],
 ) -> Asked:
     """The fields as data. Raises InvalidSetting."""
-    numbers = {own.name: number for own, number in zip(ADVANCED, advanced, strict=True)}
+    written = zip(ADVANCED, advanced, strict=True)
+    numbers = {own.name: _number(own.label, text) for own, text in written}
     longest = numbers.pop("longest")
     return Asked(
         text=text,
@@ -219,6 +235,17 @@ def read(
         sampling=checked(Sampling, **numbers),
         longest=longest,
     )
+
+
+def _number(label: str, written: str) -> float | None:
+    try:
+        return float(written.replace(",", ".")) if written.strip() else None
+    except ValueError as error:
+        raise InvalidSetting(f"{label} must be a number, or empty.") from error
+
+
+def _written(number: float | None) -> str:
+    return "" if number is None else f"{number:g}"
 
 
 async def _refused(message: str) -> AsyncIterator[Payload]:

@@ -1,7 +1,33 @@
-"""Fixtures of the studio's tests."""
+"""Fixtures of the studio's tests. A file whose studio or tab is another has its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from studio.context import Studio
+from studio.tabs.script_tab import EXAMPLE, ScriptTab
 from tests.studio.browser import browser, open_page, open_pages
+from tests.studio.tab_makers import make_studio
 
 __all__ = ["browser", "open_page", "open_pages"]
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
+    made = make_studio(tmp_path)
+    with made.engine:
+        yield made
+
+
+@pytest.fixture
+def tab(studio: Studio) -> ScriptTab:
+    return ScriptTab(studio)
+
+
+@pytest.fixture
+def number(tab: ScriptTab) -> str:
+    """Of the example, as the Script tab has read it."""
+    return tab.desk.read("", EXAMPLE).number

@@ -63,7 +63,13 @@ def spoken_alone(engine: FakeEngine, job: Job) -> Pcm:
 class Unruly:
     """An engine whose requests end in any order and any way."""
 
-    def __init__(self, seed: int, fate: Callable[[SpeechRequest], str] = lambda _: "") -> None:
+    def __init__(
+        self,
+        seed: int,
+        fate: Callable[[SpeechRequest], str] = lambda _: "",
+        samples: int = 1920,
+    ) -> None:
+        self.samples = samples  # of a chunk
         self.random = random.Random(seed)
         self.fate = fate
         self.running = self.most = 0
@@ -95,15 +101,14 @@ class UnrulyStream:
         fate = self.owner.fate(self.request)
         for index in range(1 + len(self.request.text) % 3):
             await asyncio.sleep(self.owner.random.random() * 0.004)
-            yield Chunk(index, unruly_pcm(self.request), np.zeros((1, 16), np.int64))
+            yield Chunk(index, self._pcm(), np.zeros((1, 16), np.int64))
         if fate == "error":
             raise StepFailed("The engine failed while it was speaking. Try again.")
         reason = fate if fate in ("runaway", "length", "cancelled") else "finished"
         self.end = End(reason, 1, self.request.seed or 0)  # type: ignore[arg-type]
 
-
-def unruly_pcm(request: SpeechRequest) -> Pcm:
-    return np.full(1920, len(request.text), np.int16)
+    def _pcm(self) -> Pcm:
+        return np.full(self.owner.samples, len(self.request.text), np.int16)
 
 
 LINES = "\n\n".join(f"Sentence number {'one ' * number}is long enough." for number in range(12))

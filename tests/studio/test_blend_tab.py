@@ -12,16 +12,9 @@ from hypothesis import strategies as st
 
 from engine import Clone, SpeechRequest, parse_blend
 from studio.tabs.blend import STEPS, BlendTab, path, written
-from tests.studio.tab_makers import heard, make_studio, some_clone, told
+from tests.studio.tab_makers import heard, some_clone, told
 
 weights = st.lists(st.floats(0, 100), min_size=1, max_size=4).filter(lambda all_: sum(all_) > 1)
-
-
-@pytest.fixture
-def studio(tmp_path):
-    made = make_studio(tmp_path)
-    with made.engine:
-        yield made
 
 
 def at(x: float, y: float) -> SimpleNamespace:

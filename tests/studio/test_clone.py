@@ -8,14 +8,7 @@ import pytest
 
 from engine import SAMPLE_RATE, SpeechRequest, load_recording
 from studio.tabs.clone import NEED_CONSENT, CloneTab
-from tests.studio.tab_makers import heard, make_studio, recording, told
-
-
-@pytest.fixture
-def studio(tmp_path):
-    made = make_studio(tmp_path)
-    with made.engine:
-        yield made
+from tests.studio.tab_makers import heard, recording, told
 
 
 @pytest.fixture

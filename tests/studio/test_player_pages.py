@@ -136,3 +136,43 @@ def test_a_player_that_left_the_page_is_let_go(url: str, open_page: OpenPage) ->
         }"""
     )
     assert left == 3
+
+
+def test_the_volume_is_remembered(stage: Stage, url: str, open_page: OpenPage) -> None:
+    page = open_page(url)
+    tap = Tap(page, 0)
+    volume = page.get_by_label("Volume")
+    volume.nth(1).fill("0.5")
+    assert volume.nth(0).input_value() == "0.5"  # one for all
+    page.reload()
+    tap = Tap(page, 0)
+    assert volume.nth(0).input_value() == "0.5"
+    stage.submit = lambda: steady(3)
+    press(tap, "event")
+    tap.wait(OVER)
+    made = as_heard(stage.performed[-1].pcm)
+    assert np.allclose(tap.sound(), made / 2, atol=1e-6)
+
+
+def test_a_reload_in_the_middle_keeps_what_was_made(
+    stage: Stage, url: str, open_page: OpenPage
+) -> None:
+    page = open_page(url)
+    tap, before = Tap(page, 1), len(stage.kept)
+    stage.submit = lambda: steady(200, speed=2)
+    press(tap, "raw")
+    tap.wait(playing(9600))
+    page.reload()
+    until = time.monotonic() + 5
+    while len(stage.kept) == before and time.monotonic() < until:
+        time.sleep(0.01)
+    kept, performed = stage.kept[-1], stage.performed[-1]
+    assert performed.left
+    assert 9600 < len(kept) < len(performed.pcm)
+    assert np.array_equal(kept, performed.pcm[: len(kept)])
+    tap = Tap(page, 1)
+    assert page.locator("#raw .state").inner_text() == "Ready"
+    stage.submit = lambda: steady(3)
+    press(tap, "raw")
+    tap.wait(OVER)
+    assert np.array_equal(tap.sound(), as_heard(stage.performed[-1].pcm))

@@ -96,7 +96,7 @@ def test_a_script_plays_like_any_other_stream(engine: FakeEngine, tmp_path: Path
 
     async def work() -> tuple[LiveTake, list[Pcm]]:
         async with Rendering(engine, jobs, sounds) as rendering:
-            take = LiveTake(ScriptStream(rendering, seed=7))
+            take = LiveTake(ScriptStream(rendering, seed=7, lead=3600))
             parts = [pcm for _, pcm in await heard(rendering)]
             while not take.ended:
                 await take.change(0.1)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine import FakeEngine, InvalidAudio, Preset, RequestError
 from studio.script import edits
@@ -69,6 +71,31 @@ def test_delete_restore_and_purge(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [second]
     with pytest.raises(RequestError, match="no such script"):
         projects.open(first)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["create", "rename", "delete", "restore"]), st.integers(0, 9))
+    )
+)
+def test_a_list_that_remembers_is_what_a_fresh_one_would_be(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[str, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("scripts")
+    projects = Projects(folder)
+    numbers = [projects.create(project_of())]
+    for does, which in asked:
+        number = numbers[which % len(numbers)]
+        if does == "create":
+            numbers.append(projects.create(project_of()))
+        elif does == "rename":
+            projects.save(number, projects.open(number).having(title=f"Title {which}"))
+        else:
+            getattr(projects, does)(number)
+        for deleted in (False, True):
+            fresh = Projects(folder).listed(deleted)
+            assert sorted(projects.listed(deleted), key=str) == sorted(fresh, key=str)
 
 
 def test_a_crash_at_any_moment_shows_only_whole_takes(tmp_path: Path) -> None:

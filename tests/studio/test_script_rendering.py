@@ -66,7 +66,7 @@ def test_what_is_heard_is_every_line_in_order_with_its_pause(
 def test_the_order_is_kept_whatever_finishes_first(
     tmp_path_factory: pytest.TempPathFactory, seed: int, at_once: int
 ) -> None:
-    engine = Unruly(seed, lambda request: "busy")
+    engine = Unruly(seed, lambda request: "busy", samples=SAMPLE_RATE)
     jobs = jobs_of(LINES, pauses=Pauses(paragraph=0))
     sounds = Sounds(tmp_path_factory.mktemp("sounds"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import numpy as np
 import pytest
 import soundfile
@@ -39,7 +40,8 @@ from studio.takes import Take, Takes
 from studio.transport import LiveTakes
 
 TEXT = "Good evening, everybody."
-PLAIN = [None] * len(ADVANCED)
+FIELD_NAMES = ("text", "voice", "language", "instruct", "seed")
+PLAIN = [""] * len(ADVANCED)
 
 
 @pytest.fixture
@@ -106,8 +108,10 @@ def test_every_kind_of_voice_speaks(studio: Studio, voice: str | None) -> None:
         ({"language": "klingon"}, "speaks"),
         ({"voice": "My Own", "instruct": "softly"}, "no instruction"),
         ({"voice": "ryan+vivian", "instruct": "softly"}, "no instruction"),
-        ({"advanced": [9.0, *PLAIN[1:]]}, "temperature"),
-        ({"advanced": [*PLAIN[:-1], -1.0]}, "length"),
+        ({"advanced": ["9", *PLAIN[1:]]}, "temperature"),
+        ({"advanced": ["warm", *PLAIN[1:]]}, "Temperature must be a number"),
+        ({"advanced": ["", "2.5", *PLAIN[2:]]}, "top_k"),
+        ({"advanced": [*PLAIN[:-1], "-1"]}, "length"),
     ],
 )
 def test_a_refusal_is_told(studio: Studio, changes: dict[str, Any], says: str) -> None:
@@ -123,7 +127,7 @@ def test_only_a_kept_seed_is_used(studio: Studio) -> None:
 
 
 def test_the_longest_is_in_seconds(studio: Studio) -> None:
-    told = pressed(studio, text="x" * 100, advanced=[*PLAIN[:-1], 0.8])[-1]
+    told = pressed(studio, text="x" * 100, advanced=[*PLAIN[:-1], "0.8"])[-1]
     assert told["ended"]["reason"] == "length"
     assert told["made"] == 0.8 * 24_000
 
@@ -148,14 +152,15 @@ def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> Non
     speaking, known = Speaking(studio), list[str]()
     for _ in range(SHOWN + 2):
         number = pressed(studio, keep_seed=False)[-1]["ended"]["take"]
-        known, listed, seed, finished, card, sound = speaking.keep(
-            known, False, "", event(take=number)
-        )
+        kept = speaking.keep(known, False, "", event(take=number))
+        known, listed, seed, shown, column, card, sound, *right = kept
         assert known[0] == number
-    assert len(known) == SHOWN
-    assert listed.count("data-take") == SHOWN
+    assert len(known) == SHOWN + 2
+    assert listed.count('data-do="pick"') == SHOWN
     assert seed == str(studio.takes.get(known[0]).seed)
-    assert finished["visible"]
+    assert shown == (number, "")
+    assert column["visible"]
+    assert not right[0]["visible"]
     assert seed in card
     assert sound[1].dtype == np.int16
 
@@ -213,6 +218,20 @@ def test_the_count_warns_of_what_will_be_refused(studio: Studio) -> None:
     assert "<b>" in count("x" * (most + 1))
 
 
+def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) -> None:
+    speaking = Speaking(studio)
+    advanced = ["0,7", "20", *PLAIN[2:-1], "8"]
+    told = pressed(studio, instruct="softly", language="english", advanced=advanced)
+    number = told[-1]["ended"]["take"]
+    *fields, lock = speaking.fill(event(do="fill", take=number))
+    assert lock
+    again = pressed(
+        studio, True, **dict(zip(FIELD_NAMES, fields, strict=False)), advanced=fields[5:]
+    )
+    assert heard(again) == heard(told)
+    assert all(update == gr.skip() for update in speaking.fill(event(do="star", take=number)))
+
+
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_more_text_takes_no_less_time(one: str, other: str) -> None:
     assert spoken_seconds(f"a{one}{other}a") >= spoken_seconds(f"a{one}a") >= 0
@@ -249,7 +268,7 @@ def test_a_name_with_a_mark_in_it_is_still_a_name(studio: Studio) -> None:
 
 def test_fields_that_mean_nothing_are_refused() -> None:
     with pytest.raises(InvalidSetting, match="top_p"):
-        read(TEXT, "", "auto", "", "", [None, None, 3.0, *PLAIN[3:]])
+        read(TEXT, "", "auto", "", "", ["", "", "3", *PLAIN[3:]])
 
 
 @pytest.mark.parametrize("kind", downloads.KINDS)

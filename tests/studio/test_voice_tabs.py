@@ -170,7 +170,7 @@ def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, 
     panel = page.get_by_role("tabpanel").filter(has=player)
     panel.get_by_label("Name").fill("Mama")
     panel.get_by_role("button", name="Save as voice").click()
-    panel.get_by_text("Saved as Mama").wait_for()
+    panel.get_by_text("Mama is saved").wait_for()
     assert studio.library.find("Mama").card.consent
     go(page, "Blend")
     page.get_by_role("combobox", name="Voices").click()
@@ -187,22 +187,23 @@ def test_three_takes_are_made_and_one_is_kept(page, studio):
     panel = page.get_by_role("tabpanel").filter(has=page.get_by_text("Keep which one?"))
     panel.get_by_label("Name").fill("Old man")
     panel.get_by_role("button", name="Save as voice").click()
-    panel.get_by_text("Saved as Old man").wait_for()
+    panel.get_by_text("Old man is saved").wait_for()
     assert studio.library.find("Old man").card.made_from == "Designed: A calm old man."
 
 
 def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio):
     studio.library.save("Ada", blend_of(studio))
     go(page, "Library")
+    go(page, "Voices")
     page.get_by_label("Ada", exact=False).first.check()
-    panel = page.get_by_role("tabpanel").filter(has=page.locator("#library-voices"))
+    panel = page.get_by_role("tabpanel").filter(has=page.locator("#library-voices")).last
     panel.get_by_label("Name").fill("Ada Lovelace")
     panel.get_by_role("button", name="Save changes").click()
     panel.get_by_text("Ada Lovelace is changed.").wait_for()
     panel.get_by_role("button", name="Delete").click()
     panel.get_by_text("Ada Lovelace is deleted.").wait_for()
     assert studio.library.find("Ada Lovelace") is None
-    panel.get_by_role("button", name="Bring Ada Lovelace back").click()
+    panel.get_by_role("button", name="Bring it back: Ada Lovelace").click()
     panel.get_by_text("Ada Lovelace is back.").wait_for()
     panel.get_by_label("Ada Lovelace ·").wait_for()
     assert studio.library.find("Ada Lovelace")

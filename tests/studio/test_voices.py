@@ -1,4 +1,4 @@
-"""The Library tab without a browser: found, changed, sent, received, deleted and back."""
+"""The kept voices without a browser: found, changed, sent, received, deleted and back."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ import numpy as np
 import pytest
 
 from engine import Clone, Design, SpeechRequest
-from studio.tabs.library import EMPTY, MAX_FILE, LibraryTab, split_tags
+from studio.tabs.voices import EMPTY, MAX_FILE, VoicesTab, split_tags
 from tests.studio.tab_makers import heard, make_studio, some_clone, told
 
 
 @pytest.fixture
-def studio(tmp_path):
-    made = make_studio(tmp_path)
-    with made.engine:
-        yield made
-
-
-@pytest.fixture
 def tab(studio, tmp_path):
-    return LibraryTab(studio, tmp_path)
+    return VoicesTab(studio, tmp_path)
 
 
 @pytest.fixture
@@ -73,7 +66,7 @@ def test_a_name_of_another_voice_is_refused(tab, kept, studio):
 def test_an_exported_file_is_the_voice_for_somebody_else(tab, kept, tmp_path):
     other = make_studio(tmp_path / "other")
     with other.engine:
-        theirs = LibraryTab(other, tmp_path)
+        theirs = VoicesTab(other, tmp_path)
         for own in kept:
             path = tab.show(own.id)[-1]
             assert own.name in theirs.receive(path)

@@ -1,0 +1,182 @@
+// The lines and the cast of a script. The server sends pieces of HTML by key; only those that have
+// changed are exchanged, and never one that somebody is writing in. What is pressed is told.
+
+const KEPT = 'timbre-script'; // where the browser remembers which script it had open
+const MINE = 'timbre-scripts';
+const DRAFT = 'timbre-script-draft';
+const FOLLOW = 200; // ms between looks at what is heard
+
+class Board {
+  // tell: { act(detail), play(detail) }
+  constructor(root, tell) {
+    this.root = root;
+    this.tell = tell;
+    this.pieces = new Map(); // key -> { html, node }
+    this.value = { number: '', items: [], heard: {} };
+    setInterval(() => this.follow(), FOLLOW);
+    root.addEventListener('click', (event) => this.click(event));
+    root.addEventListener('change', (event) => this.change(event));
+    root.addEventListener('submit', (event) => this.submit(event));
+    root.addEventListener('reset', (event) => this.close(event.target));
+    root.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  // value: { number, items: [[key, html], …], heard: { take: [[sample, line], …] } }
+  show(value) {
+    this.value = value;
+    const { number, items } = value;
+    if (items.length) this.remember(number);
+    const wanted = new Set(items.map(([key]) => key));
+    for (const [key, { node }] of this.pieces) {
+      if (wanted.has(key)) continue;
+      node.remove();
+      this.pieces.delete(key);
+    }
+    items.forEach(([key, html], place) => this.put(key, html, place));
+    this.follow();
+  }
+
+  put(key, html, place) {
+    const piece = this.pieces.get(key) ?? { html: null, node: null };
+    if (piece.html !== html && !this.isOpen(piece.node)) this.draw(key, piece, html);
+    if (this.root.children[place] !== piece.node) {
+      this.root.insertBefore(piece.node, this.root.children[place] ?? null);
+    }
+  }
+
+  draw(key, piece, html) {
+    const template = document.createElement('template');
+    template.innerHTML = html;
+    const node = template.content.firstElementChild;
+    const focus = this.focusIn(piece.node);
+    piece.node?.replaceWith(node);
+    this.pieces.set(key, Object.assign(piece, { html, node }));
+    if (focus) node.querySelector(focus)?.focus();
+  }
+
+  // The script that this browser had open, and all that it has had: the latest come last.
+  last() {
+    const [number, mine] = [KEPT, MINE].map((name) => localStorage.getItem(name) ?? '');
+    return { number, mine, draft: JSON.parse(localStorage.getItem(DRAFT) ?? 'null') };
+  }
+
+  // What is typed is kept until the script changes, so that a reload does not lose it.
+  typed(target) {
+    if (!target.closest?.('#script-text')) return;
+    const seen = document.querySelector('#script-seen :is(textarea, input)')?.value ?? '';
+    const draft = { number: this.value.number, seen, text: target.value };
+    localStorage.setItem(DRAFT, JSON.stringify(draft));
+  }
+
+  remember(number) {
+    const others = this.last().mine.split(' ').filter((each) => each && each !== number);
+    localStorage.setItem(KEPT, number);
+    localStorage.setItem(MINE, [...others, number].slice(-100).join(' ').trim());
+  }
+
+  // The line that is heard now is marked; one on another page can be found.
+  follow() {
+    const now = window.timbre?.players.map((each) => each.now).find((each) => this.marks(each));
+    const played = now?.report?.played ?? -1;
+    const line = this.marks(now)?.filter(([sample]) => sample <= played).at(-1)?.[1];
+    let shown = line === undefined;
+    for (const node of this.root.querySelectorAll('article')) {
+      const heard = node.dataset.line === String(line);
+      node.classList.toggle('heard', heard);
+      shown ||= heard;
+    }
+    const find = this.root.querySelector('[data-act=find]');
+    if (find) Object.assign(find, { hidden: shown }).dataset.line = line ?? '';
+  }
+
+  marks(now) {
+    return now && !now.over ? this.value.heard[now.id] : undefined;
+  }
+
+  // Somebody is writing here; what was sent may be drawn over.
+  isOpen(node) {
+    return Boolean(node?.querySelector('form:not([hidden], [data-sent])'));
+  }
+
+  focusIn(node) {
+    const own = node?.contains(document.activeElement) ? document.activeElement.dataset : {};
+    const name = ['act', 'play', 'edit'].find((each) => each in own);
+    return name && (own[name] ? `[data-${name}="${own[name]}"]` : `[data-${name}]`);
+  }
+
+  // ---- from the person
+
+  click({ target }) {
+    const button = target.closest('button');
+    if (!button) return;
+    if ('edit' in button.dataset) this.open(button.closest('article'));
+    if (button.dataset.act) this.tell.act({ do: button.dataset.act, ...this.about(button) });
+    if (button.dataset.play) this.play(button);
+  }
+
+  play(button) {
+    window.timbre?.Sound.wake(); // a browser starts its sound inside a press only
+    this.tell.play({ do: button.dataset.play, ...this.about(button) });
+  }
+
+  change({ target }) {
+    if (!target.dataset.act) return;
+    this.tell.act({ do: target.dataset.act, value: target.value, ...this.about(target) });
+  }
+
+  about(element) {
+    const line = element.closest('[data-line]')?.dataset.line;
+    const { who, page } = element.dataset;
+    return { line: line && Number(line), who, page: page && Number(page) };
+  }
+
+  open(article) {
+    const form = article.querySelector('form');
+    form.hidden = false;
+    article.classList.add('open');
+    form.text.focus();
+  }
+
+  close(form) {
+    form.hidden = true;
+    form.closest('article').classList.remove('open');
+    form.closest('article').querySelector('[data-edit]')?.focus();
+    this.show(this.value); // what has changed meanwhile
+  }
+
+  submit(event) {
+    event.preventDefault();
+    const form = event.target;
+    const [text, who] = [form.text.value, form.who.value];
+    const same = text === form.text.defaultValue && form.who.selectedOptions[0].defaultSelected;
+    if (same) return this.close(form);
+    form.dataset.sent = '';
+    setTimeout(() => delete form.dataset.sent, 3000); // refused: it stays open
+    this.tell.act({ ...this.about(form), do: 'edit', text, who });
+  }
+
+  key(event) {
+    const form = event.target.closest('form');
+    if (!form || event.isComposing) return;
+    if (event.key === 'Escape') {
+      event.stopPropagation();
+      form.reset();
+    } else if (event.key === 'Enter' && event.target.name === 'text' && !event.shiftKey) {
+      event.preventDefault();
+      event.stopPropagation();
+      form.requestSubmit();
+    }
+  }
+}
+
+function mount(root, tell) {
+  if (!document.getElementById('timbre-script-style')) {
+    const style = document.createElement('style');
+    style.id = 'timbre-script-style';
+    style.textContent = CSS_TEXT;
+    document.head.append(style);
+  }
+  return new Board(root, tell);
+}
+
+window.timbreScript = { mount };

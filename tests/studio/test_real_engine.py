@@ -1,0 +1,59 @@
+"""Press Speak, hear it: the page on the real engine with real, if tiny, networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import numpy as np
+import pytest
+
+from engine import Library, open_engine
+from studio.page import mount_page
+from studio.takes import Takes
+from tests.studio.browser import OpenPage, Server, Tap
+from tests.studio.player_stage import as_heard
+
+SECONDS = 60  # how long a busy machine may take
+LATE = 3000  # ms; some 100 on a machine at rest
+
+
+@pytest.fixture(scope="module")
+def takes(tmp_path_factory: pytest.TempPathFactory) -> Takes:
+    return Takes(tmp_path_factory.mktemp("real") / "takes")
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, golden_dir: Path, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
+    application = fastapi.FastAPI()
+    library = Library(tmp_path_factory.mktemp("voices"))
+    with open_engine([golden_dir / "custom_voice-1b7"], "cpu", "float32") as engine:
+        mount_page(application, engine, library, takes)
+        with Server(application) as url:
+            yield url
+
+
+def test_a_press_is_heard_as_it_was_made(
+    open_page: OpenPage, url: str, takes: Takes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = open_page(url)
+    tap = Tap(page, 0)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_text("Advanced").click()
+    page.get_by_label("Longest, in seconds").fill("3")
+    page.get_by_label("Text", exact=True).fill("Good evening.")
+    for _ in range(2):
+        tap.restart()
+        page.keyboard.press("Control+Enter")
+        tap.wait("now?.over && now.made && now.id !== player.before", SECONDS)
+        page.evaluate("window.timbre.players[0].before = window.timbre.players[0].now.id")
+        kept, report = takes.pcm(takes.search()[0].id), tap.state()["report"]
+        assert report["played"] == len(kept)
+        if not report["underruns"]:  # a machine that is too busy for real time
+            assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(kept)))
+    first = tap.get("now.first")
+    with capsys.disabled():
+        print(f"\npress to first sound on the real engine: {first:.0f} ms", end="")
+    assert first < LATE
