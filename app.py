@@ -1,162 +1,97 @@
 """Timbre's door: the composition root, and the only reader of arguments and environment.
 
-`python app.py` serves the studio; `say`, `voices` and `info` work without it.
+`python app.py` serves the studio; `say`, `voices`, `info` and `settings` work without it.
+Arguments win over the environment, and both over the defaults of `studio/settings.py`.
 """
 
 from __future__ import annotations
 
-import codecs
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from engine import (
-    Capabilities,
-    CheckpointError,
-    Engine,
-    InvalidSetting,
-    InvalidText,
-    Library,
-    TimbreError,
-    checked,
-    open_engine,
-    read_capabilities,
-)
-from studio import commands
+from engine import InvalidSetting, InvalidText, TimbreError, checked
+from studio import commands, settings, space
 from studio.choosing import Choices
+from studio.settings import StudioSettings
 
-ROOT = Path(__file__).resolve().parent
-MINI = ROOT / "presets" / "mini"
-BUILT_IN_VOICES = ROOT / "presets" / "voices"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
 
 Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", envvar="TIMBRE_MODEL", help="A folder or a hub id. May be repeated."),
+    list[str] | None, typer.Option("--model", help="A folder or a hub id. May be repeated.")
 ]
-Device = Annotated[str, typer.Option(envvar="TIMBRE_DEVICE", help="auto, cpu, cuda, cuda:1 …")]
-Dtype = Annotated[
-    str, typer.Option(envvar="TIMBRE_DTYPE", help="auto, float32, bfloat16 or float16.")
-]
-Profile = Annotated[
-    str | None,
-    typer.Option(envvar="TIMBRE_PROFILE", help="latency, balanced, throughput or cpu."),
-]
-Data = Annotated[Path, typer.Option(envvar="TIMBRE_DATA", help="Where saved voices are kept.")]
-Host = Annotated[str, typer.Option(envvar="TIMBRE_HOST", help="The address to listen on.")]
-Port = Annotated[int, typer.Option(envvar="TIMBRE_PORT", min=1, max=65535)]
-Keys = Annotated[
-    list[str] | None,
-    typer.Option("--api-key", envvar="TIMBRE_API_KEYS", help="Who may ask; none: everybody."),
-]
-Origins = Annotated[
-    list[str] | None,
-    typer.Option("--allow-origin", envvar="TIMBRE_ORIGINS", help="Sites that may call the API."),
-]
-KeyRate = Annotated[str, typer.Option(envvar="TIMBRE_KEY_RATE", help="Like 60/minute.")]
-AddressRate = Annotated[str, typer.Option(envvar="TIMBRE_ADDRESS_RATE", help="Like 60/minute.")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 …")]
+Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Profile = Annotated[str | None, typer.Option(help="latency, balanced, throughput or cpu.")]
+Data = Annotated[Path | None, typer.Option(help="Where saved voices are kept.")]
+Server = Annotated[str | None, typer.Option(help="Ask this Timbre server: http://HOST:PORT")]
+Key = Annotated[str | None, typer.Option(help="An API key for that server.")]
 
 cli = typer.Typer(
     help="A voice studio for Qwen3-TTS. Without a command it serves the studio.",
+    epilog="Every option can be set in the environment too: python app.py settings",
     add_completion=False,
     no_args_is_help=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+console = commands.Console()
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a command finds its model and its voices."""
+class Environment(BaseSettings, StudioSettings):
+    """The settings with what the environment says of them: TIMBRE_PORT, TIMBRE_ENGINE_SLOTS …"""
 
-    models: list[str] | None
-    device: str
-    dtype: str
-    profile: str | None
-    data: Path
-
-    def engine(self) -> Engine:
-        """The models, loaded."""
-        console.line(f"Loading {', '.join(self._models())} …")
-        return open_engine(self._models(), self.device, self.dtype, self.profile)
-
-    def capabilities(self) -> dict[str, Capabilities]:
-        """What the models can do, unloaded."""
-        return read_capabilities(self._models())
-
-    def library(self) -> Library:
-        return Library(self.data / "voices", BUILT_IN_VOICES)
-
-    def _models(self) -> list[str]:
-        return self.models or [_mini()]
-
-
-class Console:
-    """News for a person go to standard error; results go to standard output."""
-
-    def __init__(self) -> None:
-        self._open = False  # a line of progress is on the screen
-
-    def line(self, text: str) -> None:
-        typer.echo("\r" * self._open + text, err=True)
-        self._open = False
-
-    def progress(self, text: str) -> None:
-        self._open = sys.stderr.isatty()
-        if self._open:
-            typer.echo(f"\r{text} ", err=True, nl=False)
-
-    def result(self, text: str) -> None:
-        if self._open:
-            self.line("")
-        typer.echo(text)
-
-
-console = Console()
+    model_config = SettingsConfigDict(
+        env_prefix=settings.PREFIX,
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
+        env_ignore_empty=True,
+    )
 
 
 @cli.command()
 def serve(
-    host: Host = "127.0.0.1",
-    port: Port = 7860,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(min=1, max=65535)] = None,
     model: Models = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
+    device: Device = None,
+    dtype: Dtype = None,
     profile: Profile = None,
-    data: Data = ROOT / "data",
-    api_key: Keys = None,
-    allow_origin: Origins = None,
-    key_rate: KeyRate = "",
-    address_rate: AddressRate = "",
+    data: Data = None,
+    api_key: Annotated[list[str] | None, typer.Option(help="Who may ask; none: anybody.")] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option(help="Sites that may ask.")] = None,
+    key_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
+    address_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
 ) -> None:
     """Serve the studio as a web page, and the API beside it (docs/api.md)."""
-    place = Place(model, device, dtype, profile, data)
+    with plainly():
+        api = _given(
+            keys=api_key, origins=allow_origin, key_rate=key_rate, address_rate=address_rate
+        )
+        own = read_settings(
+            host=host,
+            port=port,
+            model=model,
+            device=device,
+            dtype=dtype,
+            profile=profile,
+            data=data,
+            api=api,
+        )
+        _quiet_gradio()
+        run = commands.serve_lent if space.is_zero(os.environ) else commands.serve_studio
+        run(commands.Place(own, console))
+
+
+def _quiet_gradio() -> None:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100")
-    from studio import page
-    from studio.api import ApiSettings, create_api
-
-    with plainly():
-        settings = checked(
-            ApiSettings,
-            keys=tuple(api_key or ()),
-            origins=tuple(allow_origin or ()),
-            key_rate=key_rate,
-            address_rate=address_rate,
-        )
-        address = page.listen(host, port)
-        with place.engine() as engine:
-            library = place.library()
-            application = create_api(engine, library, settings)
-            page.mount_page(application, engine, library)
-            console.line(f"Open http://{host}:{port} in a browser. Ctrl-C stops.")
-            page.serve(application, address)
 
 
 @cli.command()
@@ -176,21 +111,31 @@ def say(
     out: Annotated[Path | None, typer.Option(help="A .wav, .flac, .mp3 or .ogg file.")] = None,
     play: Annotated[bool, typer.Option("--play", help="Play it while it is made.")] = False,
     model: Models = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
+    device: Device = None,
+    dtype: Dtype = None,
     profile: Profile = None,
-    data: Data = ROOT / "data",
+    data: Data = None,
+    server: Server = None,
+    key: Key = None,
 ) -> None:
     """Speak a text to a file, or to the loudspeaker."""
-    place = Place(model, device, dtype, profile, data)
     with plainly():
+        own = read_settings(
+            model=model,
+            device=device,
+            dtype=dtype,
+            profile=profile,
+            data=data,
+            server=server,
+            key=key,
+        )
         written = _text(text, text_option)
         order = commands.Order(
             text="" if written == "-" else written,
-            words=read_words() if written == "-" else None,
+            words=commands.read_words() if written == "-" else None,
             voice=voice,
             instruct=instruct,
-            reference=commands.record(reference, console) if reference else None,
+            reference=reference,
             transcript=transcript,
             blend=blend,
             spherical=spherical,
@@ -201,43 +146,86 @@ def say(
             out=out,
             play=play,
         )
-        commands.check(order, Choices(place.capabilities(), place.library()))
-        with place.engine() as engine:
-            take = commands.say(order, engine, place.library(), console)
+        take = (say_there if own.server else say_here)(order, own)
         named = f"{out}: " if out else ""
         console.result(named + take.summary(open_text=order.words is not None))
         if take.ending == "cancelled":
             raise typer.Exit(INTERRUPTED)
 
 
+def say_here(order: commands.Order, own: StudioSettings) -> commands.Take:
+    place = commands.Place(own, console)
+    commands.check(order, Choices(place.capabilities(), place.library()))
+    recording = commands.record(order.reference, console) if order.reference else None
+    with place.engine() as engine:
+        here = commands.Here(engine, place.library(), console)
+        return commands.speak(order, here.open(order, recording), console)
+
+
+def say_there(order: commands.Order, own: StudioSettings) -> commands.Take:
+    commands.check_order(order)
+    return commands.speak(order, _server(own).open(order), console)
+
+
 @cli.command()
-def voices(
-    model: Models = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    profile: Profile = None,
-    data: Data = ROOT / "data",
-) -> None:
+def voices(model: Models = None, data: Data = None, server: Server = None, key: Key = None) -> None:
     """List who can speak."""
-    place = Place(model, device, dtype, profile, data)
     with plainly():
-        for line in commands.list_voices(place.capabilities(), place.library()):
+        own = read_settings(model=model, data=data, server=server, key=key)
+        for line in _voices(own):
             console.result(line)
 
 
 @cli.command()
-def info(
-    model: Models = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    profile: Profile = None,
-    data: Data = ROOT / "data",
-) -> None:
+def info(model: Models = None) -> None:
     """Tell what the checkpoint is and can do."""
-    place = Place(model, device, dtype, profile, data)
     with plainly():
+        place = commands.Place(read_settings(model=model), console)
         for line in commands.list_abilities(place.capabilities()):
             console.result(line)
+
+
+@cli.command(name="settings")
+def tell_settings() -> None:
+    """List what can be set in the environment."""
+    console.result(settings.table())
+
+
+def read_settings(**arguments: Any) -> StudioSettings:
+    """Everything that was said, in one piece. Raises InvalidSetting."""
+    unknown = {name for name in os.environ if name.startswith(settings.PREFIX)}
+    unknown -= set(settings.names())
+    if unknown:
+        there = "python app.py settings lists what there is"
+        raise InvalidSetting(f"{', '.join(sorted(unknown))}: no such setting; {there}.")
+    here = space.defaults(os.environ)
+    told = {name: value for name, value in here.items() if not os.environ.get(_variable(name))}
+    try:
+        return checked(Environment, **told | _given(**arguments))
+    except SettingsError as error:
+        said = "A list of numbers cannot be read. Write it like TIMBRE_ENGINE_RAMP=[1, 2, 4]."
+        raise InvalidSetting(said) from error
+
+
+def _variable(name: str) -> str:
+    return f"{settings.PREFIX}{name.upper()}"
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    """What was said at all."""
+    return {name: value for name, value in arguments.items() if value not in (None, [], {})}
+
+
+def _server(own: StudioSettings) -> commands.Server:
+    connection = commands.Connection(own.server, own.key.get_secret_value())
+    return commands.Server(connection, console)
+
+
+def _voices(own: StudioSettings) -> Iterator[str]:
+    if own.server:
+        return _server(own).voices()
+    place = commands.Place(own, console)
+    return commands.list_voices(place.capabilities(), place.library())
 
 
 @contextmanager
@@ -260,16 +248,6 @@ def plainly() -> Iterator[None]:
         raise typer.Exit(FAULT) from None
 
 
-def read_words() -> Iterator[str]:
-    """Standard input in the pieces it comes in. Unbuffered, so that no piece waits for a line."""
-    buffer: Any = sys.stdin.buffer
-    source = getattr(buffer, "raw", buffer)
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while data := source.read(4096):
-        yield decoder.decode(data)
-    yield decoder.decode(b"", final=True)
-
-
 def _text(argument: str, option: str) -> str:
     if argument and option:
         raise InvalidSetting("Give the text once, either as TEXT or as --text.")
@@ -279,18 +257,9 @@ def _text(argument: str, option: str) -> str:
     return text
 
 
-def _mini() -> str:
-    """The embedded model."""
-    if not (MINI / "config.json").is_file():
-        raise CheckpointError(
-            "There is no embedded model in presets/mini. Name a checkpoint: --model FOLDER, "
-            "or --model Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice to download one."
-        )
-    return str(MINI)
-
-
 def main() -> None:
-    """`python app.py [--options]` means `serve`."""
+    """`python app.py [--options]` means `serve`. Nobody is told what is done here."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     arguments = sys.argv[1:]
     asked = arguments and (arguments[0] == "--help" or not arguments[0].startswith("-"))
     cli(arguments if asked else ["serve", *arguments])

@@ -21,6 +21,7 @@ class Studio:
     library: Library
     live: LiveTakes  # in the making
     takes: Takes  # kept on disk
+    guests: bool = False  # strangers come: each sees only own takes, nobody loads models
 
     def choices(self) -> Choices:
         """The voices that can be named now; the library may have changed since the last call."""

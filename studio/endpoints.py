@@ -89,7 +89,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except TimbreError as error:
-        raise gr.Error(str(error)) from error
+        raise gr.Error(str(error), print_exception=False) from error
 
 
 def _written(chunk: Chunk) -> dict[str, Any]:

@@ -23,8 +23,8 @@ STALE = 3600.0  # seconds after which an unfinished file belongs to nobody
 
 
 def new_id(now: float | None = None) -> str:
-    """Sortable by time, and never given twice: 20261120-101530-3f9a2c41."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(4)}"
+    """Sortable by time, and never given twice: 20261120-101530-3f9a2c41…."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(8)}"
 
 
 def is_safe_id(value: object) -> bool:

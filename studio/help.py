@@ -6,25 +6,27 @@ Knows no tabs.
 
 from __future__ import annotations
 
+from studio.words import both
+
 KEYS = {
-    "Ctrl + Enter": "Speak (⌘ + Enter on a Mac)",
+    "Ctrl + Enter": "Speak",
     "Esc": "Stop",
     "?": "This sheet, when you are not typing",
     "Tab": "On to the next field or button",
 }
-_LINES = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{what}</dd>" for key, what in KEYS.items())
+_LINES = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{both(what)}</dd>" for key, what in KEYS.items())
 
 HEAD = f"""
 <header class="timbre-head">
   <h1>Timbre</h1>
-  <p>Type, pick a voice, and listen.</p>
-  <button type="button" data-timbre="shade">Light or dark</button>
-  <button type="button" data-timbre="help" aria-haspopup="dialog">Keys</button>
+  <p>{both("Type, pick a voice, and listen.")}</p>
+  <button type="button" data-timbre="shade">{both("Light or dark")}</button>
+  <button type="button" data-timbre="help" aria-haspopup="dialog">{both("Keys")}</button>
 </header>
 <dialog class="timbre-help" aria-label="Keyboard shortcuts">
-  <h2>Keyboard shortcuts</h2>
+  <h2>{both("Keyboard shortcuts")}</h2>
   <dl>{_LINES}</dl>
-  <form method="dialog"><button type="submit">Close</button></form>
+  <form method="dialog"><button type="submit">{both("Close")}</button></form>
 </dialog>
 """
 
@@ -32,6 +34,9 @@ HEAD = f"""
 SCRIPT = """
 <script>
 (() => {
+  // The style shows our own HTML in the browser's language (studio/words).
+  const chinese = navigator.language.toLowerCase().startsWith('zh');
+  document.documentElement.classList.toggle('timbre-zh', chinese);
   const shown = (selector) =>
     [...document.querySelectorAll(selector)].find((each) => each.offsetParent && !each.disabled);
   const sheet = () => document.querySelector('dialog.timbre-help');
@@ -55,7 +60,8 @@ SCRIPT = """
 
   const meant = (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) return 'go';
-    if (event.key === 'Escape' && !sheet()?.open) return 'stop';
+    const writing = event.target.closest?.('form'); // there it takes back what was written
+    if (event.key === 'Escape' && !sheet()?.open && !writing) return 'stop';
     if (event.key === '?' && !typing(event.target)) return 'help';
     return null;
   };

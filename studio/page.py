@@ -1,26 +1,27 @@
-"""The studio at an address: put together, mounted, and served.
+"""The studio, put together and mounted on an application.
 
 Knows no tabs and no handlers: the shell builds the page.
 """
 
 from __future__ import annotations
 
-import errno
-import socket
-from contextlib import suppress
+from typing import Any
 
 import gradio as gr
-import uvicorn
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
-from engine import Engine, InvalidSetting, Library
+from engine import Engine, Library
 from studio import downloads, help, theme
 from studio.context import Studio
+from studio.login import Login
+from studio.sessions import remember
 from studio.shell import build_shell
 from studio.takes import Takes
 from studio.transport import LiveTakes
+from studio.words import LANGUAGES
 
-GRACE = 3  # seconds for open connections at the end
+LARGEST_UPLOAD = 100 << 20  # bytes, as much as the largest recording; Gradio's own has no end
+SESSIONS = 256  # visits that Gradio remembers, 0.1 MB each; its own 10,000 would take 1 GB
 
 
 def mount_page(
@@ -29,43 +30,36 @@ def mount_page(
     library: Library,
     takes: Takes | None = None,
     raw: bool = True,
+    guests: bool = False,
+    login: Login | None = None,
 ) -> None:
     """Add the studio at / to an application that may have routes of its own.
 
     `takes` None: kept beside the voices. `raw` False where only Gradio's own routes are reached.
+    `guests` True where strangers come: each sees only own takes, and nobody loads models.
+    `login` None: everybody may see it.
     """
+    door = login or Login(())
     kept = takes or Takes(library.folder.parent / "takes")
-    studio = Studio(engine, library, LiveTakes(raw=raw), kept)
-    application.include_router(studio.live.router())
-    application.include_router(downloads.router(kept))
+    studio = Studio(engine, library, LiveTakes(raw=raw), kept, guests)
+    for router in (studio.live.router(), downloads.router(kept)):
+        application.include_router(router, dependencies=[Depends(door.check)])
     shell = build_shell(studio)
     shell.has_launched = True  # only then does Gradio refuse files that nobody has sent
-    gr.mount_gradio_app(
-        application,
-        shell,
-        "/",
-        theme=theme.theme(),
-        css=theme.STYLE,
-        head=help.SCRIPT,
-        run_history=False,
-        footer_links=["api"],
-        ssr_mode=False,
-    )
+    remember(shell, SESSIONS)
+    gr.mount_gradio_app(application, shell, "/", **looks(), **door.asking)
+    door.guard(application.routes[-1].app)  # type: ignore[attr-defined]  # the mount
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """The address, taken before anything long is done. Raises InvalidSetting."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
-        reason = "is taken by another program" if taken else f"cannot be used: {error.strerror}"
-        raise InvalidSetting(f"{host}:{port} {reason}. Choose another --port or --host.") from error
-
-
-def serve(application: FastAPI, address: socket.socket) -> None:
-    """Answer until Ctrl-C; open pages are given a moment to finish."""
-    settings = uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=GRACE)
-    with address, suppress(KeyboardInterrupt):
-        uvicorn.Server(settings).run(sockets=[address])
+def looks() -> dict[str, Any]:
+    """What Gradio is told wherever the page is served."""
+    return {
+        "theme": theme.theme(),
+        "css": theme.STYLE,
+        "head": help.SCRIPT,
+        "i18n": LANGUAGES,
+        "run_history": False,
+        "footer_links": ["api"],
+        "max_file_size": LARGEST_UPLOAD,
+        "ssr_mode": False,
+    }

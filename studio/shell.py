@@ -19,7 +19,10 @@ from engine import Capabilities
 from studio.context import Studio
 from studio.endpoints import Endpoints
 from studio.help import HEAD
-from studio.tabs import engine_page, speak
+from studio.sessions import describe_once
+from studio.tabs import engine_page, library, speak
+from studio.tabs.parts import on_show
+from studio.words import both, word
 
 QUEUE = 256
 KEEP = 3600  # seconds a file stays in Gradio's cache
@@ -41,23 +44,22 @@ def _any(own: Capabilities) -> bool:
     return True
 
 
-_RUN = "Start Timbre with one: python app.py --model Qwen/Qwen3-TTS-12Hz-"
+_LOAD = "Load one on the Engine page: Qwen/Qwen3-TTS-12Hz-"
 ENTRIES = (
-    Entry("clone", "Clone", lambda own: own.clone, f"Cloning needs a Base model. {_RUN}0.6B-Base"),
+    Entry("clone", "Clone", lambda own: own.clone, f"Cloning needs a Base model. {_LOAD}0.6B-Base"),
     Entry(
         "design",
         "Design",
         lambda own: own.design,
-        f"Designing a voice needs a VoiceDesign model. {_RUN}1.7B-VoiceDesign",
+        f"Designing a voice needs a VoiceDesign model. {_LOAD}1.7B-VoiceDesign",
     ),
     Entry(
         "blend",
         "Blend",
         lambda own: own.preset or own.clone,
-        f"Blending needs a model with voices, or one that clones. {_RUN}0.6B-CustomVoice",
+        f"Blending needs a model with voices, or one that clones. {_LOAD}0.6B-CustomVoice",
     ),
     Entry("script", "Script", _any, ""),
-    Entry("library", "Library", _any, ""),
 )
 
 
@@ -66,16 +68,22 @@ def build_shell(studio: Studio) -> Any:
     with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
         _endpoints(studio)  # first, so that their names are theirs
         gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
+        known = speak.own_takes()
         with gr.Tabs() as tabs:
-            with gr.Tab("Speak", id="speak"):
-                speak.build(studio)
+            with gr.Tab(word("Speak"), id="speak"):
+                speak.build(studio, known)
             for entry in present():
-                with gr.Tab(entry.label, id=entry.name):
+                with gr.Tab(word(entry.label), id=entry.name):
                     _fill(entry, studio)
-            with gr.Tab("Engine", id="engine"):
+            with gr.Tab(word("Library"), id="library"):
+                library.build(studio, known)
+            with gr.Tab(word("Engine"), id="engine"):
                 timer = engine_page.build(studio)
-        tabs.select(_looking, None, timer, queue=False, show_progress="hidden")
+        looking = _looking(len(tabs.children) - 1)
+        quick: dict[str, Any] = {"queue": False, "show_progress": "hidden"}
+        tabs.select(looking, None, timer, api_visibility="private", **quick)
     _unqueue_loads(blocks)
+    describe_once(blocks)
     blocks.max_threads = QUEUE
     blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
     return blocks
@@ -103,15 +111,32 @@ def reason(entry: Entry, capabilities: Iterable[Capabilities]) -> str:
 
 
 def _fill(entry: Entry, studio: Studio) -> None:
-    refused = reason(entry, studio.engine.capabilities().values())
-    if refused:
-        gr.HTML(f'<div class="timbre-empty"><strong>Not here yet</strong><p>{refused}</p></div>')
-    else:
+    """The tab, or what to do instead: models are exchanged while the studio runs."""
+
+    def shown() -> tuple[Any, Any]:
+        refused = bool(reason(entry, studio.engine.capabilities().values()))
+        return gr.update(visible=refused), gr.update(visible=not refused)
+
+    note, tab = shown()
+    with gr.Column(visible=note["visible"]) as instead:
+        gr.HTML(_note(entry), padding=False)
+    with gr.Column(visible=tab["visible"]) as filled:
         importlib.import_module(f"studio.tabs.{entry.name}").build(studio)
+    on_show(shown, [instead, filled])
 
 
-def _looking(event: gr.SelectData) -> Any:
-    return gr.Timer(active=event.value == "Engine")
+def _note(entry: Entry) -> str:
+    said = f"<strong>{both('Not here yet')}</strong><p>{both(entry.missing)}</p>"
+    return f'<div class="timbre-empty">{said}</div>'
+
+
+def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
+    """The Engine page is the last one; only there does anything tick."""
+
+    def looking(event: gr.SelectData) -> gr.Timer:
+        return gr.Timer(active=event.index == last)
+
+    return looking
 
 
 def _endpoints(studio: Studio) -> None:

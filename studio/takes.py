@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine import SAMPLE_RATE, Pcm, RequestError, save_sound, write_whole
+from engine import SAMPLE_RATE, Pcm, RequestError, save_sound, saying_why, write_whole
 from studio.files import (
     is_plain_file,
     is_safe_id,
@@ -51,20 +51,22 @@ class Take(BaseModel):
 
 
 class Keeping(BaseModel):
-    """What `tidy` may remove. Takes with a star are spared; `None`: without a limit."""
+    """What `tidy` may remove; `None`: without a limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     most: int | None = Field(2_000, ge=0)  # takes without a star
     days: float | None = Field(None, ge=0)
     trash_days: float = Field(30.0, ge=0)  # a deleted take can be restored so long
+    stars: bool = True  # spare what has one
 
 
 class Takes:
     """The takes of a folder. One object for each folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        with saying_why(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         sweep_unfinished(folder)
         self._folder = folder
         self._clock = clock
@@ -95,14 +97,22 @@ class Takes:
 
     def get(self, number: str) -> Take:
         """A take that is not deleted. Raises RequestError."""
-        take = self._find(number)
+        take = self.find(number)
         if take.deleted is not None:
             raise RequestError("This take was deleted. Restore it first.")
         return take
 
+    def find(self, number: str) -> Take:
+        """A take, deleted or not. Raises RequestError."""
+        with self._lock:
+            take = self._takes.get(number)
+        if take is None:
+            raise RequestError("There is no such take. It may have been removed.")
+        return take
+
     def sound(self, number: str) -> Path:
         """The file of a take's sound (FLAC). Raises RequestError when it is gone."""
-        path = self._path(self._find(number).id, SOUND)
+        path = self._path(self.find(number).id, SOUND)
         if not is_plain_file(path):
             raise RequestError("The sound of this take is gone from the disk. Speak it again.")
         return path
@@ -157,31 +167,24 @@ class Takes:
         return list(self._damaged)
 
     def tidy(self, keeping: Keeping) -> int:
-        """Remove for good what is past its limits; how many. Stars are always spared."""
+        """Remove for good what is past its limits; how many."""
         now = self._clock()
         with self._lock:
             trash = [take for take in self._takes.values() if take.deleted is not None]
-            shown = [take for take in self.search() if not take.starred]
+            shown = [take for take in self.search() if not (take.starred and keeping.stars)]
             old = [take for take in trash if now - (take.deleted or 0) >= keeping.trash_days * DAY]
             if keeping.days is not None:
                 old += [take for take in shown if now - take.created > keeping.days * DAY]
-            gone = {take.id for take in old if not take.starred}
+            gone = {take.id for take in old if not (take.starred and keeping.stars)}
             if keeping.most is not None:
                 gone |= {take.id for take in shown[keeping.most :]}
             for number in gone:
                 self._remove(number)
         return len(gone)
 
-    def _find(self, number: str) -> Take:
-        with self._lock:
-            take = self._takes.get(number)
-        if take is None:
-            raise RequestError("There is no such take. It may have been removed.")
-        return take
-
     def _change(self, number: str, **changes: object) -> Take:
         with self._lock:
-            return self._keep(self._find(number).model_copy(update=changes))
+            return self._keep(self.find(number).model_copy(update=changes))
 
     def _keep(self, take: Take) -> Take:
         write_whole(self._path(take.id, CARD), take.model_dump_json().encode())

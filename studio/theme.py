@@ -43,6 +43,8 @@ def theme() -> gr.themes.Base:
         body_background_fill_dark="#161514",
         background_fill_primary_dark="#1e1d1b",
         background_fill_secondary_dark="#161514",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_400",
         block_background_fill="#ffffff",
         block_background_fill_dark="#1e1d1b",
         block_border_width="1px",

@@ -38,6 +38,7 @@ class LiveTakes:
     def __init__(self, raw: bool = True) -> None:
         self._raw = raw  # off where requests may not reach our own route, as on ZeroGPU
         self._takes: dict[str, LiveTake] = {}
+        self._keeping: set[asyncio.Task[Ended]] = set()  # else nobody holds them
 
     async def play(
         self, submit: Callable[[], Stream], keep: Keep | None = None
@@ -58,15 +59,23 @@ class LiveTakes:
 
     async def _tell(self, take: LiveTake, keep: Keep | None) -> AsyncGenerator[Payload, None]:
         telling = Telling(take, f"{RAW_PATH}/{take.id}" if self._raw else None)
+        kept = self._kept(take, keep) if keep else None
         yield telling.payload()
         while not telling.complete:
             await telling.wait()
             yield telling.payload()
         ended = ending(take)
-        if keep is not None:
+        if kept is not None:
             yield telling.payload(ended)
-            ended = await _kept(take, keep, ended)
+            ended = await asyncio.shield(kept)
         yield {**telling.payload(ended), "state": "done"}
+
+    def _kept(self, take: LiveTake, keep: Keep) -> asyncio.Task[Ended]:
+        """Kept when it has ended, also when its listener left in the middle of it."""
+        work = asyncio.create_task(_kept(take, keep))
+        self._keeping.add(work)
+        work.add_done_callback(self._keeping.discard)
+        return work
 
     def missing(self, id: str, start: int) -> Payload | None:
         """Sound that a browser found missing, from a sample on."""
@@ -95,8 +104,10 @@ class LiveTakes:
         return router
 
 
-async def _kept(take: LiveTake, keep: Keep, ended: Ended) -> Ended:
-    """The same ending with the name of the kept take; a failure to keep it is told, not raised."""
+async def _kept(take: LiveTake, keep: Keep) -> Ended:
+    """The ending with the name of the kept take; a failure to keep it is told, not raised."""
+    await take.over()
+    ended = ending(take)
     if take.end is None or not take.made:
         return ended
     try:

@@ -18,26 +18,28 @@ from fastapi import FastAPI
 from gradio_client import Client
 
 from engine import FakeEngine, Library, Preset, SpeechRequest
-from studio import page
+from studio import page, serving
 
 TEXT = "Good evening."
 
 
 def visit(data: Path) -> dict[str, Any]:
     with FakeEngine() as engine:
-        application, address = FastAPI(), page.listen("127.0.0.1", 0)
+        application, address = FastAPI(), serving.listen("127.0.0.1", 0)
         page.mount_page(application, engine, Library(data / "voices"))
-        threading.Thread(target=page.serve, args=(application, address), daemon=True).start()
+        threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
         url = f"http://127.0.0.1:{address.getsockname()[1]}"
         client = Client(url, verbose=False, download_files=str(data))
         expected = engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
         asked = {"text": TEXT, "voice": "ryan", "seed": "3"}
+        told = client.view_api(return_format="dict")["named_endpoints"]
         return {
             "expected": expected.tobytes().hex(),
             "file": _samples(client.predict(**asked, api_name="/speak")),
             "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
             "voices": client.predict(api_name="/voices"),
-            "endpoints": sorted(client.view_api(return_format="dict")["named_endpoints"]),
+            "script": _script(client.predict(text=f"{TEXT} [pause 1s] {TEXT}", api_name="/script")),
+            "endpoints": told,
             "refusal": _refusal(client),
             "opening": _opening(client),
         }
@@ -46,6 +48,12 @@ def visit(data: Path) -> dict[str, Any]:
 def _samples(file: Any) -> str:
     pcm, _ = soundfile.read(file, dtype="int16")
     return str(pcm.tobytes().hex())
+
+
+def _script(answer: Any) -> dict[str, Any]:
+    sound, captions = answer
+    text = Path(captions).read_text(encoding="utf-8")
+    return {"seconds": soundfile.info(sound).duration, "captions": text.count("-->")}
 
 
 def _joined(job: Any) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from engine import (
     save_sound,
 )
 from studio import commands
+from studio.commands import place, speaking
+from studio.settings import HOUSE
 
 TEXT = "The train leaves at seven."
 
@@ -36,13 +38,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The engines asked for; each is a fake one."""
     asked: list[Sequence[str]] = []
 
-    def fake_open(models: Sequence[str], *_: Any) -> FakeEngine:
+    def fake_open(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
         asked.append(models)
-        return FakeEngine(settings=EngineSettings(slots=2))
+        return FakeEngine(settings=EngineSettings(**{"slots": 2, **changes}))
 
-    checkpoint = fake_capabilities()
-    monkeypatch.setattr(app, "open_engine", fake_open)
-    monkeypatch.setattr(app, "read_capabilities", lambda models: {"fake": checkpoint})
+    monkeypatch.setattr(place, "open_engine", fake_open)
+    monkeypatch.setattr(place, "read_capabilities", lambda models: {"fake": fake_capabilities()})
     return asked
 
 
@@ -74,7 +75,7 @@ def test_say_writes_every_format_and_tells_the_figures(
     )
     assert figures
     assert duration(out) == pytest.approx(float(figures[1]), abs=0.1)
-    assert opened == [["fake"]]
+    assert opened == [("fake",)]
 
 
 def test_one_seed_gives_one_take_and_text_may_be_an_option(
@@ -98,8 +99,7 @@ def test_words_from_standard_input_are_the_text(
 def test_every_kind_of_voice(opened: list[Sequence[str]], tmp_path: Path) -> None:
     Library(tmp_path / "voices").save("My Own", Clone(np.ones(16, np.float32)))
     reference = tmp_path / "me.wav"
-    random = np.random.default_rng(0)
-    save_sound(reference, (random.standard_normal(3 * SAMPLE_RATE) * 3000).astype(np.int16))
+    save_sound(reference, np.random.default_rng(0).integers(-9, 9, 3 * SAMPLE_RATE) * 1000)
     voices: list[list[str | Path]] = [
         ["--voice", "RYAN", "--instruct", "softly"],
         ["--voice", "my own"],
@@ -157,11 +157,11 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Ctrl-C when so many chunks have been heard."""
     heard = iter(range(10_000))
 
-    def progress(self: app.Console, text: str) -> None:
+    def progress(self: commands.Console, text: str) -> None:
         if next(heard) == chunk:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(app.Console, "progress", progress)
+    monkeypatch.setattr(commands.Console, "progress", progress)
 
 
 def test_an_interrupt_keeps_what_was_made(
@@ -184,7 +184,7 @@ def test_an_interrupt_before_any_sound_leaves_no_file(
     def at_once(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "_listen", at_once)
+    monkeypatch.setattr(speaking, "_listen", at_once)
     result = run("say", TEXT, "--out", tmp_path / "take.wav")
     assert result.exit_code == 130
     assert list(tmp_path.iterdir()) == []
@@ -207,7 +207,7 @@ class FakeSpeaker:
 def test_without_a_file_it_is_played_and_with_play_both(
     opened: list[Sequence[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "Loudspeaker", FakeSpeaker)
+    monkeypatch.setattr(speaking, "Loudspeaker", FakeSpeaker)
     out = tmp_path / "take.wav"
     for places, played in (([], True), (["--out", out], False), (["--out", out, "--play"], True)):
         FakeSpeaker.heard.clear()
@@ -233,7 +233,7 @@ def test_voices_and_info_load_nothing(opened: list[Sequence[str]], tmp_path: Pat
 def test_without_a_model_it_says_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "MINI", tmp_path)
+    monkeypatch.setattr(place, "MINI", tmp_path)
     refused(CliRunner().invoke(app.cli, ["say", TEXT]), "--model")
     refused(CliRunner().invoke(app.cli, ["info", "--model", str(tmp_path)]), "config.json")
 
@@ -277,7 +277,7 @@ def test_help_needs_no_torch_and_no_gradio() -> None:
         "assert not heavy, heavy"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=app.ROOT, capture_output=True, check=False, text=True
+        [sys.executable, "-c", code], cwd=HOUSE, capture_output=True, check=False, text=True
     )
     assert ran.returncode == 0, ran.stderr
 

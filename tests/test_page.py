@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine import InvalidSetting
-from studio.page import listen
+from engine import SAMPLE_RATE, InvalidSetting
+from studio.serving import listen
 
 ROOT = Path(__file__).parent.parent
 
@@ -35,12 +35,23 @@ def test_stream_answers_every_chunk_once_and_in_order(told: Any) -> None:
     assert stream["samples"] == len(told["expected"]) // 4
 
 
+def test_a_script_answers_its_sound_and_its_subtitles(told: Any) -> None:
+    line = len(told["expected"]) / 4 / SAMPLE_RATE
+    assert told["script"]["captions"] == 2
+    assert told["script"]["seconds"] == pytest.approx(2 * line + 1, abs=0.01)
+
+
 def test_voices_are_listed(told: Any) -> None:
     assert {"name": "ryan", "kind": "preset", "note": ""} in told["voices"]
 
 
 def test_programs_see_named_endpoints_only(told: Any) -> None:
-    assert {"/speak", "/stream", "/voices"} <= set(told["endpoints"])
+    named = {"clone", "blend", "design", "script", "speak", "stream", "voices"}
+    assert set(told["endpoints"]) == {f"/{name}" for name in named}
+
+
+def test_endpoints_are_described_in_words(told: Any) -> None:
+    assert "translation_metadata" not in json.dumps(told["endpoints"])
 
 
 def test_a_refusal_reaches_programs(told: Any) -> None:

@@ -5,6 +5,6 @@ knows nothing of the page beside it.
 """
 
 from studio.api.create import create_api
-from studio.api.settings import ApiSettings
+from studio.api_settings import ApiSettings
 
 __all__ = ["ApiSettings", "create_api"]

@@ -13,8 +13,8 @@ from engine import Engine, Library, TimbreError
 from studio.api import info, speech, voice_routes
 from studio.api.errors import ApiError, explain
 from studio.api.gate import ForPaths, Gate
-from studio.api.settings import ApiSettings
 from studio.api.wire import Wire, build_wire, wire_of
+from studio.api_settings import ApiSettings
 
 OURS = ("/v1/", "/metrics", "/health", "/ready")
 GUARDED = ("/v1/", "/metrics")

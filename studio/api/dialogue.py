@@ -139,7 +139,7 @@ class Dialogue:
         return self._begin(self._request, text) if text.strip() else None
 
     def _begin(self, request: SpeechRequest, text: str) -> None:
-        if len(self._speaker.turns) >= self._wire.settings.utterances:
+        if self._speaker.crowded(self._wire.settings.utterances):
             said = "Too many utterances are waiting. Cancel, or wait for the next session.done."
             raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
         self._wire.charge(self._socket)

@@ -27,6 +27,7 @@ from engine import (
     InvalidText,
     InvalidVoice,
     NotCapable,
+    NotSaved,
     OutOfMemory,
     StepFailed,
     TimbreError,
@@ -76,6 +77,7 @@ _KNOWN: tuple[tuple[type[TimbreError], int, str, str | None], ...] = (
     (StepFailed, 500, "step_failed", None),
     (OutOfMemory, 503, "out_of_memory", None),
     (EngineClosed, 503, "engine_closed", None),
+    (NotSaved, 507, "not_saved", None),
 )
 _WORDS = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "media_type"}
 UNFORESEEN = ApiError(

@@ -20,9 +20,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.errors import ApiError, too_many
-from studio.api.settings import ApiSettings
+from studio.api_settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # in the scope: who asks
+CLOCK_SLACK = 1.0  # seconds that a clock may be put right by
 
 
 class Keys:
@@ -48,16 +49,25 @@ class Rates:
 
     def __init__(self, settings: ApiSettings) -> None:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._latest = 0.0
         self._rates = {"key": _items(settings.key_rate), "address": _items(settings.address_rate)}
 
     def take(self, identity: dict[str, str], cost: int = 1) -> None:
         """Count a request as `cost`, or refuse it and say when to come back."""
+        self._heed_clock()
         due = [(item, kind, who) for kind, who in identity.items() for item in self._rates[kind]]
         for item, kind, who in due:
             if not self._limiter.test(item, kind, who, cost=cost):
                 raise self._refusal(item, kind, who)
         for item, kind, who in due:
             self._limiter.hit(item, kind, who, cost=cost)
+
+    def _heed_clock(self) -> None:
+        """Count anew when the clock is set back: what was counted would lie in the future."""
+        now = time.time()
+        if now < self._latest - CLOCK_SLACK:
+            self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._latest = now
 
     def _refusal(self, item: RateLimitItem, kind: str, who: str) -> ApiError:
         wait = self._limiter.get_window_stats(item, kind, who).reset_time - time.time()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
 
 from engine import Capabilities
 from studio.api.errors import ApiError
-from studio.api.wire import Wire, wire_of
+from studio.api.wire import Shared
 
 router = APIRouter(tags=["server"])
-Shared = Annotated[Wire, Depends(wire_of)]
 
 
 @router.get("/v1/models")

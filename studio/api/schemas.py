@@ -38,6 +38,7 @@ class Manner(Body):
     voice: Annotated[str, Field(max_length=4096)] | VoiceId | None = Field(
         None, validation_alias=AliasChoices("voice", "speaker")
     )
+    blend_method: Literal["linear", "spherical"] = "linear"  # where the voice is a blend
     instructions: str = Field(
         "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
-_LATIN = r"[.!?…]+[\"'”’»)\]]*\s+"
+_LATIN = r"(?<![.!?…])[.!?…]+[\"'”’»)\]]*\s+"
 _WIDE = r"[。！？]+[”’」』）]*"
-_END = re.compile(rf"(?:{_LATIN}|{_WIDE}|\s*\n\s*)")
-_SHORT = re.compile(r"(?:^|\s)(?:\w|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|e\.g|i\.e)\.\s+$", re.I)
+_END = re.compile(rf"(?:{_LATIN}|{_WIDE}|(?<!\s)\s*\n\s*)")
+_SHORT = re.compile(r"(?:^|\s)(?:\w|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|e\.g|i\.e)\.$", re.I)
+_LONGEST_SHORT = len(" Prof.")
 
 
 class Sentences:
@@ -26,13 +27,15 @@ class Sentences:
     def feed(self, text: str) -> list[str]:
         """Sentences that are whole now."""
         self._text += text
-        ready, start = [], 0
+        ready, start, seen, speakable = [], 0, 0, False
         for match in _END.finditer(self._text):
-            piece = self._text[start : match.end()]
-            if _SHORT.search(piece) or not any(map(str.isalnum, piece)):
+            speakable = speakable or any(map(str.isalnum, self._text[seen : match.end()]))
+            seen = match.end()
+            piece = self._text[start:seen].strip()
+            if not speakable or _SHORT.search(piece[-_LONGEST_SHORT:]):
                 continue
-            ready.append(piece.strip())
-            start = match.end()
+            ready.append(piece)
+            start, speakable = seen, False
         self._text = self._text[start:]
         return ready
 

@@ -27,6 +27,7 @@ from studio.api.utterance import Part, Utterance
 
 log = logging.getLogger(__name__)
 STALLED = 1008
+LEAVING = 8  # cancelled turns that may wait to be told, for each live one
 GONE = (WebSocketDisconnect, RuntimeError)  # what sending to a closed socket raises
 
 
@@ -82,6 +83,11 @@ class Speaker:
     def add(self, turn: Turn) -> None:
         self.turns.append(turn)
         self._work.set()
+
+    def crowded(self, most: int) -> bool:
+        """No more turns now. One that is cancelled has only its last messages left to send."""
+        live = sum(not turn.cancelled for turn in self.turns)
+        return live >= most or len(self.turns) >= LEAVING * most
 
     def cancel(self) -> None:
         for turn in self.turns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from base64 import b64encode
-from typing import Annotated, Any
+from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Request, WebSocket
@@ -20,10 +20,9 @@ from studio.api.errors import ApiError, explain
 from studio.api.leaving import unless_left
 from studio.api.rendering import render
 from studio.api.schemas import BatchBody, BatchItem, SpeechBody
-from studio.api.wire import Wire, json_only, wire_of
+from studio.api.wire import Shared, Wire, json_only, wire_of
 
 router = APIRouter(tags=["speech"])
-Shared = Annotated[Wire, Depends(wire_of)]
 
 
 @router.post("/v1/audio/speech", dependencies=[Depends(json_only)], response_class=Response)

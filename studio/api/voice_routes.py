@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import anyio.to_thread
 import numpy as np
@@ -19,10 +19,9 @@ from studio.api.forms import Form, read_form
 from studio.api.leaving import unless_left
 from studio.api.schemas import BlendBody, Numbers
 from studio.api.voices import NO_NAMES
-from studio.api.wire import Wire, json_only, wire_of
+from studio.api.wire import Shared, Wire, json_only
 
 router = APIRouter(tags=["voices"])
-Shared = Annotated[Wire, Depends(wire_of)]
 PREVIEW = "Hello. This is how I sound when I read to you."
 MARKS = ":+,()"  # what a blend is written with
 _UPLOAD = {

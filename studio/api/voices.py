@@ -28,7 +28,7 @@ from engine import (
 from studio.api.errors import ApiError
 from studio.api.reference import audio_of, is_data_url, refuse_address
 from studio.api.schemas import Manner, VoiceId
-from studio.api.settings import ApiSettings
+from studio.api_settings import ApiSettings
 from studio.choosing import NO_INSTRUCTION, Choices
 
 Method: TypeAlias = Literal["linear", "spherical"]
@@ -79,7 +79,7 @@ class Voices:
         free = [name for name in OPENAI_VOICES if name not in taken]
         return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
 
-    def named(self, name: str, instruct: str = "") -> Voice:
+    def named(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
         """A speaker, an uploaded voice, a blend, or one of OpenAI's names."""
         try:
             return self._choices.named(name, instruct)
@@ -91,7 +91,7 @@ class Voices:
                 raise
         if instruct.strip():
             raise _clash(NO_INSTRUCTION, "instructions")
-        return self._choices.blend(name)
+        return self._choices.blend(name, method)
 
     def mixed(self, recipe: str, method: Method) -> Clone:
         """A written blend as the one vector it is."""
@@ -137,7 +137,8 @@ class Voices:
         """A speaker is known at once; the library is read beside the event loop."""
         if name.casefold() in map(str.casefold, self.speakers()):
             return self.named(name, manner.instructions)
-        return await anyio.to_thread.run_sync(self.named, name, manner.instructions)
+        asked = (name, manner.instructions, manner.blend_method)
+        return await anyio.to_thread.run_sync(self.named, *asked)
 
     async def _reference(self, manner: Manner) -> Clone:
         transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Annotated, TypeAlias
 
-from fastapi import Request
+from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
 from engine import Engine, Library, SpeechRequest
@@ -13,8 +14,8 @@ from studio.api.errors import ApiError
 from studio.api.gate import IDENTITY, Rates
 from studio.api.metrics import Metrics
 from studio.api.schemas import Manner
-from studio.api.settings import ApiSettings
 from studio.api.voices import Voices
+from studio.api_settings import ApiSettings
 
 
 class Places:
@@ -79,12 +80,22 @@ def build_wire(engine: Engine, library: Library, settings: ApiSettings) -> Wire:
 
 
 def wire_of(connection: HTTPConnection) -> Wire:
-    """The wire of a request or a socket; FastAPI calls this for the routes."""
+    """The wire of a request or a socket."""
     wire: Wire = connection.app.state.wire
     return wire
 
 
-def json_only(request: Request) -> None:
+# What FastAPI calls for a route is async: for a plain function it would change threads each time.
+
+
+async def _wire(connection: HTTPConnection) -> Wire:
+    return wire_of(connection)
+
+
+Shared: TypeAlias = Annotated[Wire, Depends(_wire)]
+
+
+async def json_only(request: Request) -> None:
     """Curl's default content type is a form; say so instead of misreading it."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":

@@ -38,6 +38,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "input": TEXT,
     "model": st.sampled_from(["fake", "Qwen/fake", "tts-1", "", "none", "/"]),
     "voice": NAMES | st.builds(lambda name: {"id": name}, NAMES),
+    "blend_method": st.sampled_from(["linear", "spherical", "other"]),
     "instructions": TEXT,
     "response_format": st.sampled_from([*MEDIA_TYPES, "ogg"]),
     "speed": st.floats(0.4, 2.2),

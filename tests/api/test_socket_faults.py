@@ -26,6 +26,17 @@ def test_too_many_utterances_are_refused_one_by_one(slow: Engine, library: Libra
         assert told[-1]["error"]["code"] == "too_many_utterances"
 
 
+def test_what_is_cancelled_takes_nobodys_turn(slow: Engine, library: Library) -> None:
+    client = TestClient(create_api(slow, library, ApiSettings(utterances=2)))
+    with client.websocket_connect(PATH) as socket:
+        for _ in range(3):
+            say(socket, LONG, DONE, LONG, DONE, CANCEL)
+        say(socket, *words("At last."), DONE)
+        told = [hear(socket)[0] for _ in range(7)]
+    assert not [message for part in told for message in part if message["type"] == "error"]
+    assert told[-1][-1]["finish_reason"] == "finished"
+
+
 def test_silence_ends_the_socket(engine: Engine, library: Library) -> None:
     client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.1)))
     with client.websocket_connect(PATH) as socket:

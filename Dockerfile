@@ -1,0 +1,34 @@
+# Timbre on a GPU host:
+#   docker build -t timbre . && docker run --gpus all -p 7860:7860 -v timbre:/data timbre
+# docs/spaces.md tells which settings a server for strangers wants.
+FROM python:3.12-slim-bookworm
+
+# Triton compiles the starters of its kernels when it first meets them.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /app
+COPY requirements.txt ./
+RUN python -m pip install --no-cache-dir --disable-pip-version-check -r requirements.txt
+
+COPY app.py LICENSE ./
+COPY engine ./engine
+COPY studio ./studio
+COPY presets ./presets
+
+RUN useradd --create-home --uid 1000 timbre && mkdir /data && chown timbre /data
+USER timbre
+VOLUME /data
+ENV PYTHONUNBUFFERED=1 \
+    HF_HOME=/data/models \
+    TIMBRE_DATA=/data/timbre \
+    TIMBRE_HOST=0.0.0.0
+EXPOSE 7860
+
+# Loaded, not only alive. The first start downloads the model.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=15m \
+    CMD ["python", "-c", "import urllib.request as web; web.urlopen('http://127.0.0.1:7860/ready')"]
+
+# SIGTERM lets who is being served finish: docker stop --time 30
+ENTRYPOINT ["python", "app.py"]

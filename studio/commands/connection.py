@@ -1,0 +1,78 @@
+"""A server's address and key, and whatever can go wrong on the way there, in plain words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+
+from engine import TimbreError
+
+PATIENCE = httpx.Timeout(10, read=300, pool=None)  # a full queue may take minutes
+
+
+class ServerError(TimbreError):
+    """The server refused, or there is none. Says what to do next."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How a server is reached. `address` as a person writes it."""
+
+    address: str
+    key: str = ""
+
+    @property
+    def base(self) -> str:
+        whole = self.address if "://" in self.address else f"http://{self.address}"
+        return whole.rstrip("/").removesuffix("/v1")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"} if self.key else {}
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE)
+
+    def check(self, answer: httpx.Response) -> None:
+        """Raises ServerError with the server's own words."""
+        if not answer.is_success:
+            raise self.refusal(answer.status_code, answer.read())
+
+    def refusal(self, status: int, body: bytes) -> ServerError:
+        if status == 401:
+            return ServerError(f"{self.base} wants a valid key. Give it with --key or TIMBRE_KEY.")
+        try:
+            return ServerError(str(json.loads(body)["error"]["message"]))
+        except (ValueError, KeyError, TypeError):
+            return self.stranger(status)
+
+    def stranger(self, status: int) -> ServerError:
+        said = f"{self.base} answers {status}, and not as a Timbre server does."
+        return ServerError(f"{said} Check --server.")
+
+    def broken(self) -> ServerError:
+        return ServerError(f"{self.base} broke off in the middle. Try again.")
+
+    def misspelt(self) -> ServerError:
+        return ServerError(f"'{self.address}' is no address. Write http://HOST:PORT.")
+
+    def nobody(self) -> ServerError:
+        return ServerError(f"No server answers at {self.base}. Start one there, or check --server.")
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """What HTTP can do wrong, as one sentence."""
+        try:
+            yield
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise self.misspelt() from error
+        except httpx.ConnectError as error:
+            raise self.nobody() from error
+        except httpx.TimeoutException as error:
+            raise ServerError(f"{self.base} did not answer in time. Try again later.") from error
+        except httpx.TransportError as error:
+            raise self.broken() from error

@@ -1,0 +1,48 @@
+"""The terminal: news that stay, progress that replaces itself, results, and words that come in."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import typer
+
+
+class Teller(Protocol):
+    """Where news go."""
+
+    def line(self, text: str) -> None: ...
+    def progress(self, text: str) -> None: ...
+
+
+class Console:
+    """News for a person go to standard error; results go to standard output."""
+
+    def __init__(self) -> None:
+        self._open = False  # a line of progress is on the screen
+
+    def line(self, text: str) -> None:
+        typer.echo("\r" * self._open + text, err=True)
+        self._open = False
+
+    def progress(self, text: str) -> None:
+        self._open = sys.stderr.isatty()
+        if self._open:
+            typer.echo(f"\r{text} ", err=True, nl=False)
+
+    def result(self, text: str) -> None:
+        if self._open:
+            self.line("")
+        typer.echo(text)
+
+
+def read_words() -> Iterator[str]:
+    """Standard input in the pieces it comes in. Unbuffered, so that no piece waits for a line."""
+    buffer: Any = sys.stdin.buffer
+    source = getattr(buffer, "raw", buffer)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while data := source.read(4096):
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)

@@ -1,0 +1,55 @@
+"""What a browser is told to refuse: foreign scripts, foreign frames, guessed types.
+
+Gradio's page runs scripts of its own making, so those are allowed here, and nothing of other
+sites is: no script, no style, no font, nowhere to send anything to. Knows no routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SPACES: Final = ("https://huggingface.co", "https://*.huggingface.co", "https://*.hf.space")
+OWN: Final = {
+    "default-src": "'self'",
+    "script-src": "'self' 'unsafe-inline' 'unsafe-eval' blob:",  # Gradio's, and our worklets
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data: blob:",
+    "media-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "connect-src": "'self' data: blob:",
+    "worker-src": "'self' blob:",
+    "object-src": "'none'",
+    "base-uri": "'self'",
+    "form-action": "'self'",
+}
+PLAIN: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "strict-origin-when-cross-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(self)",
+}
+
+
+class SafeHeaders:
+    """Middleware. `frames`: sites that may show the page in a frame."""
+
+    def __init__(self, app: ASGIApp, frames: Sequence[str] = ()) -> None:
+        self._app = app
+        self._headers = {**PLAIN, "Content-Security-Policy": policy(frames)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def saying(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._headers)
+            await send(message)
+
+        await self._app(scope, receive, saying if scope["type"] == "http" else send)
+
+
+def policy(frames: Sequence[str] = ()) -> str:
+    """A Content-Security-Policy."""
+    every = {**OWN, "frame-ancestors": " ".join(["'self'", *frames])}
+    return "; ".join(f"{name} {allowed}" for name, allowed in every.items())

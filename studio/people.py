@@ -1,0 +1,151 @@
+"""Who asks, where strangers do: each visitor has a shelf of voices and a share of the engine.
+
+A visitor is known by the API key it sends, else by a cookie of ours, else by its visit (Gradio's
+session); a shelf is named by a digest of that, so its name gives nothing away. Nobody's name is
+asked or kept. Knows no tabs and no routes.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakSet
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine import SpeechStream, TooMany
+
+COOKIE: Final = "timbre-visitor"
+SCOPE: Final = "timbre.visitor"
+PROGRAMS: Final = "/v1/"
+YEAR: Final = 365 * 24 * 3600
+PATIENCE: Final = 3.0  # seconds until a visitor with too many requests may ask again
+FORGET: Final = 1_000  # visitors; beyond, those with nothing in the engine are forgotten
+
+_asking: ContextVar[str] = ContextVar("asking", default="")  # the mark of the program that asks
+
+
+@dataclass(frozen=True)
+class Visitor:
+    mark: str  # a secret between the visitor and us
+    brought: bool  # it came with the request; else it was made up for the answer
+
+
+class Visitors:
+    """Middleware: every request has a visitor, and a browser that is new here is given a cookie."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return await self._app(scope, receive, send)
+        visitor = scope[SCOPE] = _visitor(Headers(scope=scope))
+        if not visitor.brought and scope["type"] == "http":
+            send = _giving(_cookie(visitor.mark, scope), send)
+        if not scope["path"].startswith(PROGRAMS):
+            return await self._app(scope, receive, send)
+        token = _asking.set(visitor.mark)
+        try:
+            return await self._app(scope, receive, send)
+        finally:
+            _asking.reset(token)
+
+
+def visitor() -> str:
+    """A safe file name for whoever asks now; empty where nobody does, as at the start."""
+    mark = _on_the_page() or _asking.get()
+    return sha256(mark.encode("utf-8", "surrogatepass")).hexdigest()[:32] if mark else ""
+
+
+def shelf(data: Path) -> Callable[[], Path]:
+    """Where the voices of whoever asks are. Everything of guests lies under one folder."""
+    root = guests(data)
+
+    def place() -> Path:
+        who = visitor()
+        return root / "visitors" / who if who else root / "voices"
+
+    return place
+
+
+def guests(data: Path) -> Path:
+    """Everything that strangers have made."""
+    return data / "guests"
+
+
+class Share:
+    """How many requests one visitor may have in the engine at a time; an engine's doorman."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._streams: dict[str, WeakSet[SpeechStream]] = {}
+
+    def __call__(self) -> Callable[[SpeechStream], object]:
+        """Raises TooMany."""
+        who = visitor()
+        with self._lock:
+            self._forget()
+            streams = self._streams.setdefault(who, WeakSet())
+            if who and _open(streams) >= self._most:
+                said = f"Only {self._most} of your requests can be here at a time. Let one finish."
+                raise TooMany(said, PATIENCE)
+            return streams.add
+
+    def _forget(self) -> None:
+        if len(self._streams) > FORGET:
+            self._streams = {who: own for who, own in self._streams.items() if _open(own)}
+
+
+def _open(streams: WeakSet[SpeechStream]) -> int:
+    return sum(stream.end is None for stream in streams)
+
+
+def _on_the_page() -> str:
+    """The mark of the visitor whose event runs; a browser without cookies is known by its visit."""
+    gradio = sys.modules.get("gradio.context")  # an API alone never loads it
+    request: Any = gradio.LocalContext.request.get(None) if gradio else None
+    if request is None:
+        return ""
+    known = request.request.scope.get(SCOPE) if request.request else None
+    if isinstance(known, Visitor) and known.brought:
+        return known.mark
+    return request.session_hash or (known.mark if isinstance(known, Visitor) else "")
+
+
+def _visitor(headers: Headers) -> Visitor:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and key.strip():
+        return Visitor(f"key {key.strip()}", brought=True)
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        found = None
+    mark = found.value if found else ""
+    return Visitor(mark or secrets.token_urlsafe(24), brought=bool(mark))
+
+
+def _cookie(mark: str, scope: Scope) -> str:
+    """Within a frame of another site, as on a Space, a cookie needs https and a part of its own."""
+    forwarded = Headers(scope=scope).get("x-forwarded-proto", scope.get("scheme", "http"))
+    framed = "; SameSite=None; Secure; Partitioned" if forwarded == "https" else "; SameSite=Lax"
+    return f"{COOKIE}={mark}; Path=/; Max-Age={YEAR}; HttpOnly{framed}"
+
+
+def _giving(cookie: str, send: Send) -> Send:
+    async def giving(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).append("set-cookie", cookie)
+        await send(message)
+
+    return giving

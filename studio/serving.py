@@ -1,0 +1,36 @@
+"""An application at an address. Knows neither page nor API."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from engine import InvalidSetting
+from studio.draining import DrainingServer
+
+GRACE = 3  # seconds for open connections at the end
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The address, taken before anything long is done. Raises InvalidSetting."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        taken = error.errno == errno.EADDRINUSE
+        reason = "is taken by another program" if taken else f"cannot be used: {error.strerror}"
+        raise InvalidSetting(f"{host}:{port} {reason}. Choose another --port or --host.") from error
+
+
+def serve(
+    application: ASGIApp, address: socket.socket, drain: Callable[[], object] = lambda: None
+) -> None:
+    """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
+    settings = uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=GRACE)
+    with address, suppress(KeyboardInterrupt):
+        DrainingServer(settings, drain).run(sockets=[address])

@@ -1,0 +1,124 @@
+"""Settings: one table, one default each, arguments over environment over defaults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+import app
+from engine import EngineSettings, InvalidSetting
+from studio.api import ApiSettings
+from studio.settings import HOUSE, StudioSettings, names, table
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have settings of his own."""
+    for name in [name for name in os.environ if name.startswith("TIMBRE_")]:
+        monkeypatch.delenv(name)
+
+
+def test_the_page_is_the_table() -> None:
+    page = (HOUSE / "docs" / "settings.md").read_text("utf-8")
+    again = "put the output of 'python app.py settings' in the place of the table"
+    assert page.endswith(f"\n\n{table()}\n"), again
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert not [line for line in table().splitlines()[2:] if line.endswith("|  |")]
+
+
+def test_every_name_is_there_once() -> None:
+    every = list(names())
+    groups = (StudioSettings, ApiSettings, EngineSettings)
+    assert len(set(every)) == len(every)
+    assert len(every) == sum(len(group.model_fields) for group in groups) - 2  # the groups' names
+
+
+@pytest.mark.parametrize("name", list(names()))
+def test_every_name_reaches_its_setting(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Nonsense is either kept as it is, or refused by this setting."""
+    monkeypatch.setenv(name, "[")
+    field = name.removeprefix("TIMBRE_").removeprefix("API_").removeprefix("ENGINE_").lower()
+    assert field in refusal_or_changes()
+
+
+def refusal_or_changes() -> str:
+    try:
+        own = app.read_settings()
+    except InvalidSetting as refusal:
+        return str(refusal).lower()
+    return " ".join(own.model_dump(exclude_defaults=True)) + " ".join(own.api.model_fields_set)
+
+
+def test_without_anything_said_they_are_the_defaults() -> None:
+    own = app.read_settings()
+    assert own.model_dump() == StudioSettings().model_dump()
+    assert own.engine_changes() == {}
+
+
+def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {
+        "TIMBRE_MODEL": "a folder/one, Qwen/two",
+        "TIMBRE_DATA": "elsewhere",
+        "TIMBRE_API_KEYS": "one,two",
+        "TIMBRE_API_KEY_RATE": "60/minute",
+        "TIMBRE_ENGINE_SLOTS": "4",
+        "TIMBRE_ENGINE_RAMP": "[1, 3]",
+        "TIMBRE_PROFILE": "",
+    }
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    own = app.read_settings(port=1, model=None, api={"body_bytes": 4096})
+    assert own.model == ("a folder/one", "Qwen/two")
+    assert (own.data, own.port, own.profile) == (Path("elsewhere"), 1, None)
+    assert own.api.keys == (SecretStr("one"), SecretStr("two"))
+    assert (own.api.key_rate, own.api.body_bytes) == ("60/minute", 4096)
+    assert own.engine_changes() == {"slots": 4, "ramp": (1, 3)}
+
+
+def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIMBRE_MODEL", "theirs")
+    monkeypatch.setenv("TIMBRE_API_KEYS", "theirs")
+    own = app.read_settings(model=["ours"], api={"keys": ["ours"]})
+    assert (own.model, own.api.keys) == (("ours",), (SecretStr("ours"),))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("TIMBRE_PROT", "1", "TIMBRE_PROT: no such setting"),
+        ("TIMBRE_ENGINE_SLOTZ", "1", "TIMBRE_ENGINE_SLOTZ: no such setting"),
+        ("TIMBRE_PORT", "99999", "port"),
+        ("TIMBRE_API_KEY_RATE", "often", "60/minute"),
+        ("TIMBRE_API_BODY_BYTES", "many", "body_bytes"),
+        ("TIMBRE_ENGINE_RAMP", "2,1", r"like .*RAMP=\[1, 2, 4\]"),
+        ("TIMBRE_ENGINE_RAMP", "[2, 1]", "rise"),
+    ],
+)
+def test_a_bad_one_is_one_plain_line(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidSetting, match=says):
+        app.read_settings()
+    result = CliRunner().invoke(app.cli, ["serve"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIMBRE_API_KEYS", "very-secret")
+    monkeypatch.setenv("TIMBRE_KEY", "very-secret")
+    monkeypatch.setenv("TIMBRE_PORT", "none")
+    with pytest.raises(InvalidSetting) as told:
+        app.read_settings()
+    assert "secret" not in str(told.value)
+    monkeypatch.delenv("TIMBRE_PORT")
+    assert "secret" not in repr(app.read_settings())
+    assert "secret" not in CliRunner().invoke(app.cli, ["settings"]).output
