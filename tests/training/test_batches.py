@@ -10,7 +10,7 @@ from engine.model.talker import Talker
 from engine.plan import Prompt, ReferencePrompt
 from engine.worker.prompts import Embedder
 from training import recipe, train_talker
-from training.batches import NONE, Batch, Batcher, Instructions, TextIds
+from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
 from training.library import CODE, FRAMES, HUSH, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Library
 from training.speakers import TRAINED
 
@@ -52,6 +52,7 @@ def made_library() -> Library:
     table[:8, STYLE] = 0
     library.text = torch.randint(0, BASE, (int(texts.sum()),))
     library.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
+    library.phones = torch.randint(0, 40, (int(kept.sum()), 4), dtype=torch.uint8)
     library.vectors = torch.randn(UTTERANCES, recipe.WIDTH)
     library.table = table
     return library
@@ -111,7 +112,7 @@ def test_a_batch_equals_the_engines_layout(
     batcher.refresh()
     talker = Talker(recipe.talker_shape()).eval()
     with torch.no_grad():
-        batch = batcher.draw(UTTERANCES, in_context, 160)
+        batch = batcher.draw(UTTERANCES, in_context, 160, batcher.order)
         rows = train_talker.embed(talker, batch)
         for row in range(UTTERANCES):
             prompt, frames = read_prompt(batch, row)
@@ -121,7 +122,25 @@ def test_a_batch_equals_the_engines_layout(
             assert (batch.text[row, len(wanted) :] == NONE).all()
             first = int(there.nonzero()[0])
             assert first == len(prompt) - 1  # the prompt's last row predicts the first frame
+            tape = (library.codes == batch.target[row][there][0]).all(1).nonzero()[0, 0]
+            said = library.phones[int(tape) : int(tape) + frames]
+            torch.testing.assert_close(batch.phones[row][there], said)
             assert batch.ends[row].nonzero().tolist() == [[first + frames]]
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
+    torch.manual_seed(3)
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    batcher.refresh()
+    drawn = [batcher.draw_size(1024, in_context) for _ in range(24)]
+    for batch in drawn:
+        rows = batch.text.numel()
+        assert rows == pytest.approx(1024, abs=batch.text.shape[1])
+        assert batch.ends.any(1).all()
+    sizes = {batch.text.shape[1] for batch in drawn}
+    assert sizes <= {size.in_context if in_context else size.alone for size in SIZES}
 
 
 def test_every_speaker_is_described() -> None:

@@ -28,7 +28,9 @@ def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
 
     def step(trainer: train_talker.Trainer) -> None:
         trainer.rate(0.5)
-        trainer.advance(*batcher.draw(UTTERANCES // 8, False, 48).tensors(), frames=8)
+        trainer.advance(
+            *batcher.draw(UTTERANCES // 8, False, 48, batcher.order).tensors(), frames=8
+        )
         trainer.step += 1
 
     first = train_talker.Trainer(CPU)
@@ -61,3 +63,13 @@ def test_the_codec_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     step(second)
     assert same(first.codec, second.codec)
     assert same(first.judges, second.judges)
+
+
+def test_clock_leaves_out_the_time_a_process_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(state.time, "monotonic", lambda: now)
+    clock = state.Clock(7.0)
+    now += 2.0
+    assert clock.tick() == 9.0
+    now += 3600.0
+    assert clock.tick() == 9.0 + state.PAUSE

@@ -1,0 +1,93 @@
+"""Clocks that jump: speaking keeps its own time, and nothing that is kept is lost or locked."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import Clone, Costs, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from studio.api import ApiSettings
+from studio.api.errors import ApiError
+from studio.api.gate import Rates
+from studio.script import Casting, Project, Projects
+from studio.takes import Keeping, Takes
+
+HOUR, DECADE = 3_600.0, 315_360_000.0
+JUMPS = [-DECADE, -HOUR, HOUR, DECADE]
+Jump = Callable[[float], None]
+
+
+@pytest.fixture
+def jump(monkeypatch: pytest.MonkeyPatch) -> Jump:
+    """Sets the clock on the wall."""
+    real, offset = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + offset[0])
+
+    def jump(seconds: float) -> None:
+        offset[0] = seconds
+
+    return jump
+
+
+def is_let_in(rates: Rates) -> bool:
+    try:
+        rates.take({"address": "127.0.0.1"})
+    except ApiError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seconds", JUMPS)
+def test_nobody_is_locked_out_by_a_clock_that_was_wrong(jump: Jump, seconds: float) -> None:
+    """A clock put back by an hour once locked everybody out for an hour."""
+    rates = Rates(ApiSettings(address_rate="3/minute"))
+    assert [is_let_in(rates) for _ in range(4)] == [True, True, True, False]
+    jump(seconds)
+    assert [is_let_in(rates) for _ in range(4)] == [True, True, True, False]
+    jump(0)
+    assert is_let_in(rates)
+
+
+@pytest.mark.parametrize("seconds", JUMPS)
+def test_speaking_keeps_its_own_time(jump: Jump, seconds: float) -> None:
+    asked = SpeechRequest("Hello there, all of you.", Preset("ryan"), seed=2)
+    settings = EngineSettings(slots=2, step_timeout=1.0, text_timeout=5.0)
+    with FakeEngine(settings=settings, costs=Costs(step=0.01)) as engine:
+        whole = engine.submit(asked).collect()
+        stream = engine.submit(asked)
+        first = next(stream)
+        jump(seconds)
+        rest = [chunk.pcm for chunk in stream]
+        np.testing.assert_array_equal(np.concatenate([first.pcm, *rest]), whole)
+        assert engine.stats().gaps == 0
+
+
+def test_what_is_kept_is_found_whatever_the_clock_said(jump: Jump, tmp_path: Path) -> None:
+    chosen = random.Random(3)
+    takes, projects = Takes(tmp_path / "t"), Projects(tmp_path / "s")
+    library = Library(tmp_path / "v")
+    for number in range(20):
+        jump(chosen.choice([0.0, *JUMPS]))
+        takes.add(np.zeros(2_400, np.int16), str(number), "ryan", number)
+        projects.create(Project(title=str(number), casting=Casting(default="ryan")))
+        library.save(f"voice {number}", Clone(np.ones(16, np.float32)))
+    wanted = {str(number) for number in range(20)}
+    assert {take.text for take in Takes(tmp_path / "t").search()} == wanted
+    assert {each.title for each in Projects(tmp_path / "s").listed()} == wanted
+    assert len(Library(tmp_path / "v").list()) == 20
+
+
+@pytest.mark.parametrize("seconds", [-DECADE, -HOUR])
+def test_a_clock_put_back_removes_nothing(jump: Jump, tmp_path: Path, seconds: float) -> None:
+    takes = Takes(tmp_path)
+    kept = [takes.add(np.zeros(2_400, np.int16), "x", "ryan", each) for each in range(3)]
+    takes.delete(kept[0].id)
+    jump(seconds)
+    assert takes.tidy(Keeping(days=1, trash_days=1)) == 0
+    assert takes.restore(kept[0].id).deleted is None
+    assert len(Takes(tmp_path).search()) == 3

@@ -1,0 +1,101 @@
+"""Ten times more than it can bear: the first in are served, the rest are told when to come back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine import Costs, Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from studio.api import create_api
+from tests.api.serving import serving
+from tests.sim.theatre import FAST, Theatre, poisson
+
+BEARABLE = 25.0  # requests a second on the simulated card
+NOTICED = 0.01  # seconds of silence that a careful ear notices
+
+
+def storm(seconds: float, seed: int) -> Theatre:
+    """Ten times as many as the card can bear."""
+    theatre = Theatre(FAST, max_waiting=100)
+    rate = 10 * BEARABLE
+    theatre.play(poisson(int(rate * seconds), rate, random.Random(seed)))
+    return theatre
+
+
+@pytest.mark.parametrize(
+    ("seconds", "seed"), [(8, 1), (8, 2), pytest.param(120, 3, marks=pytest.mark.slow)]
+)
+def test_the_first_in_are_served_without_a_gap_and_it_recovers(seconds: float, seed: int) -> None:
+    theatre = storm(seconds, seed)
+    served, refused = theatre.listeners, theatre.refused
+    print(f"\n{seconds} s: {len(served)} served, {len(refused)} refused")
+    assert len(refused) > 0.7 * (len(served) + len(refused))
+    assert all(each.stream.end and each.stream.end.reason == "finished" for each in served)
+    assert all(each.frames == len(each.request.text) for each in served)
+    assert max((gap for each in served for gap in each.gaps), default=0.0) < NOTICED
+    assert all(1 <= busy.retry_after < 60 for busy in refused)
+    theatre.clock.sleep(1.0)
+    again = theatre.ask(SpeechRequest("Hello again, all of you.", Preset("ryan")))
+    assert again is not None
+    theatre.finish()
+    assert again.first is not None
+    assert again.first - again.arrived < 0.1
+
+
+# Over HTTP, on the clock on the wall.
+
+SLOTS, WAITING, FRAMES = 8, 8, 25
+CROWD, SECONDS = 160, 3.0  # about five a second can be served
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    costs = Costs(step=0.02, row=0.005)  # eight rows in 60 of 80 ms
+    with FakeEngine(settings=EngineSettings(slots=SLOTS, max_waiting=WAITING), costs=costs) as it:
+        yield it
+
+
+async def ask(http: httpx.AsyncClient, url: str, after: float) -> tuple[int, int, str]:
+    """Status, bytes heard, Retry-After."""
+    await asyncio.sleep(after)
+    body = {"input": "x" * FRAMES, "response_format": "pcm"}
+    limits = {"max_new_tokens": FRAMES, "ignore_eos": True}
+    answer = await http.post(f"{url}/v1/audio/speech", json={**body, **limits})
+    return answer.status_code, len(answer.content), answer.headers.get("retry-after", "")
+
+
+async def crowd(url: str) -> list[tuple[int, int, str]]:
+    async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as http:
+        arrivals = (SECONDS * number / CROWD for number in range(CROWD))
+        return await asyncio.gather(*(ask(http, url, after) for after in arrivals))
+
+
+def test_every_answer_is_whole_or_a_plain_refusal(engine: Engine, tmp_path: Path) -> None:
+    with serving(create_api(engine, Library(tmp_path / "voices"))) as url:
+        answers = asyncio.run(crowd(url))
+        statuses = Counter(status for status, _, _ in answers)
+        print(f"\n{dict(statuses)}, gaps {engine.stats().gaps}")
+        assert set(statuses) == {200, 429}
+        assert all(status == 200 for status, _, _ in answers[:SLOTS])  # the first in
+        assert statuses[200] >= SLOTS + WAITING
+        assert statuses[429] > CROWD / 2
+        for status, size, later in answers:
+            assert size == FRAMES * 1920 * 2 or status == 429
+            assert later == "" or 1 <= int(later) < 60
+        assert all(later for status, _, later in answers if status == 429)
+        started = time.monotonic()
+        assert asyncio.run(one(url)) == 200
+        assert time.monotonic() - started < 1 + FRAMES * 0.06
+    assert engine.stats().running == engine.stats().waiting == 0
+
+
+async def one(url: str) -> int:
+    async with httpx.AsyncClient(timeout=60) as http:
+        return (await ask(http, url, 0))[0]

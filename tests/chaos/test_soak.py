@@ -1,0 +1,78 @@
+"""Many visitors for a while: each answer whole or plainly refused, nothing stuck or growing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.soak import Town, metric, soak, studio
+from bench.soak_visits import Broken, Refused, check, expect
+from bench.soak_watch import Sample, Watch, slope
+from tests.conftest import GOLDEN
+
+from .test_drain import served
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+API = ("file", "stream", "events", "socket", "listing")
+
+
+def judge(told: dict[str, Any]) -> None:
+    print(told)
+    assert told["wrong"] == []
+    assert told["stuck"] == {}
+    assert told["good"]
+    assert all(ends["whole"] for ends in told["by_deed"].values())
+    assert told["left"] > 0
+
+
+def test_a_few_seconds_of_visitors(tmp_path: Path) -> None:
+    with served(tmp_path, grace=5, step=0.003) as server:
+        url = str(server.client.base_url).rstrip("/")
+        judge(asyncio.run(soak(Town(url, 12, 4.0, API), server.process.pid)))
+
+
+@pytest.mark.slow
+def test_a_minute_and_a_half_of_the_whole_program() -> None:
+    with studio(str(GOLDEN / "custom_voice-1b7")) as (url, pid):
+        judge(asyncio.run(soak(Town(url, 6, 90.0, (*API, "page")), pid)))
+
+
+# The soak finds what it is there to find.
+
+
+def test_slopes_are_those_of_what_was_measured() -> None:
+    samples = [Sample(at, 100 + 0.5 * at, int(10 + at // 6), 3) for at in range(120)]
+    assert slope(samples, "megabytes") == pytest.approx(30)
+    assert slope(samples, "handles") == pytest.approx(10, abs=0.5)
+    watch = Watch(0, samples)
+    assert watch.figures()["memory_growth_mb"] == pytest.approx(30 * 79 / 60, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "error"),
+    [
+        (500, b'{"error": {"message": "x"}}', Broken),
+        (503, b"Service Unavailable", Broken),
+        (429, b'{"error": {"message": "x"}}', Refused),
+        (404, b'{"error": {"message": "x"}}', Broken),
+    ],
+)
+def test_only_a_plain_no_is_a_refusal(status: int, content: bytes, error: type[Exception]) -> None:
+    check(200, b"")
+    with pytest.raises(error):
+        check(status, content)
+
+
+def test_an_answer_cut_short_is_broken() -> None:
+    with pytest.raises(Broken, match="3 instead of 4"):
+        expect(3, 4)
+
+
+def test_a_metric_is_found_by_its_name() -> None:
+    told = "# TYPE timbre_running gauge\ntimbre_running 2.0\ntimbre_running_total 9\n"
+    assert metric(told, "running") == 2.0
+    assert metric(told, "waiting") == -1.0

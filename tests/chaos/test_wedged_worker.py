@@ -1,0 +1,73 @@
+"""The real worker, wedged: another is built from the same files and speaks the same."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine import Codes, Engine, EngineClosed, Preset, SpeechRequest, open_engine
+from engine.plan import Pending, StepPlan
+from tests.conftest import GOLDEN
+
+FOLDER: Path = GOLDEN / "custom_voice-1b7"
+
+
+def codes(engine: Engine, asked: SpeechRequest) -> Codes:
+    """All frames of an answer; its sound depends by a bit on the pieces it was decoded in."""
+    return np.concatenate([chunk.codes for chunk in engine.submit(asked)])
+
+
+@pytest.mark.slow
+def test_a_worker_built_anew_speaks_the_same_codes() -> None:
+    free = threading.Event()
+    with open_engine([FOLDER], "cpu", slots=2, positions=256, step_timeout=3.0) as engine:
+        speaker = next(iter(engine.capabilities().values())).speakers[0]
+        asked = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
+        right = codes(engine, asked)
+        old = engine._worker
+        launch = old.launch
+
+        def wedged(plan: StepPlan) -> Pending:
+            free.wait(60)
+            return launch(plan)
+
+        old.launch = wedged  # type: ignore[method-assign]
+        with pytest.raises(EngineClosed, match="got stuck"):
+            engine.submit(asked).collect()
+        deadline = time.monotonic() + 60
+        while not (engine.alive and engine.stats().talkers):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert engine._worker is not old
+        np.testing.assert_array_equal(codes(engine, asked), right)
+        free.set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("x")])
+def test_a_step_that_raises_costs_only_those_who_spoke(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    with open_engine([FOLDER], "cpu", slots=2, positions=256) as engine:
+        speaker = next(iter(engine.capabilities().values())).speakers[0]
+        asked = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
+        right = codes(engine, asked)
+        worker = engine._worker
+        step, left = worker._step, [1]  # type: ignore[attr-defined]
+
+        def failing(plan: StepPlan) -> object:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise error
+            return step(plan)
+
+        monkeypatch.setattr(worker, "_step", failing)
+        with pytest.raises(Exception, match=r"memory|Try again"):
+            engine.submit(asked).collect()
+        np.testing.assert_array_equal(codes(engine, asked), right)
+        assert engine.stats().failed_steps == 1
