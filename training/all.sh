@@ -26,6 +26,10 @@ OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.speech \
 maker=$!
 trap 'kill $maker 2>/dev/null || true' EXIT
 
+# Speech that the talker is judged by and never learns from.
+[ -d "$work/aside" ] || $python -m training.speech --corpus "$work/corpus.json" \
+    --out "$work/aside" --first 100000 --shards 2 --workers 2 > "$work/aside.log" 2>&1
+
 [ -f "$work/speaker.pt" ] || $python -m training.train_speaker --speech "$work/speech" \
     --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
     --steps "${SPEAKER_STEPS:-6000}" | tee "$work/speaker.log"
@@ -33,6 +37,7 @@ $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt"
     --minutes "$codec_minutes" --hours "$hours" --batch "${CODEC_BATCH:-20}" $record | tee -a "$work/codec.log"
 $python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
     --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
-    --minutes "$talker_minutes" --hours "$hours" --batch "${TALKER_BATCH:-112}" $record | tee -a "$work/talker.log"
+    --aside "$work/aside" --wait-hours "${TALKER_HOURS:-20}" \
+    --minutes "$talker_minutes" --hours "$hours" --rows "${TALKER_ROWS:-24576}" $record | tee -a "$work/talker.log"
 $python -m training.export --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
     --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "${OUT_FOLDER:-presets/mini}"

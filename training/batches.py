@@ -22,6 +22,18 @@ WORDINGS = 16  # instructions a speaker
 
 
 @dataclass(frozen=True)
+class Size:
+    """Utterances of about one length make a batch, so that few of its rows are empty."""
+
+    most: int  # text ids and frames together
+    alone: int  # rows of a batch, with room for tags and an instruction
+    in_context: int  # and with a reference before it
+
+
+SIZES = (Size(58, 96, 192), Size(106, 144, 256), Size(100_000, 224, 352))
+
+
+@dataclass(frozen=True)
 class TextIds:
     """The checkpoint's special text ids and the role rows."""
 
@@ -42,6 +54,7 @@ class Batch:
     vector: Tensor  # [B, width]
     target: Tensor  # [B, T, 16] the frame to be predicted, or NONE throughout
     ends: Tensor  # [B, T] whether the end of speech is to be predicted
+    phones: Tensor  # [B, T, 4] what is said in the frame to be predicted; anything elsewhere
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
@@ -75,6 +88,7 @@ class Batcher:
         self.means = torch.zeros(TRAINED, library.vectors.shape[1], device=library.device)
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
         self.order = torch.zeros(0, dtype=torch.long, device=library.device)
+        self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances
 
     def refresh(self) -> None:
         """After the library has grown: mean vectors, and plain utterances by speaker."""
@@ -86,11 +100,27 @@ class Batcher:
         self.means = sums / counts.clamp(min=1)[:, None]
         self.order = plain[who.argsort(stable=True)]
         self.by_speaker[1:] = counts.cumsum(0)
+        need = table[:, TEXT_LENGTH] + table[:, FRAMES]
+        number = torch.bucketize(need, torch.tensor([s.most for s in SIZES], device=need.device))
+        by_size = [number == index for index in range(len(SIZES))]
+        own_manner = table[:, STYLE] == 0
+        self.sizes = [(own.nonzero()[:, 0], (own & own_manner).nonzero()[:, 0]) for own in by_size]
 
-    def draw(self, batch: int, in_context: bool, length: int) -> Batch:
-        """`length` rows each; what is longer is cut off."""
+    def draw_size(self, rows: int, in_context: bool) -> Batch:
+        """About `rows` rows in all, of one size; every utterance is as likely as any other."""
+        lengths = [size.in_context if in_context else size.alone for size in SIZES]
+        among = [pair[in_context] for pair in self.sizes]
+        share = [len(own) * length for own, length in zip(among, lengths, strict=True)]
+        index = int(torch.multinomial(torch.tensor(share, dtype=torch.float), 1))
+        return self.draw(rows // lengths[index], in_context, lengths[index], among[index])
+
+    def draw(self, batch: int, in_context: bool, length: int, among: Tensor) -> Batch:
+        """Some utterances, `length` rows each; what is longer is cut off.
+
+        Styles need instructions, so `among` holds plain ones if `in_context`.
+        """
         library = self.library
-        rows = self._alike(batch, in_context)
+        rows = among[torch.randint(len(among), (batch,), device=library.device)]
         table = library.table[rows]
         reference = self._other(table[:, SPEAKER]) if in_context else rows
         vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
@@ -99,16 +129,6 @@ class Batcher:
 
     def _chance(self, size: tuple[int, ...], share: float) -> Tensor:
         return torch.rand(size, device=self.library.device) < share
-
-    def _alike(self, batch: int, in_context: bool) -> Tensor:
-        """Utterances of about one length; styles need instructions, so not in context."""
-        device, table = self.library.device, self.library.table
-        rows = torch.randint(len(table), (8 * batch,), device=device)
-        if in_context:
-            rows = self.order[torch.randint(len(self.order), (8 * batch,), device=device)]
-        rows = rows[table[rows, FRAMES].argsort()]
-        start = int(torch.randint(7 * batch, ()))
-        return rows[start : start + batch]
 
     def _other(self, speaker: Tensor) -> Tensor:
         """Another plain utterance of each speaker [B] (by chance the same one)."""
@@ -164,8 +184,10 @@ class Batcher:
         place = torch.where(f < ref_frames, ref[:, CODE] + f, table[:, CODE] + f - ref_frames)
         fed = self._codes(place, (f >= 0) & (f < ref_frames + frames))
         target = self._codes(table[:, CODE] + n, (n >= 0) & (n < frames))
+        said = self.library.phones
+        phones = said[(table[:, CODE] + n).clamp(0, len(said) - 1)]
         text = torch.where(n > frames, NONE, text)
-        return Batch(text, code, fed, speaker, vector, target, n == frames)
+        return Batch(text, code, fed, speaker, vector, target, n == frames, phones)
 
     def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of each instruction: designs describe, styled presets are told how."""

@@ -18,8 +18,8 @@ from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from engine.model.layers import Causal
 from training import recipe
 from training.flite import PHONES
+from training.speech import PHONES_A_FRAME
 
-PHONES_A_FRAME = 4
 DECAY = 0.99
 DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
 UNQUANTISED = 0  # a depth: the latents pass as they are, so that both ends use all of them

@@ -79,4 +79,4 @@ class Pool:
     def cut(self, starts: Tensor, length: int) -> Tensor:
         """Waves [B, length] from these samples on."""
         rows = starts[:, None] + torch.arange(length, device=self.device)
-        return self.samples[rows.clamp(max=len(self.samples) - 1)].float() / 32767
+        return self.samples[rows.clamp(0, len(self.samples) - 1)].float() / 32767

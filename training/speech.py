@@ -26,6 +26,7 @@ from training.speakers import BASES, STYLES, TRAINED, Speaker, everyone
 RATE = 24_000
 FRAME = 1_920
 PHONE_STEP = 480  # samples: 20 ms
+PHONES_A_FRAME = FRAME // PHONE_STEP
 LOUDNESS = -20.0  # LUFS
 UTTERANCES = 160  # a shard
 LONGEST = 10.5  # seconds

@@ -11,12 +11,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
 PIECE = 15 * 2**20
+PAUSE = 5.0  # seconds: between two steps more than this is not training
+
+
+class Clock:
+    """Seconds of training so far. While the process is stopped it does not run."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self._last = seconds, time.monotonic()
+
+    def tick(self) -> float:
+        now = time.monotonic()
+        self.seconds += min(now - self._last, PAUSE)
+        self._last = now
+        return self.seconds
 
 
 def save(state: dict[str, Any], path: Path) -> None:

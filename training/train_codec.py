@@ -14,17 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from training import course
 from training import state as states
 from training.codec import UNQUANTISED, Codec, SpectralLoss
 from training.discriminators import Judges, fooling_loss, judge_loss
 from training.pool import Pool
-from training.recording import Recorded
+from training.recording import Recorded, Told
 from training.speech import FRAME
 
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
 CROP = 64  # frames
+FREE_AT_START, FREE_AT_END = 0.4, 0.05  # of the rows skip quantisation; least once judged
 HEARD = 16  # frames of a crop that become sound; the first is for warming up
 
 
@@ -35,6 +37,7 @@ class Trainer:
         self.spectral = SpectralLoss(device)
         cuda = device.type == "cuda"
         self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
+        self.free = torch.tensor(FREE_AT_START, device=device)
         self.codec_steps, self.judge_steps = (
             torch.optim.AdamW(
                 network.parameters(),
@@ -72,17 +75,20 @@ class Trainer:
         states.set_chance(state["chance"])
 
     def rate(self, progress: float) -> None:
-        """Cosine down to a twentieth, after a short warm-up."""
+        """Cosine down to a twentieth, after a short warm-up; quantise ever more rows."""
         low = 0.05
         scale = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         scale *= min(1.0, (self.step + 1) / WARM_UP)
         self.now.fill_(RATE_AT_START * scale)
+        free = min(1.0, progress / JUDGED_FROM)
+        self.free.fill_(FREE_AT_START + (FREE_AT_END - FREE_AT_START) * free)
 
     def depth(self, batch: int) -> Tensor:
         """Rows without quantisation, with all acoustic codebooks, and with some of them."""
         some = torch.randint(1, 16, (batch,), device=self.device)
         chance = torch.rand(batch, device=self.device)
-        return torch.where(chance < 0.4, UNQUANTISED, torch.where(chance < 0.75, 15, some))
+        all_ = self.free + 0.65 * (1 - self.free)
+        return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, 15, some))
 
     def window(self, frames: int) -> Tensor:
         """Which frames become sound: a stretch somewhere in the crop."""
@@ -139,41 +145,24 @@ def run(given: argparse.Namespace) -> None:
     while pool.refresh() == 0 or pool.hours < given.wait_hours:
         time.sleep(1)
     advance = Recorded(trainer.advance) if given.record else trainer.advance
-    began = time.monotonic() - trainer.seconds
-    limit, saved = given.minutes * 60, time.monotonic()
-    while trainer.seconds < limit and trainer.step < given.steps:
-        trainer.rate(trainer.seconds / limit)
-        crops = pool.crops(given.batch, CROP)
-        losses = advance(*crops, judged=trainer.seconds > JUDGED_FROM * limit)
-        trainer.step += 1
-        trainer.seconds = time.monotonic() - began
-        if trainer.step % given.every == 0:
-            if trainer.seconds < given.growing * 60:
-                pool.refresh(3)
-            told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-            print(f"{trainer.step} {trainer.seconds:.0f}s {pool.hours:.1f}h {told}", flush=True)
-        if time.monotonic() - saved > given.save_every:
-            states.save(trainer.state(), given.state)
-            saved = time.monotonic()
-    states.save(trainer.state(), given.state)
+    judged_from = JUDGED_FROM * given.minutes * 60
+
+    def step() -> Told:
+        return advance(*pool.crops(given.batch, CROP), judged=trainer.seconds > judged_from)
+
+    def tell(losses: Told) -> None:
+        if trainer.seconds < given.growing * 60:
+            pool.refresh(3)
+        print(course.line(trainer, pool.hours, losses), flush=True)
+
+    course.follow(trainer, given, step, tell, trainer.state)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speech", type=Path, required=True)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=15)
+    parser = course.options(__doc__, hours=60, seed=1)
     parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
-    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
-    parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--batch", type=int, default=48)
-    parser.add_argument("--hours", type=float, default=60)
     parser.add_argument("--growing", type=float, default=3, help="minutes in which speech is read")
-    parser.add_argument("--wait-hours", type=float, default=0)
-    parser.add_argument("--every", type=int, default=200)
-    parser.add_argument("--save-every", type=float, default=120)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     run(parser.parse_args())
 
 

@@ -21,20 +21,22 @@ from torch import Tensor, nn
 
 from engine.model.layers import Causal
 from engine.model.talker import Talker
-from training import recipe
+from training import course, recipe
 from training import state as states
 from training.batches import NONE, Batch, Batcher, Instructions, TextIds
 from training.codec import Codec
+from training.flite import PHONES
+from training.generalising import Aside, thin
 from training.library import Library
 from training.pool import Pool
-from training.recording import Recorded
+from training.recording import Recorded, Told
+from training.speech import PHONES_A_FRAME
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
 WARM_UP = 300
-ALONE, IN_CONTEXT = 224, 384  # rows of a batch
-WRONG_FIRST, WRONG_REST = 0.02, 0.05  # of the codes fed back: sampling will be wrong too
-TOLD_WRONG = 0.02  # of the codes told to the predictor
+WRONG_FIRST, WRONG_REST = 0.1, 0.15  # of the codes fed back: sampling will be wrong too
+TOLD_WRONG = 0.04  # of the codes told to the predictor
 
 
 def text_ids(tokenizer: Tokenizer) -> TextIds:
@@ -68,8 +70,7 @@ def begin(talker: Talker) -> None:
 
 def mistaken(codes: Tensor, first: float, rest: float) -> Tensor:
     """Codes [..., 16] with some of them replaced by chance."""
-    share = torch.full((codes.shape[-1],), rest, device=codes.device)
-    share[0] = first
+    share = torch.where(torch.arange(codes.shape[-1], device=codes.device) == 0, first, rest)
     wrong = torch.rand(codes.shape, device=codes.device) < share
     return torch.where(wrong, torch.randint_like(codes, recipe.CODES), codes)
 
@@ -79,7 +80,8 @@ def embed(talker: Talker, batch: Batch) -> Tensor:
     x = talker.embed_text(batch.text.clamp(min=0)) * (batch.text != NONE)[..., None]
     x = x + talker.embed_first(batch.code.clamp(min=0)) * (batch.code != NONE)[..., None]
     x = x + batch.vector[:, None] * batch.speaker[..., None]
-    codes = mistaken(batch.fed.clamp(min=0), WRONG_FIRST, WRONG_REST)
+    codes = batch.fed.clamp(min=0)
+    codes = mistaken(codes, WRONG_FIRST, WRONG_REST) if talker.training else codes
     return x + talker.embed_codes(codes) * (batch.fed[..., :1] != NONE)
 
 
@@ -88,8 +90,25 @@ def mean(values: Tensor, over: Tensor) -> Tensor:
     return (values * over).sum() / over.sum().clamp(min=1)
 
 
-def losses(talker: Talker, batch: Batch, frames: int) -> dict[str, Tensor]:
-    """Of codebook 0 at every row, and of the others at `frames` rows drawn by chance."""
+class Pupil(nn.Module):
+    """The talker, and a head that only training has: what is said in the frame to come. It is
+    the same for all codes that mean the same, so the way from text to sound is found sooner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.talker = Talker(recipe.talker_shape())
+        self.phones = nn.Linear(recipe.WIDTH, PHONES_A_FRAME * len(PHONES))
+
+    def said(self, hidden: Tensor, phones: Tensor) -> Tensor:
+        """Loss [B, T] of phones [B, T, 4] read from hidden states."""
+        logits = self.phones(hidden).float().unflatten(-1, (PHONES_A_FRAME, -1))
+        lost = F.cross_entropy(logits.flatten(0, 2), phones.long().flatten(), reduction="none")
+        return lost.view_as(phones).mean(-1)
+
+
+def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
+    """Of codebook 0 and phones at every row, and of the others at `frames` rows by chance."""
+    talker = pupil.talker
     x = embed(talker, batch)
     positions = torch.arange(x.shape[1], device=x.device)[None]
     hidden = talker(x, positions, Causal())
@@ -101,12 +120,13 @@ def losses(talker: Talker, batch: Batch, frames: int) -> dict[str, Tensor]:
     score = (torch.rand_like(each) + wanted).flatten()
     some = score.topk(min(frames, score.numel())).indices
     codes = batch.target.flatten(0, 1)[some].clamp(min=0)  # [frames, 16]
-    told = mistaken(codes, 0, TOLD_WRONG)
+    told = mistaken(codes, 0, TOLD_WRONG) if talker.training else codes
     rest = talker.predict(hidden.flatten(0, 1)[some], told).float()  # [frames, 15, entries]
     lost = F.cross_entropy(rest.flatten(0, 1), codes[:, 1:].flatten(), reduction="none")
     lost, used = lost.view(len(codes), -1), wanted.flatten()[some]
     return {
         "first": mean(each, wanted),
+        "phones": mean(pupil.said(hidden, batch.phones), wanted),
         "end": mean(each, batch.ends),
         "rest": mean(lost.mean(1), used),
         "second": mean(lost[:, 0], used),
@@ -115,14 +135,16 @@ def losses(talker: Talker, batch: Batch, frames: int) -> dict[str, Tensor]:
 
 
 class Trainer:
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, dropout: float = 0.0) -> None:
         self.device = device
-        self.talker = Talker(recipe.talker_shape()).to(device)
+        self.pupil = Pupil().to(device)
+        self.talker = self.pupil.talker
         begin(self.talker)
+        thin(self.talker, dropout)
         cuda = device.type == "cuda"
         self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
         self.steps = torch.optim.AdamW(
-            self.talker.parameters(),
+            self.pupil.parameters(),
             lr=self.now,
             betas=(0.9, 0.95),
             weight_decay=0.03,
@@ -134,6 +156,7 @@ class Trainer:
     def state(self, means: Tensor) -> dict[str, object]:
         return {
             "talker": self.talker.state_dict(),
+            "phones": self.pupil.phones.state_dict(),
             "steps": self.steps.state_dict(),
             "means": means,
             "step": self.step,
@@ -144,6 +167,7 @@ class Trainer:
     def resume(self, path: Path) -> None:
         state = states.load(path)
         self.talker.load_state_dict(state["talker"])
+        self.pupil.phones.load_state_dict(state["phones"])
         self.steps.load_state_dict(state["steps"])
         self.steps.param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
@@ -157,11 +181,11 @@ class Trainer:
     def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
         bf16 = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
-            told = losses(self.talker, Batch(*tensors), frames)
-        loss = told["first"] + 0.1 * told["end"] + told["rest"]
+            told = losses(self.pupil, Batch(*tensors), frames)
+        loss = told["first"] + told["phones"] + 0.1 * told["end"] + told["rest"]
         self.steps.zero_grad()
         loss.backward()
-        told["norm"] = nn.utils.clip_grad_norm_(self.talker.parameters(), 1.0)
+        told["norm"] = nn.utils.clip_grad_norm_(self.pupil.parameters(), 1.0)
         self.steps.step()
         return {name: value.detach() for name, value in told.items()}
 
@@ -178,6 +202,15 @@ def library(given: argparse.Namespace, tokenizer: Tokenizer, device: torch.devic
     return Library(ids, codec.encoder.eval(), speaker.encoder.eval(), device)
 
 
+def fill(books: Library, pool: Pool, hours: float) -> None:
+    """Wait until there are so many hours of speech, and take in what there is."""
+    while pool.hours < hours or not len(books):
+        pool.refresh()
+        if not books.grow(pool):
+            time.sleep(1)
+    print(f"{pool.hours:.1f} hours, {len(books)} utterances", flush=True)
+
+
 def run(given: argparse.Namespace) -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
@@ -186,56 +219,42 @@ def run(given: argparse.Namespace) -> None:
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
     special = text_ids(tokenizer)
     books, pool = library(given, tokenizer, device), Pool(given.speech, given.hours, device)
-    batcher = Batcher(books, Instructions(books.ids, special, device), special)
-    trainer = Trainer(device)
+    instructions = Instructions(books.ids, special, device)
+    batcher = Batcher(books, instructions, special)
+    unheard = Library(books.ids, books.encoder, books.speaker, device)
+    judges = Batcher(unheard, instructions, special)
+    aside = given.aside and Aside(judges, given.aside, device)
+    trainer = Trainer(device, given.dropout)
     if given.state.exists():
         trainer.resume(given.state)
-    while pool.hours < given.wait_hours or not len(books):
-        pool.refresh()
-        if not books.grow(pool):
-            time.sleep(1)
+    fill(books, pool, given.wait_hours)
     batcher.refresh()
-    print(f"{pool.hours:.1f} hours, {len(books)} utterances", flush=True)
     advance = Recorded(trainer.advance) if given.record else trainer.advance
-    began = time.monotonic() - trainer.seconds
-    limit, saved = given.minutes * 60, time.monotonic()
-    while trainer.seconds < limit and trainer.step < given.steps:
-        trainer.rate(trainer.seconds / limit)
-        in_context = trainer.step % 4 == 3
-        size = given.batch // 2 if in_context else given.batch
-        batch = batcher.draw(size, in_context, IN_CONTEXT if in_context else ALONE)
-        told = advance(*batch.tensors(), frames=given.frames)
-        trainer.step += 1
-        trainer.seconds = time.monotonic() - began
-        if trainer.step % given.every == 0:
-            text = " ".join(f"{name} {value.item():.3f}" for name, value in told.items())
-            print(f"{trainer.step} {trainer.seconds:.0f}s {pool.hours:.1f}h {text}", flush=True)
-            if pool.refresh(4) + books.grow(pool):
-                batcher.refresh()
-        if time.monotonic() - saved > given.save_every:
-            states.save(trainer.state(batcher.means), given.state)
-            saved = time.monotonic()
-    states.save(trainer.state(batcher.means), given.state)
+
+    def step() -> Told:
+        batch = batcher.draw_size(given.rows, in_context=trainer.step % 4 == 3)
+        return advance(*batch.tensors(), frames=given.frames)
+
+    def tell(told: Told) -> None:
+        print(course.line(trainer, pool.hours, told), flush=True)
+        if aside:
+            print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
+        if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
+            batcher.refresh()
+
+    course.follow(trainer, given, step, tell, lambda: trainer.state(batcher.means))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speech", type=Path, required=True)
+    parser = course.options(__doc__, hours=70, seed=3)
     parser.add_argument("--codec", type=Path, required=True)
     parser.add_argument("--speaker", type=Path, required=True)
     parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=15)
-    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
-    parser.add_argument("--steps", type=int, default=10**9)
-    parser.add_argument("--batch", type=int, default=112)
+    parser.add_argument("--rows", type=int, default=24_576, help="of text and frames a step")
     parser.add_argument("--frames", type=int, default=4096, help="that the predictor learns a step")
-    parser.add_argument("--hours", type=float, default=70)
-    parser.add_argument("--wait-hours", type=float, default=0)
-    parser.add_argument("--every", type=int, default=200)
-    parser.add_argument("--save-every", type=float, default=120)
-    parser.add_argument("--seed", type=int, default=3)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--aside", type=Path, help="speech to judge by, never learned from")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--vary", type=int, default=1500, help="utterances encoded anew at times")
     run(parser.parse_args())
 
 

@@ -1,0 +1,69 @@
+"""The course of a training: steps for so many minutes, told of and saved at times.
+
+Knows of a trainer only that it counts its steps and seconds and has a learning rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from training import state as states
+from training.recording import Told
+
+
+class Trainer(Protocol):
+    step: int
+    seconds: float
+
+    def rate(self, progress: float) -> None: ...
+
+
+def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentParser:
+    """What every course is asked for."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--speech", type=Path, required=True)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
+    parser.add_argument("--steps", type=int, default=10**9)
+    parser.add_argument("--hours", type=float, default=hours)
+    parser.add_argument("--wait-hours", type=float, default=0)
+    parser.add_argument("--every", type=int, default=200)
+    parser.add_argument("--save-every", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    return parser
+
+
+def follow(
+    trainer: Trainer,
+    given: argparse.Namespace,
+    step: Callable[[], Told],
+    tell: Callable[[Told], None],
+    state: Callable[[], dict[str, Any]],
+) -> None:
+    """Go on until the minutes or the steps are over; `tell` comes every so many steps."""
+    clock, limit = states.Clock(trainer.seconds), given.minutes * 60
+    saved = time.monotonic()
+    while trainer.seconds < limit and trainer.step < given.steps:
+        trainer.rate(trainer.seconds / limit)
+        losses = step()
+        trainer.step += 1
+        trainer.seconds = clock.tick()
+        if trainer.step % given.every == 0:
+            tell(losses)
+        if time.monotonic() - saved > given.save_every:
+            states.save(state(), given.state)
+            saved = time.monotonic()
+    states.save(state(), given.state)
+
+
+def line(trainer: Trainer, hours: float, losses: Told) -> str:
+    told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+    return f"{trainer.step} {trainer.seconds:.0f}s {hours:.1f}h {told}"
