@@ -67,7 +67,7 @@ def teacher() -> Callable[[str, Speaker], Waveform] | None:
     """flite's own voice, where its libraries are found."""
     if not (flite.folder() / "libflite.so.1").exists():
         return None
-    return lambda text, speaker: speech.say(text, speaker)[0]
+    return lambda text, speaker: speech.say(text, speaker).wave
 
 
 def cast(

@@ -52,7 +52,7 @@ def likeness(a: Waveform, b: Waveform) -> float:
 def clones(
     engine: Engine, make: Say, speakers: list[Speaker], texts: list[str], context: bool
 ) -> dict[str, Any]:
-    references = [say(REFERENCE, speaker)[0] for speaker in speakers]
+    references = [say(REFERENCE, speaker).wave for speaker in speakers]
     vectors = [engine.clone(wave).vector for wave in references]
     right, alike = [], []
     for own, speaker in enumerate(speakers):
@@ -124,10 +124,10 @@ def main(
     engine = open_engine([model], device=device)
 
     def cloned(text: str, speaker: Speaker, transcript: str, seed: int) -> Waveform:
-        voice = engine.clone(say(REFERENCE, speaker)[0], transcript)
+        voice = engine.clone(say(REFERENCE, speaker).wave, transcript)
         return speak(engine, text, voice, seed)[0]
 
-    made: Say = (lambda text, speaker, *_: say(text, speaker)[0]) if teacher else cloned
+    made: Say = (lambda text, speaker, *_: say(text, speaker).wave) if teacher else cloned
     cast = held_out()[:speakers]
     report: dict[str, Any] = {"model": model, "teacher": teacher}
     try:

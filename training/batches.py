@@ -55,6 +55,7 @@ class Batch:
     target: Tensor  # [B, T, 16] the frame to be predicted, or NONE throughout
     ends: Tensor  # [B, T] whether the end of speech is to be predicted
     phones: Tensor  # [B, T, 4] what is said in the frame to be predicted; anything elsewhere
+    says: Tensor  # [B, T] the row whose text is said in that frame, NONE if it is not there yet
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
@@ -69,7 +70,7 @@ class Instructions:
             texts += [describe(speaker, random) for _ in range(WORDINGS)]
         for style in STYLES[1:]:
             texts += [random.choice(style.instructions) for _ in range(WORDINGS)]
-        wrapped = [special.user + told + special.close for told in ids(texts)]
+        wrapped = [special.user + told.ids + special.close for told in ids(texts)]
         lengths = torch.tensor([len(told) for told in wrapped], device=device)
         self.length = lengths.view(-1, WORDINGS)  # speakers, then styles from 1 on
         self.start = (lengths.cumsum(0) - lengths).view(-1, WORDINGS)
@@ -184,10 +185,13 @@ class Batcher:
         place = torch.where(f < ref_frames, ref[:, CODE] + f, table[:, CODE] + f - ref_frames)
         fed = self._codes(place, (f >= 0) & (f < ref_frames + frames))
         target = self._codes(table[:, CODE] + n, (n >= 0) & (n < frames))
-        said = self.library.phones
-        phones = said[(table[:, CODE] + n).clamp(0, len(said) - 1)]
+        now = (table[:, CODE] + n).clamp(0, len(self.library.phones) - 1)
+        number = torch.where(n == frames, texts - 1, ref_text + self.library.places[now])
+        says = told + len(self.role) + column + number
+        says = torch.where((n >= 0) & (n <= frames) & (says <= p), says, NONE)
         text = torch.where(n > frames, NONE, text)
-        return Batch(text, code, fed, speaker, vector, target, n == frames, phones)
+        phones = self.library.phones[now]
+        return Batch(text, code, fed, speaker, vector, target, n == frames, phones, says)
 
     def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of each instruction: designs describe, styled presets are told how."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,18 +23,21 @@ _NAMES = (
     " uh uw v w y z zh"
 )
 PHONES = tuple(_NAMES.split())
+NO_WORD = -1
 _PHONE_ID = {name: index for index, name in enumerate(PHONES)}
+_WORD = b"R:SylStructure.parent.parent.R:Token.parent"  # of a phone
 _LIBRARIES = ("libflite", "libflite_usenglish", "libflite_cmulex")
 
 
 @dataclass(frozen=True, eq=False)
 class Spoken:
-    """What flite made: samples, and the end of each phone in seconds."""
+    """What flite made: samples, and of each phone its end in seconds and the word it is of."""
 
     samples: NDArray[np.int16]
     rate: int
     phones: NDArray[np.uint8]  # [phones]
     ends: NDArray[np.float32]  # [phones]
+    words: NDArray[np.int16]  # [phones] numbers of words between spaces, NO_WORD in pauses
 
 
 class _Wave(ctypes.Structure):
@@ -67,6 +71,7 @@ def _flite() -> ctypes.CDLL:
         "utt_relation": (pointer, (pointer, text)),
         "relation_head": (pointer, (pointer,)),
         "item_next": (pointer, (pointer,)),
+        "path_to_item": (pointer, (pointer, text)),
         "item_feat_string": (text, (pointer, text)),
         "item_feat_float": (real, (pointer, text)),
         "delete_utterance": (None, (pointer,)),
@@ -109,11 +114,17 @@ def speak(text: str, voice: str, pitch: float, spread: float, stretch: float) ->
 def _read(flite: ctypes.CDLL, utterance: int) -> Spoken:
     wave = flite.utt_wave(utterance).contents
     samples = np.ctypeslib.as_array(wave.samples, (wave.num_samples,)).copy()
-    phones, ends = [], []
-    item = flite.relation_head(flite.utt_relation(utterance, b"Segment"))
-    while item:
-        name = flite.item_feat_string(item, b"name").decode()
-        phones.append(_PHONE_ID.get(name, 0))
+    numbers = {item: index for index, item in enumerate(_items(flite, utterance, b"Token"))}
+    phones, ends, words = [], [], []
+    for item in _items(flite, utterance, b"Segment"):
+        phones.append(_PHONE_ID.get(flite.item_feat_string(item, b"name").decode(), 0))
         ends.append(flite.item_feat_float(item, b"end"))
+        words.append(numbers.get(flite.path_to_item(item, _WORD), NO_WORD))
+    return Spoken(samples, wave.sample_rate, np.uint8(phones), np.float32(ends), np.int16(words))
+
+
+def _items(flite: ctypes.CDLL, utterance: int, relation: bytes) -> Iterator[int]:
+    item = flite.relation_head(flite.utt_relation(utterance, relation))
+    while item:
+        yield item
         item = flite.item_next(item)
-    return Spoken(samples, wave.sample_rate, np.uint8(phones), np.float32(ends))

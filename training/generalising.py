@@ -53,5 +53,5 @@ class Aside:
         alone, context = (losses(pupil, batch, frames) for batch in self._batches)
         pupil.train()
         told = {"alone": alone["first"], "context": context["first"]}
-        told |= {"phones": alone["phones"], "rest": alone["rest"]}
+        told |= {name: alone[name] for name in ("phones", "looks", "rest")}
         return "aside " + " ".join(f"{name} {value.item():.3f}" for name, value in told.items())

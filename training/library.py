@@ -1,5 +1,7 @@
 """What the talker learns from, on the device: text ids, codes and speaker vectors by utterance.
 
+Of every frame it is known which phones it has and which text id it says.
+
 Tapes hold everything end to end; an utterance is a row of `table`. Filled from a `Pool` of
 speech with a trained codec and speaker encoder, utterance by utterance as shards appear.
 """
@@ -7,7 +9,7 @@ speech with a trained codec and speaker encoder, utterance by utterance as shard
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -26,8 +28,15 @@ SPEED = 0.06  # at most so much faster or slower
 TEXT, TEXT_LENGTH, CODE, FRAMES, SPEAKER, STYLE = range(6)
 
 
+class Coded(Protocol):
+    """A text's ids, and where each of them ends in it."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
 class Ids(Protocol):
-    def __call__(self, texts: list[str]) -> list[list[int]]: ...
+    def __call__(self, texts: list[str]) -> Sequence[Coded]: ...
 
 
 class Library:
@@ -38,6 +47,7 @@ class Library:
         self.text = torch.zeros(0, dtype=torch.long, device=device)
         self.codes = torch.zeros(0, encoder.shape.codebooks, dtype=torch.uint8, device=device)
         self.phones = torch.zeros(0, PHONES_A_FRAME, dtype=torch.uint8, device=device)
+        self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text ids said, by frame
         self.vectors = torch.zeros(0, speaker.shape.width, device=device)  # an utterance each
         self.table = torch.zeros(0, 6, dtype=torch.long, device=device)
         self._done = 0
@@ -78,20 +88,24 @@ class Library:
         ]
         wave = self._cut(pool, spots, shifts, speed, (max(frames) + HUSH) * FRAME)
         codes = self.encoder.encode(wave)
-        phones = self._said(pool, spots, shifts, speed, codes.shape[1])
+        phones, letters = self._said(pool, spots, shifts, speed, codes.shape[1])
         same = min(frames) * FRAME
         vectors = self.speaker.embed(wave[:, :same])
         texts = self.ids([spot.text for spot in spots])
+        places = place_ids(texts, letters)
         rows, at, code_at = [], len(self.text), len(self.codes)
-        for spot, ids, count in zip(spots, texts, frames, strict=True):
-            rows.append([at, len(ids), code_at, count, spot.speaker, spot.style])
-            at, code_at = at + len(ids), code_at + count + HUSH
-        flat = [token for ids in texts for token in ids]
-        kept = [row[: count + HUSH] for row, count in zip(codes, frames, strict=True)]
-        said = [row[: count + HUSH] for row, count in zip(phones, frames, strict=True)]
+        for spot, text, count in zip(spots, texts, frames, strict=True):
+            rows.append([at, len(text.ids), code_at, count, spot.speaker, spot.style])
+            at, code_at = at + len(text.ids), code_at + count + HUSH
+        flat = [token for text in texts for token in text.ids]
+
+        def kept(values: Tensor) -> Tensor:
+            return torch.cat([row[: n + HUSH] for row, n in zip(values, frames, strict=True)])
+
         self.text = torch.cat((self.text, torch.tensor(flat, device=self.device)))
-        self.codes = torch.cat((self.codes, torch.cat(kept).to(torch.uint8)))
-        self.phones = torch.cat((self.phones, torch.cat(said)))
+        self.codes = torch.cat((self.codes, kept(codes).to(torch.uint8)))
+        self.phones = torch.cat((self.phones, kept(phones)))
+        self.places = torch.cat((self.places, kept(places)))
         self.vectors = torch.cat((self.vectors, vectors.float()))
         self.table = torch.cat((self.table, torch.tensor(rows, device=self.device)))
 
@@ -109,8 +123,9 @@ class Library:
 
     def _said(
         self, pool: Pool, spots: list[Spot], shifts: list[int], speed: float, frames: int
-    ) -> Tensor:
-        """The phones [B, frames, 4] of the waves that `_cut` makes; silence is phone 0."""
+    ) -> tuple[Tensor, Tensor]:
+        """Of the waves that `_cut` makes: phones [B, frames, 4], silence being phone 0, and the
+        letters said by the middle of each frame [B, frames]."""
         middles = (torch.arange(frames * PHONES_A_FRAME, device=self.device) + 0.5) * PHONE_STEP
         before = torch.tensor(shifts, device=self.device)[:, None]
         lengths = torch.tensor([_length(spot) for spot in spots], device=self.device)[:, None]
@@ -118,7 +133,10 @@ class Library:
         at = (middles * speed - before).floor().long()  # samples into the utterance
         inside = (at >= 0) & (at < lengths)
         place = ((starts + at) // PHONE_STEP).clamp(0, len(pool.phones) - 1)
-        return (pool.phones[place] * inside).view(len(spots), frames, PHONES_A_FRAME)
+        phones = (pool.phones[place] * inside).view(len(spots), frames, PHONES_A_FRAME)
+        whole = (starts + at.clamp(min=0).minimum(lengths - 1)) // PHONE_STEP
+        letters = pool.places[whole].view(len(spots), frames, PHONES_A_FRAME)
+        return phones, letters[..., PHONES_A_FRAME // 2]
 
 
 def resampled(wave: Tensor, length: int) -> Tensor:
@@ -127,6 +145,16 @@ def resampled(wave: Tensor, length: int) -> Tensor:
     if own == length:
         return wave
     return torch.fft.irfft(torch.fft.rfft(wave)[:, : length // 2 + 1], length) * (length / own)
+
+
+def place_ids(texts: Sequence[Coded], letters: Tensor) -> Tensor:
+    """Which text id is said where so many letters are: [B, frames] -> [B, frames]."""
+    longest = max(len(text.ids) for text in texts)
+    ends = [[end for _, end in text.offsets] for text in texts]
+    table = torch.tensor([row + row[-1:] * (longest - len(row)) for row in ends])
+    table = table.to(letters.device, torch.int16)
+    last = torch.tensor([len(row) - 1 for row in ends], device=letters.device)[:, None]
+    return torch.searchsorted(table, letters.contiguous(), right=True).minimum(last).to(torch.int16)
 
 
 def _batches(spots: list[Spot]) -> Iterator[list[Spot]]:

@@ -26,13 +26,14 @@ class Spot:
 
 
 class Pool:
-    """Samples and phones of all shards read so far, on the device."""
+    """Samples, phones and places of all shards read so far, on the device."""
 
     def __init__(self, folder: Path, hours: float, device: torch.device) -> None:
         self.folder, self.device = folder, device
         samples = int(hours * 3600) * RATE // FRAME * FRAME
         self.samples = torch.zeros(samples, dtype=torch.int16, device=device)
         self.phones = torch.zeros(samples // PHONE_STEP, dtype=torch.uint8, device=device)
+        self.places = torch.zeros(samples // PHONE_STEP, dtype=torch.int16, device=device)
         self.spots: list[Spot] = []
         self.filled = 0
         self._read: set[str] = set()
@@ -60,6 +61,7 @@ class Pool:
         labels = slice(self.filled // PHONE_STEP, (self.filled + count) // PHONE_STEP)
         self.samples[at] = torch.from_numpy(data["samples"]).to(self.device)
         self.phones[labels] = torch.from_numpy(data["phones"]).to(self.device)
+        self.places[labels] = torch.from_numpy(data["places"].astype(np.int16)).to(self.device)
         offsets = (data["offsets"] + self.filled).tolist()
         said = json.loads(str(data["meta"]))
         for start, stop, what in zip(offsets[:-1], offsets[1:], said, strict=True):

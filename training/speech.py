@@ -1,7 +1,8 @@
 """Speech to learn from, made by flite in shards: shard k is a function of the seed and k alone.
 
-A shard is one .npz: samples end to end with their offsets, phones every 20 ms, and a JSON
-text with who says what. `make` keeps several processes busy and may be stopped and started.
+A shard is one .npz: samples end to end with their offsets, every 20 ms the phone and how far
+the text is said, and a JSON text with who says what. `make` keeps several processes busy and
+may be stopped and started.
 
     python -m training.speech --corpus corpus.json --out DIR --shards 100 --workers 16
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -51,8 +53,14 @@ def choose(corpus: text.Corpus, random: Random, named: int) -> Utterance:
     return Utterance(corpus.draw(random), speaker, style)
 
 
-def say(words: str, speaker: Speaker, style: int = 0) -> tuple[Wave, NDArray[np.uint8]]:
-    """A finished waveform at 24 kHz, a whole number of frames long, and its phones."""
+@dataclass(frozen=True, eq=False)
+class Said:
+    wave: Wave  # at 24 kHz, a whole number of frames long
+    phones: NDArray[np.uint8]  # every 20 ms
+    places: NDArray[np.uint16]  # every 20 ms: characters of the text said by then
+
+
+def say(words: str, speaker: Speaker, style: int = 0) -> Said:
     manner, tract = STYLES[style], speaker.tract
     pitch = speaker.pitch / tract
     spoken = flite.speak(
@@ -67,9 +75,29 @@ def say(words: str, speaker: Speaker, style: int = 0) -> tuple[Wave, NDArray[np.
     start, stop = speech_span(wave)
     wave = pad(level(wave[start:stop]))
     at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
-    index = np.searchsorted(spoken.ends * (RATE / tract), at)
-    phones = np.append(spoken.phones, 0)[np.minimum(index, len(spoken.phones))]
-    return wave, phones.astype(np.uint8)
+    ends = spoken.ends * (RATE / tract)
+    phones = np.append(spoken.phones, 0)[np.searchsorted(ends, at)]
+    return Said(wave, phones.astype(np.uint8), places(words, spoken.words, ends, at))
+
+
+def places(
+    text: str,
+    words: NDArray[np.int16],
+    ends: NDArray[np.float32],
+    at: NDArray[np.float64],
+) -> NDArray[np.uint16]:
+    """Characters of the text that are said `at` these times, phones of `words` having `ends`.
+
+    A word's letters are spread evenly over its time; in pauses the text stands still.
+    """
+    spans = [match.span() for match in re.finditer(r"\S+", text)]
+    times, letters = [0.0], [0]
+    starts = np.concatenate(([0.0], ends[:-1]))
+    for number in dict.fromkeys(words[words != flite.NO_WORD].tolist()):
+        own = np.flatnonzero(words == number)
+        times += [float(starts[own[0]]), float(ends[own[-1]])]
+        letters += spans[min(number, len(spans) - 1)]
+    return np.interp(at, times, letters).astype(np.uint16)
 
 
 def shape(source: Wave, rate: float, tilt: float) -> Wave:
@@ -145,21 +173,21 @@ def utterances(corpus: text.Corpus, seed: int, shard: int) -> Iterator[Utterance
 def make_shard(
     corpus: text.Corpus, seed: int, shard: int, count: int = UTTERANCES
 ) -> dict[str, object]:
-    speakers, kept, waves, phones = everyone(), [], [], []
+    speakers, kept, made = everyone(), [], []
     for utterance in utterances(corpus, seed, shard):
-        wave, labels = say(utterance.text, speakers[utterance.speaker], utterance.style)
-        if not 0.3 < len(wave) / RATE < LONGEST:
+        said = say(utterance.text, speakers[utterance.speaker], utterance.style)
+        if not 0.3 < len(said.wave) / RATE < LONGEST:
             continue
         kept.append(asdict(utterance))
-        waves.append(np.round(wave * 32767).astype(np.int16))
-        phones.append(labels)
+        made.append(said)
         if len(kept) == count:
             break
-    lengths = [len(wave) for wave in waves]
+    samples = np.concatenate([said.wave for said in made])
     return {
-        "samples": np.concatenate(waves),
-        "phones": np.concatenate(phones),
-        "offsets": np.cumsum([0, *lengths]),
+        "samples": np.round(samples * 32767).astype(np.int16),
+        "phones": np.concatenate([said.phones for said in made]),
+        "places": np.concatenate([said.places for said in made]),
+        "offsets": np.cumsum([0, *(len(said.wave) for said in made)]),
         "meta": np.array(json.dumps(kept)),
     }
 

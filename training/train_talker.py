@@ -19,7 +19,6 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from engine.model.layers import Causal
 from engine.model.talker import Talker
 from training import course, recipe
 from training import state as states
@@ -27,6 +26,7 @@ from training.batches import NONE, Batch, Batcher, Instructions, TextIds
 from training.codec import Codec
 from training.flite import PHONES
 from training.generalising import Aside, thin
+from training.guiding import Guided
 from training.library import Library
 from training.pool import Pool
 from training.recording import Recorded, Told
@@ -111,7 +111,8 @@ def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
     talker = pupil.talker
     x = embed(talker, batch)
     positions = torch.arange(x.shape[1], device=x.device)[None]
-    hidden = talker(x, positions, Causal())
+    guided = Guided(batch.says)
+    hidden = talker(x, positions, guided)
     wanted = batch.target[..., 0] != NONE
     end = recipe.IDS["codec_eos_token_id"]
     first = torch.where(batch.ends, end, batch.target[..., 0]).clamp(min=0)
@@ -127,6 +128,7 @@ def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
     return {
         "first": mean(each, wanted),
         "phones": mean(pupil.said(hidden, batch.phones), wanted),
+        "looks": mean(torch.stack(guided.losses).mean(0), batch.says != NONE),
         "end": mean(each, batch.ends),
         "rest": mean(lost.mean(1), used),
         "second": mean(lost[:, 0], used),
@@ -182,7 +184,8 @@ class Trainer:
         bf16 = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
             told = losses(self.pupil, Batch(*tensors), frames)
-        loss = told["first"] + told["phones"] + 0.1 * told["end"] + told["rest"]
+        loss = told["first"] + told["phones"] + told["rest"]
+        loss = loss + 0.5 * told["looks"] + 0.1 * told["end"]
         self.steps.zero_grad()
         loss.backward()
         told["norm"] = nn.utils.clip_grad_norm_(self.pupil.parameters(), 1.0)
@@ -196,10 +199,7 @@ def library(given: argparse.Namespace, tokenizer: Tokenizer, device: torch.devic
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
     codec.share_tables()
 
-    def ids(texts: list[str]) -> list[list[int]]:
-        return [list(coded.ids) for coded in tokenizer.encode_batch(texts)]
-
-    return Library(ids, codec.encoder.eval(), speaker.encoder.eval(), device)
+    return Library(tokenizer.encode_batch, codec.encoder.eval(), speaker.encoder.eval(), device)
 
 
 def fill(books: Library, pool: Pool, hours: float) -> None:

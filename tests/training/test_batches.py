@@ -11,7 +11,17 @@ from engine.plan import Prompt, ReferencePrompt
 from engine.worker.prompts import Embedder
 from training import recipe, train_talker
 from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
-from training.library import CODE, FRAMES, HUSH, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Library
+from training.library import (
+    CODE,
+    FRAMES,
+    HUSH,
+    SPEAKER,
+    STYLE,
+    TEXT,
+    TEXT_LENGTH,
+    Coded,
+    Library,
+)
 from training.speakers import TRAINED
 
 UTTERANCES = 24
@@ -34,8 +44,16 @@ SPECIAL = SpecialIds(
 )
 
 
-def fake_ids(texts: list[str]) -> list[list[int]]:
-    return [[20 + ord(letter) for letter in text[:9]] for text in texts]
+def fake_ids(texts: list[str]) -> list[Coded]:
+    return [Letters(text) for text in texts]
+
+
+class Letters:
+    """A letter an id, as a tokenizer would tell of it."""
+
+    def __init__(self, text: str) -> None:
+        self.ids = [20 + ord(letter) for letter in text[:9]]
+        self.offsets = [(place, place + 1) for place in range(len(self.ids))]
 
 
 def made_library() -> Library:
@@ -53,6 +71,8 @@ def made_library() -> Library:
     library.text = torch.randint(0, BASE, (int(texts.sum()),))
     library.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
     library.phones = torch.randint(0, 40, (int(kept.sum()), 4), dtype=torch.uint8)
+    said = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
+    library.places = torch.cat(said).to(torch.int16)
     library.vectors = torch.randn(UTTERANCES, recipe.WIDTH)
     library.table = table
     return library
@@ -126,6 +146,21 @@ def test_a_batch_equals_the_engines_layout(
             said = library.phones[int(tape) : int(tape) + frames]
             torch.testing.assert_close(batch.phones[row][there], said)
             assert batch.ends[row].nonzero().tolist() == [[first + frames]]
+            number = library.places[int(tape) : int(tape) + frames]
+            own = library.text[library.table[library.table[:, CODE] == tape, TEXT] + number]
+            assert_says(batch, row, own)
+
+
+def assert_says(batch: Batch, row: int, own: torch.Tensor) -> None:
+    """The rows a frame is said by hold the text `own` that is said in it, the last the end."""
+    there = (batch.target[row][:, 0] != NONE) | batch.ends[row]
+    text = torch.cat((own, torch.tensor([TEXT_IDS.eos])))
+    says = batch.says[row][there]
+    known = says != NONE
+    assert (batch.text[row][says[known]] == text[known]).all()
+    assert (says <= there.nonzero()[:, 0]).all()
+    assert known[-1]
+    assert (batch.says[row][~there] == NONE).all()
 
 
 @pytest.mark.parametrize("in_context", [False, True])

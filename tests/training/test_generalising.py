@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model.layers import Causal
@@ -27,11 +29,20 @@ def pool_of(speakers: list[int]) -> Pool:
     noise = torch.randn(len(speakers) * LENGTH + FRAME) * 3000
     pool.device, pool.samples = torch.device("cpu"), noise.to(torch.int16)
     pool.phones = torch.zeros(len(noise) // PHONE_STEP, dtype=torch.uint8)
+    pool.places = torch.zeros(len(noise) // PHONE_STEP, dtype=torch.int16)
     pool.spots = [
         Spot(at * LENGTH, (at + 1) * LENGTH, f"text {at}", who, 0)
         for at, who in enumerate(speakers)
     ]
     return pool
+
+
+class Encoded:
+    """A letter an id."""
+
+    def __init__(self, text: str) -> None:
+        self.ids = [7] * len(text)
+        self.offsets = [(place, place + 1) for place in range(len(text))]
 
 
 def listening() -> tuple[Library, list[Tensor]]:
@@ -43,7 +54,7 @@ def listening() -> tuple[Library, list[Tensor]]:
         return torch.zeros(len(wave), wave.shape[1] // FRAME, 16, dtype=torch.long)
 
     made = Library(
-        lambda texts: [[7] * len(text) for text in texts],
+        lambda texts: [Encoded(text) for text in texts],
         SimpleNamespace(encode=encode, shape=SimpleNamespace(codebooks=16)),  # type: ignore[arg-type]
         SimpleNamespace(  # type: ignore[arg-type]
             embed=lambda wave: torch.ones(len(wave), recipe.WIDTH),
@@ -99,6 +110,37 @@ def test_phones_are_where_they_are_heard(who: int) -> None:
         said = books.phones[row[CODE] : row[CODE] + row[FRAMES]].flatten()
         middles = wave[0][PHONE_STEP // 2 :: PHONE_STEP][: len(said)]
         assert ((middles > 0.3) == (said > 0)).float().mean() > 0.95
+
+
+@pytest.mark.parametrize("who", [0, MADE])
+def test_the_text_moves_on_with_the_sound(who: int) -> None:
+    """Six letters, each as loud as its number, are said evenly over the nine frames."""
+    torch.manual_seed(6)
+    (books, heard), pool = listening(), pool_of([who])
+    steps = LENGTH // PHONE_STEP
+    pool.places[:steps] = (torch.arange(steps) * 6 // steps).to(torch.int16)
+    loud = (pool.places.repeat_interleave(PHONE_STEP) + 1) * 4000
+    pool.samples = loud.to(torch.int16)
+    for _ in range(4):
+        books.vary(pool, 1)
+    for wave, row in zip(heard, books.table.tolist(), strict=True):
+        said = books.places[row[CODE] : row[CODE] + row[FRAMES]]
+        middles = wave[0].view(-1, FRAME)[: len(said), FRAME * 5 // 8]
+        inside = middles > 0.1
+        assert (said[inside] == (middles[inside] * 32767 / 4000 - 1).round()).float().mean() > 0.7
+        assert said.diff().min() >= 0
+        assert said[0] <= 1
+        assert said[-1] == 5
+
+
+@given(seed=st.integers(0, 99))
+def test_places_are_found_as_one_would_by_hand(seed: int) -> None:
+    torch.manual_seed(seed)
+    texts = [Encoded("a" * int(length)) for length in torch.randint(1, 9, (3,))]
+    letters = torch.randint(0, 12, (3, 5), dtype=torch.int16)
+    found = library.place_ids(texts, letters)
+    for text, row, own in zip(texts, letters, found, strict=True):
+        assert own.tolist() == [min(int(letter), len(text.ids) - 1) for letter in row]
 
 
 def test_dropout_is_for_training_alone() -> None:

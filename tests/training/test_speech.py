@@ -81,7 +81,8 @@ def test_a_description_never_names_the_wrong_end(index: int, seed: int) -> None:
 @needs_flite
 @pytest.mark.parametrize("index", [0, 1, 2, 3])
 def test_a_named_voice_speaks_at_its_loudness(index: int) -> None:
-    wave, phones = speech.say("The train leaves at seven forty-five.", NAMED[index])
+    said = speech.say("The train leaves at seven forty-five.", NAMED[index])
+    wave, phones = said.wave, said.phones
     assert len(wave) % speech.FRAME == 0
     assert len(phones) == len(wave) // speech.PHONE_STEP
     assert speech.loudness(wave) == pytest.approx(speech.LOUDNESS, abs=0.5)
@@ -90,10 +91,22 @@ def test_a_named_voice_speaks_at_its_loudness(index: int) -> None:
 
 
 @needs_flite
+def test_it_is_known_how_far_the_text_is_said() -> None:
+    text = "It is 7:45, he said. Really?"
+    said = speech.say(text, NAMED[0])
+    assert len(said.places) == len(said.phones)
+    assert (np.diff(said.places.astype(int)) >= 0).all()
+    fricative = [index for index, name in enumerate(flite.PHONES) if name in ("f", "v")]
+    number = said.places[np.isin(said.phones, fricative)]  # only "seven" and "five" have them
+    assert ((number >= text.index("7")) & (number <= text.index(","))).all()
+    assert text[said.places[said.phones == flite.PHONES.index("hh")][0]] == "h"
+
+
+@needs_flite
 def test_styles_and_pace_change_the_length() -> None:
     names = {style.name: index for index, style in enumerate(STYLES)}
     lengths = {
-        name: len(speech.say("He put the book back on the shelf.", NAMED[1], names[name])[0])
+        name: len(speech.say("He put the book back on the shelf.", NAMED[1], names[name]).wave)
         for name in ("slow", "plain", "fast")
     }
     assert lengths["slow"] > lengths["plain"] > lengths["fast"]
@@ -103,5 +116,5 @@ def test_styles_and_pace_change_the_length() -> None:
 @pytest.mark.parametrize("index", range(12))
 def test_a_named_voice_has_the_pitch_of_its_label(index: int) -> None:
     speaker = NAMED[index]
-    wave, _ = speech.say("He put the book back on the shelf and went to bed.", speaker)
+    wave = speech.say("He put the book back on the shelf and went to bed.", speaker).wave
     assert pitch(wave) == pytest.approx(speaker.pitch, rel=0.12)
