@@ -58,12 +58,13 @@ def test_every_case_sounds_as_the_references(case: Case) -> None:
 
 @FOLDERS
 def test_folding_changes_nothing(folder: Path) -> None:
-    folded = decoder(folder)
-    plain = CodecDecoder(folded.shape).eval()
+    """In float64: what is left between the two is rounding, which no two processors share."""
+    folded = load_codec(folder, CPU, torch.float64)
+    plain = CodecDecoder(folded.shape).eval().double()
     plain.load_state_dict(folded.state_dict())
     codes = random_codes(folded.shape, 2, 3)
     with torch.inference_mode():
-        torch.testing.assert_close(folded(codes), plain(codes), rtol=0, atol=1e-6)
+        torch.testing.assert_close(folded(codes), plain(codes), rtol=0, atol=1e-9)
 
 
 def foldings(network: CodecDecoder) -> list[Folding]:
