@@ -29,6 +29,7 @@ def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentPars
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--speech", type=Path, required=True)
     parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
     parser.add_argument("--steps", type=int, default=10**9)

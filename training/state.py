@@ -2,7 +2,7 @@
 
 A state is a dictionary for torch.save. Pieces are plain cuts of that file.
 
-    python -m training.state weights codec.pt small.pt   # without the optimizers' memory
+    python -m training.state weights codec.pt small.pt   # as small as can be gone on from
     python -m training.state split codec.pt FOLDER
     python -m training.state join FOLDER/codec.pt codec.pt
 """
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 PIECE = 15 * 2**20
+LARGEST_HALF = 6e4
 PAUSE = 5.0  # seconds: between two steps more than this is not training
 
 
@@ -81,9 +82,18 @@ def join(folder: Path, name: str, path: Path) -> Path:
 
 
 def weights(path: Path, out: Path) -> None:
-    """Only what an export or a schedule of its own (`--again`) needs."""
-    kept = {"codec", "judges", "speaker", "talker", "means", "step", "seconds"}
-    save({name: value for name, value in load(path).items() if name in kept}, out)
+    """Only what an export or a schedule of its own (`--again`) needs, in half precision."""
+    kept = {"codec", "judges", "speaker", "talker", "phones", "means", "step", "seconds"}
+    save({name: halved(value) for name, value in load(path).items() if name in kept}, out)
+
+
+def halved(value: Any) -> Any:
+    """Tensors of a state in float16 where their numbers fit."""
+    if isinstance(value, dict):
+        return {name: halved(each) for name, each in value.items()}
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+        return value
+    return value.half() if value.numel() and value.abs().max() < LARGEST_HALF else value
 
 
 def main() -> None:

@@ -66,7 +66,7 @@ class Trainer:
         state = states.load(path)
         for name in ("codec", "judges"):
             getattr(self, name).load_state_dict(state[name])
-        if again:
+        if again or "codec_steps" not in state:
             return
         for name in ("codec_steps", "judge_steps"):
             getattr(self, name).load_state_dict(state[name])
@@ -160,7 +160,6 @@ def run(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = course.options(__doc__, hours=60, seed=1)
-    parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--growing", type=float, default=3, help="minutes in which speech is read")
     run(parser.parse_args())

@@ -137,14 +137,16 @@ def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
 
 
 class Trainer:
-    def __init__(self, device: torch.device, dropout: float = 0.0) -> None:
-        self.device = device
+    def __init__(
+        self, device: torch.device, dropout: float = 0.0, highest: float = RATE_AT_START
+    ) -> None:
+        self.device, self.highest = device, highest
         self.pupil = Pupil().to(device)
         self.talker = self.pupil.talker
         begin(self.talker)
         thin(self.talker, dropout)
         cuda = device.type == "cuda"
-        self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
+        self.now = torch.tensor(highest, device=device)  # the learning rate
         self.steps = torch.optim.AdamW(
             self.pupil.parameters(),
             lr=self.now,
@@ -166,10 +168,13 @@ class Trainer:
             "chance": states.chance(self.device),
         }
 
-    def resume(self, path: Path) -> None:
+    def resume(self, path: Path, again: bool) -> None:
+        """Go on exactly, or begin a schedule of its own from the weights alone."""
         state = states.load(path)
         self.talker.load_state_dict(state["talker"])
         self.pupil.phones.load_state_dict(state["phones"])
+        if again or "steps" not in state:
+            return
         self.steps.load_state_dict(state["steps"])
         self.steps.param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
@@ -178,7 +183,7 @@ class Trainer:
     def rate(self, progress: float) -> None:
         scale = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         scale *= min(1.0, (self.step + 1) / WARM_UP)
-        self.now.fill_(RATE_AT_START * scale)
+        self.now.fill_(self.highest * scale)
 
     def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
         bf16 = self.device.type == "cuda"
@@ -224,9 +229,9 @@ def run(given: argparse.Namespace) -> None:
     unheard = Library(books.ids, books.encoder, books.speaker, device)
     judges = Batcher(unheard, instructions, special)
     aside = given.aside and Aside(judges, given.aside, device)
-    trainer = Trainer(device, given.dropout)
+    trainer = Trainer(device, given.dropout, given.rate)
     if given.state.exists():
-        trainer.resume(given.state)
+        trainer.resume(given.state, given.again)
     fill(books, pool, given.wait_hours)
     batcher.refresh()
     advance = Recorded(trainer.advance) if given.record else trainer.advance
@@ -254,6 +259,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=4096, help="that the predictor learns a step")
     parser.add_argument("--aside", type=Path, help="speech to judge by, never learned from")
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--vary", type=int, default=1500, help="utterances encoded anew at times")
     run(parser.parse_args())
 

@@ -38,10 +38,27 @@ def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
     state.save(first.state(batcher.means), tmp_path / "talker.pt")
     step(first)
     second = train_talker.Trainer(CPU)
-    second.resume(tmp_path / "talker.pt")
+    second.resume(tmp_path / "talker.pt", again=False)
     step(second)
     assert second.step == first.step
     assert same(first.talker, second.talker)
+
+
+def test_weights_alone_begin_a_schedule_of_their_own(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    first, second = train_talker.Trainer(CPU), train_talker.Trainer(CPU)
+    first.step, first.seconds = 7, 70.0
+    state.save(first.state(torch.zeros(2, 3)), tmp_path / "whole.pt")
+    state.weights(tmp_path / "whole.pt", tmp_path / "small.pt")
+    sizes = [(tmp_path / name).stat().st_size for name in ("small.pt", "whole.pt")]
+    assert sizes[0] < 0.6 * sizes[1]
+    pieces = state.split(tmp_path / "small.pt", tmp_path / "pieces")
+    assert len(pieces) > 1
+    state.join(tmp_path / "pieces", "small.pt", tmp_path / "again.pt")
+    second.resume(tmp_path / "again.pt", again=False)
+    assert (second.step, second.seconds) == (0, 0.0)
+    for one, other in zip(first.pupil.parameters(), second.pupil.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
 def test_the_codec_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
