@@ -20,6 +20,7 @@ from engine import InvalidSetting, InvalidText, TimbreError, checked
 from studio import commands, settings, space
 from studio.choosing import Choices
 from studio.settings import StudioSettings
+from studio.watermark import judge
 
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -183,6 +184,18 @@ def info(model: Models = None) -> None:
         place = commands.Place(read_settings(model=model), console)
         for line in commands.list_abilities(place.capabilities()):
             console.result(line)
+
+
+@cli.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Sounds of up to a minute.")],
+) -> None:
+    """Tell whether sounds carry the inaudible watermark."""
+    with plainly():
+        for file in files:
+            found = judge(file)
+            said = f"{found.said} {found.advice}".strip()
+            console.result(f"{file}: {said} (score {found.score:.2f})")
 
 
 @cli.command(name="settings")

@@ -34,7 +34,7 @@ from engine.recording import Recording, load_recording
 from engine.routing import Routed, describe, speaker_names
 from engine.sound import Loudspeaker, SoundWriter, check_target, duration, open_sound, save_sound
 from engine.stats import Stats
-from engine.stream import SpeechStream
+from engine.stream import Finish, SpeechStream
 from engine.types import (
     CODEBOOKS,
     FRAME_SAMPLES,
@@ -83,6 +83,7 @@ __all__ = [
     "EngineSettings",
     "FakeCheckpoint",
     "FakeEngine",
+    "Finish",
     "InvalidAudio",
     "InvalidSetting",
     "InvalidText",

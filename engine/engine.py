@@ -25,7 +25,7 @@ from engine.roster import Roster
 from engine.routing import Routed, cloner, restrict, route_voice
 from engine.sequence import Sequence
 from engine.stats import Meter, Stats
-from engine.stream import Handles, SpeechStream
+from engine.stream import Finish, Handles, SpeechStream
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.watchdog import Watchdog
 
@@ -71,6 +71,7 @@ class Engine:
         self._intake = Intake(self._checkpoints, self.settings, clock)
         self._roster = Roster()
         self.doorman: Doorman = _let_in
+        self.finish: Finish | None = None  # a watermark, for one
         self._rebuilt: list[int] = []  # the steps that were made before each time
         self._started = start
         self._watchdog = Watchdog(lambda: self.loop.beats, self._bite, self.settings.step_timeout)
@@ -94,7 +95,7 @@ class Engine:
         if taken.text:
             taken.text.connect(taken.text_room, partial(self._add_text, sequence))
         handles = Handles(partial(self._cancel, sequence, mailbox), taken.text)
-        stream = SpeechStream(mailbox, sequence, handles)
+        stream = SpeechStream(mailbox, sequence, handles, self.finish)
         seat(stream)
         return stream
 

@@ -72,7 +72,8 @@ class LentEngine(Engine):
         sequence, mailbox = self._intake.take(request).sequence, Mailbox()
         self._enter(sequence, mailbox)
         left: SimpleQueue[None] = SimpleQueue()  # a finaliser may put into it
-        stream = SpeechStream(mailbox, sequence, Handles(partial(left.put, None), None))
+        handles = Handles(partial(left.put, None), None)
+        stream = SpeechStream(mailbox, sequence, handles, self.finish)
         seat(stream)
         work = partial(self._relay, replace(request, seed=sequence.seed), sequence, left)
         context = copy_context()  # whoever lends finds the visitor in it

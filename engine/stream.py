@@ -12,14 +12,18 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sized
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from engine.errors import InvalidText
 from engine.mailbox import Mailbox
 from engine.types import Chunk, End, Pcm
+
+# What all sound passes through on its way to a listener, chunk by chunk, in the listener's thread
+# or, for `async for`, in one beside it.
+Finish: TypeAlias = Callable[[Pcm], Pcm]
 
 
 class Progress(Protocol):
@@ -51,8 +55,15 @@ class Handles:
 class SpeechStream:
     """The listener's end of a request."""
 
-    def __init__(self, mailbox: Mailbox, progress: Progress, handles: Handles) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        progress: Progress,
+        handles: Handles,
+        finish: Finish | None = None,
+    ) -> None:
         self._mailbox = mailbox
+        self._finish = finish
         self._progress = progress
         self._handles = handles
         self._told = False  # the end's error has been raised
@@ -111,7 +122,7 @@ class SpeechStream:
     def ready(self) -> Iterator[Chunk]:
         """Those that are here already."""
         while chunk := self._mailbox.take():
-            yield chunk
+            yield self._finished(chunk)
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -120,7 +131,7 @@ class SpeechStream:
         while True:
             chunk = self._mailbox.take()
             if chunk:
-                return chunk
+                return self._finished(chunk)
             if self._over():
                 raise StopIteration
             news = threading.Event()
@@ -133,6 +144,8 @@ class SpeechStream:
     async def __anext__(self) -> Chunk:
         while True:
             chunk = self._mailbox.take()
+            if chunk and self._finish:
+                return await asyncio.to_thread(self._finished, chunk)
             if chunk:
                 return chunk
             if self._over():
@@ -150,6 +163,9 @@ class SpeechStream:
 
     async def __aexit__(self, *_: object) -> None:
         self.cancel()
+
+    def _finished(self, chunk: Chunk) -> Chunk:
+        return replace(chunk, pcm=self._finish(chunk.pcm)) if self._finish else chunk
 
     def _over(self) -> bool:
         """Everything has been taken; the end's error is raised once."""

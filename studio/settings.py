@@ -42,6 +42,7 @@ class StudioSettings(Settings):
     guest_requests: int = Field(8, ge=1)  # of one stranger in the engine at a time
     frames: Names = ()  # sites that may show the page in a frame, like https://example.org
     grace: float = Field(20.0, ge=0)  # seconds for what is being spoken when SIGTERM comes
+    watermark: bool = False  # mark all sound inaudibly; needs requirements-watermark.txt
     debug: bool = False  # a fault of ours shows where it happened
 
     # The command line as a client.

@@ -20,7 +20,7 @@ from studio.context import Studio
 from studio.endpoints import Endpoints
 from studio.help import HEAD
 from studio.sessions import describe_once
-from studio.tabs import engine_page, library, speak
+from studio.tabs import check, engine_page, library, speak
 from studio.tabs.parts import on_show
 from studio.words import both, word
 
@@ -140,7 +140,8 @@ def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
 
 
 def _endpoints(studio: Studio) -> None:
-    """`/stream` and `/voices`; `/speak` stands with the fields it shares."""
+    """`/stream`, `/voices` and `/check`; `/speak` stands with the fields it shares."""
     own = Endpoints(studio)
     api(own.stream, api_name="stream", concurrency_limit=None)
     api(own.voices, api_name="voices", concurrency_limit=None)
+    check.endpoint()

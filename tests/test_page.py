@@ -46,7 +46,7 @@ def test_voices_are_listed(told: Any) -> None:
 
 
 def test_programs_see_named_endpoints_only(told: Any) -> None:
-    named = {"clone", "blend", "design", "script", "speak", "stream", "voices"}
+    named = {"blend", "check", "clone", "design", "script", "speak", "stream", "voices"}
     assert set(told["endpoints"]) == {f"/{name}" for name in named}
 
 

@@ -8,6 +8,7 @@ from engine import (
     Capabilities,
     CheckpointError,
     Engine,
+    Finish,
     Library,
     open_engine,
     read_capabilities,
@@ -15,6 +16,7 @@ from engine import (
 from studio.commands.console import Teller
 from studio.people import shelf
 from studio.settings import HOUSE, StudioSettings
+from studio.watermark import open_watermark
 
 MINI = HOUSE / "presets" / "mini"
 BUILT_IN_VOICES = HOUSE / "presets" / "voices"
@@ -27,10 +29,16 @@ class Place:
 
     def engine(self) -> Engine:
         """The models, loaded."""
-        own, models = self.own, self.models()
+        own, models, finish = self.own, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
         changes = own.engine_changes()
-        return open_engine(models, own.device, own.dtype, own.profile, **changes)
+        engine = open_engine(models, own.device, own.dtype, own.profile, **changes)
+        engine.finish = finish
+        return engine
+
+    def finish(self) -> Finish | None:
+        """What is done to all sound before anybody hears it. Raises InvalidSetting."""
+        return open_watermark().mark if self.own.watermark else None
 
     def capabilities(self) -> dict[str, Capabilities]:
         """What the models can do, unloaded."""

@@ -41,8 +41,9 @@ def serve_lent(place: Place) -> None:
 
     own = place.own
     device = "cuda" if own.device == "auto" else own.device
-    changes = own.engine_changes()
+    changes, finish = own.engine_changes(), place.finish()
     with open_lent(place.models(), spaces.GPU, device, own.dtype, own.profile, **changes) as engine:
+        engine.finish = finish
         zero.serve(engine, place.shelves(), hosting.open_takes(own), own)
 
 

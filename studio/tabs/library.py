@@ -1,11 +1,11 @@
-"""The Library tab: what is kept. Voices on one page, takes on another; knows neither."""
+"""The Library tab: takes, voices, and the check of a sound, each on a page; knows none of them."""
 
 from __future__ import annotations
 
 import gradio as gr
 
 from studio.context import Studio
-from studio.tabs import takes, voices
+from studio.tabs import check, takes, voices
 from studio.words import word
 
 
@@ -16,3 +16,5 @@ def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
             takes.build(studio, known)
         with gr.Tab(word("Voices")):
             voices.build(studio)
+        with gr.Tab(word("Check")):
+            check.build(studio)
