@@ -2,13 +2,15 @@
 
 Everything in it is causal, so a stream only needs each convolution's past and the keys and
 values of the last frames. `CodecState` holds these, a row for each stream; `step` advances
-some rows by the same number of frames, wherever each of them is. This module knows nothing
-of requests, and never waits for the device.
+some rows by the same number of frames, wherever each of them is. What nobody is to hear is
+skipped: of the convolutions, nearly all the work, only the last frames leave something behind.
+This module knows nothing of requests, and never waits for the device.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -111,6 +113,25 @@ class Ring:
         return layers.permute(2, 4, 0, 1, 3, 5)
 
 
+class Advance:
+    """Rows [B] of a state on their way by some frames; `keep` puts them where they got to."""
+
+    def __init__(self, state: CodecState, rows: Tensor, frames: int) -> None:
+        kept = state.take(rows)
+        self._state, self._rows, self._after = state, rows, kept.frames + frames
+        self.positions = kept.frames[:, None] + torch.arange(frames, device=rows.device)  # [B, T]
+        self.memory, self.ring = Memory(kept.pasts), Ring(kept.ring, kept.frames, self.positions)
+
+    def keep(self) -> None:
+        """Convolutions that were not run keep the past they had."""
+        state, rows, pasts = self._state, self._rows, self.memory.collect()
+        state.frames.index_copy_(0, rows, self._after)
+        state.pasts[:, : pasts.shape[1]].index_copy_(0, rows, pasts)
+        if past := state.ring.shape[1]:
+            slots = self.positions[:, -past:] % past  # [B, last]
+            state.ring[rows[:, None], slots] = self.ring.collect(slots.shape[1])
+
+
 class PreTransformer(Stack):
     def __init__(self, shape: CodecShape) -> None:
         super().__init__(shape.block)
@@ -157,27 +178,43 @@ class CodecDecoder(nn.Module):
     def decode_latents(self, latents: Tensor) -> Tensor:
         """Quantised latents [B, codebook_dim, T] -> waveform [B, T * hop]; differentiable."""
         positions = torch.arange(latents.shape[-1], device=latents.device)[None]
-        return self._synthesise(latents, positions, Causal(self.shape.block.window), None)
+        attend = Causal(self.shape.block.window)
+        return self._sound(self._understand(latents, positions, attend, None), None)
 
     def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""
-        length = codes.shape[-1]
-        kept = state.take(rows)
-        positions = kept.frames[:, None] + torch.arange(length, device=codes.device)
-        memory, ring = Memory(kept.pasts), Ring(kept.ring, kept.frames, positions)
-        wave = self._synthesise(self.quantizer(codes), positions, ring, memory)
-        state.frames.index_copy_(0, rows, kept.frames + length)
-        state.pasts.index_copy_(0, rows, memory.collect())
-        if past := state.ring.shape[1]:
-            slots = positions[:, -past:] % past  # [B, last]
-            state.ring[rows[:, None], slots] = ring.collect(slots.shape[1])
+        going = Advance(state, rows, codes.shape[-1])
+        x = self._understand(self.quantizer(codes), going.positions, going.ring, going.memory)
+        wave = self._sound(x, going.memory)
+        going.keep()
         return wave
 
-    def _synthesise(
+    def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        """As `step`, without the sound; what the rows make is right again `reach` frames later."""
+        going = Advance(state, rows, codes.shape[-1])
+        self._understand(self.quantizer(codes), going.positions, going.ring, going.memory)
+        going.keep()
+
+    @cached_property
+    def reach(self) -> int:
+        """How many frames back the convolutions behind the transformer remember."""
+        needed = 0  # of a layer's last inputs
+        for layer in reversed([*self.upsample.modules(), *self.decoder.modules()]):
+            if isinstance(layer, CausalUpsample):
+                needed = -(-needed // layer.conv.stride[0])
+            if isinstance(layer, CausalConv | CausalUpsample):
+                needed += layer.past
+        return needed
+
+    def _understand(
         self, latents: Tensor, positions: Tensor, attend: Attend, memory: Memory | None
     ) -> Tensor:
+        """Latents [B, codebook_dim, T] -> [B, latent, T] that know what was said before."""
         x = self.pre_conv(latents, memory).transpose(1, 2)
-        x = self.pre_transformer(x, positions, attend).transpose(1, 2)
+        return self.pre_transformer(x, positions, attend).transpose(1, 2)
+
+    def _sound(self, x: Tensor, memory: Memory | None) -> Tensor:
+        """[B, latent, T] -> [B, T * hop]."""
         for rise, smooth in self.upsample:
             x = smooth(rise(x, memory), memory)
         for layer in self.decoder:

@@ -1,8 +1,8 @@
 """Frames into sound: the codec's streams, one for each slot, and what a reference leaves in them.
 
 Streams that are due for the same number of frames are decoded together, wherever each of
-them is. A reference is decoded once; later the state that it leaves is put in place. On a
-GPU all of it has a stream of its own beside the talker's.
+them is. A reference is listened to once; later the state that it leaves is put in place. On
+a GPU all of it has a stream of its own beside the talker's.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from engine.worker.pending import Sound, to_host
 from engine.worker.prompts import to_device
 from engine.worker.references import Shelf
 from engine.worker.sounding import ReplayedSounding, sounding
-
-PIECE = 64  # frames of a reference decoded at a time
 
 Due = tuple[list[int], Tensor]  # slots, and codes [B, frames, 16], each the next of its stream
 
@@ -86,8 +84,11 @@ class Decoding:
         return event
 
     def _samples(self, slots: Sequence[int], codes: Tensor) -> Tensor:
-        # past the end of speech there is no sense in them
-        return self._sounding(slots, codes.long().clamp(max=self._last))
+        return self._sounding(slots, self._codes(codes))
+
+    def _codes(self, codes: Tensor) -> Tensor:
+        """Past the end of speech there is no sense in them."""
+        return codes.long().clamp(max=self._last)
 
     def _after(self, reference: ReferencePrompt) -> CodecState:
         return self._shelf.get(reference.key, lambda: self._listen(reference), _size)
@@ -96,8 +97,7 @@ class Decoding:
         """The state that a reference leaves."""
         row = to_device([self._spare], self._device)
         self._state.reset(row)
-        for piece in to_device(reference.codes, self._device).split(PIECE):
-            self._samples([self._spare], piece[None])
+        self._sounding.listen(self._spare, self._codes(to_device(reference.codes, self._device)))
         return self._state.take(row)
 
 

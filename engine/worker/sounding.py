@@ -27,6 +27,7 @@ ROWS = (1, 2, 4, 8, 16, 32, 64)
 FRAMES = (1, 2, 4, 8, 12)  # of a piece
 FEW = 4  # rows that are recorded with any frames: at its end a stream has what is left
 MOST = 512  # frames at a time, over all rows: more are no quicker, and take memory
+PIECE = 64  # frames of a reference that are gone through at a time
 FULL_SCALE = 32767
 
 log = logging.getLogger("timbre")
@@ -38,6 +39,10 @@ Step = Callable[[Tensor, CodecState, Tensor], Tensor]
 class Sounding(Protocol):
     def __call__(self, rows: Sequence[int], codes: Tensor) -> Tensor:
         """The next frames of these rows, codes [B, frames, 16] -> int16 [B, frames * hop]."""
+        ...
+
+    def listen(self, row: int, codes: Tensor) -> None:
+        """Bring a row to where these codes [frames, 16] leave it; nobody hears them."""
         ...
 
 
@@ -108,13 +113,23 @@ class PlainStep:
         """The same before it is rounded: float32 in [-1, 1]."""
         return self._codec.step(codes.transpose(1, 2), state, rows).float()
 
+    def listen(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        """Only the last frames are decoded: of the others no convolution remembers anything."""
+        first = max(0, codes.shape[1] - self._codec.reach)
+        for piece in codes[:, :first].split(PIECE, 1) if first else ():
+            self._codec.skip(piece.transpose(1, 2), state, rows)
+        self(codes[:, first:], state, rows)
+
 
 class PlainSounding:
-    def __init__(self, step: Step, state: CodecState) -> None:
+    def __init__(self, step: PlainStep, state: CodecState) -> None:
         self.step, self._state = step, state
 
     def __call__(self, rows: Sequence[int], codes: Tensor) -> Tensor:
         return self.step(codes, self._state, to_device(rows, codes.device))
+
+    def listen(self, row: int, codes: Tensor) -> None:
+        self.step.listen(codes[None], self._state, to_device([row], codes.device))
 
 
 class ReplayedSounding:
@@ -134,6 +149,10 @@ class ReplayedSounding:
             sound.append(self._wide(rows, codes[:, start : start + size]))
             start += size
         return torch.cat(sound, 1) if len(sound) > 1 else sound[0]
+
+    def listen(self, row: int, codes: Tensor) -> None:
+        for piece in codes.split(PIECE):
+            self([row], piece[None])
 
     def warm(self, rows: int) -> None:
         """Record all sizes up to so many rows, the largest first."""

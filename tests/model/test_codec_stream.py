@@ -120,6 +120,36 @@ def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, o
         known.check(wave, 0, start)
 
 
+@settings(max_examples=20, deadline=None)
+@given(FOLDERS, st.lists(st.integers(1, 9), max_size=4), st.integers(0, ROWS - 1))
+@torch.inference_mode()
+def test_what_was_skipped_is_known_as_if_it_had_been_heard(
+    folder: Path, pieces: list[int], row: int
+) -> None:
+    """Its sound is right after as many frames as convolutions reach back."""
+    known, state, start = streams(folder), streams(folder).state(), 0
+    reach = known.decoder.reach
+    for count in pieces:
+        count = min(count, FRAMES - 1 - reach - start)
+        if count > 0:
+            codes = known.codes[:1, :, start : start + count]
+            known.decoder.skip(codes, state, torch.tensor([row]))
+            start += count
+    known.step(state, {row: (0, start)}, reach)
+    start += reach
+    known.check(known.step(state, {row: (0, start)}, FRAMES - start)[0], 0, start)
+
+
+@torch.inference_mode()
+def test_convolutions_do_reach_that_far() -> None:
+    known, row = streams(golden_folders()[0]), torch.tensor([0])
+    reach, heard, skipped = known.decoder.reach, known.state(), known.state()
+    known.step(heard, {0: (0, 0)}, reach)
+    known.decoder.skip(known.codes[:1, :, :1], skipped, row)
+    known.step(skipped, {0: (0, 1)}, reach - 1)
+    assert not torch.allclose(heard.pasts, skipped.pasts, atol=1e-5)
+
+
 def test_a_broken_stream_leaves_nothing_behind() -> None:
     """Not even NaN, which a mask alone would let through."""
     known = streams(golden_folders()[0])
@@ -139,4 +169,5 @@ def test_a_step_asks_nothing_of_the_device(folder: Path) -> None:
         codes = torch.zeros(2, shape.codebooks, 3, dtype=torch.long)
         state = CodecState.allocate(shape, ROWS, "meta", torch.float32)
         wave = decoder.step(codes, state, torch.zeros(2, dtype=torch.long))
+        decoder.skip(codes, state, torch.zeros(2, dtype=torch.long))
     assert wave.shape == (2, 3 * shape.hop)

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model.codec import CodecState
+from engine.model.convs import Memory
 from engine.worker.networks import load_codec
 from engine.worker.sounding import (
     FEW,
     FRAMES,
     MOST,
+    PIECE,
     ROWS,
     PlainSounding,
     PlainStep,
@@ -74,6 +76,41 @@ def test_replayed_is_as_written(
         assert (one.int() - two.int()).abs().max() <= 1
     for one, two in zip(states[0].tensors, states[1].tensors, strict=True):
         torch.testing.assert_close(one[:SLOTS], two[:SLOTS], rtol=1e-6, atol=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(frames=st.integers(1, 2 * PIECE + 20), row=st.integers(0, SLOTS - 1))
+@torch.inference_mode()
+def test_listening_leaves_what_hearing_leaves(step: PlainStep, frames: int, row: int) -> None:
+    shape, draw = step._codec.shape, torch.Generator().manual_seed(frames)
+    codes = torch.randint(0, shape.codebook_size, (frames, shape.codebooks), generator=draw)
+    states = [CodecState.allocate(shape, SLOTS + 1, CPU, torch.float64) for _ in range(3)]
+    PlainSounding(step, states[0])([row], codes[None])
+    PlainSounding(step, states[1]).listen(row, codes)
+    ReplayedSounding(step, states[2], SLOTS, record).listen(row, codes)
+    others = [other for other in range(SLOTS) if other != row]
+    for heard, plain, replayed in zip(*(state.tensors for state in states), strict=True):
+        torch.testing.assert_close(plain, heard, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(replayed[:SLOTS], heard[:SLOTS], rtol=1e-6, atol=1e-6)
+        assert not plain[others].any()
+
+
+@torch.inference_mode()
+def test_of_a_reference_only_the_end_is_decoded(
+    step: PlainStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[int] = []
+    sound, reach = step._codec._sound, step._codec.reach
+
+    def noted(x: Tensor, memory: Memory) -> Tensor:
+        decoded.append(x.shape[-1])
+        return sound(x, memory)
+
+    monkeypatch.setattr(step._codec, "_sound", noted)
+    state = CodecState.allocate(step._codec.shape, 1, CPU, torch.float64)
+    for frames in (1, reach, 5 * reach + PIECE):
+        PlainSounding(step, state).listen(0, torch.zeros(frames, 16, dtype=torch.long))
+    assert decoded == [1, reach, reach]
 
 
 @given(st.integers(1, 500), st.sampled_from(ROWS))
