@@ -32,6 +32,7 @@ from engine.library import Library
 from engine.open import open_engine, open_lent, read_capabilities
 from engine.recording import Recording, load_recording
 from engine.routing import Routed, describe, speaker_names
+from engine.said import Said
 from engine.sound import Loudspeaker, SoundWriter, check_target, duration, open_sound, save_sound
 from engine.stats import Stats
 from engine.stream import Finish, SpeechStream
@@ -99,6 +100,7 @@ __all__ = [
     "Recording",
     "RequestError",
     "Routed",
+    "Said",
     "Sampling",
     "SavedVoice",
     "Settings",

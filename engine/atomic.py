@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.errors import NotSaved
+from engine.said import Said
 
 PART = ".part"  # the ending of a file on its way
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -48,12 +49,22 @@ def saying_why(target: Path) -> Iterator[None]:
         raise NotSaved(_reason(error, target)) from error
 
 
-def _reason(error: OSError, target: Path) -> str:
+def _reason(error: OSError, target: Path) -> Said:
     if error.errno in _FULL:
-        return f"{target.name} could not be saved: the disk is full. Make room and try again."
+        return Said(
+            "{name} could not be saved: the disk is full. Make room and try again.",
+            name=target.name,
+        )
     if error.errno in _FORBIDDEN:
-        return f"{target.parent} may not be written. Allow it, or choose another folder."
-    return f"{target} could not be saved ({error.strerror}). Look at the disk and try again."
+        return Said(
+            "{folder} may not be written. Allow it, or choose another folder.",
+            folder=target.parent,
+        )
+    return Said(
+        "{name} could not be saved ({reason}). Look at the disk and try again.",
+        name=target,
+        reason=error.strerror,
+    )
 
 
 def sync(path: Path) -> None:

@@ -48,10 +48,14 @@ def mix(vectors: Sequence[Vector], weights: Sequence[float], method: Method = "l
 def parse_blend(text: str) -> Weighted:
     """`ryan:0.7,vivian:0.3`, `ryan(2)+vivian(1)` or plain `ryan`; no weight means 1."""
     if len(text) > MAX_TEXT:
-        raise InvalidSetting(f"A blend is written in at most {MAX_TEXT:,} characters.")
+        raise InvalidSetting("A blend is written in at most {most:,} characters.", most=MAX_TEXT)
     pieces = re.split(r"[+,]", text)
     if len(pieces) > MAX_PARTS:
-        raise InvalidSetting(f"A blend has at most {MAX_PARTS} voices; this one has {len(pieces)}.")
+        raise InvalidSetting(
+            "A blend has at most {most} voices; this one has {count}.",
+            most=MAX_PARTS,
+            count=len(pieces),
+        )
     parts = tuple(_part(piece, text) for piece in pieces)
     check_weights([weight for _, weight in parts])
     return parts
@@ -65,7 +69,7 @@ def format_blend(parts: Weighted) -> str:
 def check_weights(weights: Sequence[float]) -> None:
     """Raise InvalidSetting for weights that mean nothing."""
     if not all(0 <= weight <= MAX_WEIGHT for weight in weights):  # refuses NaN as well
-        raise InvalidSetting(f"A weight is a number from 0 to {MAX_WEIGHT:,.0f}.")
+        raise InvalidSetting("A weight is a number from 0 to {most:,.0f}.", most=MAX_WEIGHT)
     if not any(weight > 0 for weight in weights):
         raise InvalidSetting("At least one weight of a blend must be above 0.")
 
@@ -75,7 +79,8 @@ def _part(piece: str, text: str) -> tuple[str, float]:
     name = match[1].strip() if match else ""
     if not match or not name:
         raise InvalidSetting(
-            f"The blend '{text[:80]}' cannot be read. Write it like 'ryan:0.7,vivian:0.3'."
+            "The blend '{text}' cannot be read. Write it like 'ryan:0.7,vivian:0.3'.",
+            text=text[:80],
         )
     return name, float(match[2] or match[3] or 1.0)
 
@@ -92,7 +97,9 @@ def _rows(vectors: Sequence[Vector]) -> Rows:
     widths = {np.shape(vector) for vector in vectors}
     if len(widths) != 1 or len(next(iter(widths))) != 1:
         sizes = ", ".join(sorted({str(np.size(vector)) for vector in vectors}))
-        raise InvalidVoice(f"Only vectors of one width can be blended; these have {sizes} numbers.")
+        raise InvalidVoice(
+            "Only vectors of one width can be blended; these have {sizes} numbers.", sizes=sizes
+        )
     rows = np.asarray(vectors, np.float64)
     if not np.isfinite(rows).all():
         raise InvalidVoice("A voice has numbers that are not finite. Make it again.")

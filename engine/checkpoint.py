@@ -18,6 +18,8 @@ from pydantic import ValidationError
 from engine.checkpoint_files import Table, read_json, read_row
 from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
 from engine.plan import Draw, Prompt, ReferencePrompt
+from engine.routing import describe
+from engine.said import Said, misfit
 from engine.tokens import Tokens
 from engine.types import CODEBOOKS, Capabilities, Clone, Codes, Design, Preset, Sampling, Vector
 
@@ -89,7 +91,9 @@ class LocalCheckpoint:
         self._defaults = _read_sampling(self.folder / "generation_config.json")
         self._tokens = Tokens(self.folder)
         if self._tokens.size > text_vocab:
-            raise talker.wrong("text_vocab_size", f"at least the tokenizer's {self._tokens.size}")
+            raise talker.wrong(
+                "text_vocab_size", Said("at least the tokenizer's {size}", size=self._tokens.size)
+            )
 
     def text_ids(self, text: str) -> tuple[int, ...]:
         return self._tokens.encode(text)
@@ -104,7 +108,12 @@ class LocalCheckpoint:
         if wanted not in own.languages:
             there = ", ".join(("auto", *own.languages))
             wanted = language[:80]
-            raise UnknownLanguage(f"{own.name} does not speak '{wanted}'. It speaks: {there}.")
+            raise UnknownLanguage(
+                "{name} does not speak '{wanted}'. It speaks: {there}.",
+                name=own.name,
+                wanted=wanted,
+                there=there,
+            )
         return self._languages[wanted]
 
     def prompt(
@@ -135,7 +144,9 @@ class LocalCheckpoint:
     def speaker_vector(self, name: str) -> Vector:
         vector = read_row(self.folder, _EMBEDDING, self._speaker_id(name))
         if len(vector) != self._width or not np.isfinite(vector).all():
-            raise CheckpointError(f"The voice '{name}' is damaged in {self.folder}.")
+            raise CheckpointError(
+                "The voice '{name}' is damaged in {folder}.", name=name, folder=self.folder
+            )
         return vector
 
     def _spoken_by(self, voice: Preset | Clone | Design) -> dict[str, Any]:
@@ -144,37 +155,44 @@ class LocalCheckpoint:
             instruct = self._instruct_ids(voice.instruct, self.capabilities.instruct)
             return {"speaker_id": self._speaker_id(voice.name), "instruct_ids": instruct}
         if isinstance(voice, Design):
-            self._require(self.capabilities.design, "design voices")
+            self._require(self.capabilities.design, Said("design voices"))
             return {"instruct_ids": self._instruct_ids(voice.instruct, True)}
-        self._require(self.capabilities.clone or self.capabilities.preset, "take a speaker vector")
+        self._require(
+            self.capabilities.clone or self.capabilities.preset, Said("take a speaker vector")
+        )
         return {"vector": self._vector(voice.vector), "reference": self._reference(voice)}
 
     def _speaker_id(self, name: str) -> int:
-        self._require(self.capabilities.preset, "speak with preset voices")
+        self._require(self.capabilities.preset, Said("speak with preset voices"))
         if name.lower() not in self._speakers:
             there = ", ".join(self.capabilities.speakers)
-            raise UnknownVoice(f"No voice is called '{name[:80]}'. There are: {there}.")
+            raise UnknownVoice(
+                "No voice is called '{name}'. There are: {there}.", name=name[:80], there=there
+            )
         return self._speakers[name.lower()]
 
     def _instruct_ids(self, instruct: str, allowed: bool) -> tuple[int, ...]:
         if not instruct:
             return ()
-        self._require(allowed, "follow instructions")
+        self._require(allowed, Said("follow instructions"))
         words = self._tokens.encode(f"user\n{instruct}")  # as one text: words may join the newline
         return (self.ids.im_start, *words, self.ids.im_end, *self._words.newline)
 
     def _vector(self, vector: Vector) -> Vector:
         if vector.shape != (self._width,) or not np.isfinite(vector).all():
             raise InvalidVoice(
-                f"{self.capabilities.name} takes speaker vectors of {self._width} finite numbers, "
-                f"not of {vector.size}. Make the voice again with this model."
+                "{name} takes speaker vectors of {width} finite numbers, "
+                "not of {size}. Make the voice again with this model.",
+                name=self.capabilities.name,
+                width=self._width,
+                size=vector.size,
             )
         return vector.astype(np.float32)
 
     def _reference(self, voice: Clone) -> ReferencePrompt | None:
         if voice.codes is None or not voice.transcript:
             return None
-        self._require(self.capabilities.clone, "continue a recording")
+        self._require(self.capabilities.clone, Said("continue a recording"))
         codes = self._checked(voice.codes)
         key = hashlib.sha256(codes.tobytes()).hexdigest()
         return ReferencePrompt(key, self._tokens.encode(voice.transcript), codes)
@@ -186,12 +204,15 @@ class LocalCheckpoint:
             raise InvalidVoice("This voice's recording is damaged. Make the voice again.")
         return np.ascontiguousarray(codes, np.int64)
 
-    def _require(self, able: bool, what: str) -> None:
+    def _require(self, able: bool, what: Said) -> None:
         if not able:
             own = self.capabilities
-            can = {"preset voices": own.preset, "cloning": own.clone, "design": own.design}
-            has = ", ".join(name for name, there in can.items() if there)
-            raise NotCapable(f"{own.name} cannot {what}. It has: {has}. Use another model.")
+            raise NotCapable(
+                "{name} cannot {what}. It has: {has}. Use another model.",
+                name=own.name,
+                what=what,
+                has=describe(own),
+            )
 
     @cached_property
     def _words(self) -> _Words:
@@ -225,7 +246,7 @@ def _kinds(config: Table) -> list[str]:
     """What the checkpoint was trained for: one kind, or several."""
     kinds = config.raw.get("tts_capabilities") or [config.raw.get("tts_model_type")]
     if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
-        raise config.wrong("tts_model_type", f"one of {', '.join(KINDS)}")
+        raise config.wrong("tts_model_type", Said("one of {there}", there=", ".join(KINDS)))
     return kinds
 
 
@@ -237,7 +258,7 @@ def _dialects(talker: Table, languages: dict[str, int]) -> dict[str, str]:
     spoken = {name.lower(): dialect for name, dialect in table.raw.items() if dialect}
     for name, dialect in spoken.items():
         if not isinstance(dialect, str) or dialect not in languages:
-            raise table.wrong(name, "false or a language")
+            raise table.wrong(name, Said("false or a language"))
     return spoken
 
 
@@ -255,8 +276,10 @@ def _read_sampling(path: Path) -> dict[str, Any]:
         checked = Sampling(**values).model_dump(exclude={"greedy", "predictor_greedy"})
     except ValidationError as error:
         first = error.errors()[0]
-        raise CheckpointError(f"{path}: {first['loc'][0]}: {first['msg']}.") from error
+        raise CheckpointError(
+            "{path}: {field}: {problem}.", path=path, field=first["loc"][0], problem=misfit(first)
+        ) from error
     if None in checked.values():
-        raise CheckpointError(f"{path}: a sampling number is null. Download it again.")
+        raise CheckpointError("{path}: a sampling number is null. Download it again.", path=path)
     greedy = {"greedy": "do_sample", "predictor_greedy": "subtalker_dosample"}
     return checked | {name: raw.get(key, True) is False for name, key in greedy.items()}

@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from engine.errors import CheckpointError
+from engine.said import Said
 from engine.types import Vector
 
 CODEC_FOLDER = "speech_tokenizer"
@@ -28,11 +29,13 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file."""
     try:
         if path.stat().st_size > LARGEST_JSON:
-            raise CheckpointError(f"{path} is too large to be a configuration.")
+            raise CheckpointError("{path} is too large to be a configuration.", path=path)
         return _object(path.read_bytes(), path)
     except OSError as error:
         raise CheckpointError(
-            f"{path} cannot be read ({error.strerror}). A checkpoint folder needs it."
+            "{path} cannot be read ({reason}). A checkpoint folder needs it.",
+            path=path,
+            reason=error.strerror,
         ) from error
 
 
@@ -40,9 +43,11 @@ def _object(raw: bytes, path: Path) -> dict[str, Any]:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}. Download it again.") from error
+        raise CheckpointError(
+            "{path} is damaged: {error}. Download it again.", path=path, error=error
+        ) from error
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path} is damaged: no JSON object. Download it again.")
+        raise CheckpointError("{path} is damaged: no JSON object. Download it again.", path=path)
     return value
 
 
@@ -68,19 +73,19 @@ class Table:
         """A whole number of low..high."""
         value = self.raw.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise self.wrong(key, f"a whole number from {low} to {high}")
+            raise self.wrong(key, Said("a whole number from {low} to {high}", low=low, high=high))
         return value
 
     def text(self, key: str) -> str:
         value = self.raw.get(key)
         if not isinstance(value, str) or not value:
-            raise self.wrong(key, "a word")
+            raise self.wrong(key, Said("a word"))
         return value
 
     def table(self, key: str) -> Table:
         value = self.raw.get(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, "an object")
+            raise self.wrong(key, Said("an object"))
         return Table(value, f"{self.source}: {key}")
 
     def numbers(self, key: str, high: int) -> dict[str, int]:
@@ -93,7 +98,11 @@ class Table:
     def wrong(self, key: str, wanted: str) -> CheckpointError:
         found = repr(self.raw.get(key, "missing"))[:60]
         return CheckpointError(
-            f"{self.source}: '{key}' should be {wanted}, not {found}. Download it again."
+            "{source}: '{key}' should be {wanted}, not {found}. Download it again.",
+            source=self.source,
+            key=key,
+            wanted=wanted,
+            found=found,
         )
 
 
@@ -104,15 +113,19 @@ def read_row(folder: Path, name: str, row: int) -> Vector:
         with path.open("rb") as file:
             size = int.from_bytes(file.read(8), "little")
             if not 0 < size <= LARGEST_JSON:
-                raise CheckpointError(f"{path} is no safetensors file. Download it again.")
+                raise CheckpointError(
+                    "{path} is no safetensors file. Download it again.", path=path
+                )
             header = Table(_object(file.read(size), path), str(path)).table(name)
             dtype, width, start = _place(header, row)
             file.seek(8 + size + start)
             data = file.read(width * dtype.itemsize)
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}).") from error
+        raise CheckpointError(
+            "{path} cannot be read ({reason}).", path=path, reason=error.strerror
+        ) from error
     if len(data) != width * dtype.itemsize:
-        raise CheckpointError(f"{path} ends too early. Download it again.")
+        raise CheckpointError("{path} ends too early. Download it again.", path=path)
     return _decode(np.frombuffer(data, dtype))
 
 
@@ -123,7 +136,9 @@ def _shard(folder: Path, name: str) -> str:
     path = folder / "model.safetensors.index.json"
     shard = Table(read_json(path), str(path)).table("weight_map").text(name)
     if Path(shard).name != shard:
-        raise CheckpointError(f"{path} points outside its folder: {shard!r}.")
+        raise CheckpointError(
+            "{path} points outside its folder: {shard!r}.", path=path, shard=shard
+        )
     return shard
 
 
@@ -131,12 +146,12 @@ def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
     """How the numbers are stored, how many a row has, and where the row starts."""
     stored, shape, ends = (header.raw.get(key) for key in ("dtype", "shape", "data_offsets"))
     if stored not in _STORED:
-        raise header.wrong("dtype", f"one of {', '.join(_STORED)}")
+        raise header.wrong("dtype", Said("one of {there}", there=", ".join(_STORED)))
     if not _naturals(shape) or not 0 <= row < shape[0] or shape[1] > WIDEST_ROW:
-        raise header.wrong("shape", f"a matrix with a row {row}")
+        raise header.wrong("shape", Said("a matrix with a row {row}", row=row))
     dtype, width = np.dtype(_STORED[stored]), shape[1]
     if not _naturals(ends) or ends[1] - ends[0] != shape[0] * width * dtype.itemsize:
-        raise header.wrong("data_offsets", "as long as the shape says")
+        raise header.wrong("data_offsets", Said("as long as the shape says"))
     return dtype, width, ends[0] + row * width * dtype.itemsize
 
 

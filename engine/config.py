@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from engine.errors import InvalidSetting
+from engine.said import Said, misfit
 from engine.types import Settings
 
 Group = TypeVar("Group", bound=BaseModel)
@@ -76,11 +77,18 @@ def profiles() -> tuple[str, ...]:
 def load_profile(name: str, **changes: Any) -> EngineSettings:
     """The settings of a profile, with some changed."""
     if name not in profiles():
-        raise InvalidSetting(f"There is no profile {name!r}. Choose from {', '.join(profiles())}.")
+        raise InvalidSetting(
+            "There is no profile {name!r}. Choose from {there}.",
+            name=name,
+            there=", ".join(profiles()),
+        )
     weights = json.loads((PROFILES / f"{name}.json").read_text(encoding="utf-8"))
     return engine_settings(**{**weights, **changes})
 
 
-def _explain(error: ValidationError) -> str:
-    parts = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-    return f"These settings cannot be used: {'; '.join(parts)}."
+def _explain(error: ValidationError) -> Said:
+    parts = (
+        Said("{field}: {problem}", field=".".join(map(str, each["loc"])), problem=misfit(each))
+        for each in error.errors()
+    )
+    return Said("These settings cannot be used: {problems}.", problems=Said.listed(parts, "; "))

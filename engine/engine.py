@@ -23,18 +23,18 @@ from engine.mailbox import Mailbox
 from engine.plan import Checkpoint, Worker
 from engine.roster import Roster
 from engine.routing import Routed, cloner, restrict, route_voice
+from engine.said import Said
 from engine.sequence import Sequence
 from engine.stats import Meter, Stats
 from engine.stream import Finish, Handles, SpeechStream
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.watchdog import Watchdog
 
-CLOSED = "The engine is closed. Start it again."
+CLOSED = Said("The engine is closed. Start it again.")
 PATIENCE = 10.0  # seconds for the last step at the end
 LIVES = 3  # workers in a row that may get stuck before they make a step
-WEDGED = "The engine got stuck and is starting anew. Try again in a minute."
-LOST = "The engine got stuck ({}). Start it again."
-DRAINING = "The engine is shutting down and takes no new requests. Try again in a minute."
+WEDGED = Said("The engine got stuck and is starting anew. Try again in a minute.")
+DRAINING = Said("The engine is shutting down and takes no new requests. Try again in a minute.")
 
 log = logging.getLogger("timbre")
 
@@ -136,7 +136,7 @@ class Engine:
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Put another checkpoint in the place of one that nobody speaks with. Unloaded."""
         if name in self._checkpoints:
-            raise InvalidSetting(f"{name} is here already. Load it in the list.")
+            raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
         self.unload(out)
         self._worker.exchange(out, name, checkpoint)
         held = self._checkpoints.items()
@@ -195,7 +195,7 @@ class Engine:
                 loop.turn()
         except Exception as error:
             log.critical("The engine has stopped.", exc_info=error)
-            refusal = f"The engine has stopped ({error}). Start it again."
+            refusal = Said("The engine has stopped ({error}). Start it again.", error=error)
         finally:
             if not loop.abandoned:
                 self._watchdog.stop()
@@ -214,7 +214,9 @@ class Engine:
         except Exception as error:
             log.critical("The engine has stopped.", exc_info=error)
             self._watchdog.stop()
-            self._roster.end_all(LOST.format(error))
+            self._roster.end_all(
+                Said("The engine got stuck ({error}). Start it again.", error=error)
+            )
 
     def _take_over(self, old: Loop) -> None:
         """Raises when there is nobody to take over, or nobody lasts."""

@@ -19,14 +19,25 @@ TimbreError
     ├── OutOfMemory         the device has no room for this
     └── EngineClosed        the engine has stopped
 
+An error carries a key and values (said.py), so that a page can say it in another language.
 This module knows nothing of HTTP, pages or devices.
 """
 
 from __future__ import annotations
 
+from engine.said import Said
+
 
 class TimbreError(Exception):
-    """The root. `str(error)` is a sentence for a person."""
+    """The root. `said` is a sentence for a person, from its key and values; `str` its English."""
+
+    def __init__(self, key: str = "", /, **values: object) -> None:
+        super().__init__(key if isinstance(key, Said) else Said(key, **values))
+
+    @property
+    def said(self) -> Said:
+        sentence: Said = self.args[0]
+        return sentence
 
 
 class RequestError(TimbreError):
@@ -59,7 +70,11 @@ class Busy(TimbreError):
 
     def __init__(self, waiting: int, retry_after: float) -> None:
         seconds = max(1, round(retry_after))
-        super().__init__(f"{waiting} requests are waiting already. Try again in about {seconds} s.")
+        super().__init__(
+            "{waiting} requests are waiting already. Try again in about {seconds} s.",
+            waiting=waiting,
+            seconds=seconds,
+        )
         self.waiting = waiting
         self.retry_after = retry_after
 
@@ -69,7 +84,7 @@ class TooMany(Busy):
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(0, retry_after)
-        self.args = (message,)
+        self.args = (message if isinstance(message, Said) else Said(message),)
 
 
 class CheckpointError(TimbreError):

@@ -56,7 +56,12 @@ class FakeCheckpoint:
         if wanted not in own.languages:
             there = ", ".join(("auto", *own.languages))
             wanted = language[:80]
-            raise UnknownLanguage(f"{own.name} does not speak '{wanted}'. It speaks: {there}.")
+            raise UnknownLanguage(
+                "{name} does not speak '{wanted}'. It speaks: {there}.",
+                name=own.name,
+                wanted=wanted,
+                there=there,
+            )
         return own.languages.index(wanted)
 
     def prompt(
@@ -97,18 +102,22 @@ class FakeCheckpoint:
     def _speaker_id(self, name: str) -> int:
         if name not in self.capabilities.speakers:
             there = ", ".join(self.capabilities.speakers)
-            raise UnknownVoice(f"No voice is called '{name[:80]}'. There are: {there}.")
+            raise UnknownVoice(
+                "No voice is called '{name}'. There are: {there}.", name=name[:80], there=there
+            )
         return 1000 + self.capabilities.speakers.index(name)
 
     def _vector(self, voice: Clone) -> Vector:
         if voice.vector.shape != (self.capabilities.width,):
-            raise InvalidVoice(f"This model takes vectors of {self.capabilities.width} numbers.")
+            raise InvalidVoice(
+                "This model takes vectors of {width} numbers.", width=self.capabilities.width
+            )
         return voice.vector
 
     def _reference(self, voice: Clone) -> ReferencePrompt | None:
         if voice.codes is None or not voice.in_context:
             return None
         if not self.capabilities.clone:
-            raise NotCapable(f"{self.capabilities.name} cannot continue a recording.")
+            raise NotCapable("{name} cannot continue a recording.", name=self.capabilities.name)
         key = hashlib.sha256(voice.codes.tobytes()).hexdigest()
         return ReferencePrompt(key, self.text_ids(voice.transcript), voice.codes)

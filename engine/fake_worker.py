@@ -150,7 +150,7 @@ class FakeSlot:
 
 def _check(right: bool, what: str) -> None:
     if not right:
-        raise StepFailed(f"The plan is wrong: {what}.")
+        raise StepFailed("The plan is wrong: {what}.", what=what)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from engine.errors import CheckpointError
+from engine.said import Said
 
 WANTED = ("*.json", "*.txt", "*.safetensors", "speech_tokenizer/*")
 UNWANTED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf", "*.onnx")
@@ -25,17 +26,20 @@ def resolve(model: str, revision: str | None = None, offline: bool | None = None
     if os.path.isdir(path):
         return _checked(Path(path))
     if os.path.exists(path):
-        raise CheckpointError(f"{model} is a file. Name the folder of a checkpoint instead.")
+        raise CheckpointError(
+            "{model} is a file. Name the folder of a checkpoint instead.", model=model
+        )
     if not HUB_ID.fullmatch(model):
         raise CheckpointError(
-            f"{model!r} is neither a folder nor a hub id such as Qwen/Qwen3-TTS-12Hz-0.6B-Base."
+            "{model!r} is neither a folder nor a hub id such as Qwen/Qwen3-TTS-12Hz-0.6B-Base.",
+            model=model,
         )
     return _checked(_download(model, revision, offline))
 
 
 def _checked(folder: Path) -> Path:
     if not (folder / "config.json").is_file():
-        raise CheckpointError(f"{folder} has no config.json: it is no checkpoint.")
+        raise CheckpointError("{folder} has no config.json: it is no checkpoint.", folder=folder)
     return folder
 
 
@@ -55,16 +59,22 @@ def _download(model: str, revision: str | None, offline: bool | None) -> Path:
             )
         )
     except errors.GatedRepoError as error:
-        raise CheckpointError(f"{model} asks for its licence to be accepted on the hub.") from error
+        raise CheckpointError(
+            "{model} asks for its licence to be accepted on the hub.", model=model
+        ) from error
     except errors.RepositoryNotFoundError as error:
         raise CheckpointError(
-            f"{model} is neither a folder here nor a model on the hub. Check the name."
+            "{model} is neither a folder here nor a model on the hub. Check the name.", model=model
         ) from error
     except (errors.LocalEntryNotFoundError, OSError, ValueError) as error:
         raise CheckpointError(_unreachable(model, local)) from error
 
 
-def _unreachable(model: str, offline: bool) -> str:
+def _unreachable(model: str, offline: bool) -> Said:
     if offline:
-        return f"{model} is not on this machine. Unset HF_HUB_OFFLINE to download it."
-    return f"{model} cannot be downloaded. Check the network, or name a local folder."
+        return Said(
+            "{model} is not on this machine. Unset HF_HUB_OFFLINE to download it.", model=model
+        )
+    return Said(
+        "{model} cannot be downloaded. Check the network, or name a local folder.", model=model
+    )

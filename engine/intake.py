@@ -109,7 +109,13 @@ def _check_number(name: str, value: int | None, least: int, most: int) -> None:
     if value is None:
         return
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidSetting(f"{name} must be a whole number from {least} to {most}, not {value}.")
+        raise InvalidSetting(
+            "{name} must be a whole number from {least} to {most}, not {value}.",
+            name=name,
+            least=least,
+            most=most,
+            value=value,
+        )
 
 
 def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:

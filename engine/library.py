@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from engine.atomic import PART, saying_why, sync, write_whole
 from engine.errors import InvalidVoice, NotSaved, UnknownVoice
+from engine.said import misfit
 from engine.types import Design
 from engine.voice_file import VoiceCard, pack, unpack, write_card
 from engine.voice_folder import (
@@ -117,7 +118,7 @@ class Library:
         with self._lock:
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
-                raise UnknownVoice(f"The trash holds no voice '{ticket}'.")
+                raise UnknownVoice("The trash holds no voice '{ticket}'.", ticket=ticket)
             read_folder(place)
             return read_folder(_move(place, self.folder, ticket, self._built_in))
 
@@ -153,7 +154,9 @@ class Library:
     def _own(self, voice_id: str) -> SavedVoice:
         saved = self.get(voice_id)
         if saved.built_in:
-            raise InvalidVoice(f"'{saved.name}' comes with the program. Save a copy instead.")
+            raise InvalidVoice(
+                "'{name}' comes with the program. Save a copy instead.", name=saved.name
+            )
         return saved
 
     def _scan(self, wanted: type[_Found]) -> Iterator[_Found]:
@@ -185,12 +188,12 @@ class Library:
         for place in places:
             if os.path.lexists(place):
                 return place
-        raise UnknownVoice(f"No saved voice has the id '{voice_id}'.")
+        raise UnknownVoice("No saved voice has the id '{voice_id}'.", voice_id=voice_id)
 
     def _trash(self) -> Path:
         trash = self.folder / TRASH
         if trash.is_symlink():
-            raise InvalidVoice(f"{trash} is a link. Remove it.")
+            raise InvalidVoice("{trash} is a link. Remove it.", trash=trash)
         with saying_why(trash):
             trash.mkdir(parents=True, exist_ok=True)
         return trash
@@ -205,7 +208,7 @@ def slug(name: str) -> str:
 
 def _safe(voice_id: str) -> str:
     if not ID.fullmatch(voice_id):
-        raise UnknownVoice(f"'{voice_id[:80]}' is no id of a saved voice.")
+        raise UnknownVoice("'{voice_id}' is no id of a saved voice.", voice_id=voice_id[:80])
     return voice_id
 
 
@@ -241,7 +244,9 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
         return VoiceCard(**{**fields, **own, "name": title})
     except ValidationError as error:
         first = error.errors()[0]
-        raise InvalidVoice(f"{first['loc'][0]}: {first['msg']}.") from error
+        raise InvalidVoice(
+            "{field}: {problem}.", field=first["loc"][0], problem=misfit(first)
+        ) from error
 
 
 def _now() -> str:

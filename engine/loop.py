@@ -148,13 +148,18 @@ class Loop:
         """Whoever was running is told; the device forgets them, and the loop goes on."""
         log.error("A step failed.", exc_info=error)
         self._flying.clear()
-        told = error if isinstance(error, EngineError) else StepFailed(_FAILED.format(error))
+        told = error if isinstance(error, EngineError) else _failed(error)
         self.deliver(self.scheduler.fail_running(told))
         self._worker.reset()
         self._failures += 1
         self.meter.failed_steps += 1
         if self._failures >= self.scheduler.settings.failures:
-            raise EngineError(f"{self._failures} steps in a row failed, the last one with: {error}")
+            raise EngineError(
+                "{count} steps in a row failed, the last one with: {error}",
+                count=self._failures,
+                error=error,
+            )
 
 
-_FAILED = "The engine failed while it was speaking ({}). Try again."
+def _failed(error: Exception) -> StepFailed:
+    return StepFailed("The engine failed while it was speaking ({error}). Try again.", error=error)

@@ -48,7 +48,9 @@ def open_engine(
     try:
         place = pick_device(None if device == "auto" else device)
     except RuntimeError as error:
-        raise InvalidSetting(f"No device is called '{device}'. Try auto, cpu or cuda.") from error
+        raise InvalidSetting(
+            "No device is called '{device}'. Try auto, cpu or cuda.", device=device
+        ) from error
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype), trace=True)
@@ -102,8 +104,10 @@ def check_one_codec(folders: Mapping[str, Path]) -> None:
     strangers = [name for name, digest in others if digest != own]
     if strangers:
         raise CheckpointError(
-            f"{', '.join(strangers)} and {first} have different codecs, and one engine has one. "
-            "Serve them in processes of their own."
+            "{there} and {first} have different codecs, and one engine has one. "
+            "Serve them in processes of their own.",
+            there=", ".join(strangers),
+            first=first,
         )
 
 
@@ -144,5 +148,7 @@ def _dtype(name: str) -> torch.dtype | None:
     import torch
 
     if name not in DTYPES:
-        raise InvalidSetting(f"No dtype is called '{name}'. Choose from {', '.join(DTYPES)}.")
+        raise InvalidSetting(
+            "No dtype is called '{name}'. Choose from {there}.", name=name, there=", ".join(DTYPES)
+        )
     return None if name == "auto" else getattr(torch, name)

@@ -27,12 +27,15 @@ def check_text(text: str, longest: int, empty: bool = False) -> None:
         raise InvalidText("There is no text. Type some.")
     if len(text) > longest:
         raise InvalidText(
-            f"The text has {len(text)} characters and {max(0, longest)} are possible here. "
-            "Speak it in parts."
+            "The text has {count} characters and {most} are possible here. Speak it in parts.",
+            count=len(text),
+            most=max(0, longest),
         )
     wrong = next((mark for mark in text if _unspeakable(mark)), None)
     if wrong is not None:
-        raise InvalidText(f"The text holds the control character U+{ord(wrong):04X}. Remove it.")
+        raise InvalidText(
+            "The text holds the control character U+{code:04X}. Remove it.", code=ord(wrong)
+        )
 
 
 def _visible(mark: str) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidAudio
+from engine.said import Said
 from engine.types import SAMPLE_RATE, Waveform
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | tuple[NDArray[Any], int]"
@@ -26,7 +27,8 @@ MAX_CHANNELS = 8
 RATES = (8_000, 192_000)
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 LEVEL = 0.1  # -20 dBFS: the loudness of the sounding parts after levelling
-_READABLE = "Use a WAV, FLAC, OGG or MP3 file."
+_READABLE = Said("Use a WAV, FLAC, OGG or MP3 file.")
+_WHOLE = Said("The recording")
 _BLOCK = 1 << 16  # frames read at once
 _WINDOW = SAMPLE_RATE // 100  # 10 ms
 _FLOOR = 1e-3  # -60 dBFS is silence
@@ -44,7 +46,7 @@ class Recording:
 
     waveform: Waveform
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ def load_recording(source: Source) -> Recording:
     raw = _from_array(*source) if isinstance(source, tuple) else _decode(_bytes(source))
     if not np.isfinite(raw.mono).all():
         raise InvalidAudio("The recording has samples that are no numbers. Export it again.")
-    notes = [f"{raw.channels} channels mixed to one"] if raw.channels > 1 else []
+    notes = [Said("{count} channels mixed to one", count=raw.channels)] if raw.channels > 1 else []
     mono = raw.mono / max(1.0, float(np.abs(raw.mono).max()))
     _check_clipping(mono, notes)
     wave = _resample(mono - mono.mean(), raw.rate, notes)
@@ -74,19 +76,22 @@ def _bytes(source: str | os.PathLike[str] | bytes) -> bytes:
     path = Path(source)
     try:
         if not path.is_file():
-            raise InvalidAudio(f"There is no file {path}. Check the name of the recording.")
+            raise InvalidAudio(
+                "There is no file {path}. Check the name of the recording.", path=path
+            )
         _check_size(path.stat().st_size)
         with path.open("rb") as file:
             return file.read(MAX_BYTES)
     except (OSError, ValueError) as error:
-        raise InvalidAudio(f"{path} cannot be read: {error}.") from error
+        raise InvalidAudio("{path} cannot be read: {error}.", path=path, error=error) from error
 
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
         raise InvalidAudio(
-            f"The file has {size >> 20} MB; at most {MAX_BYTES >> 20} are read. "
-            "Cut it to under a minute."
+            "The file has {size} MB; at most {most} are read. Cut it to under a minute.",
+            size=size >> 20,
+            most=MAX_BYTES >> 20,
         )
 
 
@@ -98,11 +103,17 @@ def _decode(data: bytes) -> _Raw:
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
             if file.format not in FORMATS:
-                raise InvalidAudio(f"{file.format} files are not read. {_READABLE}")
+                raise InvalidAudio(
+                    "{format} files are not read. {advice}",
+                    format=file.format,
+                    advice=_READABLE,
+                )
             _check_shape(file.samplerate, file.channels, _promised(file))
             return _Raw(_read_blocks(file), file.samplerate, file.channels)
     except (soundfile.SoundFileError, RuntimeError, ValueError) as error:
-        raise InvalidAudio(f"This is no sound file, or it is damaged. {_READABLE}") from error
+        raise InvalidAudio(
+            "This is no sound file, or it is damaged. {advice}", advice=_READABLE
+        ) from error
 
 
 def _check_riff(data: bytes) -> None:
@@ -121,23 +132,32 @@ def _promised(file: Any) -> int | None:
 
 def _check_shape(rate: int, channels: int, frames: int | None) -> None:
     if not RATES[0] <= rate <= RATES[1]:
-        raise InvalidAudio(f"The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.")
+        raise InvalidAudio(
+            "The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.", rate=rate
+        )
     if not 1 <= channels <= MAX_CHANNELS:
-        raise InvalidAudio(f"The recording has {channels} channels. Export it in mono or stereo.")
+        raise InvalidAudio(
+            "The recording has {channels} channels. Export it in mono or stereo.", channels=channels
+        )
     if frames is None:
         return
     if frames > LONGEST * rate:
         raise InvalidAudio(
-            f"The recording lasts {frames / rate:,.0f} s. Cut it to {LONGEST:.0f} s or less; "
-            "5 to 15 s are best."
+            "The recording lasts {seconds:,.0f} s. Cut it to {most:.0f} s or less; "
+            "5 to 15 s are best.",
+            seconds=frames / rate,
+            most=LONGEST,
         )
     _check_long_enough(frames / rate)
 
 
-def _check_long_enough(seconds: float, what: str = "The recording") -> None:
+def _check_long_enough(seconds: float, what: Said = _WHOLE) -> None:
     if seconds < SHORTEST:
         raise InvalidAudio(
-            f"{what} lasts {seconds:.1f} s. Record at least {SHORTEST:.0f} s; 5 to 15 s are best."
+            "{what} lasts {seconds:.1f} s. Record at least {least:.0f} s; 5 to 15 s are best.",
+            what=what,
+            seconds=seconds,
+            least=SHORTEST,
         )
 
 
@@ -179,31 +199,36 @@ def _as_float(array: NDArray[Any]) -> Waveform:
     return ((array.astype(np.float64) - offset) / middle).astype(np.float32)
 
 
-def _check_clipping(wave: Waveform, notes: list[str]) -> None:
+def _check_clipping(wave: Waveform, notes: list[Said]) -> None:
     """Clipping is many neighbours at one and the same extreme."""
     size = np.abs(wave)
     extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
     share = float(np.mean(extreme[1:] & extreme[:-1]))
     if share > _CLIPPED_REFUSED:
         raise InvalidAudio(
-            f"{share:.0%} of the recording is clipped. Record it again with a lower input level."
+            "{share:.0%} of the recording is clipped. Record it again with a lower input level.",
+            share=share,
         )
     if share > _CLIPPED_NOTED:
-        notes.append(f"{share:.1%} of it is clipped; a quieter recording would sound better")
+        notes.append(
+            Said(
+                "{share:.1%} of it is clipped; a quieter recording would sound better", share=share
+            )
+        )
 
 
-def _resample(wave: Waveform, rate: int, notes: list[str]) -> Waveform:
+def _resample(wave: Waveform, rate: int, notes: list[Said]) -> Waveform:
     if rate == SAMPLE_RATE:
         return wave
     import soxr
 
-    notes.append(f"resampled from {rate:,} Hz")
+    notes.append(Said("resampled from {rate:,} Hz", rate=rate))
     if rate < SAMPLE_RATE:
-        notes.append("its highest tones are missing; record at 24,000 Hz or more")
+        notes.append(Said("its highest tones are missing; record at 24,000 Hz or more"))
     return np.asarray(soxr.resample(wave, rate, SAMPLE_RATE, quality="HQ"), np.float32)
 
 
-def _trim(wave: Waveform, notes: list[str]) -> tuple[Waveform, Waveform]:
+def _trim(wave: Waveform, notes: list[Said]) -> tuple[Waveform, Waveform]:
     """Cut silence from both ends. Returns what is left, and its sounding windows alone."""
     count = len(wave) // _WINDOW
     windows = wave[: count * _WINDOW].reshape(count, _WINDOW)
@@ -211,21 +236,21 @@ def _trim(wave: Waveform, notes: list[str]) -> tuple[Waveform, Waveform]:
     sounding = loudness > max(_FLOOR, _QUIET * float(loudness.max()))
     if not sounding.any():
         raise InvalidAudio("The recording is silent. Check the microphone and record it again.")
-    _check_long_enough(float(sounding.sum()) * _WINDOW / SAMPLE_RATE + 0.5, "The sound in it")
+    _check_long_enough(float(sounding.sum()) * _WINDOW / SAMPLE_RATE + 0.5, Said("The sound in it"))
     where = np.flatnonzero(sounding)
     start = max(0, where[0] - _MARGIN) * _WINDOW
     stop = min(len(wave), (where[-1] + 1 + _MARGIN) * _WINDOW)
     cut = (len(wave) - (stop - start)) / SAMPLE_RATE
     if cut >= 0.1:
-        notes.append(f"{cut:.1f} s of silence cut from its ends")
+        notes.append(Said("{cut:.1f} s of silence cut from its ends", cut=cut))
     return wave[start:stop], windows[sounding].reshape(-1)
 
 
-def _levelled(wave: Waveform, active: Waveform, notes: list[str]) -> Waveform:
+def _levelled(wave: Waveform, active: Waveform, notes: list[Said]) -> Waveform:
     """One loudness for every reference, without clipping it."""
     loudness = float(np.sqrt(np.mean(np.square(active, dtype=np.float64))))
     gain = min(LEVEL / loudness, _PEAK / float(np.abs(wave).max()), _MAX_GAIN)
     decibels = 20 * np.log10(gain)
     if abs(decibels) >= 1:
-        notes.append(f"levelled by {decibels:+.0f} dB")
+        notes.append(Said("levelled by {decibels:+.0f} dB", decibels=float(decibels)))
     return (wave * gain).astype(np.float32)

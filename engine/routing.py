@@ -15,15 +15,16 @@ import numpy as np
 from engine.blend import mix
 from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownVoice
 from engine.plan import Checkpoint
+from engine.said import Said
 from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
 
 Checkpoints: TypeAlias = Mapping[str, Checkpoint]
 _NEEDS = {
-    "preset": "has preset speakers (a CustomVoice model)",
-    "clone": "clones (a Base model)",
-    "design": "designs voices (a VoiceDesign model)",
-    "instruct": "follows instructions (a 1.7B CustomVoice model)",
-    "vectors": "clones or has preset speakers (a Base or CustomVoice model)",
+    "preset": Said("has preset speakers (a CustomVoice model)"),
+    "clone": Said("clones (a Base model)"),
+    "design": Said("designs voices (a VoiceDesign model)"),
+    "instruct": Said("follows instructions (a 1.7B CustomVoice model)"),
+    "vectors": Said("clones or has preset speakers (a Base or CustomVoice model)"),
 }
 
 
@@ -61,7 +62,11 @@ def restrict(checkpoints: Checkpoints, model: str | None) -> Checkpoints:
     if model is None:
         return checkpoints
     if model not in checkpoints:
-        raise InvalidSetting(f"No model is called '{model}'. There are: {', '.join(checkpoints)}.")
+        raise InvalidSetting(
+            "No model is called '{model}'. There are: {there}.",
+            model=model,
+            there=", ".join(checkpoints),
+        )
     return {model: checkpoints[model]}
 
 
@@ -76,16 +81,17 @@ def speaker_names(checkpoints: Checkpoints) -> list[str]:
     return sorted({own for each in checkpoints.values() for own in each.capabilities.speakers})
 
 
-def describe(capabilities: Capabilities) -> str:
+def describe(capabilities: Capabilities) -> Said:
     """What a checkpoint can do, in a few words."""
     count = len(capabilities.speakers)
     abilities = {
-        f"{count} preset speaker{'' if count == 1 else 's'}": capabilities.preset,
-        "instructions": capabilities.instruct,
-        "cloning": capabilities.clone,
-        "voice design": capabilities.design,
+        Said("{count} preset speakers", count=count): capabilities.preset and count != 1,
+        Said("1 preset speaker"): capabilities.preset and count == 1,
+        Said("instructions"): capabilities.instruct,
+        Said("cloning"): capabilities.clone,
+        Said("voice design"): capabilities.design,
     }
-    return ", ".join(name for name, has in abilities.items() if has) or "nothing"
+    return Said.listed(name for name, has in abilities.items() if has) or Said("nothing")
 
 
 def _preset(voice: Preset, checkpoints: Checkpoints) -> Routed:
@@ -145,7 +151,9 @@ def _holders(name: str, checkpoints: Checkpoints) -> Checkpoints:
     holders = {key: each for key, each in presets.items() if speaker(name, each.capabilities)}
     if not holders:
         there = ", ".join(speaker_names(presets))
-        raise UnknownVoice(f"No voice is called '{name[:80]}'. There are: {there}.")
+        raise UnknownVoice(
+            "No voice is called '{name}'. There are: {there}.", name=name[:80], there=there
+        )
     return holders
 
 
@@ -154,8 +162,9 @@ def _able(checkpoints: Checkpoints, ability: str) -> Checkpoints:
     able = {key: each for key, each in checkpoints.items() if has(each.capabilities)}
     if not able:
         raise NotCapable(
-            f"This needs a checkpoint that {_NEEDS[ability]}. There is {_loaded(checkpoints)}. "
-            "Add one with --model."
+            "This needs a checkpoint that {ability}. There is {there}. Add one with --model.",
+            ability=_NEEDS[ability],
+            there=_loaded(checkpoints),
         )
     return able
 
@@ -165,8 +174,10 @@ def _of_width(checkpoints: Checkpoints, width: int) -> Checkpoints:
     if not fitting:
         there = ", ".join(f"{key} {each.capabilities.width}" for key, each in checkpoints.items())
         raise InvalidVoice(
-            f"This voice's vector has {width} numbers, and no checkpoint takes that many "
-            f"({there}). Make the voice again with one of these."
+            "This voice's vector has {width} numbers, and no checkpoint takes that many "
+            "({there}). Make the voice again with one of these.",
+            width=width,
+            there=there,
         )
     return fitting
 
@@ -176,9 +187,12 @@ def _check_vector(vector: Vector) -> None:
         raise InvalidVoice("This voice's vector is damaged. Make the voice again.")
 
 
-def _loaded(checkpoints: Checkpoints) -> str:
-    parts = [f"{key} ({describe(each.capabilities)})" for key, each in checkpoints.items()]
-    return "; ".join(parts) or "none at all"
+def _loaded(checkpoints: Checkpoints) -> Said:
+    parts = (
+        Said("{name} ({able})", name=key, able=describe(each.capabilities))
+        for key, each in checkpoints.items()
+    )
+    return Said.listed(parts, "; ") or Said("none at all")
 
 
 _ABILITIES: dict[str, Callable[[Capabilities], bool]] = {

@@ -17,12 +17,13 @@ from engine.errors import InvalidText, OutOfMemory
 from engine.pace import Pace
 from engine.plan import Admit, StepPlan, StepResult
 from engine.runaway import ended_early
+from engine.said import Said
 from engine.sequence import Run, Sequence
 from engine.slots import Slots
 from engine.types import Chunk, End, Reason
 from engine.waiting import Waiting
 
-_NO_MORE = "No more text came for too long. Close the text when it is complete."
+_NO_MORE = Said("No more text came for too long. Close the text when it is complete.")
 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 

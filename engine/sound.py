@@ -109,11 +109,13 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         there = ", ".join(FORMATS)
-        raise InvalidSetting(f"'{target.name}' is no sound file. Let its name end in {there}.")
+        raise InvalidSetting(
+            "'{name}' is no sound file. Let its name end in {there}.", name=target.name, there=there
+        )
     if not target.parent.is_dir():
-        raise InvalidSetting(f"There is no folder {target.parent}. Make it first.")
+        raise InvalidSetting("There is no folder {parent}. Make it first.", parent=target.parent)
     if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InvalidSetting(f"{target} cannot be written. Choose another place.")
+        raise InvalidSetting("{target} cannot be written. Choose another place.", target=target)
     return target
 
 
@@ -124,7 +126,7 @@ def duration(path: str | os.PathLike[str]) -> float:
     try:
         return float(soundfile.info(path).duration)
     except (soundfile.SoundFileError, RuntimeError, OSError) as error:
-        raise InvalidAudio(f"{path} is no sound file, or it is damaged.") from error
+        raise InvalidAudio("{path} is no sound file, or it is damaged.", path=path) from error
 
 
 class Loudspeaker:

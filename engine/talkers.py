@@ -68,7 +68,9 @@ class Talkers:
     def unload(self, name: str, done: Future[None]) -> None:
         """Drop it unless somebody speaks or waits to speak with it."""
         if any(sequence.talker == name for sequence in self._scheduler.active.values()):
-            done.set_exception(EngineError(f"{name} is speaking. Try again when it is idle."))
+            done.set_exception(
+                EngineError("{name} is speaking. Try again when it is idle.", name=name)
+            )
         elif not self._scheduler.slots.settled(name):
             self._inbox.post(partial(self.unload, name, done))  # after the next step
         else:
@@ -115,7 +117,9 @@ class Talkers:
     def _give_up(self, name: str, error: Exception) -> None:
         self._no_room, self._scheduler.horizon = None, math.inf
         if not isinstance(error, TimbreError):
-            error = EngineError(f"{name} could not be loaded ({error}). Look at the log.")
+            error = EngineError(
+                "{name} could not be loaded ({error}). Look at the log.", name=name, error=error
+            )
         self._deliver(self._scheduler.fail_waiting(name, error))
         for done in self._line.pop(name, []):
             done.set_exception(error)

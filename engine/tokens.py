@@ -93,7 +93,9 @@ def _load(folder: Path) -> Tokenizer:
         raise
     except Exception as error:  # the library raises bare exceptions
         raise CheckpointError(
-            f"The tokenizer in {folder} cannot be read ({error}). Download the checkpoint again."
+            "The tokenizer in {folder} cannot be read ({error}). Download the checkpoint again.",
+            folder=folder,
+            error=error,
         ) from error
 
 
@@ -109,8 +111,10 @@ def _from_vocabulary(folder: Path) -> Tokenizer:
     for path in paths:
         if not path.is_file():
             raise CheckpointError(
-                f"{folder} has no tokenizer: neither tokenizer.json nor {path.name} is there. "
-                "Download the checkpoint again."
+                "{folder} has no tokenizer: neither tokenizer.json nor {name} is there. "
+                "Download the checkpoint again.",
+                folder=folder,
+                name=path.name,
             )
         _check_size(path)
     tokenizer = Tokenizer(models.BPE.from_file(*map(str, paths)))
@@ -123,4 +127,6 @@ def _from_vocabulary(folder: Path) -> Tokenizer:
 
 def _check_size(path: Path) -> None:
     if path.stat().st_size > LARGEST_FILE:
-        raise CheckpointError(f"{path} is larger than any tokenizer. Is it the right file?")
+        raise CheckpointError(
+            "{path} is larger than any tokenizer. Is it the right file?", path=path
+        )

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from engine.errors import InvalidVoice
+from engine.said import Said, misfit
 from engine.types import CODEBOOKS, Clone, Design, Settings
 
 Kind: TypeAlias = Literal["clone", "blend", "design"]
@@ -60,7 +61,11 @@ class VoiceCard(Settings):
 def read_card(data: bytes) -> VoiceCard:
     """A checked card. Raises InvalidVoice."""
     if len(data) > MAX_CARD_BYTES:
-        raise InvalidVoice(f"Its card has {len(data):,} bytes; at most {MAX_CARD_BYTES:,} are.")
+        raise InvalidVoice(
+            "Its card has {count:,} bytes; at most {most:,} are.",
+            count=len(data),
+            most=MAX_CARD_BYTES,
+        )
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -70,7 +75,7 @@ def read_card(data: bytes) -> VoiceCard:
     try:
         return VoiceCard(**raw)
     except (ValidationError, TypeError) as error:
-        raise InvalidVoice(f"Its card is not valid: {_first(error)}.") from error
+        raise InvalidVoice("Its card is not valid: {problem}.", problem=_first(error)) from error
 
 
 def write_card(card: VoiceCard) -> bytes:
@@ -84,7 +89,9 @@ def read_numbers(card: VoiceCard, data: bytes) -> Clone:
     if vector is None or tensors:
         raise InvalidVoice("It must hold a 'vector' and at most 'codes' beside it.")
     if vector.dtype != np.float32 or vector.shape != (card.width,):
-        raise InvalidVoice(f"Its vector must be {card.width} float32 numbers, as its card says.")
+        raise InvalidVoice(
+            "Its vector must be {width} float32 numbers, as its card says.", width=card.width
+        )
     if not np.isfinite(vector).all() or not vector.any():
         raise InvalidVoice("Its vector is not finite, or all zeros.")
     return Clone(vector, card.transcript, None if codes is None else _checked(codes))
@@ -123,7 +130,11 @@ def design(card: VoiceCard) -> Design:
 
 def _tensors(data: bytes) -> dict[str, Any]:
     if len(data) > MAX_BYTES:
-        raise InvalidVoice(f"It has {len(data):,} bytes; a voice has at most {MAX_BYTES:,}.")
+        raise InvalidVoice(
+            "It has {count:,} bytes; a voice has at most {most:,}.",
+            count=len(data),
+            most=MAX_BYTES,
+        )
     try:
         return dict(load(data))
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -146,7 +157,11 @@ def _metadata(data: bytes) -> dict[str, str]:
 def _checked(codes: Any) -> Any:
     shaped = codes.ndim == 2 and codes.shape[1] == CODEBOOKS and 1 <= len(codes) <= MAX_FRAMES
     if codes.dtype.kind not in "iu" or not shaped:
-        raise InvalidVoice(f"Its codes must be 1 to {MAX_FRAMES} rows of {CODEBOOKS} integers.")
+        raise InvalidVoice(
+            "Its codes must be 1 to {most} rows of {columns} integers.",
+            most=MAX_FRAMES,
+            columns=CODEBOOKS,
+        )
     if codes.min() < 0 or codes.max() > MAX_CODE:
         raise InvalidVoice("Its codes are out of range.")
     return codes.astype(np.int64)
@@ -159,8 +174,9 @@ def _depth(value: Any, above: int = 0) -> int:
     return max((_depth(each, above + 1) for each in inner), default=above + 1)
 
 
-def _first(error: Exception) -> str:
+def _first(error: Exception) -> Said:
     if not isinstance(error, ValidationError):
-        return "a key is wrong"
+        return Said("a key is wrong")
     first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    field = ".".join(str(part) for part in first["loc"])
+    return Said("{field}: {problem}", field=field, problem=misfit(first))

@@ -80,7 +80,7 @@ def look_into(place: Path, built_in: bool) -> SavedVoice | Damaged:
     try:
         return read_folder(place, built_in)
     except InvalidVoice as error:
-        return Damaged(place, str(error))
+        return Damaged(place, error.said)
 
 
 def stamp_of(place: Path) -> Stamp:
@@ -99,12 +99,14 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 def _bytes(path: Path, limit: int) -> bytes:
     """A plain file's bytes; a link is refused, since it may lead anywhere."""
     if path.is_symlink() or not path.is_file():
-        raise InvalidVoice(f"{path.name} is missing, or it is no plain file.")
+        raise InvalidVoice("{name} is missing, or it is no plain file.", name=path.name)
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise InvalidVoice(f"{path.name} cannot be read: {error.strerror}.") from error
+        raise InvalidVoice(
+            "{name} cannot be read: {reason}.", name=path.name, reason=error.strerror
+        ) from error
     if len(data) > limit:
-        raise InvalidVoice(f"{path.name} has more than {limit:,} bytes.")
+        raise InvalidVoice("{name} has more than {limit:,} bytes.", name=path.name, limit=limit)
     return data

@@ -15,12 +15,13 @@ from engine import (
     Library,
     NotCapable,
     Preset,
+    Said,
     UnknownVoice,
     Voice,
     parse_blend,
 )
 
-NO_INSTRUCTION = "A cloned, saved or blended voice takes no instruction. Leave it out."
+NO_INSTRUCTION = Said("A cloned, saved or blended voice takes no instruction. Leave it out.")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,9 @@ class Choices:
             return Preset(speaker, instruct)
         saved = self._library.find(name)
         if saved is None:
-            raise UnknownVoice(f"No voice is called '{name[:80]}'. {self._there()}")
+            raise UnknownVoice(
+                "No voice is called '{name}'. {there}", name=name[:80], there=self._there()
+            )
         if instruct.strip():
             raise InvalidSetting(NO_INSTRUCTION)
         return saved.voice
@@ -83,18 +86,19 @@ class Choices:
         parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
         return Blend(parts, method)
 
-    def refusal(self, name: str) -> str:
+    def refusal(self, name: str) -> Said:
         """Why this voice takes no instruction; empty where it takes one."""
         if name.casefold() not in {own.casefold() for own in self.speakers()}:
             return NO_INSTRUCTION
         holders = (own for own in self._capabilities if _has(own, name))
-        return "" if any(own.instruct for own in holders) else "This model follows no instructions."
+        able = any(own.instruct for own in holders)
+        return Said("") if able else Said("This model follows no instructions.")
 
     def _part(self, name: str) -> Preset | Clone:
         voice = self.named(name)
         if isinstance(voice, Preset | Clone):
             return voice
-        raise InvalidSetting(f"'{name}' is described in words and cannot be blended.")
+        raise InvalidSetting("'{name}' is described in words and cannot be blended.", name=name)
 
     def _speakable(self, voice: Clone | Design) -> bool:
         if isinstance(voice, Design):
@@ -106,9 +110,11 @@ class Choices:
         tables = (own.dialects for own in self._capabilities)
         return next((each[name].replace("_", " ") for each in tables if name in each), "")
 
-    def _there(self) -> str:
+    def _there(self) -> Said:
         names = [choice.name for choice in self.list()]
-        return f"There are: {', '.join(names[:40])}." if names else "There is none yet."
+        if not names:
+            return Said("There is none yet.")
+        return Said("There are: {names}.", names=", ".join(names[:40]))
 
 
 def _has(own: Capabilities, name: str) -> bool:

@@ -22,7 +22,7 @@ from weakref import WeakSet
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engine import SpeechStream, TooMany
+from engine import Said, SpeechStream, TooMany
 
 COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
@@ -98,7 +98,10 @@ class Share:
             self._forget()
             streams = self._streams.setdefault(who, WeakSet())
             if who and _open(streams) >= self._most:
-                said = f"Only {self._most} of your requests can be here at a time. Let one finish."
+                said = Said(
+                    "Only {most} of your requests can be here at a time. Let one finish.",
+                    most=self._most,
+                )
                 raise TooMany(said, PATIENCE)
             return streams.add
 

@@ -24,7 +24,12 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         taken = error.errno == errno.EADDRINUSE
         reason = "is taken by another program" if taken else f"cannot be used: {error.strerror}"
-        raise InvalidSetting(f"{host}:{port} {reason}. Choose another --port or --host.") from error
+        raise InvalidSetting(
+            "{host}:{port} {reason}. Choose another --port or --host.",
+            host=host,
+            port=port,
+            reason=reason,
+        ) from error
 
 
 def serve(

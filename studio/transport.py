@@ -20,9 +20,10 @@ from typing import TypeAlias
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
-from engine import End, Pcm, TimbreError
+from engine import End, Pcm, Said, TimbreError
 from studio.player.take import LiveTake, Stream
 from studio.player.telling import Ended, Payload, Telling, ending, refusal
+from studio.words import tell
 
 RAW_PATH = "timbre/live"
 KEPT_SECONDS = 60.0  # how long a finished take can still be asked for
@@ -47,7 +48,7 @@ class LiveTakes:
         try:
             take = LiveTake(submit())
         except TimbreError as error:
-            yield refusal(str(error))
+            yield refusal(error.said)
             return
         self._takes[take.id] = take
         try:
@@ -114,4 +115,4 @@ async def _kept(take: LiveTake, keep: Keep) -> Ended:
         return {**ended, "take": await asyncio.to_thread(keep, take.pcm(), take.end)}
     except Exception:
         log.exception("a take could not be kept")
-        return {**ended, "message": "This take could not be saved. Is the disk full?"}
+        return {**ended, "message": tell(Said("This take could not be saved. Is the disk full?"))}

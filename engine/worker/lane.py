@@ -82,11 +82,16 @@ class Lane:
 
     def admit(self, row: int, admit: Admit) -> None:
         if row in self.tenants:
-            raise StepFailed(f"Slot {admit.slot} is taken. This is a fault of the engine.")
+            raise StepFailed(
+                "Slot {slot} is taken. This is a fault of the engine.", slot=admit.slot
+            )
         if len(admit.prompt) + admit.max_frames > self._positions:
             raise StepFailed(
-                f"The prompt has {len(admit.prompt)} rows and up to {admit.max_frames} frames "
-                f"follow: more than the {self._positions} positions of a slot. Shorten the text."
+                "The prompt has {count} rows and up to {frames} frames "
+                "follow: more than the {positions} positions of a slot. Shorten the text.",
+                count=len(admit.prompt),
+                frames=admit.max_frames,
+                positions=self._positions,
             )
         prompt = self.embedder.layout(admit.prompt)
         self.slots.open(row, admit, prompt)

@@ -78,8 +78,11 @@ def _build(
         return blank(lambda: make(shape), dtype)
     except Exception as error:  # whatever numbers without sense lead to
         raise CheckpointError(
-            f"{folder / 'config.json'} describes no network that can be built "
-            f"({type(error).__name__}: {error}). Download the checkpoint again."
+            "{folder} describes no network that can be built "
+            "({name}: {error}). Download the checkpoint again.",
+            folder=folder / "config.json",
+            name=type(error).__name__,
+            error=error,
         ) from error
 
 

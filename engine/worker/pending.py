@@ -105,4 +105,6 @@ def explain(error: Exception) -> TimbreError:
         return error
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):
         return OutOfMemory("The device has no memory left for this. Use fewer slots or positions.")
-    return StepFailed(f"A step failed ({type(error).__name__}: {error}). Try again.")
+    return StepFailed(
+        "A step failed ({name}: {error}). Try again.", name=type(error).__name__, error=error
+    )

@@ -52,8 +52,10 @@ def affordable(wanted: int, each: int, free: int, total: int) -> int:
     fitting = (free - left) // each - 1
     if fitting < 1:
         raise OutOfMemory(
-            f"A slot takes {each / 2**20:.0f} MiB, and {free / 2**20:.0f} MiB are free. "
-            "Use fewer positions, a smaller model, or free the device."
+            "A slot takes {each:.0f} MiB, and {free:.0f} MiB are free. "
+            "Use fewer positions, a smaller model, or free the device.",
+            each=each / 2**20,
+            free=free / 2**20,
         )
     return min(wanted, fitting)
 

@@ -164,7 +164,9 @@ def _tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
                 file = stack.enter_context(safe_open(path, "pt"))
             except (SafetensorError, OSError) as error:
                 raise CheckpointError(
-                    f"{path} is no complete safetensors file ({error}). Download it again."
+                    "{path} is no complete safetensors file ({error}). Download it again.",
+                    path=path,
+                    error=error,
                 ) from error
             found |= {name: _Stored(file, name) for name in file.keys()}  # noqa: SIM118
         yield found
@@ -176,7 +178,9 @@ def _files(folder: Path) -> list[Path]:
     if (folder / INDEX).is_file():
         return [folder / name for name in sorted(_shards(folder / INDEX))]
     raise CheckpointError(
-        f"{folder} has no {SINGLE}. Only safetensors are read: convert other files first."
+        "{folder} has no {name}. Only safetensors are read: convert other files first.",
+        folder=folder,
+        name=SINGLE,
     )
 
 
@@ -185,10 +189,14 @@ def _shards(index: Path) -> set[str]:
     try:
         names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{index} is no index of weights. Download it again.") from error
+        raise CheckpointError(
+            "{index} is no index of weights. Download it again.", index=index
+        ) from error
     for name in names:
         if not isinstance(name, str) or not _is_plain(name):
-            raise CheckpointError(f"{index} points to {name!r}, which is no file beside it.")
+            raise CheckpointError(
+                "{index} points to {name!r}, which is no file beside it.", index=index, name=name
+            )
     return names
 
 
@@ -227,8 +235,10 @@ def _check(
     told = [f"{what}: {_first(names)}" for what, names in complaints.items() if names]
     if told:
         raise CheckpointError(
-            f"The weights in {folder} do not fit its config. {'; '.join(told)}. "
-            "Check that both are of one checkpoint, or download it again."
+            "The weights in {folder} do not fit its config. {there}. "
+            "Check that both are of one checkpoint, or download it again.",
+            folder=folder,
+            there="; ".join(told),
         )
 
 

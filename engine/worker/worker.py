@@ -89,7 +89,7 @@ class TorchWorker:
         """The newcomer takes over the slots; where nothing else is loaded, its codec as well."""
         with self._loading:
             if out in self._lanes:
-                raise EngineError(f"{out} is in use again. Try once more.")
+                raise EngineError("{out} is in use again. Try once more.", out=out)
             held = self._checkpoints.items()
             self._checkpoints = dict(
                 (name, checkpoint) if each == out else (each, own) for each, own in held
@@ -237,7 +237,7 @@ class TorchWorker:
         """The encoders, loaded when the first recording comes."""
         checkpoint, settings = self._checkpoints[talker], self._settings
         if not checkpoint.capabilities.clone:
-            raise NotCapable(f"{talker} cannot clone a voice. Use a Base model.")
+            raise NotCapable("{talker} cannot clone a voice. Use a Base model.", talker=talker)
         with self._loading:
             if self._listener is None:
                 encoder = load_encoder(checkpoint.folder, self.device)

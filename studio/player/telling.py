@@ -14,6 +14,7 @@ from typing import TypedDict
 
 from engine import SAMPLE_RATE, TimbreError
 from studio.player.take import HEARTBEAT, UNEXPECTED, LiveTake
+from studio.words import tell
 
 RAW_HEARTBEAT = 1.0  # seconds between news while the raw route carries the sound
 CALM = 0.25  # seconds between payloads, at most, once the listener has a lead
@@ -113,10 +114,10 @@ def ending(take: LiveTake) -> Ended:
     """How a take has ended, in words for a person."""
     end = take.end
     error = end.error if end else None
-    said = str(error) if isinstance(error, TimbreError) else UNEXPECTED if error else ""
+    said = error.said if isinstance(error, TimbreError) else UNEXPECTED if error else ""
     reason = "error" if end is None or take.failure else end.reason
     return Ended(
-        reason=reason, message=take.failure or said, seed=end.seed if end else None, take=None
+        reason=reason, message=tell(take.failure or said), seed=end.seed if end else None, take=None
     )
 
 
@@ -134,5 +135,5 @@ def refusal(message: str) -> Payload:
         first_ms=None,
         speed=None,
         raw=None,
-        ended=Ended(reason="refused", message=message, seed=None, take=None),
+        ended=Ended(reason="refused", message=tell(message), seed=None, take=None),
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import Field
 
-from engine import UnknownVoice, Voice
+from engine import Said, UnknownVoice, Voice
 from studio.script.model import Record, Script
 
 Resolve = Callable[[str], Voice]  # raises UnknownVoice
@@ -34,14 +34,17 @@ class Casting(Record):
 def resolve_cast(script: Script, casting: Casting, resolve: Resolve) -> dict[str, Voice]:
     """The voice of every speaker. Raises UnknownVoice naming all that have none."""
     voices: dict[str, Voice] = {}
-    missing: list[str] = []
+    missing: list[Said] = []
     for speaker in script.speakers:
         try:
             voices[speaker] = resolve(casting.voice_of(speaker))
         except UnknownVoice as error:
-            missing.append(f"{speaker or 'the narrator'}: {error}")
+            who = speaker or Said("the narrator")
+            missing.append(Said("{who}: {why}", who=who, why=error.said))
     if missing:
-        raise UnknownVoice("Choose another voice for " + " ".join(missing))
+        raise UnknownVoice(
+            "Choose another voice for {missing}", missing=Said.listed(missing, between=" ")
+        )
     return voices
 
 

@@ -130,7 +130,7 @@ def _replace(script: Script, number: int, line: Line) -> Script:
 
 def _unlocked(line: Line) -> Line:
     if line.locked:
-        raise InvalidText(f"Line {line.id} is locked. Unlock it to change it.")
+        raise InvalidText("Line {line} is locked. Unlock it to change it.", line=line.id)
     return line
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import Self
 
-from engine import InvalidText
+from engine import InvalidText, Said
 
 MAX_LINES = 20_000
 MAX_LINE = 4_000  # characters
@@ -72,7 +72,9 @@ class Script(Record):
         for place, line in enumerate(self.lines):
             if line.id == number:
                 return place
-        raise InvalidText(f"There is no line {number} in this script. Reload the page.")
+        raise InvalidText(
+            "There is no line {number} in this script. Reload the page.", number=number
+        )
 
     def replaced(self, start: int, stop: int, lines: Iterable[Line]) -> Script:
         """The script with lines [start, stop) exchanged for others."""
@@ -83,5 +85,9 @@ class Script(Record):
         return self.model_copy(update={"lines": whole, "issued": max(issued, self.issued)})
 
 
-def too_many_lines(count: int) -> str:
-    return f"The script has {count:,} lines; {MAX_LINES:,} is the most. Split it into parts."
+def too_many_lines(count: int) -> Said:
+    return Said(
+        "The script has {count:,} lines; {most:,} is the most. Split it into parts.",
+        count=count,
+        most=MAX_LINES,
+    )

@@ -94,7 +94,8 @@ def _bounded(passages: Iterable[Passage]) -> Iterator[Passage]:
         total += len(passage.text)
         if total > MAX_CHARACTERS:
             raise InvalidText(
-                f"The script is longer than {MAX_CHARACTERS:,} characters. Split it into parts."
+                "The script is longer than {most:,} characters. Split it into parts.",
+                most=MAX_CHARACTERS,
             )
         if passage.text.strip():
             yield passage
@@ -103,8 +104,8 @@ def _bounded(passages: Iterable[Passage]) -> Iterator[Passage]:
 def _check_lines(count: int) -> None:
     if count > MAX_LINES:
         raise InvalidText(
-            f"The script has more than {MAX_LINES:,} lines. Split it into parts, a few chapters "
-            "each."
+            "The script has more than {most:,} lines. Split it into parts, a few chapters each.",
+            most=MAX_LINES,
         )
 
 
@@ -112,5 +113,8 @@ def _finished(lines: list[Line], chapters: list[str]) -> Script:
     if not any(line.text for line in lines):
         raise InvalidText("There is nothing to speak in this script. Write or paste some text.")
     if len(chapters) > MAX_CHAPTERS:
-        raise InvalidText(f"The script has more than {MAX_CHAPTERS:,} chapters. Split it.")
+        raise InvalidText(
+            "The script has more than {most:,} chapters. Split it.",
+            most=MAX_CHAPTERS,
+        )
     return Script(lines=tuple(lines), chapters=tuple(chapters), issued=len(lines))

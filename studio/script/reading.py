@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Collection, Iterator
 from pathlib import PurePath
 
-from engine import InvalidText
+from engine import InvalidText, Said
 from studio.script.dialogue import read_components, read_text
 from studio.script.markdown import read_markdown
 from studio.script.model import Script
@@ -46,7 +46,9 @@ def script_of_file(
     suffix = PurePath(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidText(
-            f"{PurePath(name).name[:80]!r} is no script. Upload {', '.join(SUFFIXES)}."
+            "{name!r} is no script. Upload {there}.",
+            name=PurePath(name).name[:80],
+            there=", ".join(SUFFIXES),
         )
     return build(_passages(suffix, _bounded(decode(data)), speakers), manner)
 
@@ -60,8 +62,9 @@ def decode(data: bytes) -> str:
     """Text of a file: UTF-8, or UTF-16 that says so."""
     if len(data) > MAX_BYTES:
         raise InvalidText(
-            f"The file has {len(data) / 2**20:.0f} MB; {MAX_BYTES // 2**20} MB is the most. "
-            "Split it into parts."
+            "The file has {count:.0f} MB; {most} MB is the most. Split it into parts.",
+            count=len(data) / 2**20,
+            most=MAX_BYTES // 2**20,
         )
     utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -88,8 +91,9 @@ def _passages(suffix: str, text: str, speakers: Collection[str]) -> Iterator[Pas
 def _bounded(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
         raise InvalidText(
-            f"The script has {len(text):,} characters; {MAX_CHARACTERS:,} is the most. "
-            "Split it into parts."
+            "The script has {count:,} characters; {most:,} is the most. Split it into parts.",
+            count=len(text),
+            most=MAX_CHARACTERS,
         )
     lines = text.count("\n") + 1
     if lines > MAX_TYPED_LINES:
@@ -97,8 +101,9 @@ def _bounded(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _too_many(lines: int) -> str:
-    return (
-        f"The script has {lines:,} lines of text; {MAX_TYPED_LINES:,} is the most. "
-        "Split it into parts."
+def _too_many(lines: int) -> Said:
+    return Said(
+        "The script has {count:,} lines of text; {most:,} is the most. Split it into parts.",
+        count=lines,
+        most=MAX_TYPED_LINES,
     )

@@ -26,6 +26,7 @@ from engine import (
     Busy,
     InvalidAudio,
     Pcm,
+    Said,
     SpeechRequest,
     SpeechStream,
     TimbreError,
@@ -41,8 +42,8 @@ HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
 LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
 PIECE = SAMPLE_RATE  # samples
 
-UNEXPECTED = "Something went wrong while this line was spoken. Redo it."
-LOST = "The sound that this line keeps is gone. Unlock the line and speak it again."
+UNEXPECTED = Said("Something went wrong while this line was spoken. Redo it.")
+LOST = Said("The sound that this line keeps is gone. Unlock the line and speak it again.")
 
 log = logging.getLogger(__name__)
 
@@ -242,7 +243,7 @@ class Rendering:
                 track.status = "waiting"
                 raise
             except (TimbreError, OSError) as error:
-                self._end(track, "failed", str(error))
+                self._end(track, "failed", getattr(error, "said", str(error)))
             except Exception:
                 log.exception("a line could not be spoken")
                 self._end(track, "failed", UNEXPECTED)

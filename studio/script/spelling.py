@@ -35,7 +35,7 @@ def read_spellings(text: str) -> tuple[Spelling, ...]:
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     entries = [_entry(number, line) for number, line in lines if line and line[0] != "#"]
     if len(entries) > MAX_ENTRIES:
-        raise InvalidSetting(f"The pronunciation list may have {MAX_ENTRIES:,} entries.")
+        raise InvalidSetting("The pronunciation list may have {most:,} entries.", most=MAX_ENTRIES)
     return tuple(entries)
 
 
@@ -97,7 +97,9 @@ def _entry(number: int, line: str) -> Spelling:
     written, arrow, spoken = _partition(line) if len(line) <= MAX_LINE else ("", "", "")
     if not arrow or not 1 <= len(written) <= 100 or not 1 <= len(spoken) <= 200:
         raise InvalidSetting(
-            f"Line {number} of the pronunciation list is not `word = how it is said`: {line[:60]!r}"
+            "Line {number} of the pronunciation list is not `word = how it is said`: {line!r}",
+            number=number,
+            line=line[:60],
         )
     return Spelling(written=written, spoken=spoken)
 

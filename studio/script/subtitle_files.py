@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pysubs2
 
-from engine import InvalidText
+from engine import InvalidText, Said
 from studio.script.dialogue import turn_of
 from studio.script.model import MAX_LINES, MAX_PAUSE
 from studio.script.passages import Passage, clean
@@ -58,7 +58,9 @@ def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
         raise InvalidText(_unreadable(kind))
     if len(captions) > MAX_LINES:
         raise InvalidText(
-            f"The file has {len(captions):,} captions; {MAX_LINES:,} is the most. Split it."
+            "The file has {count:,} captions; {most:,} is the most. Split it.",
+            count=len(captions),
+            most=MAX_LINES,
         )
     return captions
 
@@ -81,5 +83,8 @@ def _named_turn(text: str) -> tuple[str, str] | None:
     return (turn.name, turn.text) if turn and turn.text else None
 
 
-def _unreadable(kind: str) -> str:
-    return f"This file holds no captions that can be read as .{kind}. Check that it is subtitles."
+def _unreadable(kind: str) -> Said:
+    return Said(
+        "This file holds no captions that can be read as .{kind}. Check that it is subtitles.",
+        kind=kind,
+    )

@@ -52,12 +52,17 @@ def _rows(text: str) -> Iterator[list[str]]:
         for number, row in enumerate(reader):
             if number > MAX_LINES:
                 raise InvalidText(
-                    f"The table has more than {MAX_LINES:,} rows. Split it into parts."
+                    "The table has more than {most:,} rows. Split it into parts.",
+                    most=MAX_LINES,
                 )
             if any(cell.strip() for cell in row):
                 yield row
     except csv.Error as error:
-        raise InvalidText(f"Row {reader.line_num} of the table cannot be read: {error}.") from error
+        raise InvalidText(
+            "Row {row} of the table cannot be read: {error}.",
+            row=reader.line_num,
+            error=error,
+        ) from error
 
 
 def _columns(head: Sequence[str]) -> dict[str, int]:
@@ -69,7 +74,8 @@ def _columns(head: Sequence[str]) -> dict[str, int]:
     if found["text"] is None:
         raise InvalidText(
             "The table needs a column named text (and may have speaker, chapter, direction and "
-            f"pause). Its first row has: {', '.join(cell[:30] for cell in head[:10]) or 'nothing'}."
+            "pause). Its first row has: {there}.",
+            there=", ".join(cell[:30] for cell in head[:10]) or "nothing",
         )
     return {key: place for key, place in found.items() if place is not None}
 

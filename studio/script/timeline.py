@@ -96,8 +96,10 @@ def check_whole(timeline: Timeline) -> None:
     lines = missing(timeline)
     if lines:
         raise InvalidSetting(
-            f"{len(lines)} of {len(timeline.spans)} lines have no sound yet. Speak them first, or "
-            "export what there is."
+            "{count} of {total} lines have no sound yet. Speak them first, or "
+            "export what there is.",
+            count=len(lines),
+            total=len(timeline.spans),
         )
     if not timeline.heard:
         raise InvalidSetting("There is nothing to export yet. Speak the script first.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from engine import End, Pcm, SpeechStream
+from engine import End, Pcm, Said, SpeechStream
 from studio.script.sounds import Sounds
 from studio.script.speech import Job
 
 Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
 
-_RAN_ON = "This line ran on without an end and was stopped. Redo it, or make it shorter."
-_SILENT = "The engine made no sound for this line. Redo it, or change its text."
+_RAN_ON = Said("This line ran on without an end and was stopped. Redo it, or make it shorter.")
+_SILENT = Said("The engine made no sound for this line. Redo it, or change its text.")
 
 
 @dataclass(eq=False)

@@ -30,7 +30,7 @@ from studio.tabs.parts import (
     try_out,
 )
 from studio.tabs.passage import Passage
-from studio.words import word
+from studio.words import warning, word
 
 Method: TypeAlias = Literal["linear", "spherical"]
 
@@ -136,7 +136,7 @@ class BlendTab:
         try:
             saved = self._keep(name, colour, note, recipe, method)
         except TimbreError as error:
-            return f"⚠️ {error}"
+            return warning(error)
         return f"**{saved.name}** {word(SAVED)}"
 
     def program(

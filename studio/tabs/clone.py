@@ -20,6 +20,7 @@ from engine import (
     Pcm,
     Recording,
     RequestError,
+    Said,
     SavedVoice,
     SpeechRequest,
     TimbreError,
@@ -38,7 +39,7 @@ from studio.tabs.parts import (
     told_to_programs,
     try_out,
 )
-from studio.words import word
+from studio.words import tell, warning, word
 
 Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
 
@@ -49,7 +50,7 @@ HELP: Final = (
 )
 WORDS: Final = "With the exact words the copy comes closer. Without them, only the voice is copied."
 CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
-NEED_CONSENT: Final = "Tick the box first: only copy a voice whose owner has agreed."
+NEED_CONSENT: Final = Said("Tick the box first: only copy a voice whose owner has agreed.")
 
 
 class CloneTab:
@@ -65,7 +66,7 @@ class CloneTab:
         try:
             recording = load_recording(path)
         except InvalidAudio as error:
-            return None, f"⚠️ {error}"
+            return None, warning(error)
         return (SAMPLE_RATE, as_pcm(recording)), report(recording)
 
     async def speak(
@@ -84,7 +85,7 @@ class CloneTab:
         try:
             saved = self._keep(name, colour, note, path, transcript, agreed)
         except TimbreError as error:
-            return f"⚠️ {error}"
+            return warning(error)
         return f"**{saved.name}** {word(SAVED)}"
 
     def program(self, name: str, path: str | None, transcript: str, agreed: bool) -> str:
@@ -112,10 +113,12 @@ class CloneTab:
 def report(recording: Recording) -> str:
     """What was done to a recording, in words."""
     short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
-    advice = ["a longer one would sound closer"] if short else []
-    advice += ["5 to 15 s are enough"] if long else []
-    lines = [f"**{recording.seconds:.1f} s.**", *recording.notes, *advice]
-    return "\n- ".join(lines) if len(lines) > 1 else f"{lines[0]} Nothing had to be changed."
+    advice = [Said("a longer one would sound closer")] if short else []
+    advice += [Said("5 to 15 s are enough")] if long else []
+    length = Said("**{seconds:.1f} s.**", seconds=recording.seconds)
+    notes = [tell(note) for note in (*recording.notes, *advice)]
+    nothing = tell(Said("Nothing had to be changed."))
+    return "\n- ".join([tell(length), *notes]) if notes else f"{tell(length)} {nothing}"
 
 
 def as_pcm(recording: Recording) -> Pcm:

@@ -30,7 +30,7 @@ from engine import (
 )
 from studio.context import Studio
 from studio.tabs.parts import QUIET, Update, save_form, save_voice, told_to_programs
-from studio.words import word
+from studio.words import tell, warning, word
 
 TAKES: Final = 3
 TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
@@ -72,7 +72,7 @@ class Trying:
             async for chunk in self.stream:
                 self.parts.append(chunk.pcm)
         except TimbreError as error:
-            self.problem = str(error)
+            self.problem = error.said
         finally:
             self.over = True
 
@@ -83,7 +83,7 @@ class Trying:
     def label(self) -> str:
         seconds = sum(map(len, self.parts)) / SAMPLE_RATE
         if self.problem:
-            return f"⚠️ {self.problem}"
+            return f"⚠️ {tell(self.problem)}"
         if self.over:
             return f"{seconds:.1f} s, seed {self.stream.seed}"
         return f"{seconds:.1f} s …" if seconds else str(word("Waiting for its turn"))
@@ -101,7 +101,7 @@ class DesignTab:
         try:
             tries = self._begin(description.strip(), text)
         except TimbreError as error:
-            yield *[gr.skip()] * (2 * TAKES + 1), f"⚠️ {error}"
+            yield *[gr.skip()] * (2 * TAKES + 1), warning(error)
             return
         work = [asyncio.ensure_future(each.follow()) for each in tries]
         try:
@@ -121,7 +121,7 @@ class DesignTab:
         try:
             saved = self._keep(name, colour, note, _picked(sketches, pick))
         except TimbreError as error:
-            return f"⚠️ {error}"
+            return warning(error)
         return f"**{saved.name}** {word(REFERENCE if self._clones() else DESCRIBED)}"
 
     def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
@@ -138,7 +138,9 @@ class DesignTab:
 
     def _begin(self, description: str, text: str) -> list[Trying]:
         if not description:
-            raise InvalidSetting("Describe a voice first, for example: " + EXAMPLES[0])
+            raise InvalidSetting(
+                "Describe a voice first, for example: {example}", example=EXAMPLES[0]
+            )
         tries: list[Trying] = []
         try:
             for seed in _seeds():

@@ -16,7 +16,7 @@ import gradio as gr
 from engine import Capabilities, InvalidSetting, TimbreError, exchange
 from studio.context import Studio
 from studio.tabs.parts import QUIET, on_show
-from studio.words import both, word
+from studio.words import both, warning, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -97,7 +97,7 @@ class ModelsTab:
         try:
             yield work.result()
         except TimbreError as error:
-            yield f"⚠️ {error}"
+            yield warning(error)
 
     def _row(self, name: str, own: Capabilities, loaded: bool) -> str:
         able = " · ".join(both(text) for field, text in ABLE.items() if getattr(own, field))

@@ -19,7 +19,7 @@ from studio.context import Studio
 from studio.player.telling import Payload, refusal
 from studio.take_card import LINEAGE
 from studio.takes import Take, Takes
-from studio.words import word
+from studio.words import tell, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 Shown: TypeAlias = tuple[str, str]  # ids of the left and the right take; "": none
@@ -101,7 +101,7 @@ async def again(studio: Studio, event: gr.EventData) -> AsyncIterator[Payload]:
     try:
         asked = asked_for(studio.takes.get(number))
     except RequestError as error:
-        yield refusal(str(error))
+        yield refusal(error.said)
         return
     if event._data.get("do") != "same":
         asked = replace(asked, seed=None)
@@ -138,5 +138,5 @@ def _sound(takes: Takes, take: Take) -> tuple[int, Pcm] | None:
     try:
         return SAMPLE_RATE, takes.pcm(take.id)  # int16: the level stays
     except RequestError as error:
-        gr.Warning(str(error))
+        gr.Warning(tell(error.said))
         return None

@@ -80,7 +80,9 @@ def checked_name(studio: Studio, name: str, own: str = "") -> str:
     speakers = {speaker.casefold() for speaker in studio.choices().speakers()}
     saved = {each.name.casefold() for each in studio.library.list() if each.id != own}
     if wanted.casefold() in speakers | saved:
-        raise InvalidVoice(f"There is a voice called '{wanted}' already. Choose another name.")
+        raise InvalidVoice(
+            "There is a voice called '{name}' already. Choose another name.", name=wanted
+        )
     return wanted
 
 
@@ -109,7 +111,7 @@ async def speaking(
     try:
         request = await asyncio.to_thread(prepare)
     except TimbreError as error:
-        yield refusal(str(error))
+        yield refusal(error.said)
         return
     async for payload in studio.live.play(lambda: studio.engine.submit(request)):
         yield payload

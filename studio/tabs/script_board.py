@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, TypedDict, get_args
 
 from studio.script import Line, Progress, Status
 from studio.script.edits import shown
-from studio.words import both
+from studio.words import both, tell
 
 Item: TypeAlias = tuple[str, str]  # key, HTML
 Show: TypeAlias = Literal["all", "open", "failed"]
@@ -111,7 +111,7 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
     )  # the title is spoken, so it stands there already
     heading = f'<h4 class="chapter">{escape(own.chapter)}</h4>' * (own.chapter != "" and not titled)
     said = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
-    error = f'<em role="alert">{escape(own.error)}</em>' if own.error else ""
+    error = f'<em role="alert">{escape(tell(own.error))}</em>' if own.error else ""
     html = (
         f'<article class="line {"title" if titled else ""}" data-line="{number}"'
         f' data-status="{own.status}" aria-label="Line {own.place}">{heading}'

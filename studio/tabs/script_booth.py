@@ -118,7 +118,7 @@ class Booth:
             after = opened.script.lines[opened.script.place(first) :]
             wanted = None if start is None else {line.id for line in after}
         except TimbreError as error:
-            yield refusal(str(error))
+            yield refusal(error.said)
             return
         making = await self._making(opened, first, aloud, wanted)
         hearing = Hearing(ScriptStream(making.rendering, first, owner=False), making)
@@ -174,7 +174,7 @@ class Booth:
         try:
             job = _sounding(await asyncio.to_thread(prepare))
         except TimbreError as error:
-            yield refusal(str(error))
+            yield refusal(error.said)
             return
         sounds = (await asyncio.to_thread(self._desk.look, number)).sounds
         assert sounds is not None

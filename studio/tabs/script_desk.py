@@ -229,7 +229,7 @@ def title_of(script: Script) -> str:
 
 def chosen_file(path: str | None) -> Path:
     if not path:
-        raise RequestError(f"Choose a file first: {', '.join(SUFFIXES)}.")
+        raise RequestError("Choose a file first: {there}.", there=", ".join(SUFFIXES))
     return Path(path)
 
 

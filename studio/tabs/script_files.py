@@ -52,7 +52,7 @@ def export(opened: Opened, wish: Wish, folder: Path, tell: Callable[[float], obj
     if opened.sounds is None:
         raise RequestError("There is nothing to export yet. Write a text and press Speak.")
     if wish.kind not in KINDS:
-        raise InvalidSetting(f"Choose a format: {', '.join(KINDS)}.")
+        raise InvalidSetting("Choose a format: {there}.", there=", ".join(KINDS))
     own = folder / secrets.token_hex(16)
     own.mkdir(parents=True)
     timeline = lay_out(opened.script, opened.jobs, opened.sounds)
@@ -126,7 +126,9 @@ def read_cast(text: str, default: str) -> Casting:
     pairs = [entry.partition("=") for entry in re.split(r"[\n,]", text) if entry.strip()]
     wrong = next((name for name, sign, voice in pairs if not sign or not voice.strip()), None)
     if wrong is not None:
-        raise InvalidSetting(f"Write the cast as `Anna = ryan`, not {wrong.strip()[:60]!r}.")
+        raise InvalidSetting(
+            "Write the cast as `Anna = ryan`, not {wrong!r}.", wrong=wrong.strip()[:60]
+        )
     voices = {name.strip(): voice.strip() for name, _, voice in pairs}
     return Casting(default=default, voices=voices)
 

@@ -99,4 +99,6 @@ def _pauses(seconds: dict[str, float | None]) -> Pauses:
     try:
         return Pauses(**{name: each or 0.0 for name, each in seconds.items()})
     except ValidationError:
-        raise InvalidSetting(f"A pause lasts from 0 to {MAX_PAUSE:.0f} seconds.") from None
+        raise InvalidSetting(
+            "A pause lasts from 0 to {most:.0f} seconds.", most=MAX_PAUSE
+        ) from None

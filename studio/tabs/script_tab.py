@@ -24,6 +24,7 @@ from studio.tabs.script_desk import Desk, Opened, chosen_file
 from studio.tabs.script_lines import lines_of
 from studio.tabs.script_manner import MannerFields, delivery_of, values_of
 from studio.tabs.script_presses import Asked, Presses
+from studio.words import tell
 
 TICK = 0.6  # seconds between looks while something is spoken
 MOST_MINE = 100  # scripts that a browser remembers
@@ -140,7 +141,7 @@ class ScriptTab:
         try:
             opened = self._read(number, text, seen)
         except TimbreError as error:
-            raise gr.Error(str(error), print_exception=False) from error
+            raise gr.Error(tell(error.said), print_exception=False) from error
         self.booth.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), watch=True)
 
@@ -257,7 +258,7 @@ def warned() -> Iterator[None]:
     try:
         yield
     except TimbreError as error:
-        gr.Warning(str(error))
+        gr.Warning(tell(error.said))
 
 
 async def _played(told: Told) -> AsyncIterator[Payload | Update]:

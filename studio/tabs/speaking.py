@@ -28,7 +28,7 @@ from studio.context import Studio
 from studio.player.telling import Payload, refusal
 from studio.tabs.pair import Shown, act, newest, shown, speak
 from studio.takes import Take
-from studio.words import both, word
+from studio.words import both, tell, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -90,13 +90,13 @@ class Speaking:
         try:
             return self._described(voice.strip())
         except TimbreError as error:
-            return escape(str(error))
+            return escape(tell(error.said))
 
     def picked(self, voice: str | None) -> tuple[str, Update]:
         """Its description, and the field for instructions, closed where they do nothing."""
         name = voice or ""
         reason = self._studio.choices().refusal(name) if name else ""
-        hint = reason or "For example: slowly, with a smile"
+        hint = tell(reason) or word("For example: slowly, with a smile")
         changes: dict[str, Any] = {"value": ""} if reason else {}
         return self.about(name), gr.update(interactive=not reason, placeholder=hint, **changes)
 
@@ -153,7 +153,7 @@ class Speaking:
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
-            raise gr.Error(str(error), print_exception=False) from error
+            raise gr.Error(tell(error.said), print_exception=False) from error
         return self.last(known), *shown(takes, ids, FILL)
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
@@ -175,7 +175,7 @@ class Speaking:
         try:
             asked = asking()
         except TimbreError as error:
-            return _refused(str(error))
+            return _refused(error.said)
         if keep:
             return speak(self._studio, asked)
         studio = self._studio
@@ -241,7 +241,7 @@ def _number(label: str, written: str) -> float | None:
     try:
         return float(written.replace(",", ".")) if written.strip() else None
     except ValueError as error:
-        raise InvalidSetting(f"{label} must be a number, or empty.") from error
+        raise InvalidSetting("{label} must be a number, or empty.", label=label) from error
 
 
 def _written(number: float | None) -> str:

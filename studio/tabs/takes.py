@@ -20,7 +20,7 @@ from studio.tabs.pair import Pair, Shown, act, again, newest, pair, shown
 from studio.tabs.parts import QUIET, on_show
 from studio.tabs.speaking import KNOWN
 from studio.takes import Take
-from studio.words import both, word
+from studio.words import both, tell, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -69,7 +69,7 @@ class TakesTab:
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
-            raise gr.Error(str(error), print_exception=False) from error
+            raise gr.Error(tell(error.said), print_exception=False) from error
         return *shown(takes, ids), *self.listed(words, which, most, known)
 
     def keep(

@@ -28,7 +28,7 @@ from studio.tabs.parts import (
     speaking,
     try_out,
 )
-from studio.words import word
+from studio.words import warning, word
 
 SHOWN: Final = 60  # voices in the list at once
 ENDING: Final = ".voice.safetensors"
@@ -87,7 +87,7 @@ class VoicesTab:
                 note=note.strip(),
             )
         except TimbreError as error:
-            return f"⚠️ {error}"
+            return warning(error)
         return f"**{changed.name}** {word('is changed.')}"
 
     def delete(self, picked: str | None) -> tuple[str, Update, Update]:
@@ -96,7 +96,7 @@ class VoicesTab:
             own = self._studio.library.get(_one(picked))
             ticket = self._studio.library.delete(own.id)
         except TimbreError as error:
-            return f"⚠️ {error}", gr.skip(), gr.skip()
+            return warning(error), gr.skip(), gr.skip()
         undo = gr.update(visible=True, value=f"{word('Bring it back')}: {own.name}")
         return f"**{own.name}** {word('is deleted.')}", ticket, undo
 
@@ -105,7 +105,7 @@ class VoicesTab:
         try:
             own = self._studio.library.restore(ticket)
         except TimbreError as error:
-            return f"⚠️ {error}", gr.update(visible=False)
+            return warning(error), gr.update(visible=False)
         return f"**{own.name}** {word('is back.')}", gr.update(visible=False)
 
     def receive(self, path: str | None) -> str:
@@ -113,7 +113,7 @@ class VoicesTab:
         try:
             own = self._studio.library.import_file(_bytes(path))
         except TimbreError as error:
-            return f"⚠️ {error}"
+            return warning(error)
         return f"**{own.name}** {word('is here.')}"
 
     async def speak(self, picked: str | None, phrase: str) -> AsyncIterator[Payload]:
