@@ -31,7 +31,7 @@ from engine.fake import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilit
 from engine.library import Library
 from engine.open import open_engine, open_lent, read_capabilities
 from engine.recording import Recording, load_recording
-from engine.routing import Routed, describe, speaker_names
+from engine.routing import Routed, at_home, describe, speaker_names
 from engine.said import Said
 from engine.sound import Loudspeaker, SoundWriter, check_target, duration, open_sound, save_sound
 from engine.stats import Stats
@@ -116,6 +116,7 @@ __all__ = [
     "Vector",
     "Voice",
     "Waveform",
+    "at_home",
     "check_target",
     "checked",
     "describe",

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -102,11 +103,12 @@ class Engine:
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
         """Make a voice from a checked recording, in the caller's thread."""
         self._roster.check()
-        return self._worker.encode(cloner(self._checkpoints, model), audio, transcript)
+        name = cloner(self._checkpoints, model)
+        return replace(self._worker.encode(name, audio, transcript), model=name)
 
     def resolve(self, voice: Voice, model: str | None = None) -> Routed:
         """The checkpoint that would speak a voice, and a blend as the one voice it is."""
-        return route_voice(voice, restrict(self._checkpoints, model))
+        return route_voice(voice, self._checkpoints, model)
 
     # What there is.
 

@@ -12,23 +12,24 @@ from engine.checkpoint import LocalCheckpoint
 from engine.engine import Engine
 from engine.hub import resolve
 from engine.open import check_one_codec, model_name
+from engine.said import Said
 
 
 def exchange(
-    engine: Engine, out: str, model: str, note: Callable[[str], None] = lambda said: None
+    engine: Engine, out: str, model: str, note: Callable[[Said], None] = lambda said: None
 ) -> str:
     """Speak with `model`, a folder or a hub id, instead of `out`. Returns its name.
 
     Takes long: it may download. `note` is told what is going on. Raises CheckpointError for
     what cannot be used, EngineError when `out` is speaking; then `out` stays.
     """
-    note(f"Looking for {model}, and downloading what is missing")
+    note(Said("Looking for {model}, and downloading what is missing", model=model))
     folder = resolve(model.strip()).resolve()
-    note(f"Reading {model}")
+    note(Said("Reading {model}", model=model))
     name = model_name(folder)
     checkpoint = LocalCheckpoint(folder, engine.settings.positions, name)
     _check_codec(engine, out, folder)
-    note(f"Loading {name}")
+    note(Said("Loading {name}", name=name))
     engine.exchange(out, name, checkpoint)
     engine.load(name)
     return name

@@ -238,7 +238,11 @@ def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> V
     if isinstance(voice, Design):
         own["instruct"] = voice.instruct
     else:
-        own |= {"width": len(voice.vector), "transcript": voice.transcript}
+        own |= {
+            "width": len(voice.vector),
+            "transcript": voice.transcript,
+            "model": voice.model,
+        }
     title = " ".join((name if name is not None else fields["name"]).split())
     try:
         return VoiceCard(**{**fields, **own, "name": title})

@@ -38,18 +38,31 @@ class Routed:
 
 def route(request: SpeechRequest, checkpoints: Checkpoints) -> Routed:
     """Pick the checkpoint for a request. Raises RequestError that names what there is."""
-    return route_voice(request.voice, restrict(checkpoints, request.model))
+    return route_voice(request.voice, checkpoints, request.model)
 
 
-def route_voice(voice: Voice, checkpoints: Checkpoints) -> Routed:
-    """Pick among these checkpoints by the voice alone."""
+def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None) -> Routed:
+    """Pick by the voice, or take the checkpoint that is named."""
+    able = restrict(checkpoints, model)
     if isinstance(voice, Preset):
-        return _preset(voice, checkpoints)
+        return _preset(voice, able)
     if isinstance(voice, Design):
-        return _design(voice, checkpoints)
+        return _design(voice, able)
     if isinstance(voice, Clone):
-        return _clone(voice, checkpoints)
-    return _blend(voice, checkpoints)
+        return _clone(voice, able)
+    return _blend(voice, able, checkpoints)
+
+
+def at_home(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
+    """The model it was made with is here and can speak it; also where none is known."""
+    own = capabilities.get(voice.model)
+    fits = own is not None and own.width == len(voice.vector)
+    return not voice.model or (fits and own is not None and speaks(voice, own))
+
+
+def speaks(voice: Clone, own: Capabilities) -> bool:
+    """Recorded words need a checkpoint that clones; a vector alone can go to any speaker row."""
+    return _ABILITIES["clone" if voice.in_context else "vectors"](own)
 
 
 def cloner(checkpoints: Checkpoints, model: str | None = None) -> str:
@@ -111,38 +124,48 @@ def _design(voice: Design, checkpoints: Checkpoints) -> Routed:
 
 
 def _clone(voice: Clone, checkpoints: Checkpoints) -> Routed:
-    """Recorded words need a checkpoint that clones; a vector alone can go to any speaker row."""
+    """The model it was made with; else one that clones, where there is one."""
     _check_vector(voice.vector)
     able = _able(checkpoints, "clone" if voice.in_context else "vectors")
     fitting = _of_width(able, len(voice.vector))
-    first = min(fitting, key=lambda name: not fitting[name].capabilities.clone)
-    return Routed(first, voice)
+    best = min(
+        fitting, key=lambda name: (name != voice.model, not fitting[name].capabilities.clone)
+    )
+    return Routed(best, voice)
 
 
-def _blend(voice: Blend, checkpoints: Checkpoints) -> Routed:
-    vectors = [_vector(part, checkpoints) for part, _ in voice.parts]
+def _blend(voice: Blend, able: Checkpoints, checkpoints: Checkpoints) -> Routed:
+    """One of `able` speaks it; the parts may be of any. What is kept of it stays with that one."""
+    vectors = [_vector(part, able, checkpoints) for part, _ in voice.parts]
     blended = mix(vectors, [weight for _, weight in voice.parts], voice.method)
-    fitting = _of_width(_able(checkpoints, "vectors"), len(blended))
-    best = min(fitting, key=lambda name: _distance(voice, fitting[name].capabilities))
-    return Routed(best, Clone(blended))
+    fitting = _of_width(_able(able, "vectors"), len(blended))
+    best = min(fitting, key=lambda name: _distance(voice, name, fitting[name].capabilities))
+    return Routed(best, Clone(blended, model=best))
 
 
-def _distance(voice: Blend, capabilities: Capabilities) -> tuple[bool, bool]:
-    """Smallest first: holds every part as its own speaker, then clones."""
+def _distance(voice: Blend, name: str, capabilities: Capabilities) -> tuple[bool, bool]:
+    """Smallest first: every part is one of its own, then clones."""
     home = all(
-        isinstance(part, Preset) and speaker(part.name, capabilities) for part, _ in voice.parts
+        speaker(part.name, capabilities) if isinstance(part, Preset) else part.model == name
+        for part, _ in voice.parts
     )
     return not home, not capabilities.clone
 
 
-def _vector(part: Preset | Clone, checkpoints: Checkpoints) -> Vector:
+def _vector(part: Preset | Clone, able: Checkpoints, checkpoints: Checkpoints) -> Vector:
     if isinstance(part, Clone):
         _check_vector(part.vector)
         return part.vector
     if part.instruct.strip():
         raise NotCapable("A blend takes no instruction. Leave it out, or use one preset voice.")
-    checkpoint = next(iter(_holders(part.name, checkpoints).values()))
-    return checkpoint.speaker_vector(speaker(part.name, checkpoint.capabilities) or part.name)
+    holders = _holders(part.name, checkpoints)
+    widths = {each.capabilities.width for each in able.values()}
+    best = min(
+        holders,
+        key=lambda name: (name not in able, holders[name].capabilities.width not in widths),
+    )
+    own = holders[best]
+    return own.speaker_vector(speaker(part.name, own.capabilities) or part.name)
 
 
 def _holders(name: str, checkpoints: Checkpoints) -> Checkpoints:

@@ -39,6 +39,7 @@ class Clone:
     vector: Vector
     transcript: str = ""
     codes: Codes | None = None
+    model: str = ""  # the checkpoint among whose speakers the vector belongs; "": not known
 
     @property
     def in_context(self) -> bool:

@@ -46,6 +46,7 @@ class VoiceCard(Settings):
     created: str = Field("", max_length=40)  # ISO 8601, UTC
     consent: bool = False  # the person recorded has agreed
     made_from: str = Field("", max_length=400)  # a file's name, a blend's recipe
+    model: str = Field("", max_length=255)  # among whose speakers the vector belongs
     width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a design has no vector
 
     @field_validator("name")
@@ -79,7 +80,9 @@ def read_card(data: bytes) -> VoiceCard:
 
 
 def write_card(card: VoiceCard) -> bytes:
-    return json.dumps(card.model_dump(), ensure_ascii=False, indent=2).encode()
+    """Without what says nothing: a version that does not know `model` opens the others."""
+    fields = card.model_dump(exclude=None if card.model else {"model"})
+    return json.dumps(fields, ensure_ascii=False, indent=2).encode()
 
 
 def read_numbers(card: VoiceCard, data: bytes) -> Clone:
@@ -94,7 +97,8 @@ def read_numbers(card: VoiceCard, data: bytes) -> Clone:
         )
     if not np.isfinite(vector).all() or not vector.any():
         raise InvalidVoice("Its vector is not finite, or all zeros.")
-    return Clone(vector, card.transcript, None if codes is None else _checked(codes))
+    checked = None if codes is None else _checked(codes)
+    return Clone(vector, card.transcript, checked, card.model)
 
 
 def write_numbers(voice: Clone, card: VoiceCard | None = None) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from engine import (
     Said,
     UnknownVoice,
     Voice,
+    at_home,
     parse_blend,
 )
 
@@ -37,6 +38,7 @@ class Choices:
     """All voices that can be named: speakers of the checkpoints, and the saved ones."""
 
     def __init__(self, capabilities: Mapping[str, Capabilities], library: Library) -> None:
+        self._models = capabilities
         self._capabilities = tuple(capabilities.values())
         self._library = library
 
@@ -53,6 +55,10 @@ class Choices:
     def speakers(self) -> tuple[str, ...]:
         every = (name for own in self._capabilities if own.preset for name in own.speakers)
         return tuple(dict.fromkeys(every))
+
+    def models(self, able: Callable[[Capabilities], bool]) -> tuple[str, ...]:
+        """The checkpoints that can do something, by name."""
+        return tuple(name for name, own in self._models.items() if able(own))
 
     def languages(self) -> tuple[str, ...]:
         every = (name for own in self._capabilities for name in own.languages)
@@ -93,6 +99,18 @@ class Choices:
         holders = (own for own in self._capabilities if _has(own, name))
         able = any(own.instruct for own in holders)
         return Said("") if able else Said("This model follows no instructions.")
+
+    def stranger(self, voice: Voice) -> Said:
+        """What to know of a voice whose own model cannot speak it here; else empty."""
+        if not isinstance(voice, Clone) or at_home(voice, self._models):
+            return Said("")
+        if not self._speakable(voice):
+            return Said("It was made with {model}. No model here can speak it.", model=voice.model)
+        return Said(
+            "It was made with {model}, which cannot speak it here. Another model does, "
+            "and may sound different.",
+            model=voice.model,
+        )
 
     def _part(self, name: str) -> Preset | Clone:
         voice = self.named(name)

@@ -6,6 +6,7 @@ import json
 import os
 import unicodedata
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -267,3 +268,20 @@ def test_any_damage_to_a_packed_voice_is_one_clear_error(data: st.DataObject) ->
         whole[place] = data.draw(st.integers(0, 255))
     with suppress(InvalidVoice):
         unpack(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
+
+
+def test_a_voice_says_which_model_it_was_made_with(library: Library) -> None:
+    saved = library.save("Mix", replace(CLONE, model="custom"), kind="blend")
+    again = Library(library.folder).get(saved.id)
+    received = library.import_file(library.export(saved.id))
+    for own in (saved, again, received, library.rename(saved.id, "Other")):
+        assert isinstance(own.voice, Clone)
+        assert own.voice.model == own.card.model == "custom"
+
+
+def test_a_voice_of_no_known_model_is_written_as_before(library: Library) -> None:
+    saved = library.save("Old", CLONE)
+    card = json.loads((library.folder / saved.id / "voice.json").read_text(encoding="utf-8"))
+    assert "model" not in card
+    assert isinstance(saved.voice, Clone)
+    assert saved.voice.model == ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from engine.blend import mix
 from engine.errors import InvalidSetting, InvalidVoice, NotCapable, RequestError, UnknownVoice
-from engine.routing import cloner, describe, route
+from engine.routing import at_home, cloner, describe, route
 from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
 
 
@@ -122,3 +124,46 @@ def test_recordings_go_to_a_checkpoint_that_clones() -> None:
 def test_abilities_in_words() -> None:
     assert describe(CUSTOM.capabilities) == "2 preset speakers, instructions"
     assert describe(DESIGN.capabilities) == "voice design"
+
+
+def test_a_vector_goes_to_the_model_it_was_made_with() -> None:
+    for name in ("custom", "base"):
+        assert routed(Clone(VECTOR, model=name), "custom", "base")[0] == name
+    assert routed(replace(IN_CONTEXT, model="custom"), "custom", "base")[0] == "base"
+    for gone in ("gone", "small", "design"):  # not here, of another width, without speakers
+        assert routed(Clone(VECTOR, model=gone))[0] == "base"
+
+
+@pytest.mark.parametrize("model", [None, "custom", "base"])
+@pytest.mark.parametrize("parts", [("vivian",), ("ryan", "vivian"), ("vivian", VECTOR)])
+def test_what_is_kept_of_a_blend_is_spoken_by_the_model_that_spoke_it(
+    parts: tuple[str | Vector, ...], model: str | None
+) -> None:
+    voices = [Preset(part) if isinstance(part, str) else Clone(part) for part in parts]
+    blend = Blend(tuple((voice, 1) for voice in voices))
+    name, kept = routed(blend, "base", "custom", "design", model=model)
+    assert name == (model or ("custom" if Clone not in map(type, voices) else "base"))
+    assert isinstance(kept, Clone)
+    assert kept.model == name
+    assert routed(kept, "base", "custom", "design") == (name, kept)
+
+
+def test_clones_of_one_model_are_blended_by_it() -> None:
+    own = Clone(VECTOR, model="custom")
+    assert routed(Blend(((own, 1), (Preset("vivian"), 1))), "base", "custom")[0] == "custom"
+
+
+def test_a_named_model_speaks_voices_of_others_but_of_its_own_width() -> None:
+    name, voice = routed(Blend(((Preset("ryan"), 1),)), "small", "custom", "base", model="base")
+    assert name == "base"
+    assert isinstance(voice, Clone)
+    np.testing.assert_array_equal(voice.vector, CUSTOM.speaker_vector("Ryan"))
+
+
+def test_a_voice_is_at_home_where_its_model_speaks_it() -> None:
+    here = {name: own.capabilities for name, own in ALL.items()}
+    for name, home in [("", True), ("base", True), ("custom", True), ("small", False)]:
+        assert at_home(Clone(VECTOR, model=name), here) == home
+    assert not at_home(Clone(VECTOR, model="design"), here)
+    assert not at_home(Clone(VECTOR, model="gone"), here)
+    assert not at_home(replace(IN_CONTEXT, model="custom"), here)

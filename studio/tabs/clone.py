@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
 import numpy as np
@@ -33,6 +33,10 @@ from studio.tabs.parts import (
     PHRASE,
     QUIET,
     SAVED,
+    Update,
+    model_menu,
+    models_now,
+    on_show,
     save_form,
     save_voice,
     speaking,
@@ -69,21 +73,28 @@ class CloneTab:
             return None, warning(error)
         return (SAMPLE_RATE, as_pcm(recording)), report(recording)
 
+    def models(self, picked: str | None) -> Update:
+        """Where several clone, one can be chosen."""
+        return models_now(self.cloners(), picked)
+
+    def cloners(self) -> tuple[str, ...]:
+        return self._studio.choices().models(lambda own: own.clone)
+
     async def speak(
-        self, path: str | None, transcript: str, agreed: bool, phrase: str
+        self, path: str | None, transcript: str, agreed: bool, phrase: str, model: str = ""
     ) -> AsyncIterator[Payload]:
         def line() -> SpeechRequest:
-            return try_out(phrase, self._voice(path, transcript, agreed))
+            return try_out(phrase, self._voice(path, transcript, agreed, model))
 
         async for payload in speaking(self._studio, line):
             yield payload
 
     def save(
-        self, name: str, colour: str, note: str, path: str | None, transcript: str, agreed: bool
+        self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
     ) -> str:
-        """Keep the voice. Says how it went."""
+        """Keep the voice; `given` are the owner's consent and the model. Says how it went."""
         try:
-            saved = self._keep(name, colour, note, path, transcript, agreed)
+            saved = self._keep(name, colour, note, path, words, *given)
         except TimbreError as error:
             return warning(error)
         return f"**{saved.name}** {word(SAVED)}"
@@ -94,20 +105,21 @@ class CloneTab:
             return self._keep(name, "", "", path, transcript, agreed).id
 
     def _keep(
-        self, name: str, colour: str, note: str, path: str | None, transcript: str, agreed: bool
+        self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
     ) -> SavedVoice:
-        voice = self._voice(path, transcript, agreed)
+        voice = self._voice(path, words, *given)
         made_from = Path(path or "").name[:400]
         return save_voice(
             self._studio, name, colour, note, voice, consent=True, made_from=made_from
         )
 
-    def _voice(self, path: str | None, transcript: str, agreed: bool) -> Clone:
+    def _voice(self, path: str | None, transcript: str, agreed: bool, model: str = "") -> Clone:
         if not path:
             raise InvalidAudio("Record a voice or drop a file first.")
         if not agreed:
             raise RequestError(NEED_CONSENT)
-        return self._studio.engine.clone(load_recording(path).waveform, transcript.strip())
+        waveform = load_recording(path).waveform
+        return self._studio.engine.clone(waveform, transcript.strip(), model or None)
 
 
 def report(recording: Recording) -> str:
@@ -130,6 +142,7 @@ class Controls(NamedTuple):
     audio: gr.Audio
     transcript: gr.Textbox
     agreed: gr.Checkbox
+    model: gr.Dropdown
     cleaned: gr.Audio
     done: gr.Markdown
     phrase: gr.Textbox
@@ -138,21 +151,24 @@ class Controls(NamedTuple):
 
 def build(studio: Studio) -> None:
     """Lay out the tab and wire it."""
+    tab = CloneTab(studio)
     gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(min_width=320):
             audio, transcript, agreed = _asked()
+            model = model_menu(tab.cloners())
         with gr.Column(min_width=320):
             shown = _shown()
-    controls = Controls(audio, transcript, agreed, *shown)
-    tab = CloneTab(studio)
+    controls = Controls(audio, transcript, agreed, model, *shown)
     player = live_player(studio.live, elem_id="clone-player")
     gr.Markdown(word("### Keep it"))
     form = save_form()
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
-    voice = [audio, transcript, agreed]
+    on_show(tab.models, [model], [model])
+    voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
-    plays(player, triggers, tab.speak, [*voice, controls.phrase])
+    asked = [audio, transcript, agreed, controls.phrase, model]
+    plays(player, triggers, tab.speak, asked)
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     _endpoint(tab)
 

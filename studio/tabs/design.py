@@ -22,6 +22,7 @@ from engine import (
     Design,
     InvalidSetting,
     Pcm,
+    Said,
     SavedVoice,
     SpeechRequest,
     SpeechStream,
@@ -85,7 +86,9 @@ class Trying:
         if self.problem:
             return f"⚠️ {tell(self.problem)}"
         if self.over:
-            return f"{seconds:.1f} s, seed {self.stream.seed}"
+            return tell(
+                Said("{seconds:.1f} s, seed {seed}", seconds=seconds, seed=self.stream.seed)
+            )
         return f"{seconds:.1f} s …" if seconds else str(word("Waiting for its turn"))
 
 

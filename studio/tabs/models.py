@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 import gradio as gr
 
-from engine import Capabilities, InvalidSetting, TimbreError, exchange
+from engine import Capabilities, InvalidSetting, Said, TimbreError, exchange
 from studio.context import Studio
 from studio.tabs.parts import QUIET, on_show
-from studio.words import both, warning, word
+from studio.words import both, tell, warning, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -27,7 +27,6 @@ ABLE: Final = {
     "design": "designs",
     "instruct": "follows instructions",
 }
-EXCHANGED: Final = "is loaded. Reload the page to see its voices everywhere."
 FOREIGN: Final = "Only who runs this server can change its models."
 
 # A button of a row says what it does, and with which model.
@@ -62,10 +61,12 @@ class ModelsTab:
         name, engine = str(event._data.get("model")), self._studio.engine
         loading = event._data.get("do") == "load"
         work = engine.load if loading else engine.unload
-        doing, done = ("Loading", "is loaded.") if loading else ("Unloading", "is unloaded.")
+        doing, done = Said("Loading {name}", name=name), "is loaded."
+        if not loading:
+            doing, done = Said("Unloading {name}", name=name), "is unloaded."
 
-        def run(note: Callable[[str], None]) -> str:
-            note(f"{doing} {name}")
+        def run(note: Callable[[Said], None]) -> str:
+            note(doing)
             work(name)
             return f"**{name}** {word(done)}"
 
@@ -75,24 +76,25 @@ class ModelsTab:
     async def exchange(self, model: str, out: str) -> AsyncIterator[tuple[str, str, Update]]:
         """Another model instead of one that is here."""
 
-        def run(note: Callable[[str], None]) -> str:
+        def run(note: Callable[[Said], None]) -> str:
             if not model.strip():
                 raise InvalidSetting("Type a folder or a hub id first.")
             name = exchange(self._studio.engine, out, model, note)
-            return f"**{name}** {word(EXCHANGED)}"
+            return f"**{name}** {word('is loaded.')}"
 
         async for said in self._told(run):
             yield said, self.table(), self.places()
 
-    async def _told(self, run: Callable[[Callable[[str], None]], str]) -> AsyncIterator[str]:
+    async def _told(self, run: Callable[[Callable[[Said], None]], str]) -> AsyncIterator[str]:
         """What is going on and for how long, then how it ended."""
         if self._studio.guests:
             yield f"⚠️ {word(FOREIGN)}"
             return
-        began, notes = time.monotonic(), ["Waiting"]
+        began, notes = time.monotonic(), [Said("Waiting")]
         work = asyncio.ensure_future(asyncio.to_thread(run, notes.append))
         while not work.done():
-            yield f"{notes[-1]} … {time.monotonic() - began:.0f} s"
+            seconds = time.monotonic() - began
+            yield tell(Said("{doing} … {seconds:.0f} s", doing=notes[-1], seconds=seconds))
             await asyncio.wait([work], timeout=TICK)
         try:
             yield work.result()

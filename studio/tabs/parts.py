@@ -6,7 +6,7 @@ Knows components, but no tab.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -37,6 +37,25 @@ QUIET: Final[dict[str, Any]] = {
     "show_progress": "hidden",
     "api_visibility": "private",
 }
+
+
+def model_menu(names: Sequence[str]) -> gr.Dropdown:
+    """Which model is to do it; to be seen only where there is a choice."""
+    return gr.Dropdown(**_models(names, ""), label=word("Model"))
+
+
+def models_now(names: Sequence[str], picked: str | None) -> Update:
+    """The models there are now. What was picked stays, if it is still there."""
+    return gr.update(**_models(names, picked or ""))
+
+
+def _models(names: Sequence[str], picked: str) -> dict[str, Any]:
+    choices = [(word("Auto"), ""), *((name, name) for name in names)]
+    return {
+        "choices": choices,
+        "value": picked if picked in names else "",
+        "visible": len(names) > 1,
+    }
 
 
 class SaveForm(NamedTuple):

@@ -191,7 +191,8 @@ def _changes(
 ) -> None:
     """From one state of a script to another."""
     typed = [hidden.opened, hidden.mine, hidden.view, desk.text, hidden.seen]
-    on_show(tab.offer, [desk.picked, stage.cast], [hidden.opened, hidden.mine])
+    there = [desk.picked, stage.cast, manner.language]
+    on_show(tab.offer, there, [hidden.opened, hidden.mine])
     desk.read.click(tab.read, typed, shown, **QUIET)
     for pressed in (stage.lines.act, stage.cast.act):
         pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)

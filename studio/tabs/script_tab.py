@@ -80,15 +80,15 @@ class ScriptTab:
         shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
         return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
 
-    def offer(self, number: str, mine: str) -> tuple[Update, Update]:
-        """Scripts and voices there are now: others may have come and gone."""
+    def offer(self, number: str, mine: str) -> tuple[Update, Update, Update]:
+        """Scripts, voices and languages there are now: others may have come and gone."""
         try:
             opened = self.desk.open(number)
         except RequestError:
             opened = self.desk.blank()
-        if not opened.number:
-            return gr.update(choices=self._listed(mine)), gr.skip()
-        return gr.update(choices=self._listed(mine)), self._cast(opened)
+        cast = self._cast(opened) if opened.number else gr.skip()
+        languages = gr.update(choices=self.desk.languages())
+        return gr.update(choices=self._listed(mine)), cast, languages
 
     def look(self, number: str, view: View) -> tuple[Update, Update]:
         """The lines while they are spoken, and whether to look again."""

@@ -17,6 +17,7 @@ from studio.endpoints import Endpoints
 from studio.player.player import PLAYING, live_player, plays
 from studio.player.telling import Payload
 from studio.tabs.pair import Pair, again, pair
+from studio.tabs.parts import on_show
 from studio.tabs.speaking import ADVANCED, WELCOME, Speaking
 from studio.words import word
 
@@ -145,6 +146,8 @@ def _watch(
     quick = {**QUICK, "trigger_mode": "always_last"}
     fields.text.change(speaking.count, fields.text, count, **quick)
     fields.voice.change(speaking.picked, fields.voice, [about, fields.instruct], **quick)
+    now = [fields.voice, fields.language]
+    on_show(speaking.arrive, now, now)
     fields.voice.focus(speaking.offer, None, fields.voice, **quick)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 

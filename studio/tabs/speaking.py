@@ -23,7 +23,15 @@ from engine import (
     parse_blend,
 )
 from studio import take_card
-from studio.asking import BLEND_MARKS, Asked, asked_for, draw_seed, read_seed, spoken_seconds
+from studio.asking import (
+    BLEND_MARKS,
+    Asked,
+    asked_for,
+    draw_seed,
+    read_seed,
+    spoken_seconds,
+    voice_of,
+)
 from studio.context import Studio
 from studio.player.telling import Payload, refusal
 from studio.tabs.pair import Shown, act, newest, shown, speak
@@ -84,6 +92,13 @@ class Speaking:
     def offer(self) -> Update:
         """The voices there are now: others may have been saved since the page was opened."""
         return gr.update(choices=self.voices())
+
+    def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
+        """Voices and languages of the models that are here now; what is gone gives way."""
+        voices, languages = self.voices(), self.languages()
+        picked = language if language in {name for _, name in languages} else "auto"
+        spoken = voice if self._there(voice or "") else voices[0][1]
+        return gr.update(choices=voices, value=spoken), gr.update(choices=languages, value=picked)
 
     def about(self, voice: str) -> str:
         """A voice in a few words."""
@@ -193,6 +208,14 @@ class Speaking:
                 break
         return found
 
+    def _there(self, name: str) -> bool:
+        """All that it names is here; the model's own voice, where it has no others."""
+        choices = self._studio.choices()
+        try:
+            return voice_of(choices, name) is not None if name else not choices.list()
+        except TimbreError:
+            return False
+
     def _described(self, name: str) -> str:
         choices = self._studio.choices()
         if not name:
@@ -211,7 +234,9 @@ class Speaking:
             "design": "A voice described in words",
         }
         kind = both(kinds[own.kind])
-        return f"{kind}: {escape(own.note)}" if own.note else kind
+        stranger = tell(choices.stranger(choices.named(name)))
+        told = f"{kind}: {escape(own.note)}" if own.note else kind
+        return f"{told}<br>⚠️ {escape(stranger)}" if stranger else told
 
 
 def read(

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import gradio as gr
 
-from engine import InvalidVoice, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
+from engine import InvalidVoice, Said, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
 from studio.context import Studio
 from studio.player.player import live_player, plays
 from studio.player.telling import Payload
@@ -28,15 +28,15 @@ from studio.tabs.parts import (
     speaking,
     try_out,
 )
-from studio.words import warning, word
+from studio.words import tell, warning, word
 
 SHOWN: Final = 60  # voices in the list at once
 ENDING: Final = ".voice.safetensors"
 MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
-EMPTY: Final = (
+EMPTY: Final = Said(
     "No voice is kept yet. Make one under Clone, Design or Blend, or import a file from somebody."
 )
-KINDS: Final = {"clone": "copied", "blend": "blended", "design": "described"}
+KINDS: Final = {"clone": Said("copied"), "blend": Said("blended"), "design": Said("described")}
 
 
 class VoicesTab:
@@ -72,7 +72,7 @@ class VoicesTab:
             tags,
             colour,
             card.note,
-            facts(own),
+            facts(own, self._studio.choices().stranger(own.voice)),
             self._file(own),
         )
 
@@ -138,14 +138,23 @@ class VoicesTab:
         return str(path)
 
     def _summary(self, found: Sequence[SavedVoice], words: str) -> str:
-        broken = "".join(
-            f"\n\n⚠️ {each.path.name} cannot be read and was left alone: {each.reason}"
+        broken = (
+            Said(
+                "⚠️ {name} cannot be read and was left alone: {why}",
+                name=each.path.name,
+                why=each.reason,
+            )
             for each in self._studio.library.damaged()
         )
-        if not found:
-            return (f"Nothing is found for “{words.strip()}”." if words.strip() else EMPTY) + broken
-        more = f", the first {SHOWN} are shown" if len(found) > SHOWN else ""
-        return f"{len(found)} voice{'' if len(found) == 1 else 's'}{more}." + broken
+        return "\n\n".join(map(tell, (_counted(len(found), words.strip()), *broken)))
+
+
+def _counted(found: int, words: str) -> Said:
+    if not found:
+        return Said("Nothing is found for “{words}”.", words=words) if words else EMPTY
+    if found > SHOWN:
+        return Said("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
+    return Said("1 voice.") if found == 1 else Said("{count} voices.", count=found)
 
 
 def split_tags(text: str) -> tuple[str, ...]:
@@ -154,15 +163,20 @@ def split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def facts(own: SavedVoice) -> str:
-    """What a card tells besides its fields, as lines."""
+def facts(own: SavedVoice, stranger: Said) -> str:
+    """What a card tells besides its fields, as lines; `stranger` about a model that is not here."""
     card = own.card
-    lines = [f"{KINDS[card.kind].capitalize()}, {card.created[:10] or 'some time ago'}"]
-    lines += [f"Made from: {card.made_from}"] if card.made_from else []
-    lines += [f"Words of the recording: {card.transcript}"] if card.transcript else []
-    lines += ["Its owner has agreed to the copy."] if card.consent else []
-    lines += ["It comes with the program and stays as it is."] if own.built_in else []
-    return "\n\n".join(lines)
+    when = card.created[:10] or tell(Said("some time ago"))
+    lines = [
+        f"{tell(KINDS[card.kind]).capitalize()}, {when}",
+        card.made_from and Said("Made from: {source}", source=card.made_from),
+        card.transcript and Said("Words of the recording: {words}", words=card.transcript),
+        card.model and Said("Model: {model}", model=card.model),
+        stranger and Said("⚠️ {what}", what=stranger),
+        card.consent and Said("Its owner has agreed to the copy."),
+        own.built_in and Said("It comes with the program and stays as it is."),
+    ]
+    return "\n\n".join(tell(line) for line in lines if line)
 
 
 def _one(picked: str | None) -> str:
@@ -172,11 +186,11 @@ def _one(picked: str | None) -> str:
 
 
 def _label(own: SavedVoice) -> str:
-    return " · ".join([own.name, KINDS[own.card.kind], *own.card.tags])
+    return " · ".join([own.name, tell(KINDS[own.card.kind]), *own.card.tags])
 
 
 def _searched(own: SavedVoice) -> str:
-    return f"{_label(own)} {own.card.note}".casefold()
+    return f"{_label(own)} {KINDS[own.card.kind]} {own.card.note}".casefold()
 
 
 def _bytes(path: str | None) -> bytes:

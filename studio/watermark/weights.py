@@ -51,7 +51,9 @@ def read_networks() -> tuple[Net, ...]:
     if path is None:
         raise InvalidSetting(MISSING)
     if hashlib.sha256(path.read_bytes()).hexdigest() != _SHA256:
-        raise InvalidSetting(f"{path} is not the file that Timbre knows. Install it again.")
+        raise InvalidSetting(
+            "{path} is not the file that Timbre knows. Install it again.", path=path
+        )
     with ZipFile(path) as file:
         layers = list(_layers(file))
     return tuple(tuple(layers[at : at + DEPTH]) for at in range(0, len(layers), DEPTH))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import Clone, SpeechRequest, parse_blend
-from studio.tabs.blend import STEPS, BlendTab, path, written
+from studio.tabs.blending import STEPS, BlendTab, path, written
 from tests.studio.tab_makers import heard, some_clone, told
 
 weights = st.lists(st.floats(0, 100), min_size=1, max_size=4).filter(lambda all_: sum(all_) > 1)
@@ -45,7 +45,7 @@ def test_the_pad_writes_what_the_text_puts_back(studio):
 def test_letting_go_in_a_corner_sounds_like_the_voice_there(studio):
     tab = BlendTab(studio)
     picked = [name for _, name in tab.voices()[:2]]
-    payloads = told(tab.speak_there(picked, "linear", "hi you", True, at(1, 0)))
+    payloads = told(tab.speak_there(picked, "linear", "hi you", "", True, at(1, 0)))
     assert payloads[-1]["state"] == "done"
     alone = studio.choices().blend(picked[1])
     line = SpeechRequest("hi you", alone, seed=0)
@@ -53,7 +53,7 @@ def test_letting_go_in_a_corner_sounds_like_the_voice_there(studio):
 
 
 def test_letting_go_silently_says_nothing(studio):
-    assert told(BlendTab(studio).speak_there(["ryan"], "linear", "hi", False, at(0, 0))) == []
+    assert told(BlendTab(studio).speak_there(["ryan"], "linear", "hi", "", False, at(0, 0))) == []
 
 
 def test_all_nine_steps_are_one_take_in_order(studio):
@@ -114,9 +114,11 @@ def test_kept_voices_with_odd_names_can_be_blended(studio):
 def test_voices_that_are_gone_are_picked_no_more(studio):
     saved = studio.library.save("Short lived", some_clone())
     tab = BlendTab(studio)
-    assert "Short lived" in tab.refresh(["Short lived"])["value"]
+    assert "value" not in tab.refresh(["Short lived"])[0]  # it stays
     studio.library.delete(saved.id)
-    assert tab.refresh(["Short lived"])["value"] == []
+    there, _, pad, recipe = tab.refresh(["Short lived"])
+    assert "Short lived" not in [*there["value"], *pad["names"], recipe]
+    assert there["value"] == pad["names"]
 
 
 def test_programs_get_the_id_or_the_reason(studio):

@@ -18,7 +18,7 @@ from engine import SAMPLE_RATE, SpeechRequest, parse_blend
 from studio.context import Studio
 from studio.page import mount_page
 from studio.tabs import blend, clone, design, library
-from studio.tabs.blend import PHRASE
+from studio.tabs.blending import PHRASE
 from tests.studio.browser import OpenPage, Server, Tap
 from tests.studio.tab_makers import make_studio, recording
 
