@@ -27,14 +27,16 @@ maker=$!
 trap 'kill $maker 2>/dev/null || true' EXIT
 
 # Speech that the talker is judged by and never learns from.
-[ -d "$work/aside" ] || $python -m training.speech --corpus "$work/corpus.json" \
-    --out "$work/aside" --first 100000 --shards 2 --workers 2 > "$work/aside.log" 2>&1
+OMP_NUM_THREADS=1 $python -m training.speech --corpus "$work/corpus.json" --out "$work/aside" \
+    --first 100000 --shards 2 --workers 2 --utterances "${UTTERANCES:-160}" > "$work/aside.log" 2>&1 &
+aside=$!
 
 [ -f "$work/speaker.pt" ] || $python -m training.train_speaker --speech "$work/speech" \
     --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
     --steps "${SPEAKER_STEPS:-6000}" | tee "$work/speaker.log"
 $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
     --minutes "$codec_minutes" --hours "$hours" --batch "${CODEC_BATCH:-20}" $record | tee -a "$work/codec.log"
+wait $aside
 $python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
     --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
     --aside "$work/aside" --wait-hours "${TALKER_HOURS:-20}" \

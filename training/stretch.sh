@@ -22,11 +22,11 @@ while [ "$(date +%s)" -lt "$until" ] && kill -0 "$(cat "$work/pid")" 2> /dev/nul
 
 for name in $parts; do
     state=$work/$name.pt
-    if [ -f "$state" ] && [ "$state" -nt "$work/$name.sent" ]; then
+    if [ -f "$state" ] && { [ ! -f "$work/$name.sent" ] || [ "$state" -nt "$work/$name.sent" ]; }; then
         touch -r "$state" "$work/$name.sent"
         $python -m training.state weights "$state" "$work/small/$name.pt"
         $python -m training.state split "$work/small/$name.pt" "$out"
     fi
 done
-for log in "$work"/*.log; do tail -n 40 "$log" > "$out/$(basename "$log")"; done
+tail -n 40 "$work"/*.log > "$out/logs.txt"
 tail -n 3 "$work"/*.log
