@@ -17,8 +17,8 @@ from studio.watermark import MISSING, is_installed, judge
 from studio.words import both, word
 
 HELP: Final = (
-    "Drop a sound of up to a minute to learn whether a program spoke it: Timbre can leave an "
-    "inaudible mark in what it speaks. The sound stays on this server."
+    "Drop a sound of up to a minute to look for the inaudible mark that Timbre can leave in what "
+    "it speaks. The sound stays on this server."
 )
 # A minute of sound takes seconds of a core: one at a time, whoever asks.
 ONE: Final[dict[str, Any]] = {"concurrency_limit": 1, "concurrency_id": "check"}
@@ -36,6 +36,7 @@ def build(studio: Studio) -> None:
             type="filepath",
             label=word("Sound"),
             elem_id="check-sound",
+            buttons=[],
         )
         with gr.Column(min_width=320):
             answer = gr.HTML(padding=False, elem_id="check-answer")

@@ -16,7 +16,8 @@ SURE, PERHAPS = 0.7, 0.4  # from here on marked, below this not
 SHORT = 3.0  # seconds; the networks are less sure of less
 
 MARKED: Final = (
-    "This sound carries the watermark: a program spoke it, Timbre or another that uses Perth."
+    "This sound carries the watermark that Timbre leaves, and other programs that use Perth. "
+    "A hum or a long tone can be taken for it."
 )
 CLEAR: Final = (
     "No watermark was found. A program may have spoken it all the same: not every program leaves "
