@@ -14,7 +14,7 @@ from engine import InvalidAudio, TimbreError
 from studio.context import Studio
 from studio.tabs.parts import QUIET, told_to_programs
 from studio.watermark import MISSING, is_installed, judge
-from studio.words import both, word
+from studio.words import both, warning, word
 
 HELP: Final = (
     "Drop a sound of up to a minute to look for the inaudible mark that Timbre can leave in what "
@@ -52,7 +52,7 @@ def answered(path: str | None) -> str:
     try:
         verdict = judge(path)
     except TimbreError as error:
-        return f"<p>⚠️ {escape(str(error))}</p>"
+        return f"<p>{escape(warning(error))}</p>"
     advice = f"<p>{both(verdict.advice)}</p>" if verdict.advice else ""
     return f"<p><strong>{both(verdict.said)}</strong></p>{advice}"
 
