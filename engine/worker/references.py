@@ -1,15 +1,21 @@
 """Recordings into voices, and the shelf that keeps what was dear to make.
 
-Encoding runs beside the engine's steps, on whatever thread asks for it. Equal recordings are
-encoded once; the shelf forgets the ones that were not used for longest.
+Encoding runs beside the engine's steps, in one thread of its own that stands behind them where
+they share cores: streams go first, and memory for more than one recording is the steps'. Equal
+recordings are encoded once; the shelf forgets the ones that were not used for longest. Several
+recordings as one batch were measured: no gain on CPUs (docs/log.md).
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -20,8 +26,10 @@ from engine.model.speaker import SpeakerEncoder
 from engine.types import SAMPLE_RATE, Clone, Codes, Vector, Waveform
 from engine.worker.prompts import to_device
 
-Key = TypeVar("Key")
+Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+
+BEHIND = 10  # a thread's niceness above the steps': it takes what they leave of a core
 
 
 class Shelf(Generic[Key, Value]):
@@ -51,43 +59,67 @@ class Shelf(Generic[Key, Value]):
             self.bytes -= self._kept.popitem(last=False)[1][1]
 
 
-class Listener:
-    """Makes clones from recordings with the networks it is given."""
+def stand_behind() -> None:
+    """This thread lets the others go first. Only Linux has a priority for each thread."""
+    if sys.platform == "linux":
+        this = threading.get_native_id()
+        own = os.getpriority(os.PRIO_PROCESS, this)
+        os.setpriority(os.PRIO_PROCESS, this, min(own + BEHIND, 19))
 
-    def __init__(self, encoder: CodecEncoder, limit: int, silence: float) -> None:
-        self._encoder = encoder
+
+class Listener:
+    """Makes clones from recordings with the networks it is given.
+
+    `stream`: where a GPU does it. There the host's part is to launch, and does not stand behind:
+    the steps' launches would wait for it.
+    """
+
+    def __init__(
+        self,
+        encoder: CodecEncoder,
+        limit: int,
+        silence: float,
+        stream: torch.cuda.Stream | None = None,
+    ) -> None:
+        self._encoder, self._stream = encoder, stream
         self._device = next(encoder.parameters()).device
         # Without a pause at its end, the reference's last word is echoed at the start.
         self._pause = np.zeros(round(silence * SAMPLE_RATE), np.float32)
         self._codes: Shelf[str, Codes] = Shelf(limit)
         self._vectors: Shelf[tuple[str, str], Vector] = Shelf(limit)
-        self._turn = threading.Lock()  # one recording at a time: memory is for the steps
+        manner = stand_behind if self._device.type == "cpu" else None
+        self._thread = ThreadPoolExecutor(1, "listener", manner)
 
     def clone(
         self, talker: str, speaker: SpeakerEncoder, audio: Waveform, transcript: str
     ) -> Clone:
         """The voice of a checked recording; codes only where there is a transcript for them."""
         name = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
-        with self._turn:
-            vector = self._vectors.get(
-                (talker, name), lambda: self._listen(speaker, audio), lambda made: made.nbytes
-            )
-            if not transcript:
-                return Clone(vector)
-            codes = self._codes.get(name, lambda: self._encode(audio), lambda made: made.nbytes)
-        return Clone(vector, transcript, codes)
+        vector = self._once(self._vectors, (talker, name), lambda: self._listen(speaker, audio))
+        if not transcript:
+            return Clone(vector)
+        return Clone(vector, transcript, self._once(self._codes, name, lambda: self._encode(audio)))
 
     def warm(self, speaker: SpeakerEncoder) -> None:
         """Listen to a second of silence: the first recording takes libraries half a second more."""
         silence = np.zeros(SAMPLE_RATE, np.float32)
-        with self._turn:
-            self._listen(speaker, silence)
-            self._encode(silence)
+        for work in (lambda: self._listen(speaker, silence), lambda: self._encode(silence)):
+            self._thread.submit(work).result()
+
+    def _once(self, shelf: Shelf[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
+        """What is known already waits for nobody; the others look again when it is their turn."""
+        size = attrgetter("nbytes")
+        return shelf.get(
+            key, lambda: self._thread.submit(shelf.get, key, make, size).result(), size
+        )
 
     def _listen(self, speaker: SpeakerEncoder, audio: Waveform) -> Vector:
-        wave = to_device(audio, self._device, torch.float32)[None]
-        return speaker.embed(wave)[0].float().cpu().numpy()
+        with torch.inference_mode(), torch.cuda.stream(self._stream):
+            wave = to_device(audio, self._device, torch.float32)[None]
+            return speaker.embed(wave)[0].float().cpu().numpy()
 
     def _encode(self, audio: Waveform) -> Codes:
-        wave = to_device(np.concatenate((audio, self._pause)), self._device, torch.float32)[None]
-        return self._encoder.encode(wave)[0].cpu().numpy().astype(np.int64)
+        with torch.inference_mode(), torch.cuda.stream(self._stream):
+            whole = np.concatenate((audio, self._pause))
+            wave = to_device(whole, self._device, torch.float32)[None]
+            return self._encoder.encode(wave)[0].cpu().numpy().astype(np.int64)

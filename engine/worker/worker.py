@@ -110,7 +110,7 @@ class TorchWorker:
         try:
             with torch.inference_mode(), torch.cuda.stream(self._aside):
                 listener, speaker = self._listen(talker)
-                return listener.clone(talker, speaker, audio, transcript)
+            return listener.clone(talker, speaker, audio, transcript)
         except Exception as error:
             raise explain(error) from error
 
@@ -242,7 +242,7 @@ class TorchWorker:
             if self._listener is None:
                 encoder = load_encoder(checkpoint.folder, self.device)
                 limit, silence = settings.reference_bytes, settings.reference_silence
-                self._listener = Listener(encoder, limit, silence)
+                self._listener = Listener(encoder, limit, silence, self._aside)
             if talker not in self._speakers:
                 self._speakers[talker] = load_speaker(checkpoint.folder, self.device)
                 self._settle()
@@ -252,8 +252,7 @@ class TorchWorker:
         """On a GPU the encoders are there before the first recording comes."""
         if self._aside is not None and self._checkpoints[talker].capabilities.clone:
             listener, speaker = self._listen(talker)
-            with torch.cuda.stream(self._aside):
-                listener.warm(speaker)
+            listener.warm(speaker)
 
     def _settle(self) -> None:
         """Weights are there before another stream reads them."""

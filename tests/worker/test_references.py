@@ -1,14 +1,27 @@
-"""The shelf: what is kept, and that it stays within its bounds; listeners that warm up."""
+"""The shelf: what is kept, and that it stays within its bounds. Listeners: each recording is
+listened to once, behind the steps, and what is known waits for nobody."""
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.worker.references import Shelf
+from engine.types import Waveform
+from engine.worker.references import Listener, Shelf
 from tests.conftest import golden_folders
 from tests.worker.conftest import Workers
+
+PATIENCE = 60  # seconds
 
 
 @given(keys=st.lists(st.integers(0, 6), max_size=40), room=st.integers(1, 5))
@@ -39,6 +52,92 @@ def test_listening_to_silence_leaves_nothing_behind(workers: Workers) -> None:
     worker = workers(folder)
     listener, speaker = worker._listen(next(iter(worker._checkpoints)))
     before = listener._codes.bytes, listener._vectors.bytes
-    with torch.inference_mode():
-        listener.warm(speaker)
+    listener.warm(speaker)
     assert (listener._codes.bytes, listener._vectors.bytes) == before
+
+
+class Ears:
+    """Encoders of nothing: they count, and wait when they are told to."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []  # samples of each recording that was encoded
+        self.niceness: list[int] = []
+        self.go = threading.Event()
+        self.go.set()
+
+    def parameters(self) -> Iterator[torch.Tensor]:
+        yield torch.zeros(1)
+
+    def encode(self, wave: torch.Tensor) -> torch.Tensor:
+        self.heard.append(wave.shape[1])
+        self.niceness.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        assert self.go.wait(PATIENCE)
+        if wave.shape[1] == 13:
+            raise RuntimeError("unlucky")
+        return torch.full((1, 1, 16), wave.shape[1])
+
+    def embed(self, wave: torch.Tensor) -> torch.Tensor:
+        return wave[:, :1]
+
+
+def listening() -> tuple[Ears, Listener]:
+    ears = Ears()
+    return ears, Listener(ears, 1 << 20, 0.0)  # type: ignore[arg-type]
+
+
+def codes(listener: Listener, ears: Ears, audio: Waveform) -> int:
+    made = listener.clone("talker", ears, audio, "words").codes  # type: ignore[arg-type]
+    assert made is not None
+    return int(made[0, 0])
+
+
+@given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=12))
+def test_many_at_once_are_each_listened_to_once(lengths: list[int]) -> None:
+    ears, listener = listening()
+    waves = [np.ones(length, np.float32) for length in lengths]
+    with ThreadPoolExecutor(len(waves)) as callers:
+        made = list(callers.map(lambda wave: codes(listener, ears, wave), waves))
+    assert made == lengths
+    assert sorted(ears.heard) == sorted(set(lengths))
+
+
+def test_what_is_known_waits_for_nobody() -> None:
+    ears, listener = listening()
+    known, fresh = np.ones(5, np.float32), np.ones(6, np.float32)
+    codes(listener, ears, known)
+    ears.go.clear()
+    with ThreadPoolExecutor(2) as callers:
+        slow = callers.submit(codes, listener, ears, fresh)
+        assert callers.submit(codes, listener, ears, known).result(PATIENCE) == 5
+        assert not slow.done()
+        ears.go.set()
+        assert slow.result(PATIENCE) == 6
+
+
+def test_a_recording_that_fails_is_its_caller_s_own() -> None:
+    ears, listener = listening()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="unlucky"):
+            codes(listener, ears, np.ones(13, np.float32))
+    assert codes(listener, ears, np.ones(4, np.float32)) == 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_recordings_stand_behind_the_steps() -> None:
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    if own == 19:
+        pytest.skip("nothing is further behind")
+    ears, listener = listening()
+    codes(listener, ears, np.ones(4, np.float32))
+    assert ears.niceness[0] > own
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
+def test_a_listener_that_is_given_up_takes_its_thread_along() -> None:
+    ears, listener = listening()
+    codes(listener, ears, np.ones(4, np.float32))
+    (thread,) = listener._thread._threads
+    del listener
+    gc.collect()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
