@@ -167,4 +167,5 @@ def _describe(saved: SavedVoice) -> dict[str, Any]:
         "in_context": in_context,
         "speaker_description": card.note or None,
         "made_from": card.made_from or None,
+        "model": card.model or None,
     }

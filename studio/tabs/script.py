@@ -123,7 +123,7 @@ def _desktop(tab: ScriptTab) -> Desktop:
         title = gr.Textbox("", label=word("Name"), max_lines=1, scale=3, min_width=160)
         new = gr.Button(word("New"), size="sm", scale=0, min_width=80)
         delete = gr.Button(word("Delete"), size="sm", scale=0, min_width=80)
-    back = gr.Button("Bring it back", visible=False, size="sm")
+    back = gr.Button(word("Bring it back"), visible=False, size="sm")
     with gr.Group():
         text = gr.Textbox(
             "", label=word("Text"), info=word(HINT), lines=6, max_lines=14,
@@ -132,7 +132,11 @@ def _desktop(tab: ScriptTab) -> Desktop:
         )  # fmt: skip
     with gr.Row():
         upload = gr.UploadButton(
-            "Upload a file", file_types=list(SUFFIXES), size="sm", scale=0, min_width=150
+            str(word("Upload a file")),
+            file_types=list(SUFFIXES),
+            size="sm",
+            scale=0,
+            min_width=150,
         )
         read = gr.Button(word("Show the lines"), size="sm", scale=0, min_width=150)
     return Desktop(picked, title, new, delete, back, text, upload, read)

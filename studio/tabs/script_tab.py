@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from engine import InvalidText, RequestError, TimbreError
+from engine import InvalidText, RequestError, Said, TimbreError
 from studio.context import Studio
 from studio.player.telling import Payload
 from studio.script import text_of
@@ -126,7 +126,8 @@ class ScriptTab:
             title = self.desk.delete(number)
         if not title:
             return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 2)
-        back = gr.update(visible=True, value=f"Bring “{title[:30]}” back")
+        label = tell(Said("Bring “{title}” back", title=title[:30]))
+        back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
 
     def restore(self, number: str, mine: str) -> tuple[Update, ...]:

@@ -17,6 +17,7 @@ import gradio as gr
 from engine import (
     InvalidSetting,
     RequestError,
+    Said,
     Sampling,
     TimbreError,
     checked,
@@ -281,7 +282,7 @@ def _mixture(recipe: str) -> str:
     parts = parse_blend(recipe)
     total = sum(weight for _, weight in parts)
     shares = (f"{name} {weight / total:.0%}" for name, weight in parts)
-    return f"A blend: {', '.join(shares)}."
+    return tell(Said("A blend: {shares}.", shares=", ".join(shares)))
 
 
 def _duration(seconds: float) -> str:
