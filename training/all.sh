@@ -40,7 +40,7 @@ wait $aside
 $python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
     --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
     --aside "$work/aside" --wait-hours "${TALKER_HOURS:-20}" \
-    --rate "${TALKER_RATE:-0.0015}" --dropout "${TALKER_DROPOUT:-0.1}" \
+    --rate "${TALKER_RATE:-0.0015}" --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" \
     --minutes "$talker_minutes" --hours "$hours" --rows "${TALKER_ROWS:-24576}" $record | tee -a "$work/talker.log"
 $python -m training.export --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
     --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "${OUT_FOLDER:-presets/mini}"

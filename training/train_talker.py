@@ -34,6 +34,7 @@ from training.speech import PHONES_A_FRAME
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
+GUIDANCE = 0.5  # how much it counts where attention looks
 WARM_UP = 300
 WRONG_FIRST, WRONG_REST = 0.1, 0.15  # of the codes fed back: sampling will be wrong too
 TOLD_WRONG = 0.04  # of the codes told to the predictor
@@ -138,9 +139,13 @@ def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
 
 class Trainer:
     def __init__(
-        self, device: torch.device, dropout: float = 0.0, highest: float = RATE_AT_START
+        self,
+        device: torch.device,
+        dropout: float = 0.0,
+        highest: float = RATE_AT_START,
+        guidance: float = GUIDANCE,
     ) -> None:
-        self.device, self.highest = device, highest
+        self.device, self.highest, self.guidance = device, highest, guidance
         self.pupil = Pupil().to(device)
         self.talker = self.pupil.talker
         begin(self.talker)
@@ -190,7 +195,7 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
             told = losses(self.pupil, Batch(*tensors), frames)
         loss = told["first"] + told["phones"] + told["rest"]
-        loss = loss + 0.5 * told["looks"] + 0.1 * told["end"]
+        loss = loss + self.guidance * told["looks"] + 0.1 * told["end"]
         self.steps.zero_grad()
         loss.backward()
         told["norm"] = nn.utils.clip_grad_norm_(self.pupil.parameters(), 1.0)
@@ -229,7 +234,7 @@ def run(given: argparse.Namespace) -> None:
     unheard = Library(books.ids, books.encoder, books.speaker, device)
     judges = Batcher(unheard, instructions, special)
     aside = given.aside and Aside(judges, given.aside, device)
-    trainer = Trainer(device, given.dropout, given.rate)
+    trainer = Trainer(device, given.dropout, given.rate, given.guidance)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     fill(books, pool, given.wait_hours)
@@ -260,6 +265,7 @@ def main() -> None:
     parser.add_argument("--aside", type=Path, help="speech to judge by, never learned from")
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
+    parser.add_argument("--guidance", type=float, default=GUIDANCE)
     parser.add_argument("--vary", type=int, default=1500, help="utterances encoded anew at times")
     run(parser.parse_args())
 
