@@ -24,7 +24,7 @@ from studio.script import (
 from tests.hostile.bounds import Worst
 
 SIZE = 50_000  # characters: what grows with the square takes seconds here, hours for the longest
-SOON = 0.7  # seconds of work
+SOON = 2.0  # seconds of work; a third of it is needed, on slow cores that others share
 UNITS = [
     *("a", "(", "[", "*", "_", "#", "`", ":", " ", "\t", "\n", ".", ". ", "1", "1,", "$1", "<b>"),
     *("-", "|-", "| ", ",", '"', "'", "[pause 1s]", "[pause", "\\", "。", "Dr. ", "~~", "![a]("),
@@ -96,7 +96,7 @@ def test_too_many_lines_are_refused_at_once(suffix: str, lines: int) -> None:
     head = "text\n" if suffix == ".csv" else ""
     started = time.process_time()
     assert read(f"x{suffix}", (head + "Hello.\n" * lines).encode()) is None
-    assert time.process_time() - started < 5 * SOON
+    assert time.process_time() - started < 2 * SOON
 
 
 @pytest.mark.parametrize(
