@@ -31,11 +31,14 @@ OMP_NUM_THREADS=1 $python -m training.speech --corpus "$work/corpus.json" --out 
     --first 100000 --shards 2 --workers 2 --utterances "${UTTERANCES:-160}" > "$work/aside.log" 2>&1 &
 aside=$!
 
+# The speaker encoder learns beside the codec.
 [ -f "$work/speaker.pt" ] || $python -m training.train_speaker --speech "$work/speech" \
     --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
-    --steps "${SPEAKER_STEPS:-6000}" | tee "$work/speaker.log"
+    --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1 &
+speaker=$!
 $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
     --minutes "$codec_minutes" --hours "$hours" --batch "${CODEC_BATCH:-20}" $record | tee -a "$work/codec.log"
+wait $speaker
 wait $aside
 $python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
     --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
