@@ -16,9 +16,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from engine.checkpoint_files import Table, read_json, read_row
-from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
+from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownVoice
 from engine.plan import Draw, Prompt, ReferencePrompt
-from engine.routing import describe
+from engine.routing import describe, no_language
 from engine.said import Said, misfit
 from engine.tokens import Tokens
 from engine.types import CODEBOOKS, Capabilities, Clone, Codes, Design, Preset, Sampling, Vector
@@ -106,14 +106,7 @@ class LocalCheckpoint:
         if wanted == "auto":
             return None
         if wanted not in own.languages:
-            there = ", ".join(("auto", *own.languages))
-            wanted = language[:80]
-            raise UnknownLanguage(
-                "{name} does not speak '{wanted}'. It speaks: {there}.",
-                name=own.name,
-                wanted=wanted,
-                there=there,
-            )
+            raise no_language(language, own)
         return self._languages[wanted]
 
     def prompt(

@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from engine.errors import InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
+from engine.errors import InvalidVoice, NotCapable, UnknownVoice
 from engine.plan import Draw, Prompt, ReferencePrompt
+from engine.routing import no_language
 from engine.types import Capabilities, Clone, Design, Preset, Sampling, Vector
 
 SPEAKERS = ("ryan", "vivian", "serena", "aiden", "eric", "dylan")
@@ -54,14 +55,7 @@ class FakeCheckpoint:
         if wanted == "auto":
             return None
         if wanted not in own.languages:
-            there = ", ".join(("auto", *own.languages))
-            wanted = language[:80]
-            raise UnknownLanguage(
-                "{name} does not speak '{wanted}'. It speaks: {there}.",
-                name=own.name,
-                wanted=wanted,
-                there=there,
-            )
+            raise no_language(language, own)
         return own.languages.index(wanted)
 
     def prompt(

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from engine.blend import mix
-from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownVoice
+from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
 from engine.plan import Checkpoint
 from engine.said import Said
 from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
@@ -105,6 +105,16 @@ def describe(capabilities: Capabilities) -> Said:
         Said("voice design"): capabilities.design,
     }
     return Said.listed(name for name, has in abilities.items() if has) or Said("nothing")
+
+
+def no_language(language: str, own: Capabilities) -> UnknownLanguage:
+    """What to raise where a checkpoint does not speak a language."""
+    return UnknownLanguage(
+        "{name} does not speak '{wanted}'. It speaks: {there}.",
+        name=own.name,
+        wanted=language[:80],
+        there=", ".join(("auto", *own.languages)),
+    )
 
 
 def _preset(voice: Preset, checkpoints: Checkpoints) -> Routed:

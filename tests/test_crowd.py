@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,18 +9,15 @@ import pytest
 
 from engine import FakeEngine
 from tests.crowd import PEOPLE, request
+from tests.visiting import visited
 
-ROOT = Path(__file__).parent.parent
 FIRST, FREED = 0.25, 0.5  # seconds: what a machine at rest must keep
 LOADED = 3.0  # what a busy machine may add before a test fails
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    gather = [sys.executable, "-m", "tests.crowd", str(tmp_path_factory.mktemp("crowd"))]
-    ran = subprocess.run(gather, cwd=ROOT, capture_output=True, check=False, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
+    return visited("tests.crowd", str(tmp_path_factory.mktemp("crowd")), timeout=120)
 
 
 def test_nobody_loses_or_hears_a_chunk_twice(told: Any) -> None:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import SAMPLE_RATE, InvalidSetting
 from studio.serving import listen
-
-ROOT = Path(__file__).parent.parent
+from tests.visiting import visited
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a program heard from the endpoints of a page."""
-    visit = [sys.executable, "-m", "tests.page_visit", str(tmp_path_factory.mktemp("visit"))]
-    ran = subprocess.run(visit, cwd=ROOT, capture_output=True, check=False, text=True, timeout=90)
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
+    return visited("tests.page_visit", str(tmp_path_factory.mktemp("visit")), timeout=90)
 
 
 def test_speak_answers_the_engines_own_samples(told: Any) -> None:

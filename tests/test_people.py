@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,17 +12,13 @@ import pytest
 
 from tests.guest_visit import KEY
 from tests.studio.browser import Tap, browser, open_page
+from tests.visiting import ROOT, visited
 
 __all__ = ["browser", "open_page"]
-ROOT = Path(__file__).parent.parent
 
 
 def told(what: str, folder: Path) -> Any:
-    visit = [sys.executable, "-m", "tests.guest_visit", what, str(folder)]
-    ran = subprocess.run(visit, cwd=ROOT, capture_output=True, check=False, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    assert KEY not in ran.stdout + ran.stderr
-    return json.loads(ran.stdout.splitlines()[-1])
+    return visited("tests.guest_visit", what, str(folder), timeout=120, secret=KEY)
 
 
 @pytest.fixture(scope="module")

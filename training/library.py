@@ -132,10 +132,9 @@ class Library:
         starts = torch.tensor([spot.start for spot in spots], device=self.device)[:, None]
         at = (middles * speed - before).floor().long()  # samples into the utterance
         inside = (at >= 0) & (at < lengths)
-        place = ((starts + at) // PHONE_STEP).clamp(0, len(pool.phones) - 1)
-        phones = (pool.phones[place] * inside).view(len(spots), frames, PHONES_A_FRAME)
-        whole = (starts + at.clamp(min=0).minimum(lengths - 1)) // PHONE_STEP
-        letters = pool.places[whole].view(len(spots), frames, PHONES_A_FRAME)
+        label = (starts + at.clamp(min=0).minimum(lengths - 1)) // PHONE_STEP
+        phones = (pool.phones[label] * inside).view(len(spots), frames, PHONES_A_FRAME)
+        letters = pool.places[label].view(len(spots), frames, PHONES_A_FRAME)
         return phones, letters[..., PHONES_A_FRAME // 2]
 
 
