@@ -1,25 +1,55 @@
 #!/bin/sh
-# Makes Timbre Mini from nothing on a machine with one GPU: sh training/all.sh FOLDER
+# Makes Timbre Mini from nothing on a machine with GPUs: sh training/all.sh FOLDER
 # FOLDER gets corpus, speech, states and logs; what is there already is used again, so that a
 # stopped run goes on. PACKAGES: where flite, wordnet-base and wamerican were unpacked.
+#
+# One GPU does it all. A second one takes the speaker encoder and the talker, which begins on
+# early codes (the rehearsal) and learns the final ones while the first GPU goes on with the
+# decoder alone: that changes how codes sound, not which codes speech has.
 set -eu
 work=$1
 packages=${PACKAGES:-/}
 speech_minutes=${SPEECH_MINUTES:-30}   # stop making speech after so long
 codec_minutes=${CODEC_MINUTES:-40}
+codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
+rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
+decoder_minutes=${DECODER_MINUTES:-0}
 talker_minutes=${TALKER_MINUTES:-40}
+by=${BY:+--by $BY}                     # when talker and decoder stop, in seconds since 1970
 python=${PYTHON:-python3}
 record=${RECORD---record}              # RECORD= where there is no CUDA
 hours=${HOURS:-60}                     # room for speech on the device: 0.17 GB an hour
+gpus=$(nvidia-smi --list-gpus 2> /dev/null | wc -l)
+second=$(( gpus > 1 ))
 mkdir -p "$work"
 export FLITE_ROOT=$packages
 export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
 
+on_first() { CUDA_VISIBLE_DEVICES=0 OMP_NUM_THREADS=4 $python -m "$@"; }
+on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=4 $python -m "$@"; }
+
+codec() { # STATE MINUTES MORE...
+    state=$1 minutes=$2
+    shift 2
+    on_first training.train_codec --speech "$work/speech" --state "$state" --minutes "$minutes" \
+        --hours "$hours" --batch "${CODEC_BATCH:-20}" --save-every 45 $record "$@"
+}
+
+talker() { # CODEC STATE MINUTES HOURS-FIRST MORE...
+    heard=$1 state=$2 minutes=$3 wait_hours=$4
+    shift 4
+    on_second training.train_talker --speech "$work/speech" --codec "$heard" \
+        --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$state" \
+        --aside "$work/aside" --wait-hours "$wait_hours" --rate "${TALKER_RATE:-0.0015}" \
+        --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" --minutes "$minutes" \
+        --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every 45 $record "$@"
+}
+
 [ -f "$work/corpus.json" ] || $python -m training.text --root "$packages" --out "$work/corpus.json"
 [ -d "$work/tokenizer" ] || $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
 
-# Speech is made beside the training, two cores left free.
-workers=$(( $(nproc) > 3 ? $(nproc) - 2 : 1 ))
+# Speech is made beside the training, some cores left free.
+workers=$(( $(nproc) > 3 ? $(nproc) - 2 - 2 * second : 1 ))
 OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.speech \
     --corpus "$work/corpus.json" --out "$work/speech" --shards "${SHARDS:-420}" \
     --workers "$workers" --utterances "${UTTERANCES:-160}" > "$work/speech.log" 2>&1 &
@@ -27,23 +57,42 @@ maker=$!
 trap 'kill $maker 2>/dev/null || true' EXIT
 
 # Speech that the talker is judged by and never learns from.
-OMP_NUM_THREADS=1 $python -m training.speech --corpus "$work/corpus.json" --out "$work/aside" \
-    --first 100000 --shards 2 --workers 2 --utterances "${UTTERANCES:-160}" > "$work/aside.log" 2>&1 &
+{
+    OMP_NUM_THREADS=1 $python -m training.speech --corpus "$work/corpus.json" --out "$work/aside" \
+        --first 100000 --shards 2 --workers 2 --utterances "${UTTERANCES:-160}" > "$work/aside.log" 2>&1
+    touch "$work/aside.done"
+} &
 aside=$!
 
-# The speaker encoder learns beside the codec.
-[ -f "$work/speaker.pt" ] || $python -m training.train_speaker --speech "$work/speech" \
-    --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
-    --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1 &
-speaker=$!
-$python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
-    --minutes "$codec_minutes" --hours "$hours" --batch "${CODEC_BATCH:-20}" $record | tee -a "$work/codec.log"
-wait $speaker
+# The speaker encoder learns beside the codec, and so does a talker that rehearses.
+rehearse() {
+    [ -f "$work/speaker.pt" ] || on_second training.train_speaker --speech "$work/speech" \
+        --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
+        --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1
+    [ "$rehearsal" = 1 ] && [ ! -f "$work/talker.pt" ] || return 0
+    until [ -f "$work/codec.pt" ] && [ -f "$work/aside.done" ]; do sleep 1; done
+    cp "$work/codec.pt" "$work/early.pt"
+    talker "$work/early.pt" "$work/rehearsal.pt" "$codec_minutes" "${REHEARSAL_HOURS:-8}" \
+        --by "$codec_done" > "$work/rehearsal.log" 2>&1
+    $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
+}
+codec_done=$(awk "BEGIN { print $(date +%s) + 60 * $codec_minutes }")
+rehearse &
+rehearsing=$!
+codec "$work/codec.pt" "$codec_minutes" --judged-from "$codec_judged_from" | tee -a "$work/codec.log"
+wait $rehearsing || [ -f "$work/speaker.pt" ]
 wait $aside
-$python -m training.train_talker --speech "$work/speech" --codec "$work/codec.pt" \
-    --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$work/talker.pt" \
-    --aside "$work/aside" --wait-hours "${TALKER_HOURS:-20}" \
-    --rate "${TALKER_RATE:-0.0015}" --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" \
-    --minutes "$talker_minutes" --hours "$hours" --rows "${TALKER_ROWS:-24576}" $record | tee -a "$work/talker.log"
-$python -m training.export --codec "$work/codec.pt" --speaker "$work/speaker.pt" \
+
+if [ "$decoder_minutes" != 0 ]; then
+    [ -f "$work/decoder.pt" ] || $python -m training.state weights "$work/codec.pt" "$work/decoder.pt"
+    codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from 0.1 --growing 99 $by \
+        > "$work/decoder.log" 2>&1 &
+    decoder=$!
+    [ $second = 1 ] || { wait $decoder; decoder_minutes=0; }
+fi
+talker "$work/codec.pt" "$work/talker.pt" "$talker_minutes" "${TALKER_HOURS:-20}" $by | tee -a "$work/talker.log"
+[ "$decoder_minutes" = 0 ] || wait $decoder
+last=$work/codec.pt
+[ ! -f "$work/decoder.pt" ] || last=$work/decoder.pt
+$python -m training.export --codec "$last" --speaker "$work/speaker.pt" \
     --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "${OUT_FOLDER:-presets/mini}"

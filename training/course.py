@@ -31,6 +31,7 @@ def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentPars
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
     parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--by", type=float, help="stop by this time, in seconds since 1970")
     parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
     parser.add_argument("--steps", type=int, default=10**9)
     parser.add_argument("--hours", type=float, default=hours)
@@ -50,10 +51,11 @@ def follow(
     state: Callable[[], dict[str, Any]],
 ) -> None:
     """Go on until the minutes or the steps are over; `tell` comes every so many steps."""
-    clock, limit = states.Clock(trainer.seconds), given.minutes * 60
-    saved = time.monotonic()
-    while trainer.seconds < limit and trainer.step < given.steps:
-        trainer.rate(trainer.seconds / limit)
+    clock, saved = states.Clock(trainer.seconds), time.monotonic()
+    if given.by:
+        given.minutes = min(given.minutes, (trainer.seconds + given.by - time.time()) / 60)
+    while progress(trainer, given) < 1 and trainer.step < given.steps:
+        trainer.rate(progress(trainer, given))
         losses = step()
         trainer.step += 1
         trainer.seconds = clock.tick()
@@ -63,6 +65,11 @@ def follow(
             states.save(state(), given.state)
             saved = time.monotonic()
     states.save(state(), given.state)
+
+
+def progress(trainer: Trainer, given: argparse.Namespace) -> float:
+    """Of the time there is, how much is over."""
+    return float(trainer.seconds / (given.minutes * 60)) if given.minutes > 0 else 1.0
 
 
 def line(trainer: Trainer, hours: float, losses: Told) -> str:

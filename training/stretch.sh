@@ -6,7 +6,7 @@
 set -eu
 work=$1 out=$2 seconds=$3
 python=${PYTHON:-python3}
-parts="codec speaker talker"
+parts="codec decoder speaker talker"
 mkdir -p "$work" "$out"
 
 if [ ! -f "$work/pid" ]; then

@@ -1,6 +1,8 @@
 """Train the codec for so many minutes, from scratch or from where it stopped.
 
 python -m training.train_codec --speech DIR --state codec.pt --minutes 15
+
+With --decoder-only the codes stay what they are, so that a talker can learn them meanwhile.
 """
 
 from __future__ import annotations
@@ -25,15 +27,18 @@ from training.speech import FRAME
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
+ALL = 15  # acoustic codebooks
 CROP = 64  # frames
 FREE_AT_START, FREE_AT_END = 0.4, 0.05  # of the rows skip quantisation; least once judged
 HEARD = 16  # frames of a crop that become sound; the first is for warming up
 
 
 class Trainer:
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, decoder_only: bool = False) -> None:
+        self.device, self.decoder_only = device, decoder_only
         self.codec, self.judges = Codec().to(device), Judges().to(device)
+        if decoder_only:
+            self.codec.eval().requires_grad_(False).decoder.requires_grad_(True)
         self.spectral = SpectralLoss(device)
         cuda = device.type == "cuda"
         self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
@@ -85,10 +90,12 @@ class Trainer:
 
     def depth(self, batch: int) -> Tensor:
         """Rows without quantisation, with all acoustic codebooks, and with some of them."""
+        if self.decoder_only:
+            return torch.full((batch,), ALL, device=self.device)
         some = torch.randint(1, 16, (batch,), device=self.device)
         chance = torch.rand(batch, device=self.device)
         all_ = self.free + 0.65 * (1 - self.free)
-        return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, 15, some))
+        return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, ALL, some))
 
     def window(self, frames: int) -> Tensor:
         """Which frames become sound: a stretch somewhere in the crop."""
@@ -139,16 +146,17 @@ def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = torch.device(given.device)
     torch.manual_seed(given.seed)
-    trainer, pool = Trainer(device), Pool(given.speech, given.hours, device)
+    trainer = Trainer(device, given.decoder_only)
+    pool = Pool(given.speech, given.hours, device)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     while pool.refresh() == 0 or pool.hours < given.wait_hours:
         time.sleep(1)
     advance = Recorded(trainer.advance) if given.record else trainer.advance
-    judged_from = JUDGED_FROM * given.minutes * 60
 
     def step() -> Told:
-        return advance(*pool.crops(given.batch, CROP), judged=trainer.seconds > judged_from)
+        judged = course.progress(trainer, given) > given.judged_from
+        return advance(*pool.crops(given.batch, CROP), judged=judged)
 
     def tell(losses: Told) -> None:
         if trainer.seconds < given.growing * 60:
@@ -161,6 +169,8 @@ def run(given: argparse.Namespace) -> None:
 def main() -> None:
     parser = course.options(__doc__, hours=60, seed=1)
     parser.add_argument("--batch", type=int, default=48)
+    parser.add_argument("--decoder-only", action="store_true")
+    parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
     parser.add_argument("--growing", type=float, default=3, help="minutes in which speech is read")
     run(parser.parse_args())
 

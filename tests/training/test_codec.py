@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+from training import train_codec
 from training.codec import UNQUANTISED, Codec, SpectralLoss, learn
 
 
@@ -59,3 +61,20 @@ def test_the_spectral_loss_is_zero_on_itself_and_deaf_to_silence() -> None:
     assert float(loss(wave, wave)) == 0
     hush = 1e-6 * torch.randn_like(wave)
     assert float(loss(hush, torch.zeros_like(wave))) < 0.05 < float(loss(wave, wave.flip(0)))
+
+
+def test_a_decoder_alone_changes_how_codes_sound_and_not_which_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(train_codec, "HEARD", 4)
+    torch.manual_seed(4)
+    trainer, wave = train_codec.Trainer(torch.device("cpu"), decoder_only=True), small_wave(5)
+    before = {name: value.clone() for name, value in trainer.codec.state_dict().items()}
+    trainer.rate(0.5)
+    trainer.advance(wave, torch.zeros(2, 5, 4, dtype=torch.long), judged=True)
+    changed = {
+        name.split(".")[0]
+        for name, value in trainer.codec.state_dict().items()
+        if not torch.equal(value, before[name])
+    }
+    assert changed == {"decoder"}
