@@ -24,6 +24,10 @@ SIZE = 1_530  # before the special tokens
 SPECIAL = (
     "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tts_pad>", "<tts_text_bos>", "<tts_text_eod>",
 )  # fmt: skip
+FILES = (
+    "added_tokens.json", "merges.txt", "special_tokens_map.json", "tokenizer.json",
+    "tokenizer_config.json", "vocab.json",
+)  # fmt: skip
 WORDS = Regex(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"

@@ -1,0 +1,36 @@
+"""An export and what is kept beside it are enough to go on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from studio.commands.place import MINI
+from training import parts, state, train_codec, train_talker
+from training.train_speaker import Trainee
+
+PARTS = Path(parts.__file__).with_name("parts.pt")
+CPU = torch.device("cpu")
+
+
+def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
+    parts.join(MINI, PARTS, tmp_path)
+    decoder = train_codec.Trainer(CPU, decoder_only=True)
+    decoder.resume(tmp_path / "decoder.pt", again=False)
+    talker = train_talker.Trainer(CPU)
+    talker.resume(tmp_path / "talker.pt", again=False)
+    Trainee().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
+    assert (tmp_path / "tokenizer" / "tokenizer.json").exists()
+
+
+def test_what_is_kept_comes_back(tmp_path: Path) -> None:
+    first, again = tmp_path / "first", tmp_path / "again"
+    parts.join(MINI, PARTS, first)
+    parts.keep(first, tmp_path / "parts.pt")
+    parts.join(MINI, tmp_path / "parts.pt", again)
+    for name in ("codec.pt", "speaker.pt", "talker.pt"):
+        before, after = state.load(first / name), state.load(again / name)
+        assert before.keys() == after.keys()
+        flat = [(before[part], after[part]) for part in before if isinstance(before[part], dict)]
+        assert all(torch.equal(x[key], y[key]) for x, y in flat for key in x)

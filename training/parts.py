@@ -1,0 +1,80 @@
+"""Go on from an export: what it lacks is kept beside it, in one small file.
+
+An export holds the networks that speak. Training has more: the judges, and the heads that only
+training reads. Both together make the states that `all.sh` goes on from; they begin schedules
+of their own, and the codes stay what they are (`--decoder-only`).
+
+    python -m training.parts keep FOLDER-OF-STATES parts.pt
+    python -m training.parts join presets/mini parts.pt FOLDER-OF-STATES
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from engine.model.talker import Talker
+from engine.worker import weights
+from training import recipe
+from training import state as states
+from training import tokenizer
+from training.codec import Codec
+from training.speakers import NAMED
+from training.train_speaker import Trainee
+
+CODEC_HEAD, VOICE_PARTS = "phone_head.", "encoder."
+
+
+def keep(folder: Path, out: Path) -> None:
+    """What an export of these states lacks, in half precision."""
+    codec = _load_last_codec(folder)
+    voices, talker = states.load(folder / "speaker.pt"), states.load(folder / "talker.pt")
+    kept = {
+        "judges": codec["judges"],
+        "head": {n: v for n, v in codec["codec"].items() if n.startswith(CODEC_HEAD)},
+        "voices": {n: v for n, v in voices["speaker"].items() if not n.startswith(VOICE_PARTS)},
+        "phones": talker["phones"],
+    }
+    states.save(states.halved(kept), out)
+
+
+def _load_last_codec(folder: Path) -> dict[str, Any]:
+    later = folder / "decoder.pt"
+    return states.load(later if later.exists() else folder / "codec.pt")
+
+
+def join(export: Path, parts: Path, out: Path) -> None:
+    """States to go on from, weights alone, and the tokenizer they know."""
+    kept = states.load(parts)
+    codec, voices, talker = Codec(), Trainee(), Talker(recipe.talker_shape())
+    sound = {"encoder.": codec.encoder, "decoder.": codec.decoder}
+    weights.load(export / "speech_tokenizer", sound, "cpu")
+    weights.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
+    codec.load_state_dict(codec.state_dict() | kept["head"])
+    voices.load_state_dict(voices.state_dict() | kept["voices"])
+    rows = talker.model.codec_embedding.weight.detach()
+    means = rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)].clone()
+    for name in ("codec.pt", "decoder.pt"):
+        states.save({"codec": codec.state_dict(), "judges": kept["judges"]}, out / name)
+    states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
+    said = {"talker": talker.state_dict(), "phones": kept["phones"], "means": means}
+    states.save(said, out / "talker.pt")
+    (out / "tokenizer").mkdir(exist_ok=True)
+    for name in tokenizer.FILES:
+        shutil.copy(export / name, out / "tokenizer")
+
+
+def main() -> None:
+    what, *paths = sys.argv[1:] or [""]
+    if what == "keep" and len(paths) == 2:
+        keep(*map(Path, paths))
+    elif what == "join" and len(paths) == 3:
+        join(*map(Path, paths))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
