@@ -17,9 +17,8 @@ from typing import Any
 
 from engine.model.talker import Talker
 from engine.worker import weights
-from training import recipe
+from training import recipe, tokenizer
 from training import state as states
-from training import tokenizer
 from training.codec import Codec
 from training.speakers import NAMED
 from training.train_speaker import Trainee
