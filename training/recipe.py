@@ -30,11 +30,11 @@ IDS = {
 GENERATION = {
     "do_sample": True,
     "repetition_penalty": 1.0,
-    "temperature": 0.7,
+    "temperature": 0.5,
     "top_p": 0.95,
     "top_k": 50,
     "subtalker_dosample": True,
-    "subtalker_temperature": 0.6,
+    "subtalker_temperature": 0.5,
     "subtalker_top_p": 0.95,
     "subtalker_top_k": 50,
     "max_new_tokens": 750,

@@ -1,0 +1,80 @@
+"""`python -m bench.spectrograms OUT.png`: a sentence by teacher, through the codec, by the model.
+
+For eyes: clicks at chunk borders, buzz between harmonics, clipped peaks. Needs flite (see
+training/README.md). Prints loudness, peak and the largest jump between samples of each.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pyloudnorm
+import torch
+import typer
+
+from bench.intelligibility import speak
+from engine import SAMPLE_RATE, Preset, Waveform, open_engine
+from engine.worker.networks import load_codec, load_encoder
+from studio.commands.place import MINI
+from training import speech
+from training.speakers import NAMED
+
+SENTENCE = "She found seven white boxes beside the church."
+FRAME = 1_920
+
+
+def copied(model: Path, wave: Waveform) -> Waveform:
+    """The same sound through encoder and decoder."""
+    cpu = torch.device("cpu")
+    whole = wave[: len(wave) // FRAME * FRAME]
+    with torch.inference_mode():
+        codes = load_encoder(model, cpu).encode(torch.from_numpy(whole)[None])
+        made = load_codec(model, cpu, torch.float32)(codes.transpose(1, 2))
+    return made[0].numpy()
+
+
+def measured(wave: Waveform) -> str:
+    loud = pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(wave.astype(np.float64))
+    jump = np.abs(np.diff(wave)).max()
+    return f"{loud:.1f} LUFS, peak {np.abs(wave).max():.2f}, largest jump {jump:.2f}"
+
+
+def draw(waves: dict[str, Waveform], out: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, rows = pyplot.subplots(len(waves), 1, figsize=(10, 2.4 * len(waves)), sharex=True)
+    for row, (name, wave) in zip(rows, waves.items(), strict=True):
+        row.specgram(wave + 1e-9, NFFT=512, Fs=SAMPLE_RATE, noverlap=384, vmin=-140, vmax=-40)
+        row.set_title(name, loc="left", fontsize=10)
+        row.set_ylabel("Hz")
+    rows[-1].set_xlabel("seconds")
+    figure.tight_layout()
+    figure.savefig(out, dpi=80)
+
+
+def main(
+    out: Path,
+    model: Annotated[Path, typer.Option(help="a folder")] = MINI,
+    speakers: Annotated[int, typer.Option(min=1, max=4)] = 2,
+) -> None:
+    """Draw and measure."""
+    waves: dict[str, Waveform] = {}
+    with open_engine([str(model)], device="cpu") as engine:
+        for speaker in NAMED[:speakers]:
+            taught = speech.say(SENTENCE, speaker).wave
+            waves[f"{speaker.name}: teacher"] = taught
+            waves[f"{speaker.name}: through the codec"] = copied(model, taught)
+            own, _ = speak(engine, SENTENCE, Preset(speaker.name), seed=1)
+            waves[f"{speaker.name}: the model"] = own
+    for name, wave in waves.items():
+        typer.echo(f"{name}: {measured(wave)}")
+    draw(waves, out)
+
+
+if __name__ == "__main__":
+    typer.run(main)
