@@ -1,4 +1,4 @@
-"""`python -m bench.spectrograms OUT.png`: a sentence by teacher, through the codec, by the model.
+"""`python -m bench.spectrograms OUT.jpg`: a sentence by teacher, through the codec, by the model.
 
 For eyes: clicks at chunk borders, buzz between harmonics, clipped peaks. Needs flite (see
 training/README.md). Prints loudness, peak and the largest jump between samples of each.
@@ -54,7 +54,7 @@ def draw(waves: dict[str, Waveform], out: Path) -> None:
         row.set_ylabel("Hz")
     rows[-1].set_xlabel("seconds")
     figure.tight_layout()
-    figure.savefig(out, dpi=80)
+    figure.savefig(out, dpi=70)
 
 
 def main(
