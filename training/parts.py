@@ -1,8 +1,8 @@
 """Go on from an export: what it lacks is kept beside it, in one small file.
 
 An export holds the networks that speak. Training has more: the judges, and the heads that only
-training reads. Both together make the states that `all.sh` goes on from; they begin schedules
-of their own, and the codes stay what they are (`--decoder-only`).
+training reads. Both together make the states that `all.sh` goes on from, with schedules of
+their own.
 
     python -m training.parts keep FOLDER-OF-STATES parts.pt
     python -m training.parts join presets/mini parts.pt FOLDER-OF-STATES
@@ -55,8 +55,7 @@ def join(export: Path, parts: Path, out: Path) -> None:
     voices.load_state_dict(voices.state_dict() | kept["voices"])
     rows = talker.model.codec_embedding.weight.detach()
     means = rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)].clone()
-    for name in ("codec.pt", "decoder.pt"):
-        states.save({"codec": codec.state_dict(), "judges": kept["judges"]}, out / name)
+    states.save({"codec": codec.state_dict(), "judges": kept["judges"]}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
     said = {"talker": talker.state_dict(), "phones": kept["phones"], "means": means}
     states.save(said, out / "talker.pt")

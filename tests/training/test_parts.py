@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
     parts.join(MINI, PARTS, tmp_path)
     decoder = train_codec.Trainer(CPU, decoder_only=True)
-    decoder.resume(tmp_path / "decoder.pt", again=False)
+    decoder.resume(tmp_path / "codec.pt", again=False)
     talker = train_talker.Trainer(CPU)
     talker.resume(tmp_path / "talker.pt", again=False)
     Trainee().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
