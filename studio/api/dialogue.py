@@ -16,6 +16,7 @@ from pydantic_core import from_json
 from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
+from studio.api.encoding import check_format
 from studio.api.errors import ApiError, explain
 from studio.api.schemas import Body, Configuration
 from studio.api.speaker import GONE, Outlet, Speaker, Turn
@@ -121,6 +122,7 @@ class Dialogue:
     async def _take(self, message: Message) -> None:
         """Do what a message says."""
         if isinstance(message, Configuration):
+            check_format(message.response_format)
             self._request = await self._wire.request(message, "")
             self._how = message
         elif isinstance(message, InputText):
