@@ -15,6 +15,7 @@ from bench.reference_sound import data_url, hum, marked, wav
 from bench.texts import DESCRIPTION, TRANSCRIPT, Job, Kind
 
 SPEECH, VOICES = "/v1/audio/speech", "/v1/audio/voices"
+SPEAKER = "alloy"  # a voice at OpenAI, which stands for one of those that a server of ours has
 KEPT: tuple[Kind, ...] = ("vector", "context")
 
 
@@ -22,7 +23,7 @@ class OverHttp:
     """`extra` is merged into every body; a null in it takes a field out."""
 
     def __init__(self, server: Server, speaker: str | None, extra: dict[str, Any]) -> None:
-        self._server, self._speaker, self._extra = server, speaker or "ryan", extra
+        self._server, self._speaker, self._extra = server, speaker or SPEAKER, extra
         self._hum = hum()
         self._voice = ""  # the id of a voice that is kept while this runs
 

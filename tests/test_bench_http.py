@@ -19,7 +19,15 @@ from bench.compare import compare
 from bench.http_lines import Refused, Server
 from bench.over_http import OverHttp
 from bench.texts import Job, Work
-from engine import FRAME_SAMPLES, Costs, Engine, FakeEngine, Library
+from engine import (
+    FRAME_SAMPLES,
+    Costs,
+    Engine,
+    FakeCheckpoint,
+    FakeEngine,
+    Library,
+    fake_capabilities,
+)
 from studio.api import ApiSettings, create_api
 from tests.api.serving import serving
 
@@ -92,6 +100,14 @@ def test_refusals_are_counted(url: str, line: list[str], says: str) -> None:
     row = report(run("--url", url, "-c", "2", *line))["loads"][0]
     assert (row["ok"], row["failed"]) == (0, 8)
     assert says in row["first_error"]
+
+
+def test_a_server_whose_speakers_have_other_names_is_measured_as_well(tmp_path: Path) -> None:
+    checkpoint = FakeCheckpoint(fake_capabilities(speakers=("clara", "robert"), dialects={}))
+    library = Library(tmp_path / "voices")
+    with FakeEngine([checkpoint]) as engine, serving(create_api(engine, library)) as url:
+        row = report(run("--url", url, "-c", "1", "--requests", "3"))["loads"][0]
+    assert (row["ok"], row["failed"]) == (3, 0), row
 
 
 def test_what_another_server_does_not_know_can_be_left_out() -> None:
