@@ -132,7 +132,7 @@ class BlendBody(Body):
     """POST /v1/audio/voices/blend."""
 
     name: Name
-    voices: list[Share] | str  # or written as ryan:0.7,vivian:0.3
+    voices: list[Share] | str  # or written as clara:0.7,robert:0.3
     method: Literal["linear", "spherical"] = "linear"
 
     @property

@@ -1,7 +1,7 @@
 """Which voice a body asks for.
 
 In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name.
-A name is a preset speaker, an uploaded voice's id or name, a blend like ryan:0.7,vivian:0.3, or
+A name is a preset speaker, an uploaded voice's id or name, a blend like clara:0.7,robert:0.3, or
 one of OpenAI's own voices, each of which stands for one of those, so that clients with a
 fixed voice work too. Knows no HTTP but its refusals.
 """
