@@ -124,7 +124,8 @@ def _misfit(problems: Sequence[Any]) -> ApiError:
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"Unknown key '{param}'. Leave it out.", "unknown_key", param)
     if first["type"] in ("json_invalid", "json_type", "model_attributes_type"):
-        return ApiError(400, "The body is no JSON object.", "invalid_json", param)
+        at = None if first["type"] == "json_invalid" else param  # a place in the text is no field
+        return ApiError(400, "The body is no JSON object.", "invalid_json", at)
     if first["type"] == "missing":
         return ApiError(400, f"'{param}' is missing. Add it.", "missing", param)
     said = first["msg"].removeprefix("Value error, ")

@@ -19,13 +19,14 @@ from engine import (
     Clone,
     Design,
     Engine,
+    InvalidAudio,
     Library,
     Preset,
     UnknownVoice,
     Voice,
     load_recording,
 )
-from studio.api.errors import ApiError
+from studio.api.errors import ApiError, explain
 from studio.api.reference import audio_of, is_data_url, refuse_address
 from studio.api.schemas import Manner, VoiceId
 from studio.api_settings import ApiSettings
@@ -99,16 +100,21 @@ class Voices:
         assert isinstance(voice, Clone)  # a blend always is
         return voice
 
-    async def clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
-        """A voice out of a sound file; the work is done beside the event loop."""
-        return await anyio.to_thread.run_sync(self._clone, recording, transcript, model)
+    async def clone(
+        self, recording: bytes, transcript: str, model: str | None, param: str = "audio"
+    ) -> Clone:
+        """A voice out of a sound file, sent as `param`; the work is done beside the event loop."""
+        try:
+            return await anyio.to_thread.run_sync(self._clone, recording, transcript, model)
+        except InvalidAudio as error:
+            raise replace(explain(error), param=param) from error
 
     async def heard(self, source: str, transcript: str, model: str | None, param: str) -> Clone:
         """A data: URL's voice, or the uploaded voice with this id."""
         if is_data_url(source):
             limit = self._settings.audio_bytes
             recording = await anyio.to_thread.run_sync(audio_of, source, limit, param)
-            return await self.clone(recording, transcript, model)
+            return await self.clone(recording, transcript, model, param)
         refuse_address(source, param)
         saved = self._library.find(source)
         if not saved or not isinstance(saved.voice, Clone):

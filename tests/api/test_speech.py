@@ -167,6 +167,13 @@ def test_what_is_no_json_object_is_refused(client: TestClient, body: bytes) -> N
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
+def test_broken_json_is_blamed_on_no_field(client: TestClient) -> None:
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/audio/speech", content=b'{"input"', headers=headers)
+    assert answer.json()["error"]["code"] == "invalid_json"
+    assert answer.json()["error"]["param"] is None
+
+
 def test_a_form_is_refused_as_a_media_type(client: TestClient) -> None:
     answer = client.post("/v1/audio/speech", data={"input": TEXT})
     assert answer.status_code == 415

@@ -127,6 +127,21 @@ def test_bad_uploads_are_refused(
     assert client.get("/v1/audio/voices").json()["uploaded_voices"] == []
 
 
+@pytest.mark.parametrize("path", ["/v1/audio/voices", "/v1/audio/embeddings"])
+def test_a_bad_recording_is_blamed_on_the_field_it_came_in(client: TestClient, path: str) -> None:
+    data = {"name": "Ada", "consent": "true"} if path.endswith("voices") else {}
+    answer = client.post(path, data=data, files={"audio": ("a.wav", recording()[:4000])})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["param"] == "audio"
+
+
+def test_a_bad_reference_is_blamed_on_its_own_field(client: TestClient) -> None:
+    source = "data:audio/wav;base64," + b64encode(recording()[:4000]).decode()
+    answer = client.post("/v1/audio/speech", json={"input": TEXT, "ref_audio": source})
+    assert answer.status_code == 422
+    assert answer.json()["error"]["param"] == "ref_audio"
+
+
 def test_names_are_taken_once(client: TestClient) -> None:
     assert upload(client).status_code == 200
     assert upload(client, name="ADA").status_code == 409
