@@ -112,6 +112,14 @@ def spoken_seconds(text: str) -> float:
     return wide / IDEOGRAMS + (len(text.strip()) - wide) / LETTERS if text.strip() else 0.0
 
 
+def rounded(seconds: float) -> str:
+    """About how long, in words."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
 def _frames(seconds: float | None) -> int | None:
     if seconds is None:
         return None

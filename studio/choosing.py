@@ -22,6 +22,7 @@ from engine import (
     parse_blend,
 )
 
+MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
 NO_INSTRUCTION = Said("A cloned, saved or blended voice takes no instruction. Leave it out.")
 
 
@@ -32,6 +33,11 @@ class Choice:
     name: str
     kind: Literal["preset", "saved", "design"]
     note: str = ""
+
+    @property
+    def label(self) -> str:
+        """A speaker's name with a capital; a saved one as somebody wrote it."""
+        return self.name.capitalize() if self.kind == "preset" else self.name
 
 
 class Choices:
@@ -55,6 +61,20 @@ class Choices:
     def speakers(self) -> tuple[str, ...]:
         every = (name for own in self._capabilities if own.preset for name in own.speakers)
         return tuple(dict.fromkeys(every))
+
+    def blendable(self) -> tuple[tuple[str, str], ...]:
+        """Labels and written names of what can be blended; no name is there twice."""
+        speakers = self.speakers()
+        taken = {name.casefold() for name in speakers}
+        own = [each for each in self._library.list() if isinstance(each.voice, Clone)]
+        free = [each for each in own if each.name.casefold() not in taken]
+        written = ((each.name, each.id if MARKS & set(each.name) else each.name) for each in free)
+        return (*((name, name) for name in speakers), *written)
+
+    def example(self) -> str:
+        """A written blend of voices that are here, as a hint."""
+        first, second, *_ = *(name for _, name in self.blendable()), "one", "another"
+        return f"{first}(2)+{second}(1)"
 
     def models(self, able: Callable[[Capabilities], bool]) -> tuple[str, ...]:
         """The checkpoints that can do something, by name."""

@@ -71,8 +71,8 @@ class Player {
     if (this.now.first === null && report.played) this.firstSound();
     this.strip.wave.heard(report.played);
     this.strip.level(report.state === 'playing' ? report.peak : 0);
-    this.strip.figure('lead', 'seconds', (report.lead / 24000).toFixed(1));
     if (report.state === 'ended') this.over();
+    if (!this.now.over) this.strip.figure('lead', 'seconds', (report.lead / 24000).toFixed(1));
     this.describe();
   }
 

@@ -82,7 +82,7 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
         gr.Textbox(
             written(first, middle),
             label=word("The blend, written"),
-            info=word("Change it and press Enter. Names and weights: ryan(2)+vivian(1)"),
+            info=word("Change names and weights, and press Enter."),
             elem_id="blend-recipe",
         ),
         gr.Radio(
@@ -116,7 +116,7 @@ def _wire(tab: BlendTab, on: Controls) -> None:
     on.voices.focus(tab.refresh, [on.voices, on.model], there, **QUIET)
     on.voices.input(tab.repick, on.voices, shown, **QUIET)
     on.pad.release(tab.let_go, on.voices, shown, **QUIET)
-    on.recipe.submit(tab.type_in, on.recipe, [on.voices, on.pad], **QUIET)
+    on.recipe.submit(tab.type_in, on.recipe, [on.voices, on.pad, on.step], **QUIET)
     on.step.input(tab.take_step, [on.voices, on.step], [on.pad, on.recipe], **QUIET)
     way = [on.method, on.phrase, on.model]
     plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way])

@@ -33,7 +33,6 @@ Method: TypeAlias = Literal["linear", "spherical"]
 
 STEPS: Final = 9
 PHRASE: Final = "Somewhere between us there is a new voice."
-RESERVED: Final = frozenset("+,:()")  # names with these go by their id in a written blend
 
 
 class BlendTab:
@@ -44,15 +43,7 @@ class BlendTab:
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and written names of what can be blended."""
-        speakers = self._studio.choices().speakers()
-        taken = {name.casefold() for name in speakers}
-        own = [
-            (saved.name, saved.id if RESERVED & set(saved.name) else saved.name)
-            for saved in self._studio.library.list()
-            if isinstance(saved.voice, Clone)
-        ]
-        free = [(label, name) for label, name in own if name.casefold() not in taken]
-        return [*((name, name) for name in speakers), *free]
+        return [*self._studio.choices().blendable()]
 
     def speakers(self) -> tuple[str, ...]:
         """The models that speak vectors."""
@@ -79,8 +70,8 @@ class BlendTab:
         """The handle stands elsewhere: write what that weighs."""
         return self._shown(picked, released(event))
 
-    def type_in(self, recipe: str) -> tuple[Update, Update]:
-        """Somebody wrote a blend: put its voices and the handle where it says.
+    def type_in(self, recipe: str) -> tuple[Update, Update, Update]:
+        """Somebody wrote a blend: put its voices and the handle where it says, at no step.
 
         What the pad cannot show, or nobody can read, leaves it alone; the player tells why.
         """
@@ -88,12 +79,13 @@ class BlendTab:
             parts = dict(parse_blend(recipe))
             self._studio.choices().blend(recipe)
         except TimbreError:
-            return gr.skip(), gr.skip()
+            return gr.skip(), gr.skip(), gr.skip()
         if len(parts) > MOST:
-            return gr.skip(), gr.skip()
+            return gr.skip(), gr.skip(), gr.skip()
         names = self._picked(list(parts))
         at = point_of(list(parts.values()))
-        return gr.update(choices=self.voices(), value=names), handle(self._labels(names), at)
+        voices = gr.update(choices=self.voices(), value=names)
+        return voices, handle(self._labels(names), at), None
 
     def take_step(self, picked: list[str], step: int) -> tuple[Handle, str]:
         """One of the steps from A to B."""
@@ -158,7 +150,7 @@ class BlendTab:
     def program(
         self, name: str, blend: str, method: Literal["linear", "spherical"] = "linear"
     ) -> str:
-        """Mix voices, as in ryan(2)+vivian(1), and keep the blend under a name. Returns its id."""
+        """Mix voices, as in clara(2)+robert(1), and keep the blend under a name. Returns its id."""
         with told_to_programs():
             return self._keep(name, "", "", blend, method).id
 

@@ -34,6 +34,7 @@ from studio.tabs.parts import QUIET, Update, save_form, save_voice, told_to_prog
 from studio.words import tell, warning, word
 
 TAKES: Final = 3
+NONE: Final = "Not made yet"
 TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
 PHRASE: Final = "Good evening. I have been looking forward to telling you this story."
 EXAMPLES: Final = (
@@ -61,7 +62,7 @@ class Sketch:
 
 @dataclass
 class Trying:
-    """One take in the making."""
+    """One take in the making. Nobody hears it before it is whole, so all are made at once."""
 
     stream: SpeechStream
     parts: list[Pcm] = field(default_factory=list)
@@ -147,7 +148,7 @@ class DesignTab:
         tries: list[Trying] = []
         try:
             for seed in _seeds():
-                request = SpeechRequest(text, Design(description), seed=seed)
+                request = SpeechRequest(text, Design(description), seed=seed, live=False)
                 tries.append(Trying(self._studio.engine.submit(request)))
         except TimbreError:
             for each in tries:
@@ -219,7 +220,7 @@ def build(studio: Studio) -> None:
         trigger_mode="once",
         **QUIET,
     )
-    on.stop.click(_stopped, None, on.status, cancels=[made], **QUIET)
+    on.stop.click(_stopped, None, [*labels, on.status], cancels=[made], **QUIET)
     form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
     api(tab.program, api_name="design", concurrency_limit=None)
 
@@ -253,9 +254,9 @@ def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
                         buttons=["download"],
                     )
                 )
-                labels.append(gr.Markdown(word("Not made yet"), min_height=24))
+                labels.append(gr.Markdown(word(NONE), min_height=24))
     return labels, sounds
 
 
-def _stopped() -> Any:
-    return word("Stopped.")
+def _stopped() -> list[Any]:
+    return [*[word(NONE)] * TAKES, word("Stopped.")]

@@ -78,9 +78,13 @@ def plots(looks: Sequence[Look]) -> str:
 
 
 def profile_of(engine: Engine) -> str:
-    """The profile with these settings."""
-    same = (name for name in profiles() if load_profile(name) == engine.settings)
-    return next(same, "settings of its own")
+    """The profile with these settings. One that leaves the lag to the device has any."""
+    now, lag = engine.settings, {"lag": engine.settings.lag}
+    for name in profiles():
+        own = load_profile(name)
+        if now == (own.model_copy(update=lag) if own.lag is None else own):
+            return name
+    return "settings of its own"
 
 
 def _plot(name: str, values: Sequence[float]) -> str:

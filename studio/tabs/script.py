@@ -268,7 +268,7 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
     fields = [
         gr.Textbox(label="Text", visible=False),
         gr.Textbox("", label="Voice", visible=False),
-        gr.Textbox("", label="Cast", info="Anna = vivian, Ben = ryan", visible=False),
+        gr.Textbox("", label="Cast", info="Anna = clara, Ben = robert", visible=False),
         gr.Textbox("auto", label="Language", visible=False),
         gr.Number(0, label="Seed", precision=0, visible=False),
         gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),

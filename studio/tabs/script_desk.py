@@ -86,7 +86,7 @@ class Desk:
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and names."""
-        found = [(own.name.capitalize(), own.name) for own in self._studio.choices().list()]
+        found = [(own.label, own.name) for own in self._studio.choices().list()]
         return found or [("The model's own", "")]
 
     def languages(self) -> list[tuple[str, str]]:

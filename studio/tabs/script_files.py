@@ -122,12 +122,12 @@ class Programs:
 
 
 def read_cast(text: str, default: str) -> Casting:
-    """`Anna = vivian`, one a line or with commas between."""
+    """`Anna = clara`, one a line or with commas between."""
     pairs = [entry.partition("=") for entry in re.split(r"[\n,]", text) if entry.strip()]
     wrong = next((name for name, sign, voice in pairs if not sign or not voice.strip()), None)
     if wrong is not None:
         raise InvalidSetting(
-            "Write the cast as `Anna = ryan`, not {wrong!r}.", wrong=wrong.strip()[:60]
+            "Write the cast as `Anna = clara`, not {wrong!r}.", wrong=wrong.strip()[:60]
         )
     voices = {name.strip(): voice.strip() for name, _, voice in pairs}
     return Casting(default=default, voices=voices)

@@ -98,7 +98,7 @@ def _voice(speaking: Speaking) -> tuple[gr.Dropdown, gr.HTML, gr.Button]:
         choices,
         value=first,
         label=word("Voice"),
-        info=word("Pick one, or type a blend: ryan(2)+vivian(1)"),
+        info=speaking.hint(),
         allow_custom_value=True,
     )
     with gr.Row(elem_classes="timbre-about"):
@@ -148,6 +148,7 @@ def _watch(
     fields.voice.change(speaking.picked, fields.voice, [about, fields.instruct], **quick)
     now = [fields.voice, fields.language]
     on_show(speaking.arrive, now, now)
+    on_show(speaking.picked, [about, fields.instruct], [fields.voice])
     fields.voice.focus(speaking.offer, None, fields.voice, **quick)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 

@@ -30,10 +30,12 @@ from studio.asking import (
     asked_for,
     draw_seed,
     read_seed,
+    rounded,
     spoken_seconds,
     voice_of,
 )
 from studio.context import Studio
+from studio.letters import foreign
 from studio.player.telling import Payload, refusal
 from studio.tabs.pair import Shown, act, newest, shown, speak
 from studio.takes import Take
@@ -41,6 +43,7 @@ from studio.words import both, tell, word
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
+FOREIGN = "No model here speaks this language, so what you hear will mean nothing."
 WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
 SAMPLE = "Hello. This is how I sound."
 SHOWN = 8  # takes in the list
@@ -83,8 +86,13 @@ class Speaking:
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and names."""
-        found = [(own.name.capitalize(), own.name) for own in self._studio.choices().list()]
+        found = [(own.label, own.name) for own in self._studio.choices().list()]
         return found or [("The model's own", "")]
+
+    def hint(self) -> str:
+        """How to pick, with names that are here."""
+        asked = word("Pick one, or type a blend:")
+        return f"{asked} {self._studio.choices().example()}"
 
     def languages(self) -> list[tuple[Any, str]]:
         named = self._studio.choices().languages()
@@ -99,7 +107,8 @@ class Speaking:
         voices, languages = self.voices(), self.languages()
         picked = language if language in {name for _, name in languages} else "auto"
         spoken = voice if self._there(voice or "") else voices[0][1]
-        return gr.update(choices=voices, value=spoken), gr.update(choices=languages, value=picked)
+        offered = gr.update(choices=voices, value=spoken, info=self.hint())
+        return offered, gr.update(choices=languages, value=picked)
 
     def about(self, voice: str) -> str:
         """A voice in a few words."""
@@ -121,8 +130,10 @@ class Speaking:
         if not text.strip():
             return ""
         most = self._studio.engine.settings.max_text
-        seconds = _duration(spoken_seconds(text))
+        seconds = rounded(spoken_seconds(text))
         told = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
+        if foreign(text, self._studio.choices().languages()):
+            told = f"{told}<br>⚠️ {both(FOREIGN)}"
         return told if len(text) <= most else f"<b>{told}. {both(TOO_MANY)}</b>"
 
     def roll(self) -> tuple[str, bool]:
@@ -283,10 +294,3 @@ def _mixture(recipe: str) -> str:
     total = sum(weight for _, weight in parts)
     shares = (f"{name} {weight / total:.0%}" for name, weight in parts)
     return tell(Said("A blend: {shares}.", shares=", ".join(shares)))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{max(1, round(seconds))} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"

@@ -133,8 +133,8 @@ def _wire(studio: Studio, found: Found, sides: Pair, player: gr.HTML) -> None:
 
     on_show(tab.listed, found.listing, found.wanted)
     asked = [found.words, found.which, found.known]
-    gr.on(
-        [found.words.input, found.which.input],
+    gr.on(  # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
+        [found.words.change, found.which.input],
         tab.anew,
         asked,
         [found.most, *found.listing],

@@ -279,9 +279,11 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     listing, wanted = [picked, found.summary], [found.words, picked]
     details = [card.name, card.tags, card.colour, card.note]
     on_show(tab.search, listing, wanted)
-    found.words.input(tab.search, wanted, listing, **QUIET)
+    # change: Gradio's `input` is a key pressed, so what was pasted or deleted would find nothing
+    found.words.change(tab.search, wanted, listing, trigger_mode="always_last", **QUIET)
     picked.change(tab.show, picked, list(card), **QUIET)
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
+    changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
     deleted = actions.delete.click(tab.delete, picked, [status, found.ticket, found.undo], **QUIET)
     received = found.receive.upload(tab.receive, found.receive, status, **QUIET)
     back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)

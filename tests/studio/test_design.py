@@ -67,6 +67,14 @@ def test_what_is_missing_is_told(studio):
     assert studio.library.list() == ()
 
 
+def test_three_takes_are_made_at_once_where_one_is_as_fast_as_it_is_heard(studio, monkeypatch):
+    asked = []
+    submit = studio.engine.submit
+    monkeypatch.setattr(studio.engine, "submit", lambda line: asked.append(line) or submit(line))
+    run(DesignTab(studio).sketch(WORDS, TEXT))
+    assert [line.live for line in asked] == [False] * TAKES
+
+
 def test_leaving_in_the_middle_frees_every_slot(tmp_path):
     studio = make_studio(tmp_path, costs=Costs(step=0.02))
     with studio.engine:

@@ -127,6 +127,7 @@ def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> 
     assert np.abs(heard[-60:]).max() <= np.abs(made[-60:]).max()
     assert abs(heard[-1]) < abs(made[-1]) / 20  # faded, not cut
     assert in_strip(tap, transport, ".state") == "Stopped"
+    assert in_strip(tap, transport, "[data-figure=lead]") == "–"  # nothing is ahead any more
     tap.wait("now.made")
     assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm[: len(stage.kept[-1])])
     assert len(stage.kept[-1]) >= len(heard)

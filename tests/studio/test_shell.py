@@ -12,7 +12,7 @@ import fastapi
 import numpy as np
 import pytest
 
-from engine import Costs, FakeEngine, Library, Preset, SpeechRequest, load_profile
+from engine import Costs, FakeEngine, Library, Preset, SpeechRequest, load_profile, profiles
 from studio.page import mount_page
 from studio.shell import ENTRIES, present, reason
 from studio.tabs import engine_page
@@ -156,6 +156,13 @@ def test_a_chosen_shade_stays(open_page: OpenPage, url: str) -> None:
     assert page.evaluate("document.body.classList.contains('dark')")
 
 
+def test_the_first_voice_tells_at_once_how_it_may_be_asked_to_speak(
+    open_page: OpenPage, url: str
+) -> None:
+    page = opened(open_page, url).page
+    page.get_by_placeholder("For example: slowly, with a smile").wait_for()
+
+
 def test_the_engine_page_moves(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url).page
     page.get_by_role("tab", name="Engine").click()
@@ -175,6 +182,15 @@ def test_figures_are_the_engines() -> None:
         assert stats.first_sound
         assert f"{1000 * stats.first_sound[0]:.0f} ms" in shown
     assert "Stopped" in engine_page.figures(engine, stats, None)
+
+
+def test_a_profile_is_known_when_the_lag_was_left_to_the_device() -> None:
+    for name in profiles():
+        settings = load_profile(name).model_copy(update={"lag": 0})
+        with FakeEngine(settings=settings) as engine:
+            assert engine_page.profile_of(engine) == name
+    with FakeEngine(settings=load_profile("cpu", slots=3)) as engine:
+        assert engine_page.profile_of(engine) == "settings of its own"
 
 
 def test_speed_is_audio_by_time() -> None:

@@ -81,6 +81,19 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
     assert row.is_visible()
 
 
+def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> None:
+    page.get_by_role("tab", name="Library").click()
+    rows = page.locator("[data-do=pick]:visible")
+    rows.nth(1).wait_for()
+    search = page.get_by_label("Search").locator("visible=true")
+    search.focus()
+    page.keyboard.insert_text("second one.x")  # as a paste or an input method: no key is pressed
+    page.get_by_text("Nothing is found.").locator("visible=true").wait_for()
+    page.keyboard.press("Backspace")
+    rows.get_by_text(TEXTS[1]).wait_for()
+    assert rows.count() == 1
+
+
 def test_models_are_exchanged_while_the_page_is_open(
     page: Any, engine: FakeEngine, golden_dir: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ import httpx
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, SpeechRequest, parse_blend
+from engine import SAMPLE_RATE, Costs, Library, SpeechRequest, parse_blend
 from studio.context import Studio
 from studio.page import mount_page
 from studio.tabs import blend, clone, design, library
 from studio.tabs.blending import PHRASE
 from tests.studio.browser import OpenPage, Server, Tap
-from tests.studio.tab_makers import make_studio, recording
+from tests.studio.tab_makers import app_of, make_studio, recording
 
 TABS = {"Blend": blend, "Clone": clone, "Design": design, "Library": library}
 SOON = 20_000  # ms, on a machine with other work
@@ -144,6 +145,9 @@ def test_a_step_is_written_and_heard(page, studio):
     assert recipe(page).input_value() == "ryan(75)+vivian(25)"
     line = SpeechRequest(PHRASE, studio.choices().blend("ryan(75)+vivian(25)"), seed=0)
     assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
+    recipe(page).fill("ryan(1)+vivian(3)")
+    recipe(page).press("Enter")
+    page.wait_for_function("!document.querySelector('input[type=radio][value=\"2\"]:checked')")
 
 
 def test_stop_stops_all_nine(page, studio):
@@ -191,7 +195,19 @@ def test_three_takes_are_made_and_one_is_kept(page, studio):
     assert studio.library.find("Old man").card.made_from == "Designed: A calm old man."
 
 
-def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio):
+def test_takes_that_were_stopped_do_not_wait(browser: Any, open_page: OpenPage, tmp_path: Path):
+    studio = make_studio(tmp_path, raw=True, costs=Costs(step=0.05))
+    with studio.engine, Server(app_of(design.build, studio)) as url:
+        page = open_page(url)
+        page.get_by_label("The voice").fill("A calm old man.")
+        page.get_by_role("button", name="Make three takes").click()
+        page.get_by_text("Making three takes").wait_for()
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text("Stopped.").wait_for()
+        assert page.get_by_text("Not made yet").count() == design.TAKES
+
+
+def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_path: Path):
     studio.library.save("Ada", blend_of(studio))
     go(page, "Library")
     go(page, "Voices")
@@ -200,6 +216,12 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio):
     panel.get_by_label("Name").fill("Ada Lovelace")
     panel.get_by_role("button", name="Save changes").click()
     panel.get_by_text("Ada Lovelace is changed.").wait_for()
+    wait_for_name(page, panel, tmp_path, "Ada Lovelace")
+    panel.get_by_label("Search").focus()
+    page.keyboard.insert_text("nobody")  # as a paste: no key is pressed
+    panel.get_by_text("Nothing is found for “nobody”.").wait_for()
+    panel.get_by_label("Search").fill("lovelace")
+    panel.get_by_label("Ada Lovelace ·").check()
     panel.get_by_role("button", name="Delete").click()
     panel.get_by_text("Ada Lovelace is deleted.").wait_for()
     assert studio.library.find("Ada Lovelace") is None
@@ -207,6 +229,16 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio):
     panel.get_by_text("Ada Lovelace is back.").wait_for()
     panel.get_by_label("Ada Lovelace ·").wait_for()
     assert studio.library.find("Ada Lovelace")
+
+
+def wait_for_name(page: Any, panel: Any, folder: Path, name: str) -> None:
+    """Until whoever gets the exported file sees this name; the card is written anew meanwhile."""
+    theirs, until, got = Library(folder / "theirs"), time.monotonic() + SOON / 1000, ""
+    while got != name:
+        assert time.monotonic() < until, got
+        with page.expect_download() as download:
+            panel.get_by_role("button", name="Export").click()
+        got = theirs.import_file(Path(download.value.path()).read_bytes()).name
 
 
 def blend_of(studio: Studio) -> Any:
