@@ -16,9 +16,10 @@ import typer
 
 from bench.intelligibility import speak
 from engine import SAMPLE_RATE, Preset, Waveform, open_engine
-from engine.worker.networks import load_codec, load_encoder
 from studio.commands.place import MINI
 from training import speech
+from training.parts import codec_of
+from training.recipe import CODEBOOKS
 from training.speakers import NAMED
 
 SENTENCE = "She found seven white boxes beside the church."
@@ -27,12 +28,10 @@ FRAME = 1_920
 
 def copied(model: Path, wave: Waveform) -> Waveform:
     """The same sound through encoder and decoder."""
-    cpu = torch.device("cpu")
-    whole = wave[: len(wave) // FRAME * FRAME]
+    whole = torch.from_numpy(wave[: len(wave) // FRAME * FRAME])[None]
     with torch.inference_mode():
-        codes = load_encoder(model, cpu).encode(torch.from_numpy(whole)[None])
-        made = load_codec(model, cpu, torch.float32)(codes.transpose(1, 2))
-    return made[0].numpy()
+        coded = codec_of(model)(whole, torch.tensor([CODEBOOKS - 1]))
+    return coded.wave[0].numpy()
 
 
 def measured(wave: Waveform) -> str:

@@ -47,9 +47,7 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 def join(export: Path, parts: Path, out: Path) -> None:
     """States to go on from, weights alone, and the tokenizer they know."""
     kept = states.load(parts)
-    codec, voices, talker = Codec(), Trainee(), Talker(recipe.talker_shape())
-    sound = {"encoder.": codec.encoder, "decoder.": codec.decoder}
-    weights.load(export / "speech_tokenizer", sound, "cpu")
+    codec, voices, talker = codec_of(export), Trainee(), Talker(recipe.talker_shape())
     weights.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     voices.load_state_dict(voices.state_dict() | kept["voices"])
@@ -62,6 +60,14 @@ def join(export: Path, parts: Path, out: Path) -> None:
     (out / "tokenizer").mkdir(exist_ok=True)
     for name in tokenizer.FILES:
         shutil.copy(export / name, out / "tokenizer")
+
+
+def codec_of(export: Path) -> Codec:
+    """Encoder and decoder of an export, as training has them."""
+    codec = Codec().eval()
+    sound = {"encoder.": codec.encoder, "decoder.": codec.decoder}
+    weights.load(export / "speech_tokenizer", sound, "cpu")
+    return codec
 
 
 def main() -> None:
