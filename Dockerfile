@@ -26,7 +26,7 @@ ENV PYTHONUNBUFFERED=1 \
     TIMBRE_HOST=0.0.0.0
 EXPOSE 7860
 
-# Loaded, not only alive. The first start downloads the model.
+# Loaded, not only alive. A model that TIMBRE_MODEL names is downloaded at the first start.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=15m \
     CMD ["python", "-c", "import urllib.request as web; web.urlopen('http://127.0.0.1:7860/ready')"]
 

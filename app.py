@@ -103,7 +103,7 @@ def say(
     instruct: Annotated[str, typer.Option(help="How to speak, in words.")] = "",
     reference: Annotated[Path | None, typer.Option(help="A recording to clone.")] = None,
     transcript: Annotated[str, typer.Option(help="What is said in the recording.")] = "",
-    blend: Annotated[str, typer.Option(help="Voices and weights: ryan:0.7,vivian:0.3")] = "",
+    blend: Annotated[str, typer.Option(help="Voices and weights: robert:0.7,clara:0.3")] = "",
     spherical: Annotated[bool, typer.Option("--spherical", help="Blend along the sphere.")] = False,
     language: Annotated[str, typer.Option()] = "auto",
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed, the same sound.")] = None,

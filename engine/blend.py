@@ -1,4 +1,4 @@
-"""Mixing speaker vectors, and the written form of a blend: `ryan:0.7,vivian:0.3`.
+"""Mixing speaker vectors, and the written form of a blend: `robert:0.7,clara:0.3`.
 
 Pure numpy. Knows no voices, checkpoints or files: a vector in, a vector out.
 """
@@ -46,7 +46,7 @@ def mix(vectors: Sequence[Vector], weights: Sequence[float], method: Method = "l
 
 
 def parse_blend(text: str) -> Weighted:
-    """`ryan:0.7,vivian:0.3`, `ryan(2)+vivian(1)` or plain `ryan`; no weight means 1."""
+    """`robert:0.7,clara:0.3`, `robert(2)+clara(1)` or plain `robert`; no weight means 1."""
     if len(text) > MAX_TEXT:
         raise InvalidSetting("A blend is written in at most {most:,} characters.", most=MAX_TEXT)
     pieces = re.split(r"[+,]", text)
@@ -79,7 +79,7 @@ def _part(piece: str, text: str) -> tuple[str, float]:
     name = match[1].strip() if match else ""
     if not match or not name:
         raise InvalidSetting(
-            "The blend '{text}' cannot be read. Write it like 'ryan:0.7,vivian:0.3'.",
+            "The blend '{text}' cannot be read. Write it like 'robert:0.7,clara:0.3'.",
             text=text[:80],
         )
     return name, float(match[2] or match[3] or 1.0)

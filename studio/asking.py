@@ -33,7 +33,7 @@ class Asked:
     """One press of Speak, as data."""
 
     text: str
-    voice: str = ""  # a name, or a blend like ryan(2)+vivian(1); empty: the model's own
+    voice: str = ""  # a name, or a blend like robert(2)+clara(1); empty: the model's own
     language: str = "auto"
     instruct: str = ""
     seed: int | None = None

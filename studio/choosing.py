@@ -21,6 +21,7 @@ from engine import (
     at_home,
     parse_blend,
 )
+from studio.speakers import described
 
 MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
 NO_INSTRUCTION = Said("A cloned, saved or blended voice takes no instruction. Leave it out.")
@@ -50,7 +51,10 @@ class Choices:
 
     def list(self) -> tuple[Choice, ...]:
         """Speakers first, then saved voices these checkpoints can speak."""
-        speakers = (Choice(name, "preset", self._dialect(name)) for name in self.speakers())
+        speakers = (
+            Choice(name, "preset", described(name) or self._dialect(name))
+            for name in self.speakers()
+        )
         saved = (
             Choice(own.name, "design" if isinstance(own.voice, Design) else "saved", own.card.note)
             for own in self._library.list()

@@ -1,6 +1,6 @@
 """The Blend tab: voices at the corners of a pad, a handle between them, and what it sounds like.
 
-The written blend (`ryan(70)+vivian(30)`) is what counts: the pad writes it, a person may, and
+The written blend (`robert(70)+clara(30)`) is what counts: the pad writes it, a person may, and
 it is what is spoken and saved. The fields and their layout are here; what they do is `BlendTab`.
 """
 

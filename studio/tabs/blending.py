@@ -190,7 +190,7 @@ class BlendTab:
 
 
 def written(names: Sequence[str], weights: Sequence[float]) -> str:
-    """`ryan(70)+vivian(30)`; what weighs nothing is left out."""
+    """`robert(70)+clara(30)`; what weighs nothing is left out."""
     if not names:
         return ""
     parts = zip(names, percents(weights), strict=True)

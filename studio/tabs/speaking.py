@@ -37,6 +37,7 @@ from studio.asking import (
 from studio.context import Studio
 from studio.letters import foreign
 from studio.player.telling import Payload, refusal
+from studio.speakers import described
 from studio.tabs.pair import Shown, act, newest, shown, speak
 from studio.takes import Take
 from studio.words import both, tell, word
@@ -247,7 +248,8 @@ class Speaking:
         }
         kind = both(kinds[own.kind])
         stranger = tell(choices.stranger(choices.named(name)))
-        told = f"{kind}: {escape(own.note)}" if own.note else kind
+        note = both(own.note) if described(own.name) == own.note else escape(own.note)
+        told = f"{kind}: {note}" if own.note else kind
         return f"{told}<br>⚠️ {escape(stranger)}" if stranger else told
 
 

@@ -1,0 +1,35 @@
+"""Every speaker of the embedded model has a line, and each line a Chinese counterpart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine import Library, read_capabilities
+from studio.choosing import Choices
+from studio.commands.place import MINI
+from studio.speakers import LINES, described
+from studio.words import CHINESE
+from training.speakers import NAMED
+
+
+def test_the_embedded_speakers_are_described_as_they_were_made() -> None:
+    assert {own.name: described(own.name) for own in NAMED} == {
+        own.name: own.about for own in NAMED
+    }
+
+
+def test_menus_show_the_lines(tmp_path: Path) -> None:
+    choices = Choices(read_capabilities([str(MINI)]), Library(tmp_path))
+    notes = {choice.name: choice.note for choice in choices.list()}
+    assert notes["otto"] == "Deep and slow, a born narrator."
+
+
+def test_every_line_is_there_in_chinese() -> None:
+    lines = json.loads(LINES.read_text(encoding="utf-8"))
+    assert {line for line in lines.values() if line not in CHINESE} == set()
+
+
+def test_nobody_is_described_by_chance() -> None:
+    assert described("nobody") == ""
+    assert described("Uncle_Fu")
