@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LEAVES = 0.25  # of the visits that can be left: a fifth of all
 GROWTH = 30.0  # megabytes that noise may look like
 HANDLES = 8
+REMEMBERED = 256  # page visits that the studio keeps (studio.page.SESSIONS)
 PAUSE = 1.0  # seconds that a refused visitor waits at most
 
 
@@ -61,6 +62,14 @@ class Town:
     visitors: int
     seconds: float
     deeds: tuple[str, ...]
+
+    async def fill(self, visits: int) -> None:
+        """So many visits that only ask who can speak: the server remembers them, up to a bound.
+        What it holds is to be watched from there on."""
+        async with httpx.AsyncClient(timeout=120) as http:
+            visitor = Visitor(http, self.url, random.Random(0), LEAVES)
+            for _ in range(visits):
+                await visitor.glance()
 
     async def live(self, account: Account, seed: int = 1) -> None:
         until = time.monotonic() + self.seconds
@@ -105,7 +114,9 @@ def metric(told: str, name: str) -> float:
     return float(found[1]) if found else -1.0
 
 
-async def soak(town: Town, pid: int) -> dict[str, Any]:
+async def soak(town: Town, pid: int, remembered: int = REMEMBERED) -> dict[str, Any]:
+    if "page" in town.deeds:
+        await town.fill(remembered)
     account, watch = Account(), Watch(pid)
     watching = asyncio.ensure_future(watch.run())
     try:
@@ -168,13 +179,15 @@ def main(
     pid: int = 0,
     minutes: Annotated[float, typer.Option(min=0.01)] = 30,
     visitors: Annotated[int, typer.Option(min=1)] = 6,
+    remembered: Annotated[int, typer.Option(help="page visits before it begins")] = REMEMBERED,
     deed: Annotated[list[str] | None, typer.Option(help="Only these: file, stream …")] = None,
 ) -> None:
     deeds = tuple(deed or ("file", "stream", "events", "socket", "page", "listing"))
     with contextlib.ExitStack() as stack:
         if not url:
             url, pid = stack.enter_context(studio(model))
-        told = asyncio.run(soak(Town(url.rstrip("/"), visitors, minutes * 60, deeds), pid))
+        town = Town(url.rstrip("/"), visitors, minutes * 60, deeds)
+        told = asyncio.run(soak(town, pid, remembered))
     print(json.dumps(told))
     raise SystemExit(0 if told["good"] else 1)
 

@@ -119,6 +119,14 @@ class Visitor:
         expect(event, "complete")
         return "whole"
 
+    async def glance(self) -> None:
+        """The page's endpoint that tells who can speak, and nothing else."""
+        call = f"{self._url}/gradio_api/call/voices"
+        begun = await self._http.post(call, json={"data": []})
+        check(begun.status_code, begun.content)
+        told = await self._http.get(f"{call}/{begun.json()['event_id']}")
+        expect(told.text.splitlines()[:1], ["event: complete"])
+
     async def listing(self) -> str:
         for path in ("/v1/audio/voices", "/v1/models", "/metrics"):
             answer = await self._http.get(self._url + path)

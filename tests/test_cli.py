@@ -220,7 +220,7 @@ def test_voices_and_info_load_nothing(opened: list[Sequence[str]], tmp_path: Pat
     Library(tmp_path / "voices").save("Too Wide", Clone(np.ones(17, np.float32)))
     (tmp_path / "voices" / "broken").mkdir()
     listed = run("voices", data=tmp_path).stdout
-    assert "ryan\tpreset\n" in listed
+    assert "ryan\tpreset\tA man with drive" in listed
     assert "My Own\tsaved\tmine\n" in listed
     assert "broken\tdamaged" in listed
     assert "Too Wide" not in listed

@@ -9,6 +9,7 @@ import pytest
 
 from engine import SAMPLE_RATE, InvalidSetting
 from studio.serving import listen
+from studio.speakers import described
 from tests.visiting import visited
 
 
@@ -35,7 +36,8 @@ def test_a_script_answers_its_sound_and_its_subtitles(told: Any) -> None:
 
 
 def test_voices_are_listed(told: Any) -> None:
-    assert {"name": "ryan", "kind": "preset", "note": ""} in told["voices"]
+    note = described("ryan")
+    assert {"name": "ryan", "kind": "preset", "note": note} in told["voices"]
 
 
 def test_programs_see_named_endpoints_only(told: Any) -> None:

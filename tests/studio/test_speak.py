@@ -199,7 +199,7 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
     ("voice", "says"),
     [
         ("ryan", "own voices"),
-        ("eric", "sichuan dialect"),
+        ("eric", "from Chengdu"),
         ("My Own", "mine"),
         ("Narrator", "described in words"),
         ("ryan(3)+vivian(1)", "ryan 75%, vivian 25%"),
