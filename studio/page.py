@@ -21,7 +21,7 @@ from studio.transport import LiveTakes
 from studio.words import LANGUAGES
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as much as the largest recording; Gradio's own has no end
-SESSIONS = 256  # visits that Gradio remembers, 0.1 MB each; its own 10,000 would take 1 GB
+SESSIONS = 256  # visits that Gradio remembers, 0.1 to 0.25 MB each; its own 10,000 would take 1 GB
 
 
 def mount_page(
