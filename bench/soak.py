@@ -29,12 +29,12 @@ import typer
 
 from bench.soak_visits import Broken, Visitor
 from bench.soak_watch import Watch
+from studio.page import SESSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAVES = 0.25  # of the visits that can be left: a fifth of all
 GROWTH = 30.0  # megabytes that noise may look like
 HANDLES = 8
-REMEMBERED = 256  # page visits that the studio keeps (studio.page.SESSIONS)
 PAUSE = 1.0  # seconds that a refused visitor waits at most
 
 
@@ -114,7 +114,7 @@ def metric(told: str, name: str) -> float:
     return float(found[1]) if found else -1.0
 
 
-async def soak(town: Town, pid: int, remembered: int = REMEMBERED) -> dict[str, Any]:
+async def soak(town: Town, pid: int, remembered: int = SESSIONS) -> dict[str, Any]:
     if "page" in town.deeds:
         await town.fill(remembered)
     account, watch = Account(), Watch(pid)
@@ -179,7 +179,7 @@ def main(
     pid: int = 0,
     minutes: Annotated[float, typer.Option(min=0.01)] = 30,
     visitors: Annotated[int, typer.Option(min=1)] = 6,
-    remembered: Annotated[int, typer.Option(help="page visits before it begins")] = REMEMBERED,
+    remembered: Annotated[int, typer.Option(help="page visits before it begins")] = SESSIONS,
     deed: Annotated[list[str] | None, typer.Option(help="Only these: file, stream …")] = None,
 ) -> None:
     deeds = tuple(deed or ("file", "stream", "events", "socket", "page", "listing"))

@@ -15,22 +15,21 @@ import torch
 import typer
 
 from bench.intelligibility import speak
-from engine import SAMPLE_RATE, Preset, Waveform, open_engine
+from engine import FRAME_SAMPLES, SAMPLE_RATE, Preset, Waveform, open_engine
 from studio.commands.place import MINI
 from training import speech
+from training.codec import ALL, Codec
 from training.parts import codec_of
-from training.recipe import CODEBOOKS
 from training.speakers import NAMED
 
 SENTENCE = "She found seven white boxes beside the church."
-FRAME = 1_920
 
 
-def copied(model: Path, wave: Waveform) -> Waveform:
+def copied(codec: Codec, wave: Waveform) -> Waveform:
     """The same sound through encoder and decoder."""
-    whole = torch.from_numpy(wave[: len(wave) // FRAME * FRAME])[None]
+    whole = torch.from_numpy(wave[: len(wave) // FRAME_SAMPLES * FRAME_SAMPLES])[None]
     with torch.inference_mode():
-        coded = codec_of(model)(whole, torch.tensor([CODEBOOKS - 1]))
+        coded = codec(whole, torch.tensor([ALL]))
     return coded.wave[0].numpy()
 
 
@@ -63,11 +62,12 @@ def main(
 ) -> None:
     """Draw and measure."""
     waves: dict[str, Waveform] = {}
+    codec = codec_of(model)
     with open_engine([str(model)], device="cpu") as engine:
         for speaker in NAMED[:speakers]:
             taught = speech.say(SENTENCE, speaker).wave
             waves[f"{speaker.name}: teacher"] = taught
-            waves[f"{speaker.name}: through the codec"] = copied(model, taught)
+            waves[f"{speaker.name}: through the codec"] = copied(codec, taught)
             own, _ = speak(engine, SENTENCE, Preset(speaker.name), seed=1)
             waves[f"{speaker.name}: the model"] = own
     for name, wave in waves.items():

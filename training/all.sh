@@ -83,15 +83,18 @@ codec "$work/codec.pt" "$codec_minutes" --judged-from "$codec_judged_from" | tee
 wait $rehearsing || [ -f "$work/speaker.pt" ]
 wait $aside
 
-if [ "$decoder_minutes" != 0 ]; then
+# Beside the talker where there is a second GPU, after it where there is one.
+decoder() {
+    [ "$decoder_minutes" != 0 ] || return 0
     [ -f "$work/decoder.pt" ] || $python -m training.state weights "$work/codec.pt" "$work/decoder.pt"
     codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from 0.1 --growing 99 $by \
-        > "$work/decoder.log" 2>&1 &
-    decoder=$!
-    [ $second = 1 ] || { wait $decoder; decoder_minutes=0; }
-fi
+        > "$work/decoder.log" 2>&1
+}
+[ $second = 0 ] || decoder &
+decoding=$!
 talker "$work/codec.pt" "$work/talker.pt" "$talker_minutes" "${TALKER_HOURS:-20}" $by | tee -a "$work/talker.log"
-[ "$decoder_minutes" = 0 ] || wait $decoder
+wait $decoding
+[ $second = 1 ] || decoder
 last=$work/codec.pt
 [ ! -f "$work/decoder.pt" ] || last=$work/decoder.pt
 $python -m training.export --codec "$last" --speaker "$work/speaker.pt" \

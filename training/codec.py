@@ -22,6 +22,7 @@ from training.speech import PHONES_A_FRAME
 
 DECAY = 0.99
 DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
+ALL = recipe.CODEBOOKS - 1  # the deepest: every acoustic codebook
 UNQUANTISED = 0  # a depth: the latents pass as they are, so that both ends use all of them
 
 

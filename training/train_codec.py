@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from training import course
 from training import state as states
-from training.codec import UNQUANTISED, Codec, SpectralLoss
+from training.codec import ALL, UNQUANTISED, Codec, SpectralLoss
 from training.discriminators import Judges, fooling_loss, judge_loss
 from training.pool import Pool
 from training.recording import Recorded, Told
@@ -27,7 +27,6 @@ from training.speech import FRAME
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
-ALL = 15  # acoustic codebooks
 CROP = 64  # frames
 FREE_AT_START, FREE_AT_END = 0.4, 0.05  # of the rows skip quantisation; least once judged
 HEARD = 16  # frames of a crop that become sound; the first is for warming up
@@ -92,7 +91,7 @@ class Trainer:
         """Rows without quantisation, with all acoustic codebooks, and with some of them."""
         if self.decoder_only:
             return torch.full((batch,), ALL, device=self.device)
-        some = torch.randint(1, 16, (batch,), device=self.device)
+        some = torch.randint(1, ALL + 1, (batch,), device=self.device)
         chance = torch.rand(batch, device=self.device)
         all_ = self.free + 0.65 * (1 - self.free)
         return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, ALL, some))

@@ -1,6 +1,6 @@
 """The whole program on a real model, met from outside: openai-python, curl, every format.
 
-The model is the embedded one, or a tiny golden checkpoint where there is none.
+No model is named, so it is the embedded one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from bench.http_lines import Server
 from bench.over_http import OverHttp
 from bench.texts import Work
 from engine import FRAME_SAMPLES, SAMPLE_RATE
-from studio.commands.place import MINI
 from studio.settings import HOUSE
 
 TEXT = "The night train was late again."
@@ -37,14 +36,12 @@ READY = 90  # seconds
 
 
 @pytest.fixture(scope="module")
-def url(golden_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`python app.py`, as a user starts it."""
-    there = (MINI / "config.json").is_file()
-    model = MINI if there else golden_dir / "custom_voice-1b7"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     own = {name: value for name, value in os.environ.items() if not name.startswith("TIMBRE_")}
-    places = {"TIMBRE_MODEL": str(model), "TIMBRE_DATA": str(tmp_path_factory.mktemp("data"))}
+    places = {"TIMBRE_DATA": str(tmp_path_factory.mktemp("data"))}
     command = [sys.executable, "app.py", "--port", str(port), "--device", "cpu"]
     with subprocess.Popen(command, cwd=HOUSE, env={**own, **places}) as server:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine import Library, read_capabilities
+from engine import Library, fake_capabilities, read_capabilities
 from studio.choosing import Choices
 from studio.commands.place import MINI
 from studio.speakers import LINES, described
@@ -23,6 +23,12 @@ def test_menus_show_the_lines(tmp_path: Path) -> None:
     choices = Choices(read_capabilities([str(MINI)]), Library(tmp_path))
     notes = {choice.name: choice.note for choice in choices.list()}
     assert notes["otto"] == "Deep and slow, a born narrator."
+
+
+def test_a_speaker_without_a_line_has_a_dialect_at_least(tmp_path: Path) -> None:
+    own = fake_capabilities(speakers=("wei",), dialects={"wei": "sichuan_dialect"})
+    (choice,) = Choices({"fake": own}, Library(tmp_path)).list()
+    assert choice.note == "sichuan dialect"
 
 
 def test_every_line_is_there_in_chinese() -> None:
