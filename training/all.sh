@@ -13,6 +13,7 @@ speech_minutes=${SPEECH_MINUTES:-30}   # stop making speech after so long
 codec_minutes=${CODEC_MINUTES:-40}
 codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
 rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
+speaker_again=${SPEAKER_AGAIN:-0}       # steps of a speaker encoder that is there already
 decoder_minutes=${DECODER_MINUTES:-0}
 talker_minutes=${TALKER_MINUTES:-40}
 by=${BY:+--by $BY}                     # when talker and decoder stop, in seconds since 1970
@@ -21,11 +22,13 @@ record=${RECORD---record}              # RECORD= where there is no CUDA
 hours=${HOURS:-60}                     # room for speech on the device: 0.17 GB an hour
 gpus=$(nvidia-smi --list-gpus 2> /dev/null | wc -l)
 second=$(( gpus > 1 ))
+third=$(( gpus > 2 ? 2 : second ))
 mkdir -p "$work"
 export FLITE_ROOT=$packages
 export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
 
 on_first() { CUDA_VISIBLE_DEVICES=0 OMP_NUM_THREADS=4 $python -m "$@"; }
+on_third() { CUDA_VISIBLE_DEVICES=$third OMP_NUM_THREADS=4 $python -m "$@"; }
 on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=4 $python -m "$@"; }
 
 codec() { # STATE MINUTES MORE...
@@ -35,11 +38,11 @@ codec() { # STATE MINUTES MORE...
         --hours "$hours" --batch "${CODEC_BATCH:-20}" --save-every 45 $record "$@"
 }
 
-talker() { # CODEC STATE MINUTES HOURS-FIRST MORE...
-    heard=$1 state=$2 minutes=$3 wait_hours=$4
-    shift 4
+talker() { # CODEC SPEAKER STATE MINUTES HOURS-FIRST MORE...
+    heard=$1 speaker=$2 state=$3 minutes=$4 wait_hours=$5
+    shift 5
     on_second training.train_talker --speech "$work/speech" --codec "$heard" \
-        --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" --state "$state" \
+        --speaker "$speaker" --tokenizer "$work/tokenizer" --state "$state" \
         --aside "$work/aside" --wait-hours "$wait_hours" --rate "${TALKER_RATE:-0.0015}" \
         --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" --minutes "$minutes" \
         --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every 45 $record "$@"
@@ -64,6 +67,14 @@ trap 'kill $maker 2>/dev/null || true' EXIT
 } &
 aside=$!
 
+# A speaker encoder that is there already learns voices through the codec, too.
+speaker_again() {
+    on_third training.train_speaker --speech "$work/speech" --begin "$work/early-speaker.pt" \
+        --codec "$work/early.pt" --out "$work/again.pt" --wait-hours "${SPEAKER_HOURS:-6}" \
+        --hours "$hours" --rate 0.001 --steps "$speaker_again" > "$work/speaker.log" 2>&1
+    mv "$work/again.pt" "$work/speaker.pt"
+}
+
 # The speaker encoder learns beside the codec, and so does a talker that rehearses.
 rehearse() {
     [ -f "$work/speaker.pt" ] || on_second training.train_speaker --speech "$work/speech" \
@@ -71,9 +82,12 @@ rehearse() {
         --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1
     [ "$rehearsal" = 1 ] && [ ! -f "$work/talker.pt" ] || return 0
     until [ -f "$work/codec.pt" ] && [ -f "$work/aside.done" ]; do sleep 1; done
-    cp "$work/codec.pt" "$work/early.pt"
-    talker "$work/early.pt" "$work/rehearsal.pt" "$codec_minutes" "${REHEARSAL_HOURS:-8}" \
+    [ -f "$work/early.pt" ] || cp "$work/codec.pt" "$work/early.pt"
+    cp "$work/speaker.pt" "$work/early-speaker.pt"
+    [ "$speaker_again" = 0 ] || speaker_again &
+    talker "$work/early.pt" "$work/early-speaker.pt" "$work/rehearsal.pt" "$codec_minutes" "${REHEARSAL_HOURS:-8}" \
         --by "$codec_done" > "$work/rehearsal.log" 2>&1
+    wait
     $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
 }
 codec_done=$(awk "BEGIN { print $(date +%s) + 60 * $codec_minutes }")
@@ -87,12 +101,12 @@ wait $aside
 decoder() {
     [ "$decoder_minutes" != 0 ] || return 0
     [ -f "$work/decoder.pt" ] || $python -m training.state weights "$work/codec.pt" "$work/decoder.pt"
-    codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from 0.1 --growing 99 $by \
+    codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from "${DECODER_JUDGED_FROM:-0.1}" --growing 99 $by \
         > "$work/decoder.log" 2>&1
 }
 [ $second = 0 ] || decoder &
 decoding=$!
-talker "$work/codec.pt" "$work/talker.pt" "$talker_minutes" "${TALKER_HOURS:-20}" $by | tee -a "$work/talker.log"
+talker "$work/codec.pt" "$work/speaker.pt" "$work/talker.pt" "$talker_minutes" "${TALKER_HOURS:-20}" $by | tee -a "$work/talker.log"
 wait $decoding
 [ $second = 1 ] || decoder
 last=$work/codec.pt

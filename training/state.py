@@ -19,6 +19,7 @@ import torch
 
 PIECE = 15 * 2**20
 LARGEST_HALF = 6e4
+KEPT = {"codec", "judges", "listener", "speaker", "talker", "phones", "means", "step", "seconds"}
 PAUSE = 5.0  # seconds: between two steps more than this is not training
 
 
@@ -83,7 +84,17 @@ def join(folder: Path, name: str, path: Path) -> Path:
 
 def weights(path: Path, out: Path) -> None:
     """Only what an export or a schedule of its own (`--again`) needs, in half precision."""
-    kept = {"codec", "judges", "speaker", "talker", "phones", "means", "step", "seconds"}
+    kept = {
+        "codec",
+        "judges",
+        "listener",
+        "speaker",
+        "talker",
+        "phones",
+        "means",
+        "step",
+        "seconds",
+    }
     save({name: halved(value) for name, value in load(path).items() if name in kept}, out)
 
 

@@ -20,6 +20,7 @@ from training import course
 from training import state as states
 from training.codec import ALL, UNQUANTISED, Codec, SpectralLoss
 from training.discriminators import Judges, fooling_loss, judge_loss
+from training.listening import Listener, heard, missed
 from training.pool import Pool
 from training.recording import Recorded, Told
 from training.speech import FRAME
@@ -29,7 +30,9 @@ WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
 CROP = 64  # frames
 FREE_AT_START, FREE_AT_END = 0.4, 0.05  # of the rows skip quantisation; least once judged
-HEARD = 16  # frames of a crop that become sound; the first is for warming up
+HEARD_RIGHT, SEEN_ALIKE = 1.0, 4.0  # what the listener says, beside 15 of spectral distance
+HEARD = 21  # frames of a crop that become sound
+WARM = 5  # of them are not looked at: there the convolutions do not see all that they will
 
 
 class Trainer:
@@ -38,11 +41,11 @@ class Trainer:
         self.codec, self.judges = Codec().to(device), Judges().to(device)
         if decoder_only:
             self.codec.eval().requires_grad_(False).decoder.requires_grad_(True)
-        self.spectral = SpectralLoss(device)
+        self.spectral, self.listener = SpectralLoss(device), Listener().to(device)
         cuda = device.type == "cuda"
         self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
         self.free = torch.tensor(FREE_AT_START, device=device)
-        self.codec_steps, self.judge_steps = (
+        self.codec_steps, self.judge_steps, self.listener_steps = (
             torch.optim.AdamW(
                 network.parameters(),
                 lr=self.now,
@@ -50,7 +53,7 @@ class Trainer:
                 fused=cuda,
                 capturable=cuda,
             )
-            for network in (self.codec, self.judges)
+            for network in (self.codec, self.judges, self.listener)
         )
         self.step, self.seconds = 0, 0.0
 
@@ -58,8 +61,10 @@ class Trainer:
         return {
             "codec": self.codec.state_dict(),
             "judges": self.judges.state_dict(),
+            "listener": self.listener.state_dict(),
             "codec_steps": self.codec_steps.state_dict(),
             "judge_steps": self.judge_steps.state_dict(),
+            "listener_steps": self.listener_steps.state_dict(),
             "step": self.step,
             "seconds": self.seconds,
             "chance": states.chance(self.device),
@@ -68,11 +73,12 @@ class Trainer:
     def resume(self, path: Path, again: bool) -> None:
         """Go on exactly, or begin a schedule of its own from the weights alone."""
         state = states.load(path)
-        for name in ("codec", "judges"):
-            getattr(self, name).load_state_dict(state[name])
+        for name in ("codec", "judges", "listener"):
+            if name in state:
+                getattr(self, name).load_state_dict(state[name])
         if again or "codec_steps" not in state:
             return
-        for name in ("codec_steps", "judge_steps"):
+        for name in ("codec_steps", "judge_steps", "listener_steps"):
             getattr(self, name).load_state_dict(state[name])
             getattr(self, name).param_groups[0]["lr"] = self.now
         self.step, self.seconds = state["step"], state["seconds"]
@@ -104,12 +110,17 @@ class Trainer:
     def advance(self, real: Tensor, phones: Tensor, judged: bool) -> dict[str, Tensor]:
         window = self.window(phones.shape[1])
         coded = self.codec(real, self.depth(len(real)), window)
-        made = coded.wave[:, FRAME:]
-        real = real.unflatten(1, (-1, FRAME))[:, window[1:]].flatten(1)
+        made = coded.wave[:, WARM * FRAME :]
+        real = real.unflatten(1, (-1, FRAME))[:, window[WARM:]].flatten(1)
         spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
         spectral = self.spectral(made, real)
         losses = {"spectral": spectral, "commitment": coded.commitment, "phones": spoken}
+        said = phones[:, window[WARM:]].flatten(1)
+        losses["listens"] = self.listen(real, said)
+        understood, seen = self.understand(real, made, said)
+        losses |= {"heard": understood, "missed": seen}
         loss = 15 * spectral + 0.1 * coded.commitment + spoken
+        loss = loss + HEARD_RIGHT * understood + SEEN_ALIKE * seen
         if judged:
             losses["judges"] = self.judge(real, made)
             score, features = self.fool(real, made)
@@ -120,6 +131,23 @@ class Trainer:
         losses["norm"] = nn.utils.clip_grad_norm_(self.codec.parameters(), 10.0)
         self.codec_steps.step()
         return {name: value.detach() for name, value in losses.items()}
+
+    def listen(self, real: Tensor, said: Tensor) -> Tensor:
+        """The listener learns from real speech what is said in it."""
+        loss = heard(self.listener(real)[-1], said)
+        self.listener_steps.zero_grad()
+        loss.backward()
+        self.listener_steps.step()
+        return loss
+
+    def understand(self, real: Tensor, made: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
+        """How badly the listener understands made speech, and how unlike real it looks."""
+        self.listener.requires_grad_(False)
+        with torch.no_grad():
+            truth = self.listener(real)
+        told = self.listener(made)
+        self.listener.requires_grad_(True)
+        return heard(told[-1], said), missed(truth, told)
 
     def judge(self, real: Tensor, made: Tensor) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False):

@@ -4,6 +4,8 @@ The linear reading makes the space smooth: half way between two vectors lies abo
 between the voices. All vectors get about one length, that of the talker's embeddings.
 
     python -m training.train_speaker --speech DIR --out speaker.pt --steps 6000
+
+With --codec half of the speech is heard through a codec, so that a voice stays itself there.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -20,12 +24,14 @@ from torch import Tensor, nn
 from engine.model.speaker import SpeakerEncoder
 from training import recipe
 from training import state as states
+from training.codec import ALL, Codec
 from training.pool import Pool
 from training.speakers import TRAINED, everyone
-from training.speech import RATE
+from training.speech import FRAME, RATE
 
 LENGTH = 6.0  # of a vector
 SCALE, MARGIN = 24.0, 0.15  # of the cosine classifier
+FEWEST = 4  # acoustic codebooks of a copy
 AXES = len(everyone()[0].axes())
 
 
@@ -72,6 +78,23 @@ class Plain:
         return self.pool.cut(start, length), rows[:, 2]
 
 
+@torch.no_grad()
+def copied(wave: Tensor, codec: Codec) -> Tensor:
+    """Every other wave [B, samples] as the codec passes it on, by more or fewer codebooks."""
+    some = wave[::2]
+    depth = torch.randint(FEWEST, ALL + 1, (len(some),), device=wave.device)
+    return torch.stack((codec(some, depth).wave, wave[1::2]), 1).flatten(0, 1)
+
+
+def copier(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor]:
+    """What passes on half of a batch through the codec of this state, if there is one."""
+    if path is None:
+        return lambda wave: wave
+    codec = Codec().to(device).eval()
+    codec.load_state_dict(states.load(path)["codec"])
+    return partial(copied, codec=codec)
+
+
 def run(given: argparse.Namespace) -> None:
     device = torch.device(given.device)
     torch.manual_seed(given.seed)
@@ -81,17 +104,19 @@ def run(given: argparse.Namespace) -> None:
     while pool.hours < given.wait_hours or not pool.spots:
         if not pool.refresh():
             time.sleep(1)
-    plain, trainee = Plain(pool), Trainee().to(device)
+    plain, trainee, copy = Plain(pool), Trainee().to(device), copier(given.codec, device)
+    if given.begin:
+        trainee.load_state_dict(states.load(given.begin)["speaker"])
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
-    steps = torch.optim.AdamW(trainee.parameters(), lr=2e-3, weight_decay=0.01)
+    steps = torch.optim.AdamW(trainee.parameters(), lr=given.rate, weight_decay=0.01)
     for step in range(given.steps):
         warm = min(1.0, (step + 1) / 200)
         steps.param_groups[0]["lr"] = (
-            2e-3 * warm * 0.5 * (1 + math.cos(math.pi * step / given.steps))
+            given.rate * warm * 0.5 * (1 + math.cos(math.pi * step / given.steps))
         )
         seconds = torch.empty(()).uniform_(0.9, 4.5).item()
-        wave, speaker = plain.draw(given.batch, int(seconds * RATE))
-        losses = trainee(worn(wave), speaker, axes[speaker])
+        wave, speaker = plain.draw(given.batch, round(seconds * RATE / FRAME) * FRAME)
+        losses = trainee(worn(copy(wave)), speaker, axes[speaker])
         loss = losses["who"] + 2 * losses["axes"] + 0.1 * losses["length"]
         steps.zero_grad()
         loss.backward()
@@ -109,6 +134,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--speech", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--begin", type=Path, help="weights to begin with")
+    parser.add_argument("--codec", type=Path, help="half of the speech is heard through it")
+    parser.add_argument("--rate", type=float, default=2e-3, help="of learning, at most")
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--hours", type=float, default=12)
