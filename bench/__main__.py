@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bench.card import Card, watched
+from bench.card import Card, asking, watched
 from bench.compare import judge
 from bench.figures import figures, json_line, table
 from bench.measure import Listen, Run, burst, closed_loop, poisson
@@ -56,7 +56,7 @@ def machine() -> dict[str, Any]:
     """What a figure depends on besides the code."""
     return {
         "commit": _output("git", "rev-parse", "--short", "HEAD"),
-        "card": _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
+        "card": _output(*asking("--query-gpu=name", "--format=csv,noheader")),
         "cores": os.cpu_count(),
         "processor": platform.processor() or platform.machine(),
         "python": platform.python_version(),

@@ -6,13 +6,21 @@ kernels are. Without nvidia-smi there are no figures.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-COMMAND = (
-    *("nvidia-smi", "-i", "0", "--query-gpu=utilization.gpu,memory.used"),
+
+def asking(*options: str) -> tuple[str, ...]:
+    """nvidia-smi about the first card that this process may see."""
+    seen, _, _ = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")
+    return "nvidia-smi", "-i", seen or "0", *options
+
+
+SAMPLED = (
+    "--query-gpu=utilization.gpu,memory.used",
     *("--format=csv,noheader,nounits", "-lms", "250"),
 )
 
@@ -31,11 +39,11 @@ class Card:
 
 
 @contextmanager
-def watched(command: Sequence[str] = COMMAND) -> Iterator[Card]:
+def watched(command: Sequence[str] = ()) -> Iterator[Card]:
     """The first card, sampled until the block ends."""
     card = Card()
     try:
-        sampling = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        sampling = subprocess.Popen(command or asking(*SAMPLED), stdout=subprocess.PIPE, text=True)
     except OSError:
         yield card
         return
