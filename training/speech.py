@@ -34,7 +34,7 @@ UTTERANCES = 160  # a shard
 LONGEST = 10.5  # seconds
 SPREAD = 0.13  # of the pitch
 STYLED = 0.12  # of the utterances
-NAMED_SHARE = 0.22
+NAMED_SHARE = 0.3
 
 Wave = NDArray[np.float32]
 
