@@ -29,7 +29,7 @@ RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
 CROP = 64  # frames
-FREE_AT_START, FREE_AT_END = 0.4, 0.05  # of the rows skip quantisation; least once judged
+FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows skip quantisation; least once judged
 HEARD_RIGHT, SEEN_ALIKE = 1.0, 4.0  # what the listener says, beside 15 of spectral distance
 HEARD = 21  # frames of a crop that become sound
 WARM = 5  # of them are not looked at: there the convolutions do not see all that they will
@@ -99,7 +99,7 @@ class Trainer:
             return torch.full((batch,), ALL, device=self.device)
         some = torch.randint(1, ALL + 1, (batch,), device=self.device)
         chance = torch.rand(batch, device=self.device)
-        all_ = self.free + 0.65 * (1 - self.free)
+        all_ = self.free + 0.8 * (1 - self.free)
         return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, ALL, some))
 
     def window(self, frames: int) -> Tensor:
