@@ -31,15 +31,18 @@ mkdir -p "$out" "$MODELS"
 
 # A checkpoint of this kind: made by whoever comes first, the others wait for it.
 need() {
-    if mkdir "$MODELS/$1.lock" 2>/dev/null; then
-        python3 -m bench.random_checkpoint "$MODELS/$1" --size "$SIZE" --kind "$1" \
-            --device "$DEVICE" && touch "$MODELS/$1.made"
-    fi
     tries=0
     until [ -e "$MODELS/$1.made" ]; do
-        tries=$((tries + 1))
-        [ $tries -gt 120 ] && echo "no checkpoint $1" && return 1
-        sleep 1
+        [ $tries -ge 120 ] && echo "There is no checkpoint $1." && return 1
+        if mkdir "$MODELS/$1.lock" 2>/dev/null; then
+            python3 -m bench.random_checkpoint "$MODELS/$1" --size "$SIZE" --kind "$1" \
+                --device "$DEVICE" && touch "$MODELS/$1.made"
+            rmdir "$MODELS/$1.lock"
+            tries=$((tries + 60))
+        else
+            tries=$((tries + 1))
+            sleep 1
+        fi
     done
 }
 
@@ -51,7 +54,7 @@ loads() { # of a checkpoint in this process
 }
 many() { loads "$@" --set "slots=$SLOTS" --set max_waiting=512 --set "positions=$POSITIONS"; }
 
-stage_make() { need custom_voice && need base && du -sh "$MODELS"/*/; }
+stage_make() { need custom_voice && need base && du -sh "$MODELS/custom_voice" "$MODELS/base"; }
 stage_check() {
     python3 -m pytest -W default -p no:cacheprovider -n "${WORKERS:-4}" --tb=short tests/worker/kernels \
         tests/worker/test_cuda.py tests/worker/test_fused.py tests/worker/test_codec_fused.py
