@@ -92,7 +92,7 @@ def serve(
 
 def _quiet_gradio() -> None:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
-    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100")
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000000")  # no summaries
 
 
 @cli.command()

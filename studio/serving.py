@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from engine import InvalidSetting
 from studio.draining import DrainingServer
+from studio.settling import settle
 
 GRACE = 3  # seconds for open connections at the end
 
@@ -41,5 +42,6 @@ def serve(
 ) -> None:
     """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
     settings = uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=GRACE)
+    settle()
     with address, suppress(KeyboardInterrupt):
         DrainingServer(settings, drain).run(sockets=[address])

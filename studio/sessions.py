@@ -29,6 +29,18 @@ def remember(blocks: gr.Blocks, visits: int) -> None:
     blocks._queue.pending_messages_per_session = Recent(visits)
 
 
+class _Description(dict[str, Any]):
+    """A component for one session: shared with all others until its properties are asked for."""
+
+    __slots__ = ("_own",)
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "props" and not hasattr(self, "_own"):
+            self._own = True
+            self["props"] = {**super().__getitem__("props")}
+        return super().__getitem__(key)
+
+
 class _Described(BlocksConfig):
     """A page's components; a session's copy has the same descriptions."""
 
@@ -45,12 +57,11 @@ def describe_once(blocks: gr.Blocks) -> None:
     described: dict[int, dict[str, Any]] = {}
 
     def describe(number: int, rendered: list[int], block: Any, renderable: Any = None) -> Any:
-        if renderable is not None or blocks.blocks.get(number) is not block:
+        if renderable is not None or config.blocks.get(number) is not block:
             return plain(number, rendered, block, renderable)
         if number not in described:
             described[number] = plain(number, rendered, block)
-        own = described[number]
-        return {**own, "props": {**own["props"]}}
+        return _Description(described[number])
 
     config.__class__ = _Described
     config.config_for_block = describe

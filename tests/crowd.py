@@ -1,8 +1,9 @@
 """Many people at one page, the page in one process and they in another.
 
 Serves the page on an engine without a model, lets `PEOPLE` ask `/stream` at the same moment by the
-protocol of Gradio's clients (32 of those in one process take seconds of their own), then closes a
-connection in the middle; prints what each of them got as JSON.
+protocol of Gradio's clients, then closes a connection in the middle; prints what each of them got
+as JSON. The people are sockets that look into what came when all is there: 32 of Gradio's clients
+in one process take seconds of their own, and 32 of httpx's as much of the CPU as the server.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import re
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,6 +31,7 @@ from studio import page, serving
 PEOPLE = 32
 CALL = "/gradio_api/call/stream"
 LONG = " ".join(f"number {number}" for number in range(40))
+NEVER = "1000000000"  # events between Gradio's summaries, as app.py says
 STEP = 0.01  # seconds of a step, whoever is served
 
 
@@ -44,8 +49,8 @@ def serve(data: Path) -> None:
 
 def gather(data: Path) -> dict[str, Any]:
     command = [sys.executable, "-m", "tests.crowd", "serve", str(data)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
+    pipe, settings = subprocess.PIPE, {**os.environ, "GRADIO_ANALYTICS_CACHE_FREQUENCY": NEVER}
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=settings) as server:
         assert server.stdout
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
         asyncio.run(come(url, 1))  # what is imported with the first event is nobody's
@@ -53,30 +58,55 @@ def gather(data: Path) -> dict[str, Any]:
 
 
 async def come(url: str, people: int) -> list[dict[str, Any]]:
-    limits = httpx.Limits(max_connections=2 * people)
-    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as http:
-        return await asyncio.gather(*(ask(http, number) for number in range(people)))
+    return await asyncio.gather(*(ask(httpx.URL(url), number) for number in range(people)))
 
 
 def request(number: int, seed: int | None = None) -> SpeechRequest:
     return SpeechRequest(f"Good evening, I am number {number}.", Preset("ryan"), seed=seed)
 
 
-async def ask(http: httpx.AsyncClient, number: int) -> dict[str, Any]:
-    """One person: a session of its own, as every `call` has."""
-    began, first = time.perf_counter(), 0.0
-    fields = {"data": [request(number).text, "ryan", "auto", ""]}
-    asked = (await http.post(CALL, json=fields)).json()
-    chunks = []
-    async with http.stream("GET", f"{CALL}/{asked['event_id']}") as answer:
-        async for line in answer.aiter_lines():
-            if '"pcm"' in line:
-                first = first or time.perf_counter() - began
-                chunks.append(json.loads(line.removeprefix("data: "))[0])
+async def ask(url: httpx.URL, number: int) -> dict[str, Any]:
+    """One person: a connection and a session of its own, as every `call` has."""
+    began = time.perf_counter()
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    fields = json.dumps({"data": [request(number).text, "ryan", "auto", ""]})
+    writer.write(_written("POST", CALL, fields))
+    length = re.search(rb"content-length: (\d+)", await _head(reader))
+    assert length
+    event = json.loads(await reader.readexactly(int(length[1])))["event_id"]
+    writer.write(_written("GET", f"{CALL}/{event}"))
+    await _head(reader)
+    parts = [(time.perf_counter() - began, part) async for part in _parts(reader)]
+    writer.close()
+    told = b"".join(part for _, part in parts).decode().splitlines()
+    chunks = [json.loads(line.removeprefix("data: "))[0] for line in told if '"pcm"' in line]
     chunks = chunks[:-1]  # the end repeats the last one
     pcm = b"".join(base64.b64decode(chunk["pcm"]) for chunk in chunks)
-    indexes = [chunk["index"] for chunk in chunks]
-    return {"first": first, "indexes": indexes, "pcm": pcm.hex(), "seed": chunks[0]["seed"]}
+    return {
+        "first": next(seconds for seconds, part in parts if b'"pcm"' in part),
+        "indexes": [chunk["index"] for chunk in chunks],
+        "pcm": pcm.hex(),
+        "seed": chunks[0]["seed"],
+    }
+
+
+def _written(method: str, path: str, fields: str = "") -> bytes:
+    kind = "Content-Type: application/json\r\n" if fields else ""
+    head = f"{method} {path} HTTP/1.1\r\nHost: here\r\n{kind}Content-Length: {len(fields)}"
+    return f"{head}\r\n\r\n{fields}".encode()
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert b" 200 " in head.splitlines()[0], head
+    return head
+
+
+async def _parts(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    """An answer in pieces, as the server wrote them."""
+    while size := int(await reader.readline(), 16):
+        part = await reader.readexactly(size + 2)  # and the end of its line
+        yield part[:-2]
 
 
 def closing(url: str) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import orjson
 import pytest
 from gradio.state_holder import SessionState
 
@@ -30,6 +32,17 @@ def test_a_session_is_described_as_by_gradio(shell: Any) -> None:
     described = SessionState(shell).config_values
     expected = {key: plain(key, [], block) for key, block in shell.blocks.items()}
     assert described == expected
+
+
+def test_a_link_to_a_session_holds_what_it_changed(shell: Any) -> None:
+    """As Gradio writes one: a deep copy of each component, as JSON."""
+    own, key = SessionState(shell), next(iter(shell.blocks))
+    plain = type(shell.default_config).__mro__[1].config_for_block
+    own._update_value_in_config(key, "changed")
+    expected = [plain(key, [], block) for key, block in shell.blocks.items()]
+    expected[0]["props"]["value"] = "changed"
+    link = orjson.dumps([copy.deepcopy(each) for each in own.components], default=str)
+    assert link == orjson.dumps(expected, default=str)
 
 
 def test_what_one_session_changes_no_other_sees(shell: Any) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import threading
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,6 +171,22 @@ def test_talkers_come_and_go_while_others_speak() -> None:
     np.testing.assert_array_equal(speech.pcm, alone.pcm)
     with pytest.raises(EngineClosed):
         worker.load(names[0])
+
+
+def test_an_unloaded_talker_needs_no_collector() -> None:
+    """A server no longer collects what it began with (studio/settling.py)."""
+    name = CASE.folder.name
+    with running(CASE.folder, slots=2) as worker:
+        speak(worker, prompt_of(worker))
+        lane = weakref.ref(worker._lanes[name])
+        weight = weakref.ref(next(worker._lanes[name].talker.parameters()))
+        gc.collect()
+        gc.disable()
+        try:
+            worker.unload(name)
+            assert (lane(), weight()) == (None, None)
+        finally:
+            gc.enable()
 
 
 def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
