@@ -18,6 +18,7 @@ from engine.types import FRAME_SECONDS
 
 Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
 
+RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most
 UNHEARD = -1.0  # slack of a listener who has heard nothing
 
 
@@ -68,7 +69,7 @@ def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
 
 
 def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -> int:
-    """Frames of the next chunk: at most one rung up, and no more than the lead covers.
+    """Frames of the next chunk: at most two rungs up, and no more than the lead covers.
 
     Files have no lead: they take the largest chunk, which is the cheapest. A first chunk has to
     last until the second: where steps are slow it is a larger one.
@@ -79,7 +80,7 @@ def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -
     if not run.sent:
         lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.cover)
         return next(lasting, sizes[-1])
-    for size in reversed(sizes[: run.rung + 2]):
+    for size in reversed(sizes[: run.rung + 1 + RUNGS]):
         if size * step * settings.cover <= lead:
             return size
     return sizes[0]

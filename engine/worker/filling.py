@@ -1,15 +1,14 @@
 """Prompts into slots: rows of embeddings through the talker, and codebook 0 of the first frame.
 
-Pieces run as they are written; short ones that end a prompt are replayed by rows and length
-where recordings can be made. How a prompt's rows are laid out is not known here.
+Pieces run as they are written; where recordings can be made, all of them together, cut into
+blocks of a few positions. How a prompt's rows are laid out is not known here.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,10 +17,11 @@ from engine.worker.frames import FrameStep
 from engine.worker.graphs import Record, Replays
 from engine.worker.ledger import Ledger
 from engine.worker.prompts import to_device
+from engine.worker.sampling import CANDIDATES
 from engine.worker.steps import ROUND
 
-ROWS = (1, 2, 4, 8)
-LENGTHS = (16, 32, 48, 64, 96, 128, 192, 256)
+BLOCK = 16  # positions
+BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # in one recording
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,52 +60,75 @@ class Filling:
 
 
 class ReplayedFilling:
-    """Short ends of prompts by recordings, everything else as it is written."""
+    """Everything by recordings, cut into blocks that are rows of their own.
+
+    All that is new is kept before anything is read, and what is read goes by positions: a block
+    finds those before it wherever they stand. So one replay takes pieces of any lengths together.
+    """
 
     def __init__(self, step: FrameStep, ledger: Ledger, record: Record) -> None:
         self._step, self._ledger, self._replays = step, ledger, Replays(record)
-        self._plain = Filling(step, ledger)
-        self._lengths = [length for length in LENGTHS if length <= step.slots.positions]
-        longest = self._lengths[-1] if self._lengths else 0
         like = step.slots.hidden
-        self._x = like.new_zeros(ROWS[-1], longest, like.shape[1])
-        self._places = torch.zeros(3, ROWS[-1], dtype=torch.long, device=step.device)
+        self._x = like.new_zeros(BLOCKS[-1] * BLOCK, like.shape[1])
+        # of each block its row and start; of each end its row and last place
+        self._places = torch.zeros(4, BLOCKS[-1], dtype=torch.long, device=step.device)
 
     def __call__(self, pieces: Sequence[Piece]) -> None:
-        ends = [piece for piece in pieces if self._common(piece)]
-        rest = [piece for piece in pieces if piece not in ends]
-        for first in range(0, len(ends), ROWS[-1]):
-            some = ends[first : first + ROWS[-1]]
-            self._fill(some, self._ledger.extent([piece.row for piece in some]).first)
-        if rest:
-            self._plain(rest)
+        for some in _parts(pieces):
+            rows = [piece.row for piece in some if piece.ends]
+            self._fill(some, self._ledger.extent(rows).first if rows else CANDIDATES)
 
     def warm(self, count: int | None) -> None:
         """Record every size, the largest first."""
-        nobody = self._step.slots.hidden.new_zeros(1, self._x.shape[2])
-        for rows, length in product(reversed(ROWS), reversed(self._lengths)):
-            pieces = [Piece(self._step.slots.spare, nobody, 0, True)] * rows
-            self._fill(pieces, count, length)
+        nobody = self._step.slots.hidden.new_zeros(1, self._x.shape[1])
+        for blocks in reversed(BLOCKS):
+            self._fill([Piece(self._step.slots.spare, nobody, 0, True)] * blocks, count)
 
-    def _common(self, piece: Piece) -> bool:
-        """Plain attention of a recording would not reach behind the piece itself."""
-        alone = not piece.start or self._step.talk is not None
-        return piece.ends and alone and len(piece.x) <= self._x.shape[1]
+    def _fill(self, pieces: Sequence[Piece], count: int | None) -> None:
+        blocks: list[tuple[int, int]] = []
+        ends: list[tuple[int, int]] = []
+        for piece in pieces:
+            first, length = len(blocks) * BLOCK, len(piece.x)
+            self._x[first : first + length] = piece.x
+            blocks += [(piece.row, piece.start + at) for at in range(0, length, BLOCK)]
+            ends += [(piece.row, first + length - 1)] if piece.ends else []
+        size = BLOCKS[bisect_left(BLOCKS, len(blocks))]
+        idle = (self._step.slots.spare, 0)
+        blocks += [idle] * (size - len(blocks))
+        ends += [idle] * (size - len(ends))
+        columns = [*zip(*blocks, strict=True), *zip(*ends, strict=True)]
+        self._places[:, :size].copy_(to_device(columns, self._step.device))
+        self._replays.run((size, count), lambda: self._run(size, count))
 
-    def _fill(self, pieces: Sequence[Piece], count: int | None, least: int = 0) -> None:
-        rows = ROWS[bisect_left(ROWS, len(pieces))]
-        longest = max(least, *(len(piece.x) for piece in pieces))
-        length = self._lengths[bisect_left(self._lengths, longest)]
-        idle = [(self._step.slots.spare, 0, 0)] * (rows - len(pieces))
-        places = [*((piece.row, len(piece.x) - 1, piece.start) for piece in pieces), *idle]
-        self._places[:, :rows].copy_(to_device(places, self._step.device).t())
-        for at, piece in enumerate(pieces):
-            self._x[at, : len(piece.x)] = piece.x
-        self._replays.run((rows, length, count), lambda: self._run(rows, length, count))
-
-    def _run(self, rows: int, length: int, count: int | None) -> None:
-        index, last, starts = self._places[:, :rows]
-        positions = starts[:, None] + torch.arange(length, device=index.device)
+    def _run(self, size: int, count: int | None) -> None:
+        index, starts, rows, last = self._places[:, :size]
+        positions = starts[:, None] + torch.arange(BLOCK, device=index.device)
         positions = positions.clamp(max=self._step.slots.positions - 1)
-        hidden = self._step.run(self._x[:rows, :length], index, index, positions, length)
-        self._step.begin(index, hidden[torch.arange(rows, device=index.device), last], count)
+        x = self._x[: size * BLOCK].unflatten(0, (size, BLOCK))
+        hidden = self._step.run(x, index, index, positions, self._step.slots.positions)
+        self._step.begin(rows, hidden.flatten(0, 1)[last], count)
+
+
+def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """As many at a time as one recording takes; the last of them may be cut."""
+    some: list[Piece] = []
+    room = BLOCKS[-1]
+    for piece in pieces:
+        rest: Piece | None = piece
+        while rest:
+            now, rest = _cut(rest, room * BLOCK)
+            some.append(now)
+            room -= -(-len(now.x) // BLOCK)
+            if not room:
+                yield some
+                some, room = [], BLOCKS[-1]
+    if some:
+        yield some
+
+
+def _cut(piece: Piece, most: int) -> tuple[Piece, Piece | None]:
+    """So many rows of a piece, and those behind."""
+    if len(piece.x) <= most:
+        return piece, None
+    rest = replace(piece, x=piece.x[most:], start=piece.start + most)
+    return replace(piece, x=piece.x[:most], ends=False), rest

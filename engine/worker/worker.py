@@ -26,6 +26,7 @@ from engine.worker.pending import FailedStep, Made, PendingStep, Sound, Stopwatc
 from engine.worker.references import Listener, Shelf
 from engine.worker.room import slots_for
 
+FEW_ROWS = 16  # up to which a first sound goes before frames
 TRACED_ROWS = 4  # half a second of loading each
 
 
@@ -144,8 +145,10 @@ class TorchWorker:
                 lane, row = self._at(feed.slot)
                 lane.feed(row, feed)
         self._prefill(plan)
-        frames = self._frames(plan)
-        return Made(frames, self._decode(plan), failed)
+        frames, sound = self._frames(plan), self._decode(plan)
+        if sound.done is not None and _first_sound(plan):
+            torch.cuda.current_stream(self.device).wait_event(sound.done)
+        return Made(frames, sound, failed)
 
     def _admit(self, admit: Admit) -> Exception | None:
         """None, or why the slot could not be filled; then it is free again."""
@@ -281,3 +284,11 @@ def keep_float32(device: torch.device) -> None:
 def pick_dtype(device: torch.device) -> torch.dtype:
     known = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.bfloat16 if known else torch.float32
+
+
+def _first_sound(plan: StepPlan) -> bool:
+    """Whether somebody's first sound goes before the next frames, which fill the whole device.
+
+    Alone that is heard 2 ms sooner; among many it would hold up more than it brings.
+    """
+    return len(plan.frames) <= FEW_ROWS and any(due.start == 0 for due in plan.decode)
