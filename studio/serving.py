@@ -15,6 +15,9 @@ from studio.draining import DrainingServer
 from studio.settling import settle
 
 GRACE = 3  # seconds for open connections at the end
+# Seconds that a connection may stay silent. Clients keep theirs for 5 to 60: who closes first loses
+# a request that is on its way, so it should not be us.
+KEPT = 75
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -41,7 +44,12 @@ def serve(
     application: ASGIApp, address: socket.socket, drain: Callable[[], object] = lambda: None
 ) -> None:
     """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
-    settings = uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=GRACE)
+    settings = uvicorn.Config(
+        application,
+        log_level="warning",
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=KEPT,
+    )
     settle()
     with address, suppress(KeyboardInterrupt):
         DrainingServer(settings, drain).run(sockets=[address])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner, Result
 
@@ -91,3 +92,18 @@ def test_small_writes_are_sent_at_once() -> None:
         connection, _ = server.accept()
         with connection:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_silent_connection_is_not_closed_under_its_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some clients keep theirs for 5 seconds, as long as uvicorn does by itself."""
+    kept: list[float] = []
+
+    class Noted(serving.DrainingServer):
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            kept.append(self.config.timeout_keep_alive)
+
+    monkeypatch.setattr(serving, "DrainingServer", Noted)
+    serving.serve(FastAPI(), serving.listen("127.0.0.1", 0))
+    assert kept[0] > 60
