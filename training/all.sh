@@ -101,7 +101,7 @@ wait $aside
 decoder() {
     [ "$decoder_minutes" != 0 ] || return 0
     [ -f "$work/decoder.pt" ] || $python -m training.state weights "$work/codec.pt" "$work/decoder.pt"
-    codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from "${DECODER_JUDGED_FROM:-0.1}" --growing 99 $by \
+    codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from "${DECODER_JUDGED_FROM:-0.1}" $by \
         > "$work/decoder.log" 2>&1
 }
 [ $second = 0 ] || decoder &

@@ -186,8 +186,7 @@ def run(given: argparse.Namespace) -> None:
         return advance(*pool.crops(given.batch, CROP), judged=judged)
 
     def tell(losses: Told) -> None:
-        if trainer.seconds < given.growing * 60:
-            pool.refresh(3)
+        pool.refresh(3)
         print(course.line(trainer, pool.hours, losses), flush=True)
 
     course.follow(trainer, given, step, tell, trainer.state)
@@ -198,7 +197,6 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--decoder-only", action="store_true")
     parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
-    parser.add_argument("--growing", type=float, default=3, help="minutes in which speech is read")
     run(parser.parse_args())
 
 
