@@ -63,7 +63,8 @@ def test_streamed_sound_is_the_plain_decoders(
     made = [fused.step(piece, state, rows) for piece in codes.split(sizes, -1)]
     whole = codec(codes)
     assert 0.01 < whole.std() < whole.abs().max() < 1
-    torch.testing.assert_close(torch.cat(made, 1), whole, rtol=0, atol=2e-4)
+    # on a GPU the plain convolutions have ten bits
+    torch.testing.assert_close(torch.cat(made, 1), whole, rtol=0, atol=5e-4)
     assert state.frames[rows].tolist() == [frames] * 2
 
 
