@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -185,6 +185,7 @@ class FakeWorker:
         self.sound_of: Callable[[Codes], Pcm] = fake_sound
         self.running: dict[int, FakeSlot] = {}
         self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
+        self.timed: dict[int, float] = {}  # seconds by rows
         self.resets = 0
         self.closed = False
         self._slots = slots
@@ -204,6 +205,9 @@ class FakeWorker:
         first = self._slots * next(place for place in range(self.room) if place not in taken)
         self._loaded[talker] = range(first, first + self._slots)
         return self._loaded[talker]
+
+    def timings(self, talker: str) -> Mapping[int, float]:
+        return self.timed
 
     def unload(self, talker: str) -> None:
         _check(not set(self._loaded[talker]) & set(self.running), "unloaded while it speaks")

@@ -169,6 +169,9 @@ class _Nowhere:
     def load(self, talker: str) -> range:
         return range(0)
 
+    def timings(self, talker: str) -> Mapping[int, float]:
+        return {}
+
     def unload(self, talker: str) -> None: ...
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None: ...

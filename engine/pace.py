@@ -5,43 +5,51 @@ frames, one for prompts. A table of averages by row count would be truer to step
 but keeps a bad first measurement of a count for as long as that count is avoided because of
 it; the line forgets it. Before anything is measured one row is affordable; after that what a
 line through the origin allows, so a burst on a cold engine is let in within a few steps, and
-no further than it can be served.
+no further than it can be served. A device that was timed beforehand has anchors instead: there
+a burst after a time alone is not taken for so many times the work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 FORGET = 0.96  # what a measurement counts for after one more
-ORIGIN = 0.05  # weight of the point (0 rows, 0 s): one row count alone gives a line through it
+ANCHOR = 0.05  # weight of a point that is known beforehand: it counts where nothing else does
 OUTLIER = 2.0  # a slower step than this many times the estimate counts as this
 
 
 class Line:
-    """Seconds by rows, as they were of late."""
+    """Seconds by rows, as they were of late.
+
+    Anchors are what is known beforehand; at first only that no rows take no time, which gives
+    one row count alone a line through the origin.
+    """
 
     def __init__(self) -> None:
-        self._weight = ORIGIN
-        self._x = self._y = self._xx = self._xy = 0.0
+        self._recent = [0.0] * 5
+        self.anchor({0: 0.0})
+
+    def anchor(self, seconds: Mapping[int, float]) -> None:
+        points = [_sums(rows, value) for rows, value in seconds.items()]
+        self._known = [ANCHOR * sum(column) for column in zip(*points, strict=True)]
 
     def __bool__(self) -> bool:
         """Something has been measured."""
-        return bool(self._xx)
+        return self._recent[0] > 0
 
     def observe(self, rows: int, seconds: float) -> None:
         known = self.seconds(rows)
         seconds = min(seconds, OUTLIER * known) if known else seconds
-        self._weight = ORIGIN + (self._weight - ORIGIN) * FORGET + 1.0
-        self._x = self._x * FORGET + rows
-        self._y = self._y * FORGET + seconds
-        self._xx = self._xx * FORGET + rows * rows
-        self._xy = self._xy * FORGET + rows * seconds
+        now = _sums(rows, seconds)
+        self._recent = [old * FORGET + new for old, new in zip(self._recent, now, strict=True)]
 
     def seconds(self, rows: int) -> float:
-        if not self._xx or not rows:
+        if not self or not rows:
             return 0.0
-        spread = self._weight * self._xx - self._x * self._x
-        slope = (self._weight * self._xy - self._x * self._y) / spread if spread > 0 else 0.0
-        slope = max(0.0, slope)
-        fixed = max(0.0, (self._y - slope * self._x) / self._weight)
+        weight, x, y, xx, xy = map(sum, zip(self._recent, self._known, strict=True))
+        spread = weight * xx - x * x
+        slope = max(0.0, (weight * xy - x * y) / spread) if spread > 0 else 0.0
+        fixed = max(0.0, (y - slope * x) / weight)
         return fixed + slope * rows
 
     def within(self, seconds: float, most: int) -> int:
@@ -51,6 +59,11 @@ class Line:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.seconds(middle) <= seconds else (low, middle - 1)
         return low
+
+
+def _sums(rows: int, seconds: float) -> tuple[float, ...]:
+    """What a least-squares line needs of a point."""
+    return 1.0, rows, seconds, rows * rows, rows * seconds
 
 
 class Pace:

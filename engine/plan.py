@@ -166,6 +166,9 @@ class Worker(Protocol):
     def load(self, talker: str) -> range:
         """Load a talker (any thread, may take long) and return its slots."""
 
+    def timings(self, talker: str) -> Mapping[int, float]:
+        """Seconds of a step by rows, where a loaded talker was timed; empty elsewhere."""
+
     def unload(self, talker: str) -> None:
         """Drop a talker with no running slots, and its memory."""
 

@@ -46,8 +46,7 @@ class Talkers:
     def adopt(self, name: str, slots: range) -> None:
         """The worker has loaded it before."""
         if slots:
-            self._scheduler.slots.add(name, slots)
-            self._used.append(name)
+            self._put(name, slots)
 
     def use(self, name: str) -> None:
         """Somebody wants it: load it unless it is there or on its way."""
@@ -102,10 +101,15 @@ class Talkers:
 
     def _loaded(self, name: str, slots: range) -> None:
         self._loading = False
-        self._scheduler.slots.add(name, slots)
-        self._used.append(name)
+        self._put(name, slots)
         for done in self._line.pop(name, []):
             done.set_result(None)
+
+    def _put(self, name: str, slots: range) -> None:
+        self._scheduler.slots.add(name, slots)
+        self._used.append(name)
+        if timings := self._worker.timings(name):
+            self._scheduler.pace.frames.anchor(timings)
 
     def _failed(self, name: str, error: Exception) -> None:
         self._loading = False

@@ -120,6 +120,20 @@ def test_pace_finds_the_line(fixed, each, seed):
     assert within >= 20
 
 
+@given(st.floats(0.001, 0.02), st.floats(1e-5, 1e-3), st.integers(1, 500))
+@settings(deadline=None, max_examples=30)
+def test_a_timed_device_is_not_forgotten_after_a_time_alone(fixed, each, steps):
+    """Where nothing was timed, one row count alone says the same of every row more."""
+    timed, untimed = Pace(), Pace()
+    timed.frames.anchor({rows: fixed + each * rows for rows in (1, 8, 64)})
+    for pace in (timed, untimed):
+        for _ in range(steps):
+            pace.observe(1, 0, fixed + each)
+    assert timed.seconds(32) == pytest.approx(fixed + each * 32, rel=0.01)
+    assert untimed.seconds(32) > 0.9 * 32 * (fixed + each)
+    assert not Pace().frames
+
+
 def test_pace_forgets_a_bad_first_step():
     pace = Pace()
     pace.observe(1, 0, 5.0)  # something was compiled

@@ -83,6 +83,12 @@ class Replays:
         return made
 
 
+def finish(device: torch.device) -> None:
+    """Until all that was launched is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def recorder(device: torch.device) -> Record | None:
     """None where there is nothing to record with."""
     return Recorder(device) if device.type == "cuda" else None

@@ -7,7 +7,7 @@ has to ask the device for a length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -63,6 +63,7 @@ class Lane:
             self.steps = ReplayedSteps(self.step, record)
             self.filling = ReplayedFilling(self.step, self.ledger, record)
         self.tenants: dict[int, Tenant] = {}
+        self.timings: Mapping[int, float] = {}  # seconds of a step by rows
         self._positions = positions
 
     @property
@@ -72,7 +73,9 @@ class Lane:
     def warm(self) -> None:
         """Record what comes up most, so that nobody has to wait for it."""
         if isinstance(self.steps, ReplayedSteps):
-            self.steps.warm(Extent(1, CANDIDATES, CANDIDATES))
+            usual = Extent(1, CANDIDATES, CANDIDATES)
+            self.steps.warm(usual)
+            self.timings = self.steps.timings(usual)
         if isinstance(self.filling, ReplayedFilling):
             self.filling.warm(CANDIDATES)
 

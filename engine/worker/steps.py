@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from time import perf_counter
 from typing import Protocol
 
 import torch
@@ -16,12 +17,16 @@ from torch import Tensor
 
 from engine.worker.cache import Rows
 from engine.worker.frames import Extent, FrameStep
-from engine.worker.graphs import Record, Replays
+from engine.worker.graphs import Record, Replays, finish
 from engine.worker.prompts import to_device
 
 BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 SHORTEST = 256  # positions; a recording has this many, or twice, four times, ...
 ROUND = 64  # as it is written, attention reads up to a multiple of this many
+
+
+TIMED = (1, 8, 64)  # row counts, beside all rows
+TIMES = 3
 
 
 class Steps(Protocol):
@@ -63,6 +68,19 @@ class ReplayedSteps:
         """Record every bucket, the largest first: the others find their memory there."""
         for bucket in sorted(self.buckets(), reverse=True):
             self((self._spare,) * bucket, extent)
+
+    def timings(self, extent: Extent) -> dict[int, float]:
+        """Seconds of a step by rows, at a few counts from one to all."""
+        counts = sorted({*(rows for rows in TIMED if rows < self._spare), self._spare})
+        return {rows: self._timed((self._spare,) * rows, extent) for rows in counts}
+
+    def _timed(self, rows: tuple[int, ...], extent: Extent) -> float:
+        finish(self._step.device)
+        begun = perf_counter()
+        for _ in range(TIMES):
+            self(rows, extent)
+        finish(self._step.device)
+        return (perf_counter() - begun) / TIMES
 
     def buckets(self) -> Iterator[int]:
         yield from (size for size in BUCKETS if size < self._spare)

@@ -79,6 +79,9 @@ class TorchWorker:
                     raise explain(error) from error
         return self._range(talker)
 
+    def timings(self, talker: str) -> Mapping[int, float]:
+        return self._lanes[talker].timings
+
     def unload(self, talker: str) -> None:
         with self._loading:
             self._lanes = {name: lane for name, lane in self._lanes.items() if name != talker}

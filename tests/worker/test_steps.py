@@ -22,6 +22,7 @@ from engine.checkpoint import LocalCheckpoint
 from engine.errors import StepFailed
 from engine.plan import Admit, Draw, Prefill
 from engine.worker.filling import ReplayedFilling
+from engine.worker.frames import Extent
 from engine.worker.graphs import Replays
 from engine.worker.lane import Lane
 from engine.worker.ledger import Ledger
@@ -128,6 +129,20 @@ def test_replayed_is_plain(
             plain, replayed = (lane.frames(list(rows)).made.clone() for lane in lanes)
             torch.testing.assert_close(replayed, plain, rtol=0, atol=0)
         assert_same(lanes)
+
+
+def test_timing_leaves_no_trace(lanes: tuple[Lane, Lane]) -> None:
+    _, lane = lanes
+    assert isinstance(lane.steps, ReplayedSteps)
+    with torch.inference_mode():
+        for row in range(3):
+            fill(lane, row, DRAWN, row)
+        before = [kept.clone() for kept in (lane.slots.hidden[:3], lane.slots.position[:3])]
+        timings = lane.steps.timings(Extent(1, None, None))
+    assert set(timings) == {1, lane.slots.spare}
+    assert min(timings.values()) > 0
+    for kept, was in zip((lane.slots.hidden[:3], lane.slots.position[:3]), before, strict=True):
+        assert torch.equal(kept, was)
 
 
 def test_the_spare_row_stays_where_it_is(lanes: tuple[Lane, Lane]) -> None:
