@@ -108,7 +108,10 @@ def test_offline_is_respected(
 @pytest.mark.parametrize(
     "model", ["", " ", "a/b/c", "../x", "/no/such", "a", "~nobody/x", "\0", "é/ü", "x" * 5000]
 )
-def test_neither_a_folder_nor_an_id(asked: dict[str, Any], model: str) -> None:
+def test_neither_a_folder_nor_an_id(
+    asked: dict[str, Any], model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where ../x is nothing
     with pytest.raises(CheckpointError, match="neither a folder nor a hub id"):
         resolve(model)
     assert not asked

@@ -48,16 +48,27 @@ def test_without_the_raw_route_the_event_goes_on(
         route.abort()
 
 
-def test_two_pages_at_once_hear_their_own(stage: Stage, url: str, open_page: OpenPage) -> None:
+def both_heard(stage: Stage, taps: list[Tap]) -> bool:
+    """Two speak at once; whether neither was late, and then each heard its own."""
     seeds = iter((10, 20))
     stage.submit = lambda: steady(8, speed=6, seed=next(seeds))
-    taps = [Tap(open_page(url), 0), Tap(open_page(url), 1)]
     for tap, transport in zip(taps, TRANSPORTS, strict=True):
         press(tap, transport)
         tap.wait(playing(1))
-    for tap, performed in zip(taps, stage.performed[-2:], strict=True):
+    for tap in taps:
         tap.wait(OVER)
+    if any(tap.state()["report"]["underruns"] for tap in taps):
+        return False
+    for tap, performed in zip(taps, stage.performed[-2:], strict=True):
         assert np.array_equal(tap.sound(), as_heard(performed.pcm))
+    return True
+
+
+def test_two_pages_at_once_hear_their_own(stage: Stage, url: str, open_page: OpenPage) -> None:
+    for _ in range(5):  # until a busy machine is not late
+        if both_heard(stage, [Tap(open_page(url), index) for index in (0, 1)]):
+            return
+    pytest.fail("five times late")
 
 
 @pytest.mark.parametrize("transport", ["event"])
