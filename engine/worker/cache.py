@@ -65,8 +65,8 @@ class SlotAttend:
         keys, values = self._cache.keys[layer], self._cache.values[layer]
         keys.index_put_(self._places, k)
         values.index_put_(self._places, v)
-        keys = keys[self._rows][:, :, : self._extent]
-        values = values[self._rows][:, :, : self._extent]
+        keys = keys[:, :, : self._extent][self._rows]
+        values = values[:, :, : self._extent][self._rows]
         return F.scaled_dot_product_attention(
             q, keys, values, attn_mask=self._mask, enable_gqa=True
         )

@@ -18,7 +18,7 @@ from engine.worker.graphs import Record, Replays
 from engine.worker.ledger import Ledger
 from engine.worker.prompts import to_device
 from engine.worker.sampling import CANDIDATES
-from engine.worker.steps import ROUND
+from engine.worker.steps import ROUND, reach_of
 
 BLOCK = 16  # positions
 BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # in one recording
@@ -35,12 +35,19 @@ class Piece:
 
 
 class Filling:
-    """Pieces of any length, from anywhere, side by side."""
+    """Pieces from anywhere, those of like length side by side."""
 
     def __init__(self, step: FrameStep, ledger: Ledger) -> None:
         self._step, self._ledger = step, ledger
 
     def __call__(self, pieces: Sequence[Piece]) -> None:
+        groups: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            groups.setdefault((len(piece.x) - 1).bit_length(), []).append(piece)
+        for group in groups.values():
+            self._fill(group)
+
+    def _fill(self, pieces: Sequence[Piece]) -> None:
         step = self._step
         index = to_device([piece.row for piece in pieces], step.device)
         x = torch.nn.utils.rnn.pad_sequence([piece.x for piece in pieces], batch_first=True)
@@ -98,14 +105,15 @@ class ReplayedFilling:
         ends += [idle] * (size - len(ends))
         columns = [*zip(*blocks, strict=True), *zip(*ends, strict=True)]
         self._places[:, :size].copy_(to_device(columns, self._step.device))
-        self._replays.run((size, count), lambda: self._run(size, count))
+        reach = reach_of(self._step, max(piece.start + len(piece.x) for piece in pieces))
+        self._replays.run((size, reach, count), lambda: self._run(size, reach, count))
 
-    def _run(self, size: int, count: int | None) -> None:
+    def _run(self, size: int, reach: int, count: int | None) -> None:
         index, starts, rows, last = self._places[:, :size]
         positions = starts[:, None] + torch.arange(BLOCK, device=index.device)
         positions = positions.clamp(max=self._step.slots.positions - 1)
         x = self._x[: size * BLOCK].unflatten(0, (size, BLOCK))
-        hidden = self._step.run(x, index, index, positions, self._step.slots.positions)
+        hidden = self._step.run(x, index, index, positions, reach)
         self._step.begin(rows, hidden.flatten(0, 1)[last], count)
 
 

@@ -119,16 +119,12 @@ class Lane:
         tenant.texts += len(track)
 
     def prefill(self, pieces: Iterable[tuple[int, Prefill]]) -> None:
-        """Run pieces of prompts, those of like length together, or all of them."""
-        groups: dict[int, list[Piece]] = {}
-        apart = isinstance(self.filling, Filling)
-        for row, due in pieces:
-            ends = due.stop == len(self.tenants[row].prompt)
-            piece = Piece(row, self._piece(row, due), due.start, ends)
-            like = (len(piece.x) - 1).bit_length() if apart else 0
-            groups.setdefault(like, []).append(piece)
-        for group in groups.values():
-            self.filling(group)
+        """Run pieces of prompts."""
+        self.filling([self._cut(row, due) for row, due in pieces])
+
+    def _cut(self, row: int, due: Prefill) -> Piece:
+        ends = due.stop == len(self.tenants[row].prompt)
+        return Piece(row, self._piece(row, due), due.start, ends)
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
         ordered = tuple(sorted(rows))

@@ -23,9 +23,7 @@ from engine.worker.prompts import to_device
 BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 SHORTEST = 256  # positions; a recording has this many, or twice, four times, ...
 ROUND = 64  # as it is written, attention reads up to a multiple of this many
-
-
-TIMED = (1, 8, 64)  # row counts, beside all rows
+TIMED = (1, 8, 64)  # row counts that are timed, beside all rows
 TIMES = 3
 
 
@@ -60,7 +58,7 @@ class ReplayedSteps:
     def __call__(self, rows: tuple[int, ...], extent: Extent) -> Tensor:
         bucket = self._bucket(len(rows))
         self._place(rows, bucket)
-        index, reach = self._index[:bucket], extent.upto(self._reach(extent.positions))
+        index, reach = self._index[:bucket], extent.upto(reach_of(self._step, extent.positions))
         made = self._replays.run((bucket, reach), lambda: self._run(index, reach))
         return made[: len(rows)]
 
@@ -101,9 +99,10 @@ class ReplayedSteps:
     def _bucket(self, rows: int) -> int:
         return min(BUCKETS[bisect_left(BUCKETS, rows)], self._spare)
 
-    def _reach(self, positions: int) -> int:
-        """Fused attention goes by each row's own length; the plain one by the longest."""
-        reach = SHORTEST if self._step.talk is None else self._step.slots.positions
-        while reach < positions:
-            reach *= 2
-        return min(reach, self._step.slots.positions)
+
+def reach_of(step: FrameStep, positions: int) -> int:
+    """Fused attention goes by each row's own length; the plain one by the longest."""
+    reach = SHORTEST if step.talk is None else step.slots.positions
+    while reach < positions:
+        reach *= 2
+    return min(reach, step.slots.positions)

@@ -20,6 +20,7 @@ from engine.model.speaker import SpeakerEncoder
 from engine.plan import Admit, Decode, Pending, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.decoding import Decoding
+from engine.worker.graphs import finish
 from engine.worker.lane import Lane
 from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.pending import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
@@ -262,8 +263,7 @@ class TorchWorker:
 
     def _settle(self) -> None:
         """Weights are there before another stream reads them."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+        finish(self.device)
 
 
 def pick_device(name: str | None) -> torch.device:
