@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from bench.intelligibility import SENTENCES
+from bench.intelligibility import SENTENCES, percent
 from bench.words import Listener
 from engine import Waveform
 from training.codec import ALL, Codec
 from training.parts import codec_of
-from training.speakers import NAMED
+from training.speakers import NAMED, Speaker
 from training.speech import say
 
 
@@ -29,31 +29,30 @@ def passed_on(codec: Codec, wave: Waveform) -> Waveform:
     return made
 
 
+def judged(codec: Codec, listener: Listener, speaker: Speaker, texts: list[str]) -> dict[str, Any]:
+    """Errors in percent of the words, before the codec and behind it."""
+    words = before = after = 0
+    for text in texts:
+        wave = say(text, speaker).wave
+        wrong, count = listener.errors(text, wave)
+        words, before = words + count, before + wrong
+        after += listener.errors(text, passed_on(codec, wave))[0]
+    return {
+        "voice": speaker.name,
+        "teacher_percent": percent(before, words),
+        "codec_percent": percent(after, words),
+    }
+
+
 def main(
     model: Annotated[Path, typer.Option(help="a checkpoint's folder")],
     sentences: Annotated[int, typer.Option(min=1, max=100, help="of each voice")] = 100,
 ) -> None:
     """Count the words a recogniser gets wrong with and without the codec."""
-    texts, codec, listener = (
-        SENTENCES.read_text().splitlines()[:sentences],
-        codec_of(model),
-        Listener(),
-    )
-    rows: list[dict[str, Any]] = []
+    texts = SENTENCES.read_text().splitlines()[:sentences]
+    codec, listener, rows = codec_of(model), Listener(), []
     for speaker in NAMED[:4]:
-        words = before = after = 0
-        for text in texts:
-            wave = say(text, speaker).wave
-            wrong, count = listener.errors(text, wave)
-            words, before = words + count, before + wrong
-            after += listener.errors(text, passed_on(codec, wave))[0]
-        rows.append(
-            {
-                "voice": speaker.name,
-                "teacher_percent": round(100 * before / words, 1),
-                "codec_percent": round(100 * after / words, 1),
-            }
-        )
+        rows.append(judged(codec, listener, speaker, texts))
         typer.echo(" ".join(map(str, rows[-1].values())), err=True)
     typer.echo(json.dumps({"model": str(model), "sentences": len(texts), "voices": rows}))
 

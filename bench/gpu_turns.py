@@ -32,6 +32,7 @@ TALKER = ("_product", "_attend", "_add_norm", "_gate")
 PROMPTS = ("_keep", "_attend_prompt")
 CODEC = ("convolve", "remember", "smooth", "sound")
 PARTS = ("talker", "predictor", "rest", "codec", "copies")
+HOST = ("plan", "plan and launch", "wait and read", "commit", "deliver")  # of a turn, in a line
 LOUDEST = 14  # kernels, and functions, that are told by name
 
 
@@ -237,8 +238,7 @@ def line(found: dict[str, Any]) -> str:
     """What fits on a line."""
     told, on = found["host_ms"], found["device"]
     parts = [f"{part} {ms} ({on['kernels'][part]:g})" for part, ms in on.get("ms", {}).items()]
-    own = [f"{name} {told.get(name, 0)}" for name in ("plan", "plan and launch", "wait and read",
-                                                     "commit", "deliver")]  # fmt: skip
+    own = [f"{name} {told.get(name, 0)}" for name in HOST]
     return (
         f"{found['rows']:4} rows ({found['running']} ran): {found['step_ms']} ms a step, "
         f"busy {on.get('busy', '-')}; host: {', '.join(own)}; device: {', '.join(parts)}"

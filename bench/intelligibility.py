@@ -43,14 +43,14 @@ class Score:
         return {
             "voice": self.voice,
             "sentences": self.sentences,
-            "word_errors_percent": _percent(self.wrong, self.words),
-            "teacher_percent": _percent(self.teacher_wrong, self.teacher_words),
+            "word_errors_percent": percent(self.wrong, self.words),
+            "teacher_percent": percent(self.teacher_wrong, self.teacher_words),
             "endless": self.endless,
             "early": self.early,
         }
 
 
-def _percent(part: int, whole: int) -> float | None:
+def percent(part: int, whole: int) -> float | None:
     return round(100 * part / whole, 1) if whole else None
 
 

@@ -5,7 +5,8 @@
 #
 # One GPU does it all. A second one takes the speaker encoder and the talker, which begins on
 # early codes (the rehearsal) and learns the final ones while the first GPU goes on with the
-# decoder alone: that changes how codes sound, not which codes speech has.
+# decoder alone: that changes how codes sound, not which codes speech has. A third one takes a
+# speaker encoder that goes on (SPEAKER_AGAIN), which the second one does where there is none.
 set -eu
 work=$1
 packages=${PACKAGES:-/}
@@ -13,7 +14,7 @@ speech_minutes=${SPEECH_MINUTES:-30}   # stop making speech after so long
 codec_minutes=${CODEC_MINUTES:-40}
 codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
 rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
-speaker_again=${SPEAKER_AGAIN:-0}       # steps of a speaker encoder that is there already
+more_steps=${SPEAKER_AGAIN:-0}          # steps of a speaker encoder that is there already
 decoder_minutes=${DECODER_MINUTES:-0}
 talker_minutes=${TALKER_MINUTES:-40}
 by=${BY:+--by $BY}                     # when talker and decoder stop, in seconds since 1970
@@ -28,8 +29,8 @@ export FLITE_ROOT=$packages
 export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
 
 on_first() { CUDA_VISIBLE_DEVICES=0 OMP_NUM_THREADS=4 $python -m "$@"; }
-on_third() { CUDA_VISIBLE_DEVICES=$third OMP_NUM_THREADS=4 $python -m "$@"; }
 on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=4 $python -m "$@"; }
+on_third() { CUDA_VISIBLE_DEVICES=$third OMP_NUM_THREADS=4 $python -m "$@"; }
 
 codec() { # STATE MINUTES MORE...
     state=$1 minutes=$2
@@ -71,7 +72,7 @@ aside=$!
 speaker_again() {
     on_third training.train_speaker --speech "$work/speech" --begin "$work/early-speaker.pt" \
         --codec "$work/early.pt" --out "$work/again.pt" --wait-hours "${SPEAKER_HOURS:-6}" \
-        --hours "$hours" --rate 0.001 --steps "$speaker_again" > "$work/speaker.log" 2>&1
+        --hours "$hours" --rate 0.001 --steps "$more_steps" > "$work/speaker.log" 2>&1
     mv "$work/again.pt" "$work/speaker.pt"
 }
 
@@ -84,9 +85,9 @@ rehearse() {
     until [ -f "$work/codec.pt" ] && [ -f "$work/aside.done" ]; do sleep 1; done
     [ -f "$work/early.pt" ] || cp "$work/codec.pt" "$work/early.pt"
     cp "$work/speaker.pt" "$work/early-speaker.pt"
-    [ "$speaker_again" = 0 ] || speaker_again &
-    talker "$work/early.pt" "$work/early-speaker.pt" "$work/rehearsal.pt" "$codec_minutes" "${REHEARSAL_HOURS:-8}" \
-        --by "$codec_done" > "$work/rehearsal.log" 2>&1
+    [ "$more_steps" = 0 ] || speaker_again &
+    talker "$work/early.pt" "$work/early-speaker.pt" "$work/rehearsal.pt" \
+        "$codec_minutes" "${REHEARSAL_HOURS:-8}" --by "$codec_done" > "$work/rehearsal.log" 2>&1
     wait
     $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
 }

@@ -84,18 +84,7 @@ def join(folder: Path, name: str, path: Path) -> Path:
 
 def weights(path: Path, out: Path) -> None:
     """Only what an export or a schedule of its own (`--again`) needs, in half precision."""
-    kept = {
-        "codec",
-        "judges",
-        "listener",
-        "speaker",
-        "talker",
-        "phones",
-        "means",
-        "step",
-        "seconds",
-    }
-    save({name: halved(value) for name, value in load(path).items() if name in kept}, out)
+    save({name: halved(value) for name, value in load(path).items() if name in KEPT}, out)
 
 
 def halved(value: Any) -> Any:
