@@ -13,15 +13,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BytesIO
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
-import soundfile
 
+from bench.soak import ROOT, wait_ready
 from engine import SAMPLE_RATE
+from tests.api.test_voices import recording
 
 pytestmark = pytest.mark.slow
 
@@ -34,29 +33,15 @@ def program(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     own = dict(os.environ, TIMBRE_PAGE="false", TIMBRE_DATA=str(data))
-    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], env=own)
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=own)
+    with httpx.Client(base_url=url, timeout=30) as client:
         try:
-            until = time.monotonic() + 60
-            while time.monotonic() < until:
-                with suppress(httpx.HTTPError):
-                    if client.get("/ready").is_success:
-                        break
-                time.sleep(0.2)
+            wait_ready(url, process)
             yield process, client
         finally:
             process.kill()
             process.wait()
-
-
-def recording() -> bytes:
-    """A voice of sorts: ten harmonics that come and go."""
-    t = np.arange(2 * SAMPLE_RATE) / SAMPLE_RATE
-    tone = sum(np.sin(2 * np.pi * 120 * k * t) / k for k in range(1, 11))
-    wav = BytesIO()
-    wave = 0.2 * np.asarray(tone) * (0.6 + 0.4 * np.sin(8 * t))
-    soundfile.write(wav, wave, SAMPLE_RATE, format="WAV")
-    return wav.getvalue()
 
 
 def keep_until_killed(client: httpx.Client, kill: int) -> set[str]:
