@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import gradio as gr
 import numpy as np
@@ -79,6 +80,10 @@ class Trying:
             self.over = True
 
     @property
+    def stopped(self) -> bool:
+        return self.stream.end is not None and self.stream.end.reason == "cancelled"
+
+    @property
     def pcm(self) -> Pcm:
         return np.concatenate(self.parts) if self.parts else np.zeros(0, np.int16)
 
@@ -98,8 +103,11 @@ class DesignTab:
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
+        self._making: dict[str, list[Trying]] = {}  # by page
 
-    async def sketch(self, description: str, phrase: str) -> AsyncIterator[tuple[Update, ...]]:
+    async def sketch(
+        self, description: str, phrase: str, page: gr.Request | None = None
+    ) -> AsyncIterator[tuple[Update, ...]]:
         """Three labels, three sounds, the sketches and a status, until all takes are there."""
         text = phrase.strip() or PHRASE
         try:
@@ -107,16 +115,31 @@ class DesignTab:
         except TimbreError as error:
             yield *[gr.skip()] * (2 * TAKES + 1), warning(error)
             return
-        work = [asyncio.ensure_future(each.follow()) for each in tries]
-        try:
+        with self._stoppable(tries, page):
+            work = [asyncio.ensure_future(each.follow()) for each in tries]
             while not all(each.over for each in tries):
                 yield *_labels(tries), *[None] * TAKES, [], word("Making three takes …")
                 await asyncio.wait(work, timeout=TICK)
-        finally:
-            for each in tries:
-                each.stream.cancel()
+        if any(each.stopped for each in tries):
+            yield *[word(NONE)] * TAKES, *[None] * TAKES, [], word("Stopped.")
+            return
         sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
         yield *_labels(tries), *map(_heard, tries), sketches, word("Listen, pick one, and keep it.")
+
+    def stop(self, page: gr.Request | None = None) -> None:
+        """Stop this page's takes. Whoever makes them says so: the last word is not a race."""
+        for each in self._making.get(_mark(page), ()):
+            each.stream.cancel()
+
+    @contextmanager
+    def _stoppable(self, tries: list[Trying], page: gr.Request | None) -> Iterator[None]:
+        self._making[_mark(page)] = tries
+        try:
+            yield
+        finally:
+            self._making.pop(_mark(page), None)
+            for each in tries:
+                each.stream.cancel()
 
     def save(
         self, name: str, colour: str, note: str, sketches: Sequence[Sketch], pick: int | None
@@ -167,6 +190,10 @@ class DesignTab:
         return any(own.clone for own in self._studio.engine.capabilities().values())
 
 
+def _mark(page: gr.Request | None) -> str:
+    return (page.session_hash or "") if page else ""
+
+
 def _seeds() -> list[int]:
     first = secrets.randbelow(1_000_000)
     return [first + number for number in range(TAKES)]
@@ -212,7 +239,7 @@ def build(studio: Studio) -> None:
     )
     form = save_form()
     outputs = [*labels, *sounds, sketches, on.status]
-    made = gr.on(
+    gr.on(
         [on.make.click, on.description.submit],
         tab.sketch,
         [on.description, on.phrase],
@@ -220,7 +247,7 @@ def build(studio: Studio) -> None:
         trigger_mode="once",
         **QUIET,
     )
-    on.stop.click(_stopped, None, [*labels, on.status], cancels=[made], **QUIET)
+    on.stop.click(tab.stop, None, None, **QUIET)
     form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
     api(tab.program, api_name="design", concurrency_limit=None)
 
@@ -256,7 +283,3 @@ def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
                 )
                 labels.append(gr.Markdown(word(NONE), min_height=24))
     return labels, sounds
-
-
-def _stopped() -> list[Any]:
-    return [*[word(NONE)] * TAKES, word("Stopped.")]

@@ -91,6 +91,23 @@ def test_leaving_in_the_middle_frees_every_slot(tmp_path):
         asyncio.run(asyncio.wait_for(leave(), 20))
 
 
+def test_takes_that_were_stopped_are_gone_and_say_so(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.05))
+    tab = DesignTab(studio)
+    with studio.engine:
+
+        async def stopped():
+            updates = tab.sketch(WORDS, TEXT * 4)
+            await anext(updates)
+            tab.stop()
+            return [each async for each in updates]
+
+        *_, last = asyncio.run(asyncio.wait_for(stopped(), 20))
+        assert not studio.engine.stats().running
+    expected = [*["Not made yet"] * TAKES, *[None] * TAKES, [], "Stopped."]
+    assert [getattr(each, "key", each) for each in last] == expected
+
+
 def test_programs_get_the_id_or_the_reason(studio):
     tab = DesignTab(studio)
     assert WORDS in studio.library.get(tab.program("Calm", WORDS)).card.made_from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -40,33 +41,35 @@ def test_without_the_raw_route_the_event_goes_on(
         lambda route: route.abort() if trouble == "refused" else held.append(route),
     )
     stage.submit = lambda: steady(10)
-    press(own_tap, transport)
-    own_tap.wait(OVER)
-    assert np.array_equal(own_tap.sound(), as_heard(stage.performed[-1].pcm))
+    heard_in_time(stage, {transport: own_tap})
     assert own_tap.get("feed.transport") == "event"
     for route in held:
         route.abort()
 
 
-def speak_at_once(stage: Stage, taps: list[Tap]) -> int:
+def heard_in_time(stage: Stage, taps: dict[str, Tap]) -> None:
+    """Each hears its own, all at once; again until a busy machine is not late."""
+    assert any(speak_at_once(taps) == 0 for _ in range(5))
+    for tap, performed in zip(taps.values(), stage.performed[-len(taps) :], strict=True):
+        assert np.array_equal(tap.sound(), as_heard(performed.pcm))
+
+
+def speak_at_once(taps: dict[str, Tap]) -> int:
     """To the end; how often the sound was late."""
-    seeds = iter((10, 20))
-    stage.submit = lambda: steady(8, speed=6, seed=next(seeds))
-    for tap, transport in zip(taps, TRANSPORTS, strict=True):
+    for transport, tap in taps.items():
         tap.restart()
         press(tap, transport)
         tap.wait(playing(1))
-    for tap in taps:
+    for tap in taps.values():
         tap.wait(OVER)
-    return sum(tap.state()["report"]["underruns"] for tap in taps)
+    return sum(tap.state()["report"]["underruns"] for tap in taps.values())
 
 
 def test_two_pages_at_once_hear_their_own(stage: Stage, url: str, open_page: OpenPage) -> None:
-    taps = [Tap(open_page(url), 0), Tap(open_page(url), 1)]
-    tries = range(5)  # until a busy machine is not late
-    assert any(speak_at_once(stage, taps) == 0 for _ in tries)
-    for tap, performed in zip(taps, stage.performed[-2:], strict=True):
-        assert np.array_equal(tap.sound(), as_heard(performed.pcm))
+    seeds = itertools.count()
+    stage.submit = lambda: steady(8, speed=6, seed=next(seeds))
+    taps = {name: Tap(open_page(url), index) for index, name in enumerate(TRANSPORTS)}
+    heard_in_time(stage, taps)
 
 
 @pytest.mark.parametrize("transport", ["event"])
