@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from engine.model.convs import CausalConv
 from engine.model.layers import Attend, Attention, LayerScale, rotation
 from engine.model.shapes import BlockShape, EncoderShape
+from engine.model.spans import WHOLE, Span
 
 
 class ResNetBlock(nn.Module):
@@ -32,7 +33,10 @@ class ResNetBlock(nn.Module):
 
 
 class WaveEncoder(nn.Module):
-    """Waves [B, 1, samples] -> [B, width, T], down by the product of the rates."""
+    """Waves [B, 1, samples] -> [B, width, T] and where they end, down by the product of the rates.
+
+    What is padded is a whole number of frames.
+    """
 
     def __init__(self, shape: EncoderShape) -> None:
         super().__init__()
@@ -46,8 +50,13 @@ class WaveEncoder(nn.Module):
         layers += [nn.ELU(), CausalConv(channels, shape.block.width, shape.last_kernel)]
         self.layers = nn.Sequential(*layers)
 
-    def forward(self, wave: Tensor) -> Tensor:
-        return self.layers(wave)
+    def forward(self, wave: Tensor, span: Span) -> tuple[Tensor, Span]:
+        x = wave
+        for layer in self.layers:
+            if isinstance(layer, CausalConv) and layer.stride > 1:
+                x, span = span.zeroed(x), span.steps(layer.stride)
+            x = layer(x)
+        return x, span
 
 
 class PlainMLP(nn.Module):
@@ -181,14 +190,14 @@ class CodecEncoder(nn.Module):
         )
         self.quantizer = EncoderQuantizer(shape)
 
-    def latents(self, wave: Tensor) -> Tensor:
+    def latents(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
         """Waves [B, samples] -> latents [B, width, frames]; differentiable."""
-        x = self.encoder(wave[:, None])
+        x, span = self.encoder(wave[:, None], span)
         x = self.encoder_transformer(x.transpose(1, 2)).transpose(1, 2)
-        return self.downsample(x)
+        return self.downsample(span.held(x))
 
-    def encode(self, wave: Tensor) -> Tensor:
+    def encode(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
         """Waves [B, samples] -> codes [B, frames, codebooks]; a frame begun is a frame."""
-        return self.quantizer(self.latents(wave))
+        return self.quantizer(self.latents(wave, span))
 
     forward = encode

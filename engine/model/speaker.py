@@ -6,8 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.mel import mel_spectrogram
+from engine.model.mel import HOP, mel_spectrogram
 from engine.model.shapes import SpeakerShape
+from engine.model.spans import WHOLE, Span
 
 
 def same_conv(channels: int, out: int, kernel: int = 1, dilation: int = 1) -> nn.Conv1d:
@@ -21,8 +22,9 @@ class TimeDelay(nn.Module):
         super().__init__()
         self.conv = same_conv(channels, out, kernel, dilation)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.conv(x))
+    def forward(self, x: Tensor, span: Span) -> Tensor:
+        wide = self.conv.kernel_size[0] > 1
+        return F.relu(self.conv(span.mirrored(x) if wide else x))
 
 
 class Res2Net(nn.Module):
@@ -36,11 +38,11 @@ class Res2Net(nn.Module):
             TimeDelay(width, width, kernel, dilation) for _ in range(scale - 1)
         )
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, span: Span) -> Tensor:
         first, *rest = x.chunk(self.scale, 1)
         done = [first]
         for block, part in zip(self.blocks, rest, strict=True):
-            done.append(block(part if len(done) == 1 else part + done[-1]))
+            done.append(block(part if len(done) == 1 else part + done[-1], span))
         return torch.cat(done, 1)
 
 
@@ -50,8 +52,8 @@ class SqueezeExcite(nn.Module):
         self.conv1 = same_conv(channels, inner)
         self.conv2 = same_conv(inner, channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        mean = x.mean(2, keepdim=True)
+    def forward(self, x: Tensor, span: Span) -> Tensor:
+        mean = (x * span.share(x)).sum(2, keepdim=True)
         return x * torch.sigmoid(self.conv2(F.relu(self.conv1(mean))))
 
 
@@ -63,8 +65,9 @@ class SpeakerBlock(nn.Module):
         self.tdnn2 = TimeDelay(channels, channels)
         self.se_block = SqueezeExcite(channels, shape.se_channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.se_block(self.tdnn2(self.res2net_block(self.tdnn1(x))))
+    def forward(self, x: Tensor, span: Span) -> Tensor:
+        inner = self.tdnn2(self.res2net_block(self.tdnn1(x, span), span), span)
+        return x + self.se_block(inner, span)
 
 
 def statistics(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,11 +85,10 @@ class AttentivePooling(nn.Module):
         self.tdnn = TimeDelay(3 * channels, inner)
         self.conv = same_conv(inner, channels)
 
-    def forward(self, x: Tensor) -> Tensor:
-        even = torch.full_like(x[:1, :1], 1 / x.shape[2])
-        plain = [value.expand_as(x) for value in statistics(x, even)]
-        scores = self.conv(torch.tanh(self.tdnn(torch.cat((x, *plain), 1))))
-        return torch.cat(statistics(x, scores.softmax(2)), 1)  # [B, 2 C, 1]
+    def forward(self, x: Tensor, span: Span) -> Tensor:
+        plain = [value.expand_as(x) for value in statistics(x, span.share(x))]
+        scores = self.conv(torch.tanh(self.tdnn(torch.cat((x, *plain), 1), span)))
+        return torch.cat(statistics(x, span.hidden(scores).softmax(2)), 1)  # [B, 2 C, 1]
 
 
 class SpeakerEncoder(nn.Module):
@@ -105,15 +107,16 @@ class SpeakerEncoder(nn.Module):
         self.asp = AttentivePooling(channels, shape.attention_channels)
         self.fc = same_conv(2 * channels, shape.width)
 
-    def forward(self, mel: Tensor) -> Tensor:
+    def forward(self, mel: Tensor, span: Span) -> Tensor:
         """Log mel [B, bins, frames] -> vectors [B, width]."""
-        x, seen = self.blocks[0](mel), []
+        x, seen = self.blocks[0](mel, span), []
         for block in self.blocks[1:]:
-            x = block(x)
+            x = block(x, span)
             seen.append(x)
-        return self.fc(self.asp(self.mfa(torch.cat(seen, 1))))[..., 0]
+        return self.fc(self.asp(self.mfa(torch.cat(seen, 1), span), span))[..., 0]
 
-    def embed(self, wave: Tensor) -> Tensor:
-        """Wave [B, samples] at the shape's sample rate -> vectors [B, width]."""
-        mel = mel_spectrogram(wave, self.shape.mel_bins, self.shape.sample_rate)
-        return self(mel.to(self.fc.weight.dtype))
+    def embed(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
+        """Waves [B, samples] at the shape's sample rate -> vectors [B, width]."""
+        heard = span.mirrored(wave[:, None])[:, 0]
+        mel = mel_spectrogram(heard, self.shape.mel_bins, self.shape.sample_rate)
+        return self(mel.to(self.fc.weight.dtype), span.hops(HOP))

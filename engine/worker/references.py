@@ -13,18 +13,17 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Generic, TypeVar
 
 import numpy as np
 import torch
 
-from engine.model.encoder import CodecEncoder
-from engine.model.speaker import SpeakerEncoder
-from engine.types import SAMPLE_RATE, Clone, Codes, Vector, Waveform
-from engine.worker.prompts import to_device
+from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Clone, Codes, Vector, Waveform
+from engine.worker.hearing import Hearing
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -76,23 +75,19 @@ class Listener:
 
     def __init__(
         self,
-        encoder: CodecEncoder,
+        encoder: Hearing,
         limit: int,
         silence: float,
         stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._encoder, self._stream = encoder, stream
-        self._device = next(encoder.parameters()).device
         # Without a pause at its end, the reference's last word is echoed at the start.
         self._pause = np.zeros(round(silence * SAMPLE_RATE), np.float32)
         self._codes: Shelf[str, Codes] = Shelf(limit)
         self._vectors: Shelf[tuple[str, str], Vector] = Shelf(limit)
-        manner = stand_behind if self._device.type == "cpu" else None
-        self._thread = ThreadPoolExecutor(1, "listener", manner)
+        self._thread = ThreadPoolExecutor(1, "listener", None if stream else stand_behind)
 
-    def clone(
-        self, talker: str, speaker: SpeakerEncoder, audio: Waveform, transcript: str
-    ) -> Clone:
+    def clone(self, talker: str, speaker: Hearing, audio: Waveform, transcript: str) -> Clone:
         """The voice of a checked recording; codes only where there is a transcript for them."""
         name = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
         vector = self._once(self._vectors, (talker, name), lambda: self._listen(speaker, audio))
@@ -100,11 +95,10 @@ class Listener:
             return Clone(vector)
         return Clone(vector, transcript, self._once(self._codes, name, lambda: self._encode(audio)))
 
-    def warm(self, speaker: SpeakerEncoder) -> None:
-        """Listen to a second of silence: the first recording takes libraries half a second more."""
-        silence = np.zeros(SAMPLE_RATE, np.float32)
-        for work in (lambda: self._listen(speaker, silence), lambda: self._encode(silence)):
-            self._thread.submit(work).result()
+    def warm(self, speaker: Hearing) -> None:
+        """Before the first recording comes."""
+        for each in (speaker, self._encoder):
+            self._thread.submit(self._warm, each).result()
 
     def _once(self, shelf: Shelf[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
         """What is known already waits for nobody; the others look again when it is their turn."""
@@ -113,13 +107,21 @@ class Listener:
             key, lambda: self._thread.submit(shelf.get, key, make, size).result(), size
         )
 
-    def _listen(self, speaker: SpeakerEncoder, audio: Waveform) -> Vector:
-        with torch.inference_mode(), torch.cuda.stream(self._stream):
-            wave = to_device(audio, self._device, torch.float32)[None]
-            return speaker.embed(wave)[0].float().cpu().numpy()
+    def _listen(self, speaker: Hearing, audio: Waveform) -> Vector:
+        with self._aside():
+            return speaker(audio).float().cpu().numpy()
 
     def _encode(self, audio: Waveform) -> Codes:
+        whole = np.concatenate((audio, self._pause))
+        frames = -(-len(whole) // FRAME_SAMPLES)
+        with self._aside():
+            return self._encoder(whole)[:frames].cpu().numpy().astype(np.int64)
+
+    def _warm(self, each: Hearing) -> None:
+        with self._aside():
+            each.warm()
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
         with torch.inference_mode(), torch.cuda.stream(self._stream):
-            whole = np.concatenate((audio, self._pause))
-            wave = to_device(whole, self._device, torch.float32)[None]
-            return self._encoder.encode(wave)[0].cpu().numpy().astype(np.int64)
+            yield

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from engine.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
-from engine.model.speaker import SpeakerEncoder
 from engine.plan import Admit, Decode, Pending, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.decoding import Decoding
 from engine.worker.graphs import finish
+from engine.worker.hearing import Hearing, hearing
 from engine.worker.lane import Lane
 from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.pending import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
@@ -59,7 +59,7 @@ class TorchWorker:
         self._lanes: dict[str, Lane] = {}  # replaced, never changed: steps run meanwhile
         self._decoding: Decoding | None = None
         self._listener: Listener | None = None
-        self._speakers: dict[str, SpeakerEncoder] = {}
+        self._speakers: dict[str, Hearing] = {}
         self._refused: set[int] = set()  # work for them may still be on its way
         self._loading = threading.RLock()
         self._closed = False
@@ -240,18 +240,19 @@ class TorchWorker:
         decoding.warm()
         return decoding
 
-    def _listen(self, talker: str) -> tuple[Listener, SpeakerEncoder]:
+    def _listen(self, talker: str) -> tuple[Listener, Hearing]:
         """The encoders, loaded when the first recording comes."""
         checkpoint, settings = self._checkpoints[talker], self._settings
         if not checkpoint.capabilities.clone:
             raise NotCapable("{talker} cannot clone a voice. Use a Base model.", talker=talker)
         with self._loading:
             if self._listener is None:
-                encoder = load_encoder(checkpoint.folder, self.device)
+                encoder = hearing(load_encoder(checkpoint.folder, self.device).encode, self.device)
                 limit, silence = settings.reference_bytes, settings.reference_silence
                 self._listener = Listener(encoder, limit, silence, self._aside)
             if talker not in self._speakers:
-                self._speakers[talker] = load_speaker(checkpoint.folder, self.device)
+                speaker = load_speaker(checkpoint.folder, self.device)
+                self._speakers[talker] = hearing(speaker.embed, self.device)
                 self._settle()
             return self._listener, self._speakers[talker]
 

@@ -194,9 +194,8 @@ def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(CLONES.folder) as worker:
         name = CLONES.folder.name
         first, runs = worker.encode(name, audio, "One."), []
-        for network in (worker._listener._encoder, worker._speakers[name]):
-            monkeypatch.setattr(network, "forward", runs.append)
-        monkeypatch.setattr(worker._listener._encoder, "encode", runs.append)
+        for ears in (worker._listener._encoder, worker._speakers[name]):
+            monkeypatch.setattr(ears, "network", runs.append)
         again = worker.encode(name, audio.copy(), "Two.")
     assert not runs
     np.testing.assert_array_equal(first.codes, again.codes)

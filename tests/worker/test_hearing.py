@@ -1,0 +1,102 @@
+"""What is replayed by length is heard as it is written, whatever was heard before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from engine.model.spans import Padded, Span
+from engine.types import FRAME_SAMPLES
+from engine.worker import hearing
+from engine.worker.hearing import LENGTHS, MARGIN, PlainHearing, ReplayedHearing
+from engine.worker.networks import load_encoder, load_speaker
+from tests.conftest import golden_folders
+
+CPU = torch.device("cpu")
+BASE = next(folder for folder in golden_folders() if folder.name.startswith("base"))
+
+
+class Card:
+    """Records as a card does: each replay writes over what the last one made."""
+
+    def __init__(self) -> None:
+        self.recorded = 0
+
+    def __call__(self, work: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        self.recorded += 1
+        kept: list[Tensor] = []
+
+        def replay() -> Tensor:
+            made = work()
+            if not kept:
+                kept.append(made)
+            return kept[0].copy_(made)
+
+        return replay
+
+
+def noise(samples: int) -> np.ndarray:
+    return 0.1 * np.random.default_rng(samples).standard_normal(samples).astype(np.float32)
+
+
+@pytest.mark.parametrize("part", ["codes", "vector"])
+@settings(max_examples=10, deadline=None)
+@given(samples=st.lists(st.integers(12_000, 9 * FRAME_SAMPLES), min_size=2, max_size=4))
+@torch.inference_mode()
+def test_replayed_is_as_written(part: str, samples: list[int]) -> None:
+    lengths = tuple(frames * FRAME_SAMPLES for frames in (8, 10))
+    codes, speaker = load_encoder(BASE, CPU), load_speaker(BASE, CPU)
+    plain = PlainHearing(codes.encode if part == "codes" else speaker.embed, CPU)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hearing, "LENGTHS", lengths)
+        replayed = ReplayedHearing(plain, Card())
+        for count in (*samples, *samples):
+            heard, wanted = replayed(noise(count)), plain(noise(count))
+            if part == "codes":
+                assert heard[: len(wanted)].equal(wanted)
+            else:
+                size = float(wanted.abs().max())
+                torch.testing.assert_close(heard / size, wanted / size, rtol=0, atol=1e-4)
+
+
+class Heard:
+    """A network that tells what it is given."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.padded: list[bool] = []
+
+    def __call__(self, wave: Tensor, span: Span) -> Tensor:
+        self.lengths.append(wave.shape[1])
+        self.padded.append(isinstance(span, Padded))
+        return wave
+
+
+@torch.inference_mode()
+def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
+    network, card = Heard(), Card()
+    replayed = ReplayedHearing(PlainHearing(network, CPU), card)
+    replayed.warm()
+    assert network.lengths == sorted(LENGTHS, reverse=True)
+    most = LENGTHS[-1] - MARGIN
+    for samples in (24_000, 100_000, most, most + 1):
+        replayed(noise(samples))
+    assert card.recorded == len(LENGTHS)
+    assert network.lengths[-1] == most + 1
+    assert network.padded[-2:] == [True, False]
+
+
+@given(st.integers(1, LENGTHS[-1] - MARGIN))
+def test_a_recording_has_room_for_what_is_looked_at_behind_it(samples: int) -> None:
+    network = Heard()
+    ReplayedHearing(PlainHearing(network, CPU), Card())(np.zeros(samples, np.float32))
+    (length,) = network.lengths
+    assert samples + MARGIN <= length
+    assert length % FRAME_SAMPLES == 0
+    assert length <= max(LENGTHS[0], 1.4 * (samples + MARGIN))
