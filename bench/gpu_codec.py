@@ -2,7 +2,7 @@
 
 Builds the published shapes with random weights on the device. `check` is the distance from
 float32 in decibels, `time` audio seconds a second by streams and frames, `profile` where the
-time goes by kernel, `streams` many streams in one decoding, `references` recordings into voices.
+time goes by kernel, `streams` many streams in one decoding.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from bench.random_checkpoint import scatter, write_json
 from bench.random_config import codec_config
 from engine.model.codec import CodecDecoder, CodecState
 from engine.model.convs import CausalUpsample, ResidualUnit
-from engine.model.encoder import CodecEncoder
-from engine.model.shapes import CodecShape, EncoderShape, SpeakerShape
-from engine.model.speaker import SpeakerEncoder
+from engine.model.shapes import CodecShape
 from engine.types import FRAME_SECONDS
 from engine.worker.codec_fused import FusedCodec
 from engine.worker.decoding import Decoding
@@ -227,26 +225,6 @@ def streams(codec: CodecDecoder) -> None:
           f"host {statistics.median(hosts):.2f} ms a batch", flush=True)  # fmt: skip
 
 
-def references(size: str) -> None:
-    """Recordings into codes and vectors: float32, and what TF32 would save."""
-    generator = torch.Generator().manual_seed(0)
-    encoder = scatter(CodecEncoder(EncoderShape.read(codec_config(size))), generator)
-    speaker = scatter(SpeakerEncoder(SpeakerShape.read({"enc_dim": 2048})), generator)
-    for part in (encoder, speaker):
-        part.eval().requires_grad_(False).to(DEVICE)
-    for seconds in (3, 10, 30):
-        wave = 0.1 * torch.randn(1, seconds * 24_000, device=DEVICE)
-        for exact in (True, False):
-            exactly(exact)
-            told = [
-                milliseconds(partial(work, wave), 7) for work in (encoder.encode, speaker.embed)
-            ]
-            kind = "float32" if exact else "TF32"
-            print(
-                f"{seconds:2} s {kind}: codes {told[0]:.1f} ms, vector {told[1]:.1f} ms", flush=True
-            )
-
-
 @torch.inference_mode()
 def main(
     parts: list[str],
@@ -266,8 +244,6 @@ def main(
             profile(codec, "fused-fp16", batch, frames)
     if "streams" in parts:
         streams(codec)
-    if "references" in parts:
-        references(size)
     if out:
         write_json(out, report)
 

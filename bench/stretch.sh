@@ -10,6 +10,7 @@
 # http      the same as engine from outside, by two clients
 # clones    voices from recordings, known and never heard before
 # turns     where the time of a step goes, on the device and on the host
+# recordings  into codes and vectors, as it is written and replayed
 # kernels codec steps exact     parts of a step alone; replayed frames against written ones
 #
 # A stage ends within its seconds, whatever becomes of it, and takes none of the others with it. All
@@ -89,8 +90,11 @@ stage_turns() {
 }
 stage_kernels() { python3 -m bench.kernels --size "$SIZE" --rows 1,2,4,8,16,32,64,128,256; }
 stage_codec() {
-    python3 -m bench.gpu_codec check streams references --size "$SIZE"
+    python3 -m bench.gpu_codec check streams --size "$SIZE"
     python3 -m bench.gpu_codec time --form fused-fp16 --size "$SIZE" --out "$out/codec.json"
+}
+stage_recordings() {
+    python3 -m bench.gpu_recordings --size "$SIZE" --device "$DEVICE" --out "$out/recordings.json"
 }
 stage_steps() {
     python3 -m bench.gpu_steps --size "$SIZE" --device "$DEVICE" --slots 256 --check \
@@ -135,8 +139,9 @@ EOF
         ;;
     turns | check | make) tail -n 4 "$out/$1.log" ;;
     steps) grep '^{' "$out/steps.log" | cut -c1-110 ;;
+    recordings) cat "$out/recordings.log" ;;
     kernels) grep '_ms' "$out/kernels.log" ;;
-    codec) grep -E 'dB|replayed|vector' "$out/codec.log" | cut -c1-110 | tail -n 20 ;;
+    codec) grep -E 'dB|replayed' "$out/codec.log" | cut -c1-110 | tail -n 20 ;;
     *) tail -n 6 "$out/$1.log" ;;
     esac
 }

@@ -142,7 +142,7 @@ class FusedCodec:
 
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
         assert fits(codec.shape)
-        self.shape, self.dtype = codec.shape, dtype
+        self.shape, self.dtype, self.reach = codec.shape, dtype, codec.reach
         self._table = codec.quantizer.compute().to(dtype)
         books = torch.arange(codec.shape.codebooks, device=self._table.device)
         self._starts = books * codec.quantizer.size  # of each codebook in the table
@@ -160,9 +160,8 @@ class FusedCodec:
         self, codes: Tensor, state: CodecState, rows: Tensor, out: torch.dtype = torch.float32
     ) -> Tensor:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""
-        assert codes.shape[-1] <= LONGEST
         flow = Flow(state, rows)
-        x = self._transformer(flow, self._first(flow, self._latents(codes))[1])
+        x = self._understand(flow, codes)
         for rise, smooth in self._rises:
             x = smooth(flow, rise(flow, x)[1])
         kept: Tensor | None = None
@@ -170,8 +169,18 @@ class FusedCodec:
             raw, x = link.product(flow, x, kept if link.adds else None, link.keeps)
             kept = raw if link.keeps else kept
         wave = self._sound(flow, x, out)
-        state.frames.index_add_(0, rows, torch.full_like(rows, codes.shape[-1]))
+        _count(flow, codes)
         return wave
+
+    def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        """As CodecDecoder's, from codes [B, T, codebooks]."""
+        flow, codes = Flow(state, rows), codes.transpose(1, 2)
+        self._understand(flow, codes)
+        _count(flow, codes)
+
+    def _understand(self, flow: Flow, codes: Tensor) -> Tensor:
+        assert codes.shape[-1] <= LONGEST
+        return self._transformer(flow, self._first(flow, self._latents(codes))[1])
 
     def _latents(self, codes: Tensor) -> Tensor:
         batch, codebooks, length = codes.shape
@@ -188,3 +197,8 @@ class FusedCodec:
             for count, frames in sizes:
                 rows = torch.full((count,), spare, device=state.pasts.device)
                 self(rows.new_zeros(count, frames, self.shape.codebooks), state, rows)
+
+
+def _count(flow: Flow, codes: Tensor) -> None:
+    """The frames of these codes [B, codebooks, T] are gone by."""
+    flow.state.frames.index_add_(0, flow.rows, torch.full_like(flow.rows, codes.shape[-1]))

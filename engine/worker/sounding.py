@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -32,8 +32,19 @@ FULL_SCALE = 32767
 
 log = logging.getLogger("timbre")
 
-# codes [B, frames, 16], the state and its rows [B] -> int16 samples [B, frames * hop]
-Step = Callable[[Tensor, CodecState, Tensor], Tensor]
+
+class Step(Protocol):
+    """Advances rows [B] of a state by codes [B, frames, 16]."""
+
+    reach: int  # frames back that the convolutions remember
+
+    def __call__(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
+        """int16 samples [B, frames * hop]."""
+        ...
+
+    def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        """Nobody hears it; the sound is right again `reach` frames later."""
+        ...
 
 
 class Sounding(Protocol):
@@ -42,7 +53,10 @@ class Sounding(Protocol):
         ...
 
     def listen(self, row: int, codes: Tensor) -> None:
-        """Bring a row to where these codes [frames, 16] leave it; nobody hears them."""
+        """Bring a row to where these codes [frames, 16] leave it; nobody hears them.
+
+        Only the last are decoded: of the others no convolution remembers anything.
+        """
         ...
 
 
@@ -103,7 +117,7 @@ class PlainStep:
     """The decoder's own step."""
 
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
-        self._codec = codec.to(dtype)
+        self._codec, self.reach = codec.to(dtype), codec.reach
         self._codec.fold()
 
     def __call__(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
@@ -113,23 +127,22 @@ class PlainStep:
         """The same before it is rounded: float32 in [-1, 1]."""
         return self._codec.step(codes.transpose(1, 2), state, rows).float()
 
-    def listen(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
-        """Only the last frames are decoded: of the others no convolution remembers anything."""
-        first = max(0, codes.shape[1] - self._codec.reach)
-        for piece in codes[:, :first].split(PIECE, 1) if first else ():
-            self._codec.skip(piece.transpose(1, 2), state, rows)
-        self(codes[:, first:], state, rows)
+    def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        self._codec.skip(codes.transpose(1, 2), state, rows)
 
 
 class PlainSounding:
-    def __init__(self, step: PlainStep, state: CodecState) -> None:
+    def __init__(self, step: Step, state: CodecState) -> None:
         self.step, self._state = step, state
 
     def __call__(self, rows: Sequence[int], codes: Tensor) -> Tensor:
         return self.step(codes, self._state, to_device(rows, codes.device))
 
     def listen(self, row: int, codes: Tensor) -> None:
-        self.step.listen(codes[None], self._state, to_device([row], codes.device))
+        first, index = max(0, len(codes) - self.step.reach), to_device([row], codes.device)
+        for piece in codes[:first].split(PIECE) if first else ():
+            self.step.skip(piece[None], self._state, index)
+        self.step(codes[None, first:], self._state, index)
 
 
 class ReplayedSounding:
@@ -151,14 +164,26 @@ class ReplayedSounding:
         return torch.cat(sound, 1) if len(sound) > 1 else sound[0]
 
     def listen(self, row: int, codes: Tensor) -> None:
-        for piece in codes.split(PIECE):
-            self([row], piece[None])
+        start, first = 0, max(0, len(codes) - self._step.reach)
+        for size in pieces(first, ROWS[-1]):
+            self._skip(row, codes[start : start + size])
+            start += size
+        self([row], codes[None, first:])
 
     def warm(self, rows: int) -> None:
         """Record all sizes up to so many rows, the largest first."""
         for count, frames in sizes(rows):
             codes = self._rows.new_zeros(count, frames, CODEBOOKS)
             self._narrow((self._spare,) * count, codes)
+        for frames in FRAMES:
+            self._skip(self._spare, self._rows.new_zeros(frames, CODEBOOKS))
+
+    def _skip(self, row: int, codes: Tensor) -> None:
+        """[frames, 16]"""
+        index, said = self._rows[:1], self._codes[len(codes)][:1]
+        index.fill_(row)
+        said.copy_(codes)
+        self._replays.run(len(codes), lambda: self._step.skip(said, self._state, index))
 
     def _wide(self, rows: Sequence[int], codes: Tensor) -> Tensor:
         """As many rows at a time as are worth it."""

@@ -71,6 +71,23 @@ def test_streamed_sound_is_the_plain_decoders(
 
 
 @torch.inference_mode()
+def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
+    draw, skipped, more = torch.Generator().manual_seed(3), LONGEST + 2, 3
+    frames = skipped + codec.reach + more
+    codes = torch.randint(0, 32, (1, frames, SHAPE.codebooks), generator=draw).to(HERE)
+    fused, row = FusedCodec(codec, torch.float32), torch.ones(1, dtype=torch.long, device=HERE)
+    state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
+    fused.skip(codes[:, :LONGEST], state, row)
+    fused.skip(codes[:, LONGEST:skipped], state, row)
+    rest = codes[:, skipped:].transpose(1, 2)
+    made = torch.cat([fused.step(piece, state, row) for piece in rest.split(LONGEST, -1)], 1)
+    wanted = codec(codes.transpose(1, 2))
+    heard = more * SHAPE.hop
+    torch.testing.assert_close(made[:, -heard:], wanted[:, -heard:], rtol=0, atol=2e-4)
+    assert state.frames.tolist() == [0, frames, 0]
+
+
+@torch.inference_mode()
 def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
     loud = deepcopy(codec)
     loud.decoder[0].conv.weight.mul_(1e5)

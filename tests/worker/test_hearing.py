@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -17,28 +15,10 @@ from engine.worker import hearing
 from engine.worker.hearing import LENGTHS, MARGIN, PlainHearing, ReplayedHearing
 from engine.worker.networks import load_encoder, load_speaker
 from tests.conftest import golden_folders
+from tests.worker.playing import record
 
 CPU = torch.device("cpu")
 BASE = next(folder for folder in golden_folders() if folder.name.startswith("base"))
-
-
-class Card:
-    """Records as a card does: each replay writes over what the last one made."""
-
-    def __init__(self) -> None:
-        self.recorded = 0
-
-    def __call__(self, work: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        self.recorded += 1
-        kept: list[Tensor] = []
-
-        def replay() -> Tensor:
-            made = work()
-            if not kept:
-                kept.append(made)
-            return kept[0].copy_(made)
-
-        return replay
 
 
 def noise(samples: int) -> np.ndarray:
@@ -55,7 +35,7 @@ def test_replayed_is_as_written(part: str, samples: list[int]) -> None:
     plain = PlainHearing(codes.encode if part == "codes" else speaker.embed, CPU)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hearing, "LENGTHS", lengths)
-        replayed = ReplayedHearing(plain, Card())
+        replayed = ReplayedHearing(plain, record)
         for count in (*samples, *samples):
             heard, wanted = replayed(noise(count)), plain(noise(count))
             if part == "codes":
@@ -80,14 +60,16 @@ class Heard:
 
 @torch.inference_mode()
 def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
-    network, card = Heard(), Card()
-    replayed = ReplayedHearing(PlainHearing(network, CPU), card)
+    network, recorded = Heard(), []
+    replayed = ReplayedHearing(
+        PlainHearing(network, CPU), lambda work: recorded.append(work) or record(work)
+    )
     replayed.warm()
     assert network.lengths == sorted(LENGTHS, reverse=True)
     most = LENGTHS[-1] - MARGIN
     for samples in (24_000, 100_000, most, most + 1):
         replayed(noise(samples))
-    assert card.recorded == len(LENGTHS)
+    assert len(recorded) == len(LENGTHS)
     assert network.lengths[-1] == most + 1
     assert network.padded[-2:] == [True, False]
 
@@ -95,7 +77,7 @@ def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
 @given(st.integers(1, LENGTHS[-1] - MARGIN))
 def test_a_recording_has_room_for_what_is_looked_at_behind_it(samples: int) -> None:
     network = Heard()
-    ReplayedHearing(PlainHearing(network, CPU), Card())(np.zeros(samples, np.float32))
+    ReplayedHearing(PlainHearing(network, CPU), record)(np.zeros(samples, np.float32))
     (length,) = network.lengths
     assert samples + MARGIN <= length
     assert length % FRAME_SAMPLES == 0

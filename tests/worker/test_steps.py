@@ -1,7 +1,6 @@
 """Replayed steps make the codes of plain ones, whatever the bucket, the padding and the order.
 
-A recording is played on the CPU here: like a graph it reads the tensors that it was recorded
-with and fills the same outputs again. Graphs themselves are tested where there is a GPU.
+Recordings are played on the CPU here. Graphs themselves are tested where there is a GPU.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 import engine.worker.lane as lane_module
 import engine.worker.sounding as sounding_module
@@ -32,28 +30,12 @@ from engine.worker.steps import BUCKETS, PlainSteps, ReplayedSteps
 from engine.worker.worker import TorchWorker
 from tests.golden_cases import Case, speech_cases
 from tests.worker.driver import DRAWN, GREEDY, Voice, admission, advance, begin, finish, running
+from tests.worker.playing import record
 
 CASE = speech_cases()[0]
 CASES = [case for case in speech_cases() if case.folder == CASE.folder]
 SLOTS, POSITIONS = 7, 300
 quick = settings(max_examples=15, deadline=None)
-
-
-def record(work: Callable[[], Tensor | None]) -> Callable[[], Tensor | None]:
-    """Does what a graph does: the same memory every time."""
-    kept: list[Tensor] = []
-
-    def replay() -> Tensor | None:
-        made = work()
-        if made is None:
-            return None
-        if kept:
-            kept[0].copy_(made)
-        else:
-            kept.append(made)
-        return kept[0]
-
-    return replay
 
 
 @pytest.fixture(scope="module")
