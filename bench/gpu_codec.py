@@ -193,8 +193,7 @@ def streams(codec: CodecDecoder) -> None:
     held = torch.cuda.memory_allocated() / 2**30, torch.cuda.memory_reserved() / 2**30
     print(f"warm in {time.perf_counter() - begun:.1f} s, {held[0]:.1f} of {held[1]:.1f} GiB")
     draw = random.Random(0)
-    for slot in range(64):
-        decoding.open(slot, None)
+    decoding.open([(slot, None) for slot in range(64)])
     places, heard = dict.fromkeys(range(64), 0), [[] for _ in range(64)]
     hosts = []
     while any(place < 40 for place in places.values()):

@@ -23,9 +23,9 @@ from engine.model.encoder import CodecEncoder
 from engine.model.shapes import EncoderShape, SpeakerShape
 from engine.model.speaker import SpeakerEncoder
 from engine.types import SAMPLE_RATE, Waveform
+from engine.worker.device import keep_float32
 from engine.worker.graphs import finish
 from engine.worker.hearing import Hearing, PlainHearing, hearing
-from engine.worker.worker import keep_float32
 
 SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
 

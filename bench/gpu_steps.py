@@ -63,7 +63,7 @@ def fill(lane: Lane, rows: Sequence[int], draw: Draw, text: int = 40) -> None:
         words = tuple(range(100 + row, 100 + row + text + row % 7))
         prompt = Prompt(words, "whole", role_ids=(1, 2, 3), language_id=2050, speaker_id=3061)
         lane.release(row)
-        lane.admit(row, Admit(row, "bench", prompt, draw, 1000 + row, MAX_FRAMES, True))
+        lane.admit([(row, Admit(row, "bench", prompt, draw, 1000 + row, MAX_FRAMES, True))])
         lane.prefill([(row, Prefill(row, 0, len(prompt)))])
 
 

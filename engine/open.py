@@ -43,7 +43,8 @@ def open_engine(
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
 
-    from engine.worker.worker import TorchWorker, WorkerSettings, pick_device
+    from engine.worker.device import pick_device
+    from engine.worker.worker import TorchWorker, WorkerSettings
 
     try:
         place = pick_device(None if device == "auto" else device)

@@ -47,14 +47,15 @@ class Decoding:
             with self._beside():
                 self._sounding.warm(self._spare)
 
-    def open(self, slot: int, reference: ReferencePrompt | None) -> None:
-        """Start a slot's stream: from silence, or from where its reference ends."""
+    def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
+        """Start streams of slots: from silence, or from where their references end."""
+        silent = [slot for slot, reference in admitted if reference is None]
         with self._beside():
-            row = to_device([slot], self._device)
-            if reference is None:
-                self._state.reset(row)
-            else:
-                self._state.put(row, self._after(reference))
+            if silent:
+                self._state.reset(to_device(silent, self._device))
+            for slot, reference in admitted:
+                if reference is not None:
+                    self._state.put(to_device([slot], self._device), self._after(reference))
 
     def decode(self, work: Sequence[Due]) -> Sound:
         for _, codes in work:

@@ -83,7 +83,17 @@ class Lane:
     def bytes(self) -> int:
         return self.slots.bytes + sum(weight.nbytes for weight in self.talker.parameters())
 
-    def admit(self, row: int, admit: Admit) -> None:
+    def admit(self, admits: Sequence[tuple[int, Admit]]) -> None:
+        """Give rows to sequences: all of them, or none."""
+        for row, admit in admits:
+            self._check(row, admit)
+        prompts = self.embedder.layout([admit.prompt for _, admit in admits])
+        self.slots.open(admits, prompts)
+        for (row, admit), prompt in zip(admits, prompts, strict=True):
+            self.tenants[row] = Tenant(prompt, len(prompt.track))
+            self.ledger.open(row, len(prompt), admit.draw)
+
+    def _check(self, row: int, admit: Admit) -> None:
         if row in self.tenants:
             raise StepFailed(
                 "Slot {slot} is taken. This is a fault of the engine.", slot=admit.slot
@@ -96,10 +106,6 @@ class Lane:
                 frames=admit.max_frames,
                 positions=self._positions,
             )
-        prompt = self.embedder.layout(admit.prompt)
-        self.slots.open(row, admit, prompt)
-        self.tenants[row] = Tenant(prompt, len(prompt.track))
-        self.ledger.open(row, len(prompt), admit.draw)
 
     def release(self, row: int) -> None:
         self.tenants.pop(row, None)

@@ -49,6 +49,7 @@ class Embedder:
         self.pad, self.end = self.text((ids.tts_pad, ids.tts_eos)).unbind(0)  # [width] each
         self._beside_text = self._codec((ids.codec_pad,))  # [1, width]
         self._bos = self._codec((ids.codec_bos,))
+        self._padded_bos = self.pad + self._bos
         self._prefixes: OrderedDict[Hashable, Tensor] = OrderedDict()
 
     def text(self, ids: Sequence[int]) -> Tensor:
@@ -59,12 +60,21 @@ class Embedder:
         """Text that is spoken, with the end of the text after it when it is closed."""
         return self.text((*ids, self._ids.tts_eos) if closed else ids)
 
-    def layout(self, prompt: Prompt) -> PromptRows:
-        prefix, spoken = self._prefix(prompt), self._spoken(prompt)
-        codes = self._codes(prompt)  # [1 + reference frames, width]
+    def layout(self, prompts: Sequence[Prompt]) -> list[PromptRows]:
+        """The texts of all of them are embedded together."""
+        texts = [self._spoken(prompt) for prompt in prompts]
+        together = self.text([number for text in texts for number in text])
+        lengths = [len(text) for text in texts]
+        spoken, rows = together.split(lengths), (together + self._beside_text).split(lengths)
+        return [self._laid(*each) for each in zip(prompts, spoken, rows, strict=True)]
+
+    def _laid(self, prompt: Prompt, spoken: Tensor, rows: Tensor) -> PromptRows:
+        """`rows`: the text as it stands where nothing is spoken yet."""
+        prefix, codes = self._prefix(prompt), self._codes(prompt)
         if prompt.layout == "streamed":
             return PromptRows(torch.cat((prefix, codes)), len(prefix), spoken)
-        whole = torch.cat((prefix, spoken + self._beside_text, self.pad + codes))
+        after = self.pad + codes if prompt.reference else self._padded_bos
+        whole = torch.cat((prefix, rows, after))
         return PromptRows(whole, len(whole), spoken[:0])
 
     def _prefix(self, prompt: Prompt) -> Tensor:
@@ -98,11 +108,14 @@ class Embedder:
             rows.insert(1, to_device(prompt.vector, self._device).to(self._dtype)[None])
         return torch.cat(rows)
 
-    def _spoken(self, prompt: Prompt) -> Tensor:
+    def _spoken(self, prompt: Prompt) -> tuple[int, ...]:
+        """Ids: with a reference, first what was said in it."""
         before = prompt.reference.text_ids if prompt.reference else ()
-        return self.track((*before, *prompt.text_ids), closed=not prompt.open_text)
+        end = () if prompt.open_text else (self._ids.tts_eos,)
+        return *before, *prompt.text_ids, *end
 
     def _codes(self, prompt: Prompt) -> Tensor:
+        """[1 + reference frames, width]"""
         if prompt.reference is None:
             return self._bos
         codes = to_device(prompt.reference.codes, self._device)

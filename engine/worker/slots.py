@@ -6,6 +6,7 @@ given away, so nothing of its last owner is left. No networks here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
@@ -91,19 +92,22 @@ class Slots:
         self.position[row].fill_(0)
         self.frame[row].fill_(0)
 
-    def open(self, row: int, admit: Admit, prompt: PromptRows) -> None:
-        """Give the row to a sequence."""
-        device, length = self.knobs.device, len(prompt.track)
-        self.knobs[row] = to_device(knob_row(admit.draw), device, torch.float32)
-        self.keys[row] = to_device(seed_keys(admit.seed), device)
-        self.text[row, :length] = prompt.track
-        # assigning a number to a single element would wait for the device; filling does not
-        self.endless[row].fill_(admit.ignore_end)
-        self.seen[row].fill_(False)
-        self.frame[row].fill_(0)
-        self.position[row].fill_(len(prompt))
-        self.spoken[row].fill_(len(prompt) - prompt.body)
-        self.texts[row].fill_(length)
+    def open(self, admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows]) -> None:
+        """Give rows to sequences."""
+        device, pairs = self.knobs.device, list(zip(admits, prompts, strict=True))
+        draws = [knob_row(admit.draw) for _, admit in admits]
+        table = [_numbers(row, admit, prompt) for (row, admit), prompt in pairs]
+        index, position, spoken, texts, endless, *keys = to_device(table, device).unbind(1)
+        self.knobs[index] = to_device(draws, device, torch.float32)
+        self.keys[index] = torch.stack(keys, 1)
+        self.endless[index] = endless.bool()
+        for kept, now in ((self.position, position), (self.spoken, spoken), (self.texts, texts)):
+            kept[index] = now
+        self.seen.index_fill_(0, index, False)
+        self.frame.index_fill_(0, index, 0)
+        for (row, _), prompt in pairs:
+            if length := len(prompt.track):
+                self.text[row, :length] = prompt.track
 
     def append(self, row: int, length: int, track: Tensor) -> None:
         """More text for a row that holds `length` texts."""
@@ -115,3 +119,10 @@ class Slots:
         self.hidden[rows] = hidden
         self.code[rows] = code
         self.seen.index_put_((index, code), self.seen.new_ones(()))
+
+
+def _numbers(row: int, admit: Admit, prompt: PromptRows) -> list[int]:
+    """The row, where its next input goes, texts that are spoken, texts, endlessness, keys."""
+    length = len(prompt)
+    keys = seed_keys(admit.seed)
+    return [row, length, length - prompt.body, len(prompt.track), admit.ignore_end, *keys]

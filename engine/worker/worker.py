@@ -6,9 +6,8 @@ codec. A step only starts work; `Pending.read` waits for it. Knows slots, never 
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +18,7 @@ from engine.errors import EngineClosed, EngineError, NotCapable
 from engine.plan import Admit, Decode, Pending, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.decoding import Decoding
+from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
 from engine.worker.graphs import finish
 from engine.worker.hearing import Hearing, hearing
 from engine.worker.lane import Lane
@@ -142,7 +142,7 @@ class TorchWorker:
         for slot in plan.release:
             lane, row = self._at(slot)
             lane.release(row)
-        failed = {admit.slot: error for admit in plan.admit if (error := self._admit(admit))}
+        failed = self._admit(plan.admit) if plan.admit else {}
         self._refused = (self._refused - {admit.slot for admit in plan.admit}) | failed.keys()
         for feed in plan.feed:
             if feed.slot not in self._refused:
@@ -154,19 +154,35 @@ class TorchWorker:
             torch.cuda.current_stream(self.device).wait_event(sound.done)
         return Made(frames, sound, failed)
 
-    def _admit(self, admit: Admit) -> Exception | None:
-        """None, or why the slot could not be filled; then it is free again."""
+    def _admit(self, admits: Sequence[Admit]) -> dict[int, Exception]:
+        """Slots that could not be filled, and why; they are free again."""
         try:
-            lane, row = self._at(admit.slot)
-            lane.admit(row, admit)
+            self._open(admits)
+            return {}
         except Exception as error:
-            return explain(error)
+            if len(admits) == 1:
+                return {admits[0].slot: explain(error)}
+        # one's fault is not the others'
+        return {slot: error for each in admits for slot, error in self._admit([each]).items()}
+
+    def _open(self, admits: Sequence[Admit]) -> None:
+        """All of them, or none."""
+        given: list[tuple[Lane, int]] = []
         try:
-            self._codec().open(admit.slot, admit.prompt.reference)
-        except Exception as error:
-            lane.release(row)
-            return explain(error)
-        return None
+            for lane, own in self._by_lane(admits):
+                lane.admit(own)
+                given += [(lane, row) for row, _ in own]
+            self._codec().open([(admit.slot, admit.prompt.reference) for admit in admits])
+        except Exception:
+            for lane, row in given:
+                lane.release(row)
+            raise
+
+    def _by_lane(self, admits: Sequence[Admit]) -> Iterator[tuple[Lane, list[tuple[int, Admit]]]]:
+        """With their rows."""
+        places = [(*self._at(admit.slot), admit) for admit in admits]
+        for lane in dict.fromkeys(lane for lane, _, _ in places):
+            yield lane, [(row, admit) for own, row, admit in places if own is lane]
 
     def _prefill(self, plan: StepPlan) -> None:
         pieces = [piece for piece in plan.prefill if piece.slot not in self._refused]
@@ -265,29 +281,6 @@ class TorchWorker:
     def _settle(self) -> None:
         """Weights are there before another stream reads them."""
         finish(self.device)
-
-
-def pick_device(name: str | None) -> torch.device:
-    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-
-
-def leave_a_core(device: torch.device) -> None:
-    """On a CPU one core stays with the listeners: threads that wait for each other's turn on a
-    busy core make a step five times as long."""
-    if device.type == "cpu":
-        torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
-
-
-def keep_float32(device: torch.device) -> None:
-    """On GPUs convolutions in float32 are rounded by default, which can make other codes of a
-    recording, and no quicker ones."""
-    if device.type == "cuda":
-        torch.backends.cudnn.allow_tf32 = False
-
-
-def pick_dtype(device: torch.device) -> torch.dtype:
-    known = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.bfloat16 if known else torch.float32
 
 
 def _first_sound(plan: StepPlan) -> bool:

@@ -20,9 +20,9 @@ pytest.importorskip("triton")
 
 from engine.worker.codec_fused import LONGEST, FusedCodec, fits  # noqa: E402
 from engine.worker.decoding import Decoding  # noqa: E402
+from engine.worker.device import keep_float32  # noqa: E402
 from engine.worker.references import Shelf  # noqa: E402
 from engine.worker.sounding import FULL_SCALE  # noqa: E402
-from engine.worker.worker import keep_float32  # noqa: E402
 
 keep_float32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 

@@ -11,11 +11,12 @@ import torch
 
 from engine.checkpoint import LocalCheckpoint
 from engine.plan import Decode, Feed, StepPlan
+from engine.types import SAMPLE_RATE
 from engine.worker.sampling import seed_keys, uniforms
 from engine.worker.steps import ReplayedSteps
 from engine.worker.worker import TorchWorker, WorkerSettings
-from tests.golden_cases import Case, record, speech_cases
-from tests.worker.driver import DRAWN, Voice, admission, begin, finish, speak
+from tests.golden_cases import Case, record, speech_cases, tensors
+from tests.worker.driver import DRAWN, Voice, admission, begin, finish, running, speak
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 CASES = speech_cases()
@@ -96,3 +97,18 @@ def test_uniforms_are_those_of_the_cpu() -> None:
     frames = torch.arange(200) * 37 - 1
     there = uniforms(keys.cuda(), frames.cuda(), 16).cpu()
     assert torch.equal(there, uniforms(keys, frames, 16))
+
+
+@pytest.mark.parametrize("seconds", [1.0, 1.7, 3.0, 21.0])
+def test_recordings_are_heard_as_on_a_cpu(seconds: float) -> None:
+    """The second of a length is replayed; the longest is not."""
+    case = next(case for case in CASES if "reference_wav" in tensors(case.folder))
+    wave = np.resize(tensors(case.folder)["reference_wav"].numpy(), round(seconds * SAMPLE_RATE))
+    with on_gpu(case) as card, running(case.folder) as plain:
+        for audio in (wave, 0.9 * wave):
+            made = card.encode(case.folder.name, audio, "Words.")
+            wanted = plain.encode(case.folder.name, audio, "Words.")
+            assert made.codes.shape == wanted.codes.shape
+            assert (made.codes == wanted.codes).mean() > 0.98  # some lie equally near
+            size = np.abs(wanted.vector).max()
+            np.testing.assert_allclose(made.vector / size, wanted.vector / size, atol=2e-3)

@@ -7,8 +7,10 @@ import json
 import shutil
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,26 +60,38 @@ def out_of_memory(*_: object) -> None:
     raise torch.OutOfMemoryError("CUDA out of memory")
 
 
+def failing_for(whom: Callable[[Any], bool], work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda given: out_of_memory() if whom(given) else work(given)
+
+
 @pytest.mark.parametrize("stage", ["layout", "codec", "long"])
 def test_an_admission_that_fails_harms_nobody(
     worker: TorchWorker, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    prompt = prompt_of(worker)
+    """Neither those who speak nor those who come in the same step."""
+    prompt, name = prompt_of(worker), CASE.folder.name
     alone = speak(worker, prompt, draw=DRAWN)
-    good, bad = Voice(admission(worker, prompt, DRAWN)), admission(worker, prompt, slot=1)
+    good, fresh = (Voice(admission(worker, prompt, DRAWN, slot)) for slot in (0, 2))
+    bad = admission(worker, replace(prompt), slot=1)
     begin(worker, good)
+    layout, open_ = worker._lanes[name].embedder.layout, worker._codec().open
     with monkeypatch.context() as patch:
         if stage == "layout":
-            patch.setattr(worker._lanes[CASE.folder.name].embedder, "layout", out_of_memory)
+            failing = failing_for(lambda given: any(each is bad.prompt for each in given), layout)
+            patch.setattr(worker._lanes[name].embedder, "layout", failing)
         elif stage == "codec":
-            patch.setattr(worker._codec(), "open", out_of_memory)
+            failing = failing_for(lambda given: bad.slot in dict(given), open_)
+            patch.setattr(worker._codec(), "open", failing)
         else:
             bad = replace(bad, max_frames=10_000)
-        pieces, frames = (Prefill(bad.slot, 0, len(prompt)),), (good.slot, bad.slot)
-        result = worker.launch(StepPlan(7, admit=(bad,), prefill=pieces, frames=frames)).read()
+        pieces = (*fresh.prefills(), Prefill(bad.slot, 0, len(prompt)))
+        frames = (good.slot, bad.slot)
+        plan = StepPlan(7, admit=(fresh.admit, bad), prefill=pieces, frames=frames)
+        result = worker.launch(plan).read()
     good.take(result)
     assert result.number == 7
     assert set(result.frames) == {good.slot}
+    assert result.failed.keys() == {bad.slot}
     assert isinstance(result.failed[bad.slot], StepFailed if stage == "long" else OutOfMemory)
     # The host, a step ahead, has more planned for the slot before it knows.
     late = worker.launch(StepPlan(8, frames=frames, decode=(Decode(bad.slot, 0, 1),))).read()
@@ -86,7 +100,7 @@ def test_an_admission_that_fails_harms_nobody(
     assert not late.audio
     again = Voice(admission(worker, prompt, DRAWN, slot=1))
     begin(worker, again)
-    for speech in finish(worker, [good, again]):
+    for speech in finish(worker, [good, fresh, again]):
         np.testing.assert_array_equal(speech.codes, alone.codes)
         np.testing.assert_array_equal(speech.pcm, alone.pcm)
 

@@ -75,7 +75,7 @@ def test_greedy_codes_and_their_sound(workers: Workers, case: Case) -> None:
 def test_waveforms_before_they_are_rounded(workers: Workers, case: Case) -> None:
     worker = workers(case.folder)
     with torch.inference_mode():
-        worker._codec().open(0, prompt(worker, case).reference)
+        worker._codec().open([(0, prompt(worker, case).reference)])
         decoding, codes = worker._codec(), case.tensor("codes")[None]
         wave = decoding._sounding.step.waves(codes, decoding._state, torch.tensor([0]))[0]
     expected = case.tensor("wav")[-case.frames * FRAME_SAMPLES :]

@@ -58,7 +58,7 @@ def admit(lane: Lane, row: int, draw: Draw, seed: int, case: Case = CASE) -> Pre
     """-> the whole prompt, to be filled in."""
     prompt = case.prompt(LocalCheckpoint(case.folder))
     lane.release(row)
-    lane.admit(row, Admit(row, case.folder.name, prompt, draw, seed, 150))
+    lane.admit([(row, Admit(row, case.folder.name, prompt, draw, seed, 150))])
     return Prefill(row, 0, len(prompt))
 
 

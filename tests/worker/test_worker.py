@@ -125,13 +125,15 @@ def test_a_prompt_in_pieces_is_the_whole_prompt(
     assert_same(alone(exact, wish, pieces=pieces), alone(exact, wish))
 
 
-def test_prompts_of_many_lengths_are_run_together(exact: TorchWorker) -> None:
-    wishes = [Wish(case, DRAWN, 3) for case in CASES if case.folder == CASES[0].folder]
-    voices = [Voice(wish.admit(exact, slot)) for slot, wish in enumerate(wishes[:4])]
+@quick
+@given(wishes=st.lists(WISHES, min_size=2, max_size=4))
+def test_who_comes_in_the_same_step_changes_nothing(exact: TorchWorker, wishes: list[Wish]) -> None:
+    """Prompts of any lengths, of any talkers, admitted and run together."""
+    voices = [Voice(wish.admit(exact, slot)) for slot, wish in enumerate(wishes)]
     admit = tuple(voice.admit for voice in voices)
     pieces = tuple(piece for voice in voices for piece in voice.prefills())
     step(exact, admit=admit, prefill=pieces)
-    for wish, speech in zip(wishes, finish(exact, voices), strict=False):
+    for wish, speech in zip(wishes, finish(exact, voices), strict=True):
         assert_same(speech, alone(exact, wish))
 
 
