@@ -1,7 +1,7 @@
 """`python -m bench.voices_check --model DIR`: are voices kept, mixed and made as asked?
 
 Clones of held-out speakers (nearer to their own reference than to any other's, by speaker
-vector, and by pitch and long-term spectrum), a blend in nine steps, and designs by axis.
+vector, and by pitch and long-term spectrum), blends in nine steps, and designs by axis.
 Needs flite for the references. `--teacher` lets flite itself answer in the model's place:
 the ceiling of the measures. Prints one JSON line last.
 """
@@ -26,6 +26,13 @@ from training.speech import say
 
 Say: TypeAlias = Callable[[str, Speaker, str, int], Waveform]  # text, speaker, transcript, seed
 STEPS = 9
+PAIRS = (
+    ("robert", "june"),
+    ("clara", "angus"),
+    ("iris", "otto"),
+    ("vera", "noah"),
+    ("felix", "fergus"),
+)
 AXES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Waveform], float]]] = {
     "pitch": (LOW, HIGH, pitch),
     "pace": (FAST, SLOW, len),
@@ -86,7 +93,7 @@ def blend(engine: Engine, first: str, second: str, texts: list[str]) -> dict[str
         "pitch_steps_right": _one_way(pitches),
         "centroid_steps_right": _one_way(brights),
         "of_steps": STEPS - 1,
-        "worst_errors_percent": round(max(errors), 1),
+        "errors_percent": [round(each, 1) for each in errors],
     }
 
 
@@ -116,11 +123,13 @@ def main(
     model: Annotated[str, typer.Option(help="a checkpoint: folder or hub id")],
     speakers: Annotated[int, typer.Option(min=2, max=60)] = 20,
     sentences: Annotated[int, typer.Option(min=1, max=20)] = 3,
+    a_step: Annotated[int, typer.Option(min=1, help="sentences at each step of a blend")] = 12,
     teacher: Annotated[bool, typer.Option(help="let flite answer: the measures' ceiling")] = False,
     device: str = "auto",
 ) -> None:
     """Check clones, blends and designs."""
-    texts = SENTENCES.read_text().splitlines()[:sentences]
+    lines = SENTENCES.read_text().splitlines()
+    texts = lines[:sentences]
     engine = open_engine([model], device=device)
 
     def cloned(text: str, speaker: Speaker, transcript: str, seed: int) -> Waveform:
@@ -134,7 +143,7 @@ def main(
         report["clone"] = clones(engine, made, cast, texts, context=False)
         if not teacher:
             report["clone_in_context"] = clones(engine, made, cast, texts, context=True)
-            report["blend"] = blend(engine, "robert", "june", texts)
+            report["blends"] = [blend(engine, *pair, lines[:a_step]) for pair in PAIRS]
             report["design"] = designs(engine, texts[0], 40)
     finally:
         engine.close()

@@ -15,10 +15,12 @@ from torch import Tensor
 
 from training import recipe
 from training.library import CODE, FRAMES, HUSH, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Ids, Library
+from training.mixing import Mixes, mixes
 from training.speakers import STYLES, TRAINED, describe, everyone
 
 NONE = -1
 WORDINGS = 16  # instructions a speaker
+MIXED = 0.15  # of the voices by vector are spoken with two others' mixed
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Batcher:
         self.library, self.instructions, self.special = library, instructions, special
         self.role = torch.tensor(special.role, device=library.device)
         self.means = torch.zeros(TRAINED, library.vectors.shape[1], device=library.device)
+        axes = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]])
+        self.mixes = Mixes(*(each.to(library.device) for each in mixes(axes)))
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
         self.order = torch.zeros(0, dtype=torch.long, device=library.device)
         self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances
@@ -140,12 +144,15 @@ class Batcher:
     def _vectors(
         self, rows: Tensor, reference: Tensor, speaker: Tensor, in_context: bool
     ) -> Tensor:
-        """The speaker's mean, another utterance's or the reference's vector, a little moved."""
+        """The reference's vector, or the speaker's mean, another utterance's, or a mix of two
+        others that comes near, a little moved."""
         vectors = self.library.vectors
         if in_context:
             return vectors[reference]
         chance = torch.rand(len(rows), 1, device=rows.device)
-        vector = torch.where(chance < 0.45, self.means[speaker], vectors[self._other(speaker)])
+        vector = torch.where(chance < 0.4, self.means[speaker], vectors[self._other(speaker)])
+        mixed = self.mixes.draw(speaker, self.means)
+        vector = torch.where(chance > 1 - MIXED, mixed, vector)
         return vector + 0.03 * torch.randn_like(vector)
 
     def _lay_out(

@@ -109,7 +109,7 @@ def read_prompt(batch: Batch, row: int) -> tuple[Prompt, int]:
 def expected(talker: Talker, prompt: Prompt, target: torch.Tensor) -> torch.Tensor:
     """Prompt and target rows as the engine would feed them, one after the other."""
     embedder = Embedder(talker, SPECIAL)
-    laid = embedder.layout(prompt)
+    (laid,) = embedder.layout([prompt])
     rows = torch.cat((laid.rows, talker.embed_codes(target)))
     body = rows[laid.body :]
     if prompt.layout == "whole":
