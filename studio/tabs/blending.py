@@ -148,11 +148,16 @@ class BlendTab:
         return f"**{saved.name}** {word(SAVED)}"
 
     def program(
-        self, name: str, blend: str, method: Literal["linear", "spherical"] = "linear"
+        self,
+        name: str,
+        blend: str,
+        method: Literal["linear", "spherical"] = "linear",
+        model: str = "",
     ) -> str:
-        """Mix voices, as in clara(2)+robert(1), and keep the blend under a name. Returns its id."""
+        """Mix voices, as in clara(2)+robert(1), and keep the blend under a name. Returns its id.
+        The model may be left out where one speaks them all."""
         with told_to_programs():
-            return self._keep(name, "", "", blend, method).id
+            return self._keep(name, "", "", blend, method, model).id
 
     def _keep(
         self, name: str, colour: str, note: str, recipe: str, method: Method, model: str = ""

@@ -99,10 +99,12 @@ class CloneTab:
             return warning(error)
         return f"**{saved.name}** {word(SAVED)}"
 
-    def program(self, name: str, path: str | None, transcript: str, agreed: bool) -> str:
+    def program(
+        self, name: str, path: str | None, transcript: str, agreed: bool, model: str = ""
+    ) -> str:
         """Copy the voice of a recording and keep it under a name. Returns its id."""
         with told_to_programs():
-            return self._keep(name, "", "", path, transcript, agreed).id
+            return self._keep(name, "", "", path, transcript, agreed, model).id
 
     def _keep(
         self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
@@ -180,6 +182,7 @@ def _endpoint(tab: CloneTab) -> None:
         gr.Audio(type="filepath", label="Recording", visible=False),
         gr.Textbox("", label="What is said in it", visible=False),
         gr.Checkbox(label=CONSENT, visible=False),
+        gr.Textbox("", label="Model (empty: one that clones)", visible=False),
     ]
     answer = gr.Textbox(label="Id of the voice", visible=False)
     gr.on([], tab.program, asked, answer, api_name="clone", concurrency_limit=None)

@@ -77,6 +77,17 @@ def test_a_clone_is_kept_with_the_model_that_made_it(studio: Studio, tmp_path: P
     )
 
 
+def test_programs_choose_the_model_too(tmp_path: Path) -> None:
+    heard = str(recording(tmp_path / "me.wav"))
+    with FakeEngine([CUSTOM, BASE, SECOND]) as engine:
+        studio = studio_with(engine, tmp_path)
+        for made in ("base", "second"):
+            saved = CloneTab(studio).program(f"Me by {made}", heard, "", True, made)
+            assert talker_of(studio, saved) == made
+        blended = BlendTab(studio).program("Ours", RECIPE, "linear", "second")
+        assert talker_of(studio, blended) == "second"
+
+
 def test_a_voice_whose_model_left_says_so(studio: Studio) -> None:
     saved = BlendTab(studio).program("Ours", RECIPE)
     assert studio_says(studio, saved) == ""

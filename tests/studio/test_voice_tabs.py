@@ -275,11 +275,11 @@ def test_programs_make_voices_too(url: str, studio, tmp_path: Path):
     upload = {"files": file.open("rb")}
     (kept,) = httpx.post(f"{url}/gradio_api/upload", files=upload, timeout=30).json()
     upload["files"].close()
-    _, (cloned,) = call(url, "clone", "Program's own", sent(kept), "Some words.", True)
+    _, (cloned,) = call(url, "clone", "Program's own", sent(kept), "Some words.", True, "")
     assert studio.library.get(cloned).voice.in_context
     _, (designed,) = call(url, "design", "Calm", "A calm voice.", "A sentence to say.", 3)
     assert studio.library.get(designed).card.made_from == "Designed: A calm voice."
-    _, (blended,) = call(url, "blend", "Ours", "ryan(2)+vivian(1)", "linear")
+    _, (blended,) = call(url, "blend", "Ours", "ryan(2)+vivian(1)", "linear", "")
     assert studio.library.get(blended).card.kind == "blend"
 
 
@@ -288,6 +288,6 @@ def test_programs_are_refused_files_of_the_server(url: str, studio, tmp_path: Pa
     app = fastapi.FastAPI()
     mount_page(app, studio.engine, studio.library, studio.takes)
     with Server(app) as real:
-        event, _ = call(real, "clone", "Theirs", sent(str(theirs)), "", True)
+        event, _ = call(real, "clone", "Theirs", sent(str(theirs)), "", True, "")
     assert event == "error"
     assert studio.library.find("Theirs") is None

@@ -1,0 +1,146 @@
+"""Smooth the speaker encoder: every sentence's vector goes to where its voice lies.
+
+A classifier puts voices it has never heard between those it knows, each sentence elsewhere. Here
+every voice has one place, which follows from its axes alone (a regression of the mean vectors
+over voices near it), and the encoder learns it from any sentence, a third of them copies that
+a codec has made. A talker goes on hearing the vectors it knows, with less chance in them.
+
+    python -m training.smooth_speaker --speech DIR --begin speaker.pt --codec codec.pt \\
+        --out smooth.pt --minutes 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.speaker import SpeakerEncoder
+from training import state as states
+from training.codec import ALL, Codec
+from training.pool import Pool
+from training.speakers import BASES, TRAINED, everyone
+from training.speech import FRAME, RATE
+from training.train_speaker import SCALE, Plain, Trainee, worn
+
+LEAST, MOST = 3 * RATE // 2, 5 * RATE  # samples of a sentence that a mean is taken of
+SPREAD = 0.5  # on the axes: voices so near to each other share their place
+KINDS = 1.5  # how far apart two kinds of voices are beside
+CHANCE = 0.9  # of one sentence's vector, beside what voices differ by
+COPY = 48  # frames of a copy
+FEWEST = 6  # codebooks of it
+
+
+@torch.inference_mode()
+def mean_vectors(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
+    """Of each trained voice, and of how many sentences: [voices, width], [voices]."""
+    rows = plain.rows[plain.rows[:, 1] >= LEAST]
+    rows = rows[rows[:, 2] < TRAINED]
+    sums = torch.zeros(TRAINED, encoder.shape.width, device=rows.device)
+    for part in rows[rows[:, 1].argsort()].split(32):
+        wave = plain.pool.cut(part[:, 0], min(int(part[0, 1]), MOST))
+        sums.index_add_(0, part[:, 2], encoder.embed(wave))
+    counts = torch.bincount(rows[:, 2], minlength=TRAINED)
+    return sums / counts.clamp(min=1)[:, None], counts
+
+
+def places(means: Tensor, counts: Tensor, axes: Tensor) -> Tensor:
+    """Where voices lie, by their axes alone: [voices, width]."""
+    where = axes.clone()
+    where[:, -len(BASES) :] *= KINDS
+    near = (torch.cdist(where, where).square() / (-2 * SPREAD**2)).exp()
+    middle = means.mean(0)
+    doubt = torch.diag(CHANCE / counts.clamp(min=1))
+    return middle + near @ torch.linalg.solve(near + doubt, means - middle)
+
+
+@torch.inference_mode()
+def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
+    """Some speech as the codec passes it on by more or fewer codebooks, and whose it is."""
+    waves, voices = [], []
+    for _ in range(0, count, 8):
+        wave, voice = plain.draw(8, COPY * FRAME)
+        waves.append(codec(wave, torch.randint(FEWEST, ALL + 1, (8,), device=wave.device)).wave)
+        voices.append(voice)
+    return torch.cat(waves), torch.cat(voices)
+
+
+def mixed(
+    speech: tuple[Tensor, Tensor], copied: tuple[Tensor, Tensor], count: int
+) -> tuple[Tensor, Tensor]:
+    """A batch of speech with so many copies behind it, all of one length."""
+    (wave, voice), (waves, voices) = speech, copied
+    pick = torch.randint(len(waves), (count,), device=waves.device)
+    length = min(wave.shape[1], waves.shape[1])
+    start = int(torch.randint(waves.shape[1] - length + 1, ()))
+    return (
+        torch.cat((wave[:, :length], waves[pick, start : start + length])),
+        torch.cat((voice, voices[pick])),
+    )
+
+
+def losses(vector: Tensor, voice: Tensor, lies: Tensor) -> dict[str, Tensor]:
+    cosine = F.normalize(vector, dim=-1) @ F.normalize(lies, dim=-1).T
+    return {
+        "off": (vector - lies[voice]).square().sum(1).mean(),
+        "who": F.cross_entropy(SCALE * cosine, voice),
+        "right": (cosine.argmax(-1) == voice).float().mean(),
+    }
+
+
+def run(given: argparse.Namespace) -> None:
+    device = torch.device(given.device)
+    torch.manual_seed(given.seed)
+    pool = Pool(given.speech, given.hours, device)
+    while pool.refresh():
+        pass
+    plain, trainee, codec = Plain(pool), Trainee().to(device), Codec().to(device).eval()
+    trainee.load_state_dict(states.load(given.begin)["speaker"])
+    codec.load_state_dict(states.load(given.codec)["codec"])
+    axes = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]], device=device)
+    lies = places(*mean_vectors(trainee.encoder, plain), axes).clone()
+    copied = copies(plain, codec, given.copies)
+    steps = torch.optim.AdamW(trainee.encoder.parameters(), lr=given.rate, weight_decay=0.01)
+    begun, step = time.monotonic(), 0
+    while (over := (time.monotonic() - begun) / (60 * given.minutes)) < 1:
+        warm = min(1.0, (step + 1) / 100)
+        steps.param_groups[0]["lr"] = given.rate * warm * 0.5 * (1 + math.cos(math.pi * over))
+        seconds = torch.empty(()).uniform_(1.0, 4.0).item()
+        speech = plain.draw(given.batch * 2 // 3, round(seconds * RATE / FRAME) * FRAME)
+        wave, voice = mixed(speech, copied, given.batch // 3)
+        told = losses(trainee.encoder.embed(worn(wave)), voice, lies)
+        steps.zero_grad()
+        (told["off"] + 0.3 * told["who"]).backward()
+        nn.utils.clip_grad_norm_(trainee.encoder.parameters(), 20.0)
+        steps.step()
+        step += 1
+        if step % given.every == 0:
+            line = " ".join(f"{name} {value.item():.3f}" for name, value in told.items())
+            print(f"{step} {line}", flush=True)
+    states.save({"speaker": trainee.state_dict()}, given.out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--speech", type=Path, required=True)
+    parser.add_argument("--begin", type=Path, required=True, help="the speaker encoder's state")
+    parser.add_argument("--codec", type=Path, required=True, help="the state that copies are by")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--rate", type=float, default=6e-4, help="of learning, at most")
+    parser.add_argument("--batch", type=int, default=48)
+    parser.add_argument("--copies", type=int, default=900)
+    parser.add_argument("--hours", type=float, default=9)
+    parser.add_argument("--every", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()
