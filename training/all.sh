@@ -15,6 +15,7 @@ codec_minutes=${CODEC_MINUTES:-40}
 codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
 rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
 more_steps=${SPEAKER_AGAIN:-0}          # steps of a speaker encoder that is there already
+smooth_minutes=${SPEAKER_SMOOTH:-2}     # behind them: one place for each voice
 decoder_minutes=${DECODER_MINUTES:-0}
 talker_minutes=${TALKER_MINUTES:-40}
 by=${BY:+--by $BY}                     # when talker and decoder stop, in seconds since 1970
@@ -73,6 +74,9 @@ speaker_again() {
     on_third training.train_speaker --speech "$work/speech" --begin "$work/early-speaker.pt" \
         --codec "$work/early.pt" --out "$work/again.pt" --wait-hours "${SPEAKER_HOURS:-6}" \
         --hours "$hours" --rate 0.001 --steps "$more_steps" > "$work/speaker.log" 2>&1
+    [ "$smooth_minutes" = 0 ] || on_third training.smooth_speaker --speech "$work/speech" \
+        --begin "$work/again.pt" --codec "$work/early.pt" --out "$work/again.pt" --hours "$hours" \
+        --minutes "$smooth_minutes" --batch 192 --copies 4000 >> "$work/speaker.log" 2>&1
     mv "$work/again.pt" "$work/speaker.pt"
 }
 

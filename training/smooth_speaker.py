@@ -55,7 +55,7 @@ def places(means: Tensor, counts: Tensor, axes: Tensor) -> Tensor:
     where[:, -len(BASES) :] *= KINDS
     near = (torch.cdist(where, where).square() / (-2 * SPREAD**2)).exp()
     middle = means.mean(0)
-    doubt = torch.diag(CHANCE / counts.clamp(min=1))
+    doubt = torch.diag(CHANCE / counts.clamp(min=1e-3))  # of who was never heard, nothing is known
     return middle + near @ torch.linalg.solve(near + doubt, means - middle)
 
 
