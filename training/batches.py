@@ -13,9 +13,9 @@ from random import Random
 import torch
 from torch import Tensor
 
-from training import recipe
+from training import mixing, recipe
 from training.library import CODE, FRAMES, HUSH, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Ids, Library
-from training.mixing import Mixes, mixes
+from training.mixing import Mixes
 from training.speakers import STYLES, TRAINED, describe, everyone
 
 NONE = -1
@@ -89,8 +89,7 @@ class Batcher:
         self.library, self.instructions, self.special = library, instructions, special
         self.role = torch.tensor(special.role, device=library.device)
         self.means = torch.zeros(TRAINED, library.vectors.shape[1], device=library.device)
-        axes = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]])
-        self.mixes = Mixes(*(each.to(library.device) for each in mixes(axes)))
+        self.mixes = Mixes(*(each.to(library.device) for each in mixing.trained()))
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
         self.order = torch.zeros(0, dtype=torch.long, device=library.device)
         self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances

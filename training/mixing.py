@@ -6,12 +6,13 @@ are mixed: between two kinds there is nobody to learn from. Knows axes, no vecto
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from training.speakers import BASES
+from training.speakers import BASES, TRAINED, everyone
 
 TRIES, KEPT = 4000, 8  # pairs looked at and kept for each voice
 APART = 0.8  # on the axes: nearer ones say nothing about the way between them
@@ -30,6 +31,12 @@ class Mixes(NamedTuple):
         pick = torch.randint(KEPT, voices.shape, device=voices.device)
         first, second, share = (each[voices, pick] for each in self)
         return vectors[first].lerp(vectors[second], share[:, None])
+
+
+@cache
+def trained() -> Mixes:
+    """Of the voices that are learned."""
+    return mixes(torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]]))
 
 
 def mixes(axes: Tensor) -> Mixes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from training.mixing import APART, INSIDE, KEPT, Mixes, mixes
+from training.mixing import APART, INSIDE, KEPT, Mixes, mixes, trained
 from training.speakers import TRAINED, everyone
 
 AXES = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]])
@@ -13,7 +13,7 @@ AXES = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]])
 
 @pytest.fixture(scope="module")
 def made() -> Mixes:
-    return mixes(AXES)
+    return trained()
 
 
 def test_pairs_are_two_others_of_the_same_kind_far_apart(made: Mixes) -> None:
