@@ -109,6 +109,7 @@ def test_recordings_are_heard_as_on_a_cpu(seconds: float) -> None:
             made = card.encode(case.folder.name, audio, "Words.")
             wanted = plain.encode(case.folder.name, audio, "Words.")
             assert made.codes.shape == wanted.codes.shape
-            assert (made.codes == wanted.codes).mean() > 0.98  # some lie equally near
+            same = (made.codes == wanted.codes).all(1)  # some lie equally near
+            assert same.mean() > 0.8
             size = np.abs(wanted.vector).max()
             np.testing.assert_allclose(made.vector / size, wanted.vector / size, atol=2e-3)
