@@ -13,6 +13,11 @@ class Board {
     this.tell = tell;
     this.pieces = new Map(); // key -> { html, node }
     this.value = { number: '', items: [], heard: {} };
+    this.held = null; // what the pointer is down on
+    root.addEventListener('pointerdown', ({ target }) => (this.held = target));
+    for (const over of ['pointerup', 'pointercancel']) {
+      window.addEventListener(over, () => this.letGo());
+    }
     setInterval(() => this.follow(), FOLLOW);
     root.addEventListener('click', (event) => this.click(event));
     root.addEventListener('change', (event) => this.change(event));
@@ -38,7 +43,7 @@ class Board {
 
   put(key, html, place) {
     const piece = this.pieces.get(key) ?? { html: null, node: null };
-    if (piece.html !== html && !this.isOpen(piece.node)) this.draw(key, piece, html);
+    if (piece.html !== html && !this.isBusy(piece.node)) this.draw(key, piece, html);
     if (this.root.children[place] !== piece.node) {
       this.root.insertBefore(piece.node, this.root.children[place] ?? null);
     }
@@ -93,9 +98,18 @@ class Board {
     return now && !now.over ? this.value.heard[now.id] : undefined;
   }
 
-  // Somebody is writing here; what was sent may be drawn over.
-  isOpen(node) {
-    return Boolean(node?.querySelector('form:not([hidden], [data-sent])'));
+  // Somebody is writing or pressing here; what was sent may be drawn over.
+  isBusy(node) {
+    return Boolean(node?.contains(this.held) || node?.querySelector('form:not([hidden], [data-sent])'));
+  }
+
+  // Behind the click, which goes to what is still the pressed button.
+  letGo() {
+    if (!this.held) return;
+    setTimeout(() => {
+      this.held = null;
+      this.show(this.value);
+    });
   }
 
   focusIn(node) {

@@ -160,6 +160,24 @@ def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url:
     page.locator("#script-lines p", has_text="Good evening to you").wait_for()
 
 
+def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url: str) -> None:
+    page = go(open_page(url))
+    write(page, TEXT)
+    press(page, "Show the lines")
+    second = lines(page).nth(1)
+    second.get_by_label("Change it").hover()
+    page.mouse.down()
+    page.evaluate(
+        "[...document.querySelectorAll('.timbre-go')].find((own) => own.offsetParent).click()"
+    )
+    page.locator("#script-lines").get_by_text("3 spoken").wait_for()
+    assert second.get_attribute("data-status") != "done"  # still as it was pressed
+    page.mouse.up()
+    second.locator("textarea").wait_for()
+    second.locator("textarea").press("Escape")
+    page.locator("article[data-status=done]").nth(1).wait_for()
+
+
 def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
     page = go(open_page(url))
     speak(page)
