@@ -161,6 +161,22 @@ class Tap:
         return self.page.evaluate(f"window.timbre.players[{self.index}].{name}")
 
 
+def play_through(taps: list[Tap], press: Callable[[Tap], object], seconds: float = 20) -> None:
+    """Speak to the end in every page, again where a busy machine was late with the sound."""
+    late = taps
+    for _ in range(5):
+        before = [(tap.state() or {}).get("id", "") for tap in late]
+        for tap in late:
+            tap.restart()
+            press(tap)
+        for tap, other in zip(late, before, strict=True):
+            tap.wait(f"now && now.id !== '{other}' && now.over && now.made", seconds)
+        late = [tap for tap in late if tap.state()["report"]["underruns"]]
+        if not late:
+            return
+    raise AssertionError("the sound was late five times")
+
+
 class Server:
     """An ASGI app on a free port of this machine, in a thread."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine import InvalidText
-from tests.studio.browser import OpenPage, Tap
+from tests.studio.browser import OpenPage, Tap, play_through
 from tests.studio.player_stage import (
     OVER,
     TRANSPORTS,
@@ -213,11 +213,14 @@ def test_a_refusal_says_why(stage: Stage, tap: Tap, transport: str) -> None:
 @pytest.mark.parametrize("transport", ["event"])
 def test_a_call_in_between_loses_nothing(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(8, speed=6)
-    press(tap, transport)
-    tap.wait(playing(1920))
-    tap.page.evaluate("window.timbre.Sound.context.suspend()")
     strip = tap.page.locator(f"#{transport}")
-    strip.get_by_text("Your browser keeps the sound off.").wait_for()
-    strip.get_by_role("button", name="Turn the sound on").click()
-    tap.wait(OVER)
+
+    def interrupted(_: Tap) -> None:
+        press(tap, transport)
+        tap.wait(playing(1920))
+        tap.page.evaluate("window.timbre.Sound.context.suspend()")
+        strip.get_by_text("Your browser keeps the sound off.").wait_for()
+        strip.get_by_role("button", name="Turn the sound on").click()
+
+    play_through([tap], interrupted)
     assert np.array_equal(tap.sound(), as_heard(stage.performed[-1].pcm))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +17,7 @@ from studio.page import mount_page
 from studio.shell import ENTRIES, present, reason
 from studio.tabs import engine_page
 from studio.takes import Takes
-from tests.studio.browser import OpenPage, Server, Tap
+from tests.studio.browser import OpenPage, Server, Tap, play_through
 from tests.studio.player_stage import as_heard
 
 TEXT = "Good evening."
@@ -68,27 +68,11 @@ def write(tap: Tap, text: str) -> None:
     raise AssertionError("the page never counted the text")
 
 
-def play_through(taps: list[Tap], press: Callable[[Tap], None]) -> None:
-    """Speak in every page, again where a busy machine was late with the sound."""
-    late = taps
-    for _ in range(5):
-        before = [(tap.state() or {}).get("id", "") for tap in late]
-        for tap in late:
-            tap.restart()
-            press(tap)
-        for tap, other in zip(late, before, strict=True):
-            tap.wait(f"now && now.id !== '{other}' && now.over && now.made", SECONDS / 1000)
-        late = [tap for tap in late if tap.state()["report"]["underruns"]]
-        if not late:
-            return
-    raise AssertionError("the sound was late five times")
-
-
 def test_speak_is_heard_and_its_take_is_shown(open_page: OpenPage, url: str, takes: Takes) -> None:
     tap = opened(open_page, url)
     write(tap, TEXT)
     speak = tap.page.get_by_role("button", name="Speak", exact=True)
-    play_through([tap], lambda _: speak.click())
+    play_through([tap], lambda _: speak.click(), SECONDS / 1000)
     newest = takes.search()[0]
     assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(newest.id))))
     card = tap.page.locator(".timbre-take").first
@@ -120,7 +104,7 @@ def test_two_people_at_once_hear_their_own(open_page: OpenPage, url: str, takes:
     taps = [opened(open_page, url) for _ in texts]
     for tap, text in zip(taps, texts, strict=True):
         write(tap, text)
-    play_through(taps, lambda tap: tap.page.keyboard.press("Control+Enter"))
+    play_through(taps, lambda tap: tap.page.keyboard.press("Control+Enter"), SECONDS / 1000)
     for tap, text in zip(taps, texts, strict=True):
         own = takes.search(text)
         assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(own[0].id))))

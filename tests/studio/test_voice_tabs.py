@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from studio.context import Studio
 from studio.page import mount_page
 from studio.tabs import blend, clone, design, library
 from studio.tabs.blending import PHRASE
-from tests.studio.browser import OpenPage, Server, Tap
+from tests.studio.browser import OpenPage, Server, Tap, play_through
 from tests.studio.tab_makers import app_of, make_studio, recording
 
 TABS = {"Blend": blend, "Clone": clone, "Design": design, "Library": library}
@@ -79,8 +79,8 @@ def corners(page: Any) -> dict[str, int]:
     return {name: int(share) for name, share in re.findall(r"(\S+) (\d+) %", "\n".join(said))}
 
 
-def heard_all(tap: Tap) -> np.ndarray:
-    tap.wait("now?.over && now.made && now.id !== player.before")
+def heard_all(tap: Tap, press: Callable[[], object]) -> np.ndarray:
+    play_through([tap], lambda _: press())
     return np.round(tap.sound() * 32768).astype(np.int16)
 
 
@@ -92,8 +92,7 @@ def without_silence(pcm: np.ndarray) -> np.ndarray:
 def test_letting_go_of_the_handle_speaks_the_blend_that_is_written(page, studio):
     tap = Tap(page, 0)
     before = recipe(page).input_value()
-    drag(page, 0.3, 0.2)
-    sound = heard_all(tap)
+    sound = heard_all(tap, lambda: drag(page, 0.3, 0.2))
     written = recipe(page).input_value()
     assert written != before
     line = SpeechRequest(PHRASE, studio.choices().blend(written), seed=0)
@@ -140,8 +139,9 @@ def test_a_written_blend_moves_the_handle_and_speaks(page):
 
 def test_a_step_is_written_and_heard(page, studio):
     tap = Tap(page, 0)
-    page.get_by_label("2/8", exact=True).check()
-    sound = heard_all(tap)
+    step = page.get_by_label("2/8", exact=True)
+    again = page.get_by_role("button", name="Speak the blend")
+    sound = heard_all(tap, lambda: again.click() if step.is_checked() else step.check())
     assert recipe(page).input_value() == "ryan(75)+vivian(25)"
     line = SpeechRequest(PHRASE, studio.choices().blend("ryan(75)+vivian(25)"), seed=0)
     assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
