@@ -174,12 +174,13 @@ def test_a_jittery_network_is_smooth_once_the_prebuffer_has_grown(
     moments = [max(late[: index + 1]) for index in range(chunks)]
     stage.submit = lambda: Performance(noise(2 * chunks), moments)
     tries: list[bool] = []
-    while len(tries) < 5 and not any(tries):  # a busy machine is late by itself
+    while len(tries) < 5 and not any(
+        tries
+    ):  # a busy machine is late by itself, and is learned from
         tap.restart()
         press(tap, transport)
         tap.wait(OVER)
         gaps = tap.gaps()
-        assert gaps or tries
         assert len(gaps) == tap.state()["report"]["underruns"]
         early = all(end < len(tap.sound()) * 2 / 3 for _, end in gaps)
         tries.append(early and len(gaps) <= 2)
