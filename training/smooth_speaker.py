@@ -12,7 +12,6 @@ a codec has made. A talker goes on hearing the vectors it knows, with less chanc
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 
@@ -22,11 +21,21 @@ from torch import Tensor, nn
 
 from engine.model.speaker import SpeakerEncoder
 from training import state as states
-from training.codec import ALL, Codec
+from training.codec import Codec
 from training.pool import Pool
 from training.speakers import BASES, TRAINED, everyone
 from training.speech import FRAME, RATE
-from training.train_speaker import SCALE, Plain, Trainee, worn
+from training.train_speaker import (
+    SCALE,
+    Plain,
+    Trainee,
+    crop,
+    eased,
+    frozen,
+    options,
+    passed_on,
+    worn,
+)
 
 LEAST, MOST = 3 * RATE // 2, 5 * RATE  # samples of a sentence that a mean is taken of
 SPREAD = 0.5  # on the axes: voices so near to each other share their place
@@ -36,7 +45,7 @@ COPY = 48  # frames of a copy
 FEWEST = 6  # codebooks of it
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def mean_vectors(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
     """Of each trained voice, and of how many sentences: [voices, width], [voices]."""
     rows = plain.rows[plain.rows[:, 1] >= LEAST]
@@ -59,15 +68,11 @@ def places(means: Tensor, counts: Tensor, axes: Tensor) -> Tensor:
     return middle + near @ torch.linalg.solve(near + doubt, means - middle)
 
 
-@torch.inference_mode()
 def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
-    """Some speech as the codec passes it on by more or fewer codebooks, and whose it is."""
-    waves, voices = [], []
-    for _ in range(0, count, 8):
-        wave, voice = plain.draw(8, COPY * FRAME)
-        waves.append(codec(wave, torch.randint(FEWEST, ALL + 1, (8,), device=wave.device)).wave)
-        voices.append(voice)
-    return torch.cat(waves), torch.cat(voices)
+    """Some speech as the codec passes it on, and whose it is."""
+    drawn = [plain.draw(8, COPY * FRAME) for _ in range(0, count, 8)]
+    waves = [passed_on(wave, codec, FEWEST) for wave, _ in drawn]
+    return torch.cat(waves), torch.cat([voice for _, voice in drawn])
 
 
 def mixed(
@@ -93,52 +98,54 @@ def losses(vector: Tensor, voice: Tensor, lies: Tensor) -> dict[str, Tensor]:
     }
 
 
+def filled(folder: Path, hours: float, device: torch.device) -> Plain:
+    """All the speech that is there."""
+    pool = Pool(folder, hours, device)
+    while pool.refresh():
+        pass
+    return Plain(pool)
+
+
 def run(given: argparse.Namespace) -> None:
     device = torch.device(given.device)
     torch.manual_seed(given.seed)
-    pool = Pool(given.speech, given.hours, device)
-    while pool.refresh():
-        pass
-    plain, trainee, codec = Plain(pool), Trainee().to(device), Codec().to(device).eval()
+    plain, trainee = filled(given.speech, given.hours, device), Trainee().to(device)
     trainee.load_state_dict(states.load(given.begin)["speaker"])
-    codec.load_state_dict(states.load(given.codec)["codec"])
     axes = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]], device=device)
-    lies = places(*mean_vectors(trainee.encoder, plain), axes).clone()
-    copied = copies(plain, codec, given.copies)
-    steps = torch.optim.AdamW(trainee.encoder.parameters(), lr=given.rate, weight_decay=0.01)
+    lies = places(*mean_vectors(trainee.encoder, plain), axes)
+    copied = copies(plain, frozen(given.codec, device), given.copies)
+    learn(trainee.encoder, plain, copied, lies, given)
+    states.save({"speaker": trainee.state_dict()}, given.out)
+
+
+def learn(
+    encoder: SpeakerEncoder,
+    plain: Plain,
+    copied: tuple[Tensor, Tensor],
+    lies: Tensor,
+    given: argparse.Namespace,
+) -> None:
+    steps = torch.optim.AdamW(encoder.parameters(), lr=given.rate, weight_decay=0.01)
     begun, step = time.monotonic(), 0
     while (over := (time.monotonic() - begun) / (60 * given.minutes)) < 1:
-        warm = min(1.0, (step + 1) / 100)
-        steps.param_groups[0]["lr"] = given.rate * warm * 0.5 * (1 + math.cos(math.pi * over))
-        seconds = torch.empty(()).uniform_(1.0, 4.0).item()
-        speech = plain.draw(given.batch * 2 // 3, round(seconds * RATE / FRAME) * FRAME)
+        steps.param_groups[0]["lr"] = given.rate * eased(step, 100, over)
+        speech = plain.draw(given.batch * 2 // 3, crop(1.0, 4.0))
         wave, voice = mixed(speech, copied, given.batch // 3)
-        told = losses(trainee.encoder.embed(worn(wave)), voice, lies)
+        told = losses(encoder.embed(worn(wave)), voice, lies)
         steps.zero_grad()
         (told["off"] + 0.3 * told["who"]).backward()
-        nn.utils.clip_grad_norm_(trainee.encoder.parameters(), 20.0)
+        nn.utils.clip_grad_norm_(encoder.parameters(), 20.0)
         steps.step()
         step += 1
         if step % given.every == 0:
             line = " ".join(f"{name} {value.item():.3f}" for name, value in told.items())
             print(f"{step} {line}", flush=True)
-    states.save({"speaker": trainee.state_dict()}, given.out)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speech", type=Path, required=True)
-    parser.add_argument("--begin", type=Path, required=True, help="the speaker encoder's state")
-    parser.add_argument("--codec", type=Path, required=True, help="the state that copies are by")
-    parser.add_argument("--out", type=Path, required=True)
+    parser = options(__doc__, True, rate=6e-4, batch=48, hours=9, every=50, seed=5)
     parser.add_argument("--minutes", type=float, default=20)
-    parser.add_argument("--rate", type=float, default=6e-4, help="of learning, at most")
-    parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--copies", type=int, default=900)
-    parser.add_argument("--hours", type=float, default=9)
-    parser.add_argument("--every", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=5)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     run(parser.parse_args())
 
 

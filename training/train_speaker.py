@@ -79,20 +79,38 @@ class Plain:
 
 
 @torch.no_grad()
+def passed_on(wave: Tensor, codec: Codec, fewest: int = FEWEST) -> Tensor:
+    """Waves [B, samples] as a codec passes them on, each by more or fewer codebooks."""
+    depth = torch.randint(fewest, ALL + 1, (len(wave),), device=wave.device)
+    return codec(wave, depth).wave
+
+
 def copied(wave: Tensor, codec: Codec) -> Tensor:
-    """Every other wave [B, samples] as the codec passes it on, by more or fewer codebooks."""
-    some = wave[::2]
-    depth = torch.randint(FEWEST, ALL + 1, (len(some),), device=wave.device)
-    return torch.stack((codec(some, depth).wave, wave[1::2]), 1).flatten(0, 1)
+    """Every other wave [B, samples] as the codec passes it on."""
+    return torch.stack((passed_on(wave[::2], codec), wave[1::2]), 1).flatten(0, 1)
+
+
+def frozen(path: Path, device: torch.device) -> Codec:
+    """The codec of a state, to be heard and not to be taught."""
+    codec = Codec().to(device).eval()
+    codec.load_state_dict(states.load(path)["codec"])
+    return codec
 
 
 def copier(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor]:
     """What passes on half of a batch through the codec of this state, if there is one."""
-    if path is None:
-        return lambda wave: wave
-    codec = Codec().to(device).eval()
-    codec.load_state_dict(states.load(path)["codec"])
-    return partial(copied, codec=codec)
+    return partial(copied, codec=frozen(path, device)) if path else lambda wave: wave
+
+
+def eased(step: int, warm: int, over: float) -> float:
+    """Of the highest rate, so many steps in and so much of the way: up, then down a cosine."""
+    return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * over))
+
+
+def crop(shortest: float, longest: float) -> int:
+    """Samples of a batch's speech, in whole frames; seconds are given."""
+    seconds = torch.empty(()).uniform_(shortest, longest).item()
+    return round(seconds * RATE / FRAME) * FRAME
 
 
 def run(given: argparse.Namespace) -> None:
@@ -110,12 +128,8 @@ def run(given: argparse.Namespace) -> None:
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
     steps = torch.optim.AdamW(trainee.parameters(), lr=given.rate, weight_decay=0.01)
     for step in range(given.steps):
-        warm = min(1.0, (step + 1) / 200)
-        steps.param_groups[0]["lr"] = (
-            given.rate * warm * 0.5 * (1 + math.cos(math.pi * step / given.steps))
-        )
-        seconds = torch.empty(()).uniform_(0.9, 4.5).item()
-        wave, speaker = plain.draw(given.batch, round(seconds * RATE / FRAME) * FRAME)
+        steps.param_groups[0]["lr"] = given.rate * eased(step, 200, step / given.steps)
+        wave, speaker = plain.draw(given.batch, crop(0.9, 4.5))
         losses = trainee(worn(copy(wave)), speaker, axes[speaker])
         loss = losses["who"] + 2 * losses["axes"] + 0.1 * losses["length"]
         steps.zero_grad()
@@ -130,20 +144,26 @@ def run(given: argparse.Namespace) -> None:
     states.save({"speaker": trainee.state_dict()}, given.out)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(about: str | None, again: bool, **defaults: float) -> argparse.ArgumentParser:
+    """What every lesson of a speaker encoder is asked for; `again` needs one that was taught."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--speech", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--begin", type=Path, help="weights to begin with")
-    parser.add_argument("--codec", type=Path, help="half of the speech is heard through it")
-    parser.add_argument("--rate", type=float, default=2e-3, help="of learning, at most")
-    parser.add_argument("--steps", type=int, default=6000)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--hours", type=float, default=12)
-    parser.add_argument("--wait-hours", type=float, default=0)
-    parser.add_argument("--every", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=2)
+    parser.add_argument("--begin", type=Path, required=again, help="weights to begin with")
+    parser.add_argument("--codec", type=Path, required=again, help="speech is heard through it")
+    parser.add_argument("--rate", type=float, help="of learning, at most")
+    for name in ("--batch", "--every", "--seed"):
+        parser.add_argument(name, type=int)
+    parser.add_argument("--hours", type=float)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def main() -> None:
+    parser = options(__doc__, False, rate=2e-3, batch=128, hours=12, every=200, seed=2)
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--wait-hours", type=float, default=0)
     run(parser.parse_args())
 
 

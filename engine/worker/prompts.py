@@ -58,7 +58,7 @@ class Embedder:
 
     def track(self, ids: Sequence[int], closed: bool) -> Tensor:
         """Text that is spoken, with the end of the text after it when it is closed."""
-        return self.text((*ids, self._ids.tts_eos) if closed else ids)
+        return self.text(self._ended(ids, closed))
 
     def layout(self, prompts: Sequence[Prompt]) -> list[PromptRows]:
         """The texts of all of them are embedded together."""
@@ -108,11 +108,13 @@ class Embedder:
             rows.insert(1, to_device(prompt.vector, self._device).to(self._dtype)[None])
         return torch.cat(rows)
 
-    def _spoken(self, prompt: Prompt) -> tuple[int, ...]:
+    def _spoken(self, prompt: Prompt) -> Sequence[int]:
         """Ids: with a reference, first what was said in it."""
         before = prompt.reference.text_ids if prompt.reference else ()
-        end = () if prompt.open_text else (self._ids.tts_eos,)
-        return *before, *prompt.text_ids, *end
+        return self._ended((*before, *prompt.text_ids), closed=not prompt.open_text)
+
+    def _ended(self, ids: Sequence[int], closed: bool) -> Sequence[int]:
+        return (*ids, self._ids.tts_eos) if closed else ids
 
     def _codes(self, prompt: Prompt) -> Tensor:
         """[1 + reference frames, width]"""

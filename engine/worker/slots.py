@@ -97,9 +97,10 @@ class Slots:
         device, pairs = self.knobs.device, list(zip(admits, prompts, strict=True))
         draws = [knob_row(admit.draw) for _, admit in admits]
         table = [_numbers(row, admit, prompt) for (row, admit), prompt in pairs]
-        index, position, spoken, texts, endless, *keys = to_device(table, device).unbind(1)
+        numbers = to_device(table, device)
+        index, position, spoken, texts, endless = numbers[:, :5].unbind(1)
         self.knobs[index] = to_device(draws, device, torch.float32)
-        self.keys[index] = torch.stack(keys, 1)
+        self.keys[index] = numbers[:, 5:]
         self.endless[index] = endless.bool()
         for kept, now in ((self.position, position), (self.spoken, spoken), (self.texts, texts)):
             kept[index] = now

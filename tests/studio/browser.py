@@ -162,17 +162,15 @@ class Tap:
 
 
 def play_through(taps: list[Tap], press: Callable[[Tap], object], seconds: float = 20) -> None:
-    """Speak to the end in every page, again where a busy machine was late with the sound."""
-    late = taps
+    """Speak to the end in every page, all of it again where a busy machine was late."""
     for _ in range(5):
-        before = [(tap.state() or {}).get("id", "") for tap in late]
-        for tap in late:
+        before = [(tap.state() or {}).get("id", "") for tap in taps]
+        for tap in taps:
             tap.restart()
             press(tap)
-        for tap, other in zip(late, before, strict=True):
+        for tap, other in zip(taps, before, strict=True):
             tap.wait(f"now && now.id !== '{other}' && now.over && now.made", seconds)
-        late = [tap for tap in late if tap.state()["report"]["underruns"]]
-        if not late:
+        if not any(tap.state()["report"]["underruns"] for tap in taps):
             return
     raise AssertionError("the sound was late five times")
 

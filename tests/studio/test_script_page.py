@@ -70,6 +70,13 @@ def press(page: Any, name: str) -> None:
     page.get_by_role("tabpanel").get_by_role("button", name=name, exact=True).first.click()
 
 
+def laid_out(page: Any) -> Any:
+    """With the lines of a text to be seen."""
+    write(go(page), TEXT)
+    press(page, "Show the lines")
+    return page
+
+
 def speak(page: Any) -> None:
     page.locator(".timbre-go:visible").click()
 
@@ -142,9 +149,7 @@ def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -
 
 
 def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url: str) -> None:
-    page = go(open_page(url))
-    write(page, TEXT)
-    press(page, "Show the lines")
+    page = laid_out(open_page(url))
     second = lines(page).nth(1)
     second.get_by_label("Change it").click()
     second.locator("textarea").fill("Good morning, I should say. [pause 0.3s]")
@@ -161,9 +166,7 @@ def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url:
 
 
 def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url: str) -> None:
-    page = go(open_page(url))
-    write(page, TEXT)
-    press(page, "Show the lines")
+    page = laid_out(open_page(url))
     second = lines(page).nth(1)
     second.get_by_label("Change it").hover()
     page.mouse.down()
@@ -190,9 +193,7 @@ def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
 
 
 def test_an_open_form_is_left_alone_while_lines_are_spoken(open_page: OpenPage, url: str) -> None:
-    page = go(open_page(url))
-    write(page, TEXT)
-    press(page, "Show the lines")
+    page = laid_out(open_page(url))
     first = lines(page).first
     first.get_by_label("Change it").click()
     first.locator("textarea").fill("Unfinished")
