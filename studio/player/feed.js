@@ -45,7 +45,7 @@ class Feed {
     this.leaveRaw();
     this.past.add(this.id);
     Object.assign(this, { id: payload.id, seq: 0, received: 0, total: null, dropped: false });
-    Object.assign(this, { told: false, asking: false, transport: 'event' });
+    Object.assign(this, { told: null, asking: false, transport: 'event' });
     this.listener.begin(payload);
   }
 
@@ -65,9 +65,9 @@ class Feed {
   }
 
   settle() {
-    if (this.total === null || this.told) return;
+    if (this.told === this.total) return;
     if (this.received >= this.total) {
-      this.told = true;
+      this.told = this.total;
       this.listener.whole(this.total);
     } else if (!this.raw) {
       this.fill(this.total);
@@ -93,7 +93,7 @@ class Feed {
 
   tryRaw(payload) {
     if (this.raw && payload.made > this.received) this.watch();
-    else if (payload.raw && this.rawAllowed && !this.raw && !payload.ended) this.listen(payload.raw);
+    else if (payload.raw && this.rawAllowed && !this.raw && this.total === null) this.listen(payload.raw);
   }
 
   // A proxy that holds answers back would leave us waiting: go back to the event.
@@ -135,7 +135,8 @@ class Feed {
     let half = new Uint8Array(0); // a sample cut in two by the network
     for (const reader = response.body.getReader(); ; ) {
       const { done, value } = await reader.read();
-      if (done || this.raw !== raw) return;
+      if (this.raw !== raw) return;
+      if (done) return void (this.total ??= at); // often before the event tells
       const bytes = joined(half, value);
       const even = bytes.length & ~1;
       this.transport = 'raw';

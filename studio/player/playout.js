@@ -65,14 +65,20 @@ class Playout {
   }
 
   grow(chunkSeconds) {
-    this.starved = false;
-    this.underruns += 1;
+    this.gap();
     const wanted = Math.max(FIRST_GROWTH, 2 * this.prebuffer, 1.5 * this.late + chunkSeconds);
     this.prebuffer = Math.min(MOST, wanted);
   }
 
+  gap() {
+    this.starved = false;
+    this.underruns += 1;
+  }
+
+  // Word of the end may come late: until now the last samples were held back for a fade.
   finish(total) {
     this.total = total;
+    if (this.starved && this.complete && this.lead) this.gap();
   }
 
   get complete() {

@@ -55,6 +55,19 @@ def in_strip(tap: Tap, transport: str, selector: str) -> str:
     return str(tap.page.locator(f"#{transport} {selector}").inner_text())
 
 
+def playing_in_time(tap: Tap, transport: str, samples: int) -> None:
+    """Speaking, so much of it heard, and nothing of it late."""
+    for _ in range(5):
+        press(tap, transport)
+        tap.wait(playing(samples))
+        if not tap.state()["report"]["underruns"]:
+            return
+        tap.page.locator(f"#{transport} .stop").click()
+        tap.wait("now.made && now.report.state === 'ended'")
+        tap.restart()
+    raise AssertionError("the sound was late five times")
+
+
 def told(tap: Tap) -> Any:
     """Where the page shows what the event `take` said."""
     return tap.page.get_by_label("take").nth(tap.index)
@@ -105,8 +118,7 @@ def test_the_first_sound_follows_the_first_chunk(
 @both
 def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(100, speed=6)
-    press(tap, transport)
-    tap.wait(playing(9600))
+    playing_in_time(tap, transport, 9600)
     tap.page.locator(f"#{transport} .stop").click()
     tap.wait("now.over")
     until = time.monotonic() + 5
@@ -130,28 +142,34 @@ def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> 
 
 @both
 def test_a_new_press_takes_over(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(60, speed=6)
-    press(tap, transport)
-    tap.wait(playing(4800))
-    old = stage.performed[-1]
-    stage.submit = lambda: steady(4, seed=5)
-    press(tap, transport)
-    tap.wait(OVER)
-    new = as_heard(stage.performed[-1].pcm)
-    assert np.array_equal(tap.sound()[-len(new) + 60 :], new[60:])  # its start lies over a fade
+    def takes_over(_: Tap) -> None:
+        stage.submit = lambda: steady(60, speed=6)
+        press(tap, transport)
+        tap.wait(playing(4800))
+        stage.submit = lambda: steady(4, seed=5)
+        press(tap, transport)
+        tap.wait(OVER)
+
+    play_through([tap], takes_over)
+    old, new = stage.performed[-2:]
+    heard = as_heard(new.pcm)
+    assert np.array_equal(tap.sound()[-len(heard) + 60 :], heard[60:])  # its start is over a fade
     assert old.left
 
 
 @both
 def test_pause_keeps_every_sample(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(10, speed=6)
-    press(tap, transport)
-    tap.wait(playing(4800))
-    tap.page.locator(f"#{transport} .pause").click()
-    tap.wait("now.report.paused")
-    assert in_strip(tap, transport, ".state") == "Paused"
-    tap.page.locator(f"#{transport} .pause").click()
-    tap.wait(OVER)
+
+    def paused(_: Tap) -> None:
+        press(tap, transport)
+        tap.wait(playing(4800))
+        tap.page.locator(f"#{transport} .pause").click()
+        tap.wait("now.report.paused")
+        assert in_strip(tap, transport, ".state") == "Paused"
+        tap.page.locator(f"#{transport} .pause").click()
+
+    play_through([tap], paused)
     sound, made = tap.sound(), as_heard(stage.performed[-1].pcm)
     faded = 60
     cut = int(np.flatnonzero(sound != np.resize(made, len(sound)))[0])
@@ -195,10 +213,13 @@ def test_a_page_that_was_busy_loses_nothing(stage: Stage, tap: Tap, transport: s
 @both
 def test_the_queue_is_shown(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: Performance(noise(4), [0.0, 0.05], queued=0.8)
-    press(tap, transport)
-    tap.page.locator(f"#{transport}").get_by_text("Number 3 in line, about 3 s").wait_for()
-    tap.wait(OVER)
-    assert tap.state()["report"]["underruns"] == 0
+    strip = tap.page.locator(f"#{transport}")
+
+    def queued(_: Tap) -> None:
+        press(tap, transport)
+        strip.get_by_text("Number 3 in line, about 3 s").wait_for()
+
+    play_through([tap], queued)
 
 
 @both

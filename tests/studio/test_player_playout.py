@@ -21,7 +21,7 @@ RATE = 24_000
 
 # Plays chunks of `level` (or of 1, 2, 3 …) that arrive at their moments; orders are calls by block.
 SIMULATE = """
-({ chunks, level, orders, playout = new Playout() }) => {
+({ chunks, level, orders, told = 0, playout = new Playout() }) => {
   const sound = new Float32Array(128 * 2000);
   const total = chunks.reduce((sum, [, size]) => sum + size, 0);
   const source = Int16Array.from({ length: total }, (_, i) => level || (i % 30000) + 1);
@@ -33,10 +33,10 @@ SIMULATE = """
       playout.push(source.slice(sent, sent + chunks[next][1]), now);
       sent += chunks[next][1];
     }
-    if (next === chunks.length) playout.finish(total);
+    if (next === chunks.length && now >= chunks[next - 1][0] + told) playout.finish(total);
     orders.filter(([when]) => when === block).forEach(([, what]) => playout[what]());
     playout.render(sound.subarray(block * 128, (block + 1) * 128));
-    quiet = playout.state === 'ended' && next === chunks.length ? quiet + 1 : 0;
+    quiet = playout.state === 'ended' && playout.total !== null ? quiet + 1 : 0;
   }
   const { underruns, prebuffer, played, state } = playout;
   let bytes = '';
@@ -109,6 +109,15 @@ def test_every_sample_is_played_once_and_in_order(page: Any, chunks: list[list[f
     assert faded <= 2 * FADE * (done["underruns"] + 1)
     if not done["underruns"]:
         assert done["sound"].max() == whole.max()
+
+
+@quick
+@given(chunks=moments, told=st.floats(0, 1))
+def test_every_gap_is_counted(page: Any, chunks: list[list[float]], told: float) -> None:
+    done = simulate(page, chunks, told=told)
+    assert done["played"] == done["total"]
+    loud = np.flatnonzero(done["sound"])
+    assert int((np.diff(loud) > 1).sum()) == done["underruns"]
 
 
 @quick
