@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -40,7 +41,7 @@ class Spoken:
     words: NDArray[np.int16]  # [phones] numbers of words between spaces, NO_WORD in pauses
 
 
-class _Wave(ctypes.Structure):
+class Wave(ctypes.Structure):
     _fields_ = (
         ("type", ctypes.c_char_p),
         ("sample_rate", ctypes.c_int),
@@ -60,14 +61,14 @@ def folder() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _flite() -> ctypes.CDLL:
+def library() -> ctypes.CDLL:
     for name in _LIBRARIES:
         ctypes.CDLL(str(folder() / f"{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
     flite = ctypes.CDLL(str(folder() / "libflite.so.1"), mode=ctypes.RTLD_GLOBAL)
     pointer, text, real = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_float
     signatures = {
         "flite_synth_text": (pointer, (text, pointer)),
-        "utt_wave": (ctypes.POINTER(_Wave), (pointer,)),
+        "utt_wave": (ctypes.POINTER(Wave), (pointer,)),
         "utt_relation": (pointer, (pointer, text)),
         "relation_head": (pointer, (pointer,)),
         "item_next": (pointer, (pointer,)),
@@ -86,16 +87,23 @@ def _flite() -> ctypes.CDLL:
 
 @lru_cache(maxsize=8)
 def _voice(name: str) -> int:
-    _flite()
-    library = ctypes.CDLL(str(folder() / f"libflite_cmu_us_{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
-    register = getattr(library, f"register_cmu_us_{name}")
+    library()
+    spoken = ctypes.CDLL(str(folder() / f"libflite_cmu_us_{name}.so.1"), mode=ctypes.RTLD_GLOBAL)
+    register = getattr(spoken, f"register_cmu_us_{name}")
     register.restype, register.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
     return int(register(None))
 
 
 def speak(text: str, voice: str, pitch: float, spread: float, stretch: float) -> Spoken:
     """Say `text` at a mean pitch in Hz, with its spread in Hz, `stretch` times as long."""
-    flite, handle = _flite(), _voice(voice)
+    with utterance(text, voice, pitch, spread, stretch) as said:
+        return read(said)
+
+
+@contextmanager
+def utterance(text: str, voice: str, pitch: float, spread: float, stretch: float) -> Iterator[int]:
+    """flite's own, as long as it is looked at."""
+    flite, handle = library(), _voice(voice)
     features = ctypes.cast(handle, ctypes.POINTER(_Voice)).contents.features
     settings = {
         b"int_f0_target_mean": pitch,
@@ -104,14 +112,15 @@ def speak(text: str, voice: str, pitch: float, spread: float, stretch: float) ->
     }
     for name, value in settings.items():
         flite.feat_set_float(features, name, value)
-    utterance = flite.flite_synth_text(text.encode("ascii", "ignore"), handle)
+    said = flite.flite_synth_text(text.encode("ascii", "ignore"), handle)
     try:
-        return _read(flite, utterance)
+        yield said
     finally:
-        flite.delete_utterance(utterance)
+        flite.delete_utterance(said)
 
 
-def _read(flite: ctypes.CDLL, utterance: int) -> Spoken:
+def read(utterance: int) -> Spoken:
+    flite = library()
     wave = flite.utt_wave(utterance).contents
     samples = np.ctypeslib.as_array(wave.samples, (wave.num_samples,)).copy()
     numbers = {item: index for index, item in enumerate(_items(flite, utterance, b"Token"))}

@@ -1,7 +1,6 @@
 """Voices between voices: which two, mixed, come near a third one.
 
-With it a talker learns what a point between two vectors is to sound like. Only voices of one kind
-are mixed: between two kinds there is nobody to learn from. Knows axes, no vectors.
+With it a talker learns what a point between two vectors is to sound like. Knows axes, no vectors.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from training.speakers import BASES, TRAINED, everyone
+from training.speakers import TRAINED, everyone
 
 TRIES, KEPT = 4000, 8  # pairs looked at and kept for each voice
 APART = 0.8  # on the axes: nearer ones say nothing about the way between them
@@ -40,20 +39,17 @@ def trained() -> Mixes:
 
 
 def mixes(axes: Tensor) -> Mixes:
-    """The same for the same voices. Axes [voices, …], which kind of voice in the last."""
+    """The same for the same voices. Axes [voices, …]."""
     random = torch.Generator().manual_seed(0)
-    kinds = axes[:, -len(BASES) :].argmax(1)
-    found = [_near(voice, axes, kinds, random) for voice in range(len(axes))]
+    found = [_near(voice, axes, random) for voice in range(len(axes))]
     return Mixes(*(torch.stack(column) for column in zip(*found, strict=True)))
 
 
-def _near(
-    voice: int, axes: Tensor, kinds: Tensor, random: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+def _near(voice: int, axes: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """The pairs [KEPT] whose way comes nearest, among some drawn by chance."""
-    alike = (kinds == kinds[voice]).nonzero()[:, 0]
-    alike = alike[alike != voice]
-    first, second = alike[torch.randint(len(alike), (2, TRIES), generator=random)]
+    others = torch.arange(len(axes) - 1)
+    others += others >= voice
+    first, second = others[torch.randint(len(others), (2, TRIES), generator=random)]
     start, way = axes[first], axes[second] - axes[first]
     length = way.square().sum(1).clamp(min=1e-9)
     share = (((axes[voice] - start) * way).sum(1) / length).clamp(INSIDE, 1 - INSIDE)

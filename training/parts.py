@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from engine.model.talker import Talker
 from engine.worker import weights
 from training import recipe, tokenizer
@@ -50,7 +52,7 @@ def join(export: Path, parts: Path, out: Path) -> None:
     codec, voices, talker = codec_of(export), Trainee(), Talker(recipe.talker_shape())
     weights.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
-    voices.load_state_dict(voices.state_dict() | kept["voices"])
+    voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))
     rows = talker.model.codec_embedding.weight.detach()
     means = rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)].clone()
     states.save({"codec": codec.state_dict(), "judges": kept["judges"]}, out / "codec.pt")
@@ -60,6 +62,13 @@ def join(export: Path, parts: Path, out: Path) -> None:
     (out / "tokenizer").mkdir(exist_ok=True)
     for name in tokenizer.FILES:
         shutil.copy(export / name, out / "tokenizer")
+
+
+def _grown(kept: dict[str, Tensor], voices: Trainee) -> dict[str, Tensor]:
+    """The voices that were known, and any place for those that have joined since."""
+    who = voices.who.detach().half()
+    who[: len(kept["who"])] = kept["who"]
+    return kept | {"who": who}
 
 
 def codec_of(export: Path) -> Codec:

@@ -1,18 +1,21 @@
 """Who speaks: made voices along labelled axes, the named ones, and words that describe them.
 
-A speaker is a flite voice moved along four axes: pitch, vocal tract (formants), pace and
-brightness. The ranges are those that pocketsphinx still understood (training/README.md).
+A speaker is a flite voice, or somebody between two of them, moved along four axes: pitch, vocal
+tract (formants), pace and brightness. The ranges are those that pocketsphinx still understood
+(training/README.md).
 Knows nothing of samples.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 SEED = 20_261_120
-TRAINED, HELD_OUT = 640, 60
+MADE, BETWEEN, HELD_OUT = 640, 320, 60  # MADE: the named ones among them
+TRAINED = MADE + BETWEEN
 
 
 @dataclass(frozen=True)
@@ -50,16 +53,26 @@ class Speaker:
     pace: float
     tilt: float
     about: str = ""
+    other: int | None = None  # the base that it goes towards
+    share: float = 0.0  # of the other
 
     @property
     def height(self) -> float:
-        return BASES[self.base].height * self.tract
+        return _on_the_way(self.base, self.other, self.share, lambda base: base.height) * self.tract
 
     def axes(self) -> list[float]:
-        """About -1 … 1 each: pitch, formants, pace, tilt; then which flite voice it was."""
-        kind = [float(self.base == index) for index in range(len(BASES))]
+        """About -1 … 1 each: pitch, formants, pace, tilt; then how much of each flite voice."""
+        kind = [0.0] * len(BASES)
+        kind[self.base] += 1 - self.share
+        kind[self.base if self.other is None else self.other] += self.share
         pitch, height = math.log2(self.pitch / 140), math.log2(self.height) * 5
         return [pitch, height, math.log2(self.pace) * 3, self.tilt / 2, *kind]
+
+
+def _on_the_way(first: int, second: int | None, share: float, of: Callable[[Base], float]) -> float:
+    """What a base has, between two of them."""
+    there = of(BASES[first if second is None else second])
+    return float(of(BASES[first]) ** (1 - share) * there**share)
 
 
 def _named(
@@ -96,16 +109,50 @@ def _made(random: Random, index: int) -> Speaker:
         base=base,
         pitch=range_.pitched(factor, tract),
         tract=tract,
-        pace=2 ** random.uniform(-0.32, 0.36),
+        pace=_pace(random),
         tilt=random.uniform(-2, 2),
     )
 
 
+HIGHEST = 1.12  # formants of a voice on the way: pocketsphinx loses words above
+# Ends and how often; one with itself is there for its pitch, which flite does not move.
+WAYS = (("slt", "rms", 3), ("slt", "awb", 3), ("rms", "awb", 2), ("rms", "rms", 2))
+
+
+def _between(random: Random, index: int) -> Speaker:
+    first, second = random.choices([way[:2] for way in WAYS], [way[2] for way in WAYS])[0]
+    base, other, share = BASE[first], BASE[second], random.uniform(0.1, 0.9)
+
+    def drawn(of: Callable[[Base], tuple[float, float]]) -> float:
+        """Evenly in a range between both voices' ranges."""
+        low, high = (_on_the_way(base, other, share, lambda b, i=i: of(b)[i]) for i in (0, 1))
+        return math.exp(random.uniform(math.log(low), math.log(high)))
+
+    natural = _on_the_way(base, other, share, lambda each: each.pitch)
+    height = _on_the_way(base, other, share, lambda each: each.height)
+    return Speaker(
+        name=f"between{index:04d}",
+        base=base,
+        pitch=natural * drawn(lambda each: each.pitches),
+        tract=min(drawn(lambda each: each.tracts), HIGHEST / height),
+        pace=_pace(random),
+        tilt=random.uniform(-2, 2),
+        other=other,
+        share=share,
+    )
+
+
+def _pace(random: Random) -> float:
+    return 2 ** random.uniform(-0.32, 0.36)
+
+
 def everyone() -> list[Speaker]:
     """The named voices, the others heard in training, then the held-out ones."""
-    random = Random(SEED)
-    count = TRAINED + HELD_OUT
-    return [*NAMED, *(_made(random, index) for index in range(len(NAMED), count))]
+    random, on_the_way = Random(SEED), Random(SEED + 1)
+    made = [_made(random, index) for index in range(len(NAMED), MADE + HELD_OUT)]
+    between = [_between(on_the_way, index) for index in range(BETWEEN)]
+    known = MADE - len(NAMED)
+    return [*NAMED, *made[:known], *between, *made[known:]]
 
 
 def held_out() -> list[Speaker]:
@@ -165,6 +212,8 @@ def levels(speaker: Speaker) -> dict[str, int]:
 
 
 def gender(speaker: Speaker) -> str:
+    if speaker.other is not None and BASE["slt"] in (speaker.base, speaker.other):
+        return ""
     if speaker.base == BASE["slt"]:
         return "woman" if speaker.height > 1.02 else ""
     return "man" if speaker.height < 1.08 and speaker.pitch < 165 else ""

@@ -22,8 +22,9 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from training import flite, text
-from training.speakers import BASES, STYLES, TRAINED, Speaker, everyone
+from training import between, flite, text
+from training.between import End, Manner, OtherPhones
+from training.speakers import BASES, STYLES, TRAINED, Speaker, Style, everyone
 
 RATE = 24_000
 FRAME = 1_920
@@ -61,15 +62,7 @@ class Said:
 
 
 def say(words: str, speaker: Speaker, style: int = 0) -> Said:
-    manner, tract = STYLES[style], speaker.tract
-    pitch = speaker.pitch / tract
-    spoken = flite.speak(
-        words,
-        BASES[speaker.base].voice,
-        pitch,
-        pitch * SPREAD * manner.spread,
-        speaker.pace * manner.pace * tract,
-    )
+    tract, spoken = speaker.tract, speak(words, speaker, STYLES[style])
     source = spoken.samples.astype(np.float32) / 32768
     wave = shape(source, spoken.rate * tract, speaker.tilt)
     start, stop = speech_span(wave)
@@ -78,6 +71,20 @@ def say(words: str, speaker: Speaker, style: int = 0) -> Said:
     ends = spoken.ends * (RATE / tract)
     phones = np.append(spoken.phones, 0)[np.searchsorted(ends, at)]
     return Said(wave, phones.astype(np.uint8), places(words, spoken.words, ends, at))
+
+
+def speak(words: str, speaker: Speaker, style: Style) -> flite.Spoken:
+    """Before the vocal tract is scaled: what that will raise and shorten is low and long here."""
+    pitch, stretch = speaker.pitch / speaker.tract, speaker.pace * style.pace * speaker.tract
+    manner = Manner(pitch, pitch * SPREAD * style.spread, style.spread, stretch)
+    base = BASES[speaker.base]
+    if speaker.other is None:
+        return flite.speak(words, base.voice, manner.pitch, manner.spread, manner.stretch)
+    ends = (
+        End(each.voice, each.pitch if each.steady else None)
+        for each in (base, BASES[speaker.other])
+    )
+    return between.speak(words, *ends, speaker.share, manner)
 
 
 def places(
@@ -175,7 +182,10 @@ def make_shard(
 ) -> dict[str, object]:
     speakers, kept, made = everyone(), [], []
     for utterance in utterances(corpus, seed, shard):
-        said = say(utterance.text, speakers[utterance.speaker], utterance.style)
+        try:
+            said = say(utterance.text, speakers[utterance.speaker], utterance.style)
+        except OtherPhones:
+            continue
         if not 0.3 < len(said.wave) / RATE < LONGEST:
             continue
         kept.append(asdict(utterance))

@@ -34,3 +34,14 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
         assert before.keys() == after.keys()
         flat = [(before[part], after[part]) for part in before if isinstance(before[part], dict)]
         assert all(torch.equal(x[key], y[key]) for x, y in flat for key in x)
+
+
+def test_voices_that_have_joined_since_get_a_place(tmp_path: Path) -> None:
+    kept = state.load(PARTS)
+    kept["voices"]["who"] = kept["voices"]["who"][:600]
+    state.save(kept, tmp_path / "parts.pt")
+    parts.join(MINI, tmp_path / "parts.pt", tmp_path)
+    voices = Trainee()
+    voices.load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
+    assert torch.equal(voices.who[:600], kept["voices"]["who"].float())
+    assert (voices.who[600:].norm(dim=1) > 0).all()

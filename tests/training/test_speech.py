@@ -10,9 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.sound_measures import pitch
+from bench.sound_measures import long_term, pitch
 from training import flite, speech
-from training.speakers import BASES, NAMED, STYLES, TRAINED, describe, everyone, held_out, levels
+from training.speakers import (
+    BASE,
+    BASES,
+    BETWEEN,
+    NAMED,
+    STYLES,
+    TRAINED,
+    Speaker,
+    describe,
+    everyone,
+    held_out,
+    levels,
+)
 
 needs_flite = pytest.mark.skipif(
     not (flite.folder() / "libflite.so.1").exists(), reason="flite is not here (FLITE_ROOT)"
@@ -60,6 +72,17 @@ def test_speakers_are_distinct_and_fixed() -> None:
     assert len({speaker.name for speaker in speakers}) == len(speakers)
     assert not {s.name for s in speakers[:TRAINED]} & {s.name for s in held_out()}
     assert {BASES[speaker.base].voice for speaker in NAMED[:4]} == set(flite.VOICES)
+
+
+def test_voices_on_the_way_lie_between_their_ends() -> None:
+    on_the_way = [speaker for speaker in everyone() if speaker.other is not None]
+    assert len(on_the_way) == BETWEEN
+    for speaker in on_the_way:
+        first, second = (BASES[index] for index in (speaker.base, speaker.other))
+        height = speaker.height / speaker.tract
+        assert min(first.height, second.height) <= height <= max(first.height, second.height)
+        assert sum(speaker.axes()[4:]) == pytest.approx(1)
+    assert not any(speaker.other is not None for speaker in held_out())
 
 
 @given(st.integers(0, TRAINED - 1), st.integers())
@@ -118,3 +141,42 @@ def test_a_named_voice_has_the_pitch_of_its_label(index: int) -> None:
     speaker = NAMED[index]
     wave = speech.say("He put the book back on the shelf and went to bed.", speaker).wave
     assert pitch(wave) == pytest.approx(speaker.pitch, rel=0.12)
+
+
+SENTENCE = "He put the book back on the shelf and went to bed."
+
+
+def on_the_way(first: str, second: str, share: float, pitch: float) -> Speaker:
+    return Speaker("", BASE[first], pitch, 1.0, 1.0, 0.0, other=BASE[second], share=share)
+
+
+@needs_flite
+@pytest.mark.parametrize("ends", [("slt", "rms"), ("slt", "awb"), ("rms", "awb"), ("rms", "rms")])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("hertz", [110.0, 150.0])
+def test_a_voice_on_the_way_has_its_pitch(
+    ends: tuple[str, str], share: float, hertz: float
+) -> None:
+    said = speech.say(SENTENCE, on_the_way(*ends, share, hertz))
+    assert pitch(said.wave) == pytest.approx(hertz, rel=0.1)
+
+
+@needs_flite
+def test_the_way_leads_from_one_sound_to_the_other() -> None:
+    """Long-term spectra leave the first voice and come to the second, step by step."""
+    steps = [speech.say(SENTENCE, on_the_way("rms", "slt", n / 4, 130)).wave for n in range(5)]
+    heard = [long_term(wave) for wave in steps]
+    from_first = [float(np.abs(each - heard[0]).mean()) for each in heard]
+    from_second = [float(np.abs(each - heard[-1]).mean()) for each in heard]
+    assert from_first == sorted(from_first)
+    assert from_second == sorted(from_second, reverse=True)
+
+
+@needs_flite
+def test_phones_of_a_voice_on_the_way_are_where_they_are_said() -> None:
+    """Its pauses are silent."""
+    said = speech.say("Yes, he said. No, she said.", on_the_way("slt", "awb", 0.5, 150))
+    loud = np.abs(said.wave).reshape(-1, speech.PHONE_STEP).max(1)
+    inner = slice(10, -10)
+    pause = said.phones[inner] == flite.PHONES.index("pau")
+    assert np.median(loud[inner][pause]) < 0.1 * np.median(loud[inner][~pause])
