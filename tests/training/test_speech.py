@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sound_measures import long_term, pitch
-from training import flite, speech
+from training import flite, speech, text
 from training.speakers import (
     BASE,
     BASES,
@@ -74,6 +74,18 @@ def test_speakers_are_distinct_and_fixed() -> None:
     assert {BASES[speaker.base].voice for speaker in NAMED[:4]} == set(flite.VOICES)
 
 
+def test_every_voice_is_heard_and_the_hardest_more_often() -> None:
+    words, random = ["stone", "river", "letter"], Random(0)
+    corpus = text.Corpus(["A stone."], ["A river."], ["A letter."], words, [], [])
+    drawn = [speech.choose(corpus, random).speaker for _ in range(60_000)]
+    counts = np.bincount(drawn, minlength=TRAINED)
+    karl, *others = counts[3], *np.delete(counts[: len(NAMED)], 3)
+    assert NAMED[3].name == "karl"
+    assert karl > 3 * max(others)
+    assert min(others) > 10 * np.median(counts)
+    assert counts.min() > 0
+
+
 def test_voices_on_the_way_lie_between_their_ends() -> None:
     on_the_way = [speaker for speaker in everyone() if speaker.other is not None]
     assert len(on_the_way) == BETWEEN
@@ -115,14 +127,14 @@ def test_a_named_voice_speaks_at_its_loudness(index: int) -> None:
 
 @needs_flite
 def test_it_is_known_how_far_the_text_is_said() -> None:
-    text = "It is 7:45, he said. Really?"
-    said = speech.say(text, NAMED[0])
+    line = "It is 7:45, he said. Really?"
+    said = speech.say(line, NAMED[0])
     assert len(said.places) == len(said.phones)
     assert (np.diff(said.places.astype(int)) >= 0).all()
     fricative = [index for index, name in enumerate(flite.PHONES) if name in ("f", "v")]
     number = said.places[np.isin(said.phones, fricative)]  # only "seven" and "five" have them
-    assert ((number >= text.index("7")) & (number <= text.index(","))).all()
-    assert text[said.places[said.phones == flite.PHONES.index("hh")][0]] == "h"
+    assert ((number >= line.index("7")) & (number <= line.index(","))).all()
+    assert line[said.places[said.phones == flite.PHONES.index("hh")][0]] == "h"
 
 
 @needs_flite
