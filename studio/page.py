@@ -5,6 +5,7 @@ Knows no tabs and no handlers: the shell builds the page.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -21,6 +22,7 @@ from studio.transport import LiveTakes
 from studio.words import LANGUAGES
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as much as the largest recording; Gradio's own has no end
+ANSWERS = Path(__file__).with_name("answers.js").read_text(encoding="utf-8")
 SESSIONS = 256  # visits that Gradio remembers, 0.1 to 0.25 MB each; its own 10,000 would take 1 GB
 
 
@@ -56,7 +58,7 @@ def looks() -> dict[str, Any]:
     return {
         "theme": theme.theme(),
         "css": theme.STYLE,
-        "head": help.SCRIPT,
+        "head": f"{help.SCRIPT}<script>{ANSWERS}</script>",
         "i18n": LANGUAGES,
         "run_history": False,
         "footer_links": ["api"],

@@ -83,7 +83,7 @@ def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> 
     page.goto(shielded)
     tap = Tap(page, 0)
     page.get_by_role("button", name="Hear a welcome").click()
-    tap.wait("now?.over && now.made", seconds=30)
+    tap.wait("now?.over && now.made")
     assert tap.sound().size
     assert [text for text in refused if "Content Security Policy" in text] == []
     near = (shielded, "data:", "blob:", "about:")

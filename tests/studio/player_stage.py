@@ -56,7 +56,7 @@ class Performance:
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         size = self.frames * FRAME_SAMPLES
         for index, moment in enumerate(self.moments):
-            await self._until(self.born + self.queued + moment)
+            await self._until(moment)
             if self.left:
                 break
             pcm = self.pcm[index * size : (index + 1) * size]
@@ -67,8 +67,12 @@ class Performance:
         self.end = End(reason, self.said * self.frames, seed=7)
 
     async def _until(self, moment: float) -> None:
-        while not self.left and (left := moment - time.perf_counter()) > 0:
-            await asyncio.sleep(min(left, 0.02))
+        while not self.left and self._left_to(moment) > 0:
+            await asyncio.sleep(min(self._left_to(moment), 0.02))
+
+    def _left_to(self, moment: float) -> float:
+        """Seconds; a test may end the queue."""
+        return self.born + self.queued + moment - time.perf_counter()
 
 
 def steady(chunks: int, speed: float = 3.0, frames: int = 2, seed: int = 0) -> Performance:

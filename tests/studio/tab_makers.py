@@ -15,6 +15,7 @@ import soundfile
 
 from engine import SAMPLE_RATE, Clone, Costs, FakeCheckpoint, FakeEngine, Library, fake_capabilities
 from studio.context import Studio
+from studio.page import looks
 from studio.takes import Takes
 from studio.transport import LiveTakes
 
@@ -45,7 +46,13 @@ def app_of(build: Callable[[Studio], None], studio: Studio) -> fastapi.FastAPI:
     with gr.Blocks(analytics_enabled=False) as blocks, gr.Tab("The tab"):
         build(studio)
     blocks.queue(max_size=50)
-    return gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False)
+    return mounted(app, blocks)
+
+
+def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
+    """With the studio's own scripts: without them Gradio may lose a press."""
+    head = looks()["head"]
+    return gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False, head=head)
 
 
 def told(payloads: AsyncIterator[Any]) -> list[Any]:

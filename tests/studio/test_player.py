@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine import InvalidText
-from tests.studio.browser import OpenPage, Tap, play_through
+from tests.studio.browser import PATIENCE, OpenPage, Tap, expect, play_through, wait_until
 from tests.studio.player_stage import (
     OVER,
     TRANSPORTS,
@@ -51,19 +50,19 @@ def tap(taps: dict[str, Tap], transport: str) -> Tap:
     return taps[transport]
 
 
-def in_strip(tap: Tap, transport: str, selector: str) -> str:
-    return str(tap.page.locator(f"#{transport} {selector}").inner_text())
+def strip_says(tap: Tap, transport: str, selector: str, text: str) -> None:
+    expect(tap.page.locator(f"#{transport} {selector}")).to_have_text(text)
 
 
-def playing_in_time(tap: Tap, transport: str, samples: int) -> None:
-    """Speaking, so much of it heard, and nothing of it late."""
+def stopped_in_time(tap: Tap, transport: str, samples: int) -> None:
+    """Stopped where so much was heard, and nothing of it late."""
     for _ in range(5):
         press(tap, transport)
         tap.wait(playing(samples))
+        tap.page.locator(f"#{transport} .stop").click()
+        tap.wait("now.over && now.made && now.report.state === 'ended'")
         if not tap.state()["report"]["underruns"]:
             return
-        tap.page.locator(f"#{transport} .stop").click()
-        tap.wait("now.made && now.report.state === 'ended'")
         tap.restart()
     raise AssertionError("the sound was late five times")
 
@@ -87,12 +86,10 @@ def test_the_finished_take_is_told(stage: Stage, tap: Tap, transport: str) -> No
     stage.submit = lambda: steady(3)
     press(tap, transport)
     tap.wait(OVER)
-    from playwright.sync_api import expect
-
     kept = f"finished {3 * 2 * 1920} take-{len(stage.kept)}"
     expect(told(tap)).to_have_value(kept)
     assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm)
-    assert in_strip(tap, transport, ".state") == "Finished"
+    strip_says(tap, transport, ".state", "Finished")
 
 
 @both
@@ -118,24 +115,18 @@ def test_the_first_sound_follows_the_first_chunk(
 @both
 def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(100, speed=6)
-    playing_in_time(tap, transport, 9600)
-    tap.page.locator(f"#{transport} .stop").click()
-    tap.wait("now.over")
-    until = time.monotonic() + 5
-    while stage.performed[-1].end is None and time.monotonic() < until:
-        time.sleep(0.01)
+    stopped_in_time(tap, transport, 9600)
+    wait_until(lambda: stage.performed[-1].end)
     end = stage.performed[-1].end
     assert end is not None
     assert end.reason == "cancelled"
-    tap.wait("now.report.state === 'ended'")
     heard = tap.sound()
     made = as_heard(stage.performed[-1].pcm)[: len(heard)]
     assert np.array_equal(heard[:-60], made[:-60])
     assert np.abs(heard[-60:]).max() <= np.abs(made[-60:]).max()
     assert abs(heard[-1]) < abs(made[-1]) / 20  # faded, not cut
-    assert in_strip(tap, transport, ".state") == "Stopped"
-    assert in_strip(tap, transport, "[data-figure=lead]") == "–"  # nothing is ahead any more
-    tap.wait("now.made")
+    strip_says(tap, transport, ".state", "Stopped")
+    strip_says(tap, transport, "[data-figure=lead]", "–")  # nothing is ahead any more
     assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm[: len(stage.kept[-1])])
     assert len(stage.kept[-1]) >= len(heard)
 
@@ -143,7 +134,7 @@ def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> 
 @both
 def test_a_new_press_takes_over(stage: Stage, tap: Tap, transport: str) -> None:
     def takes_over(_: Tap) -> None:
-        stage.submit = lambda: steady(60, speed=6)
+        stage.submit = lambda: steady(200, speed=2)  # made for longer than any press takes
         press(tap, transport)
         tap.wait(playing(4800))
         stage.submit = lambda: steady(4, seed=5)
@@ -159,14 +150,14 @@ def test_a_new_press_takes_over(stage: Stage, tap: Tap, transport: str) -> None:
 
 @both
 def test_pause_keeps_every_sample(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(10, speed=6)
+    stage.submit = lambda: steady(25, speed=6)
 
     def paused(_: Tap) -> None:
         press(tap, transport)
         tap.wait(playing(4800))
         tap.page.locator(f"#{transport} .pause").click()
         tap.wait("now.report.paused")
-        assert in_strip(tap, transport, ".state") == "Paused"
+        strip_says(tap, transport, ".state", "Paused")
         tap.page.locator(f"#{transport} .pause").click()
 
     play_through([tap], paused)
@@ -212,12 +203,13 @@ def test_a_page_that_was_busy_loses_nothing(stage: Stage, tap: Tap, transport: s
 
 @both
 def test_the_queue_is_shown(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: Performance(noise(4), [0.0, 0.05], queued=0.8)
+    stage.submit = lambda: Performance(noise(4), [0.0, 0.05], queued=PATIENCE)
     strip = tap.page.locator(f"#{transport}")
 
     def queued(_: Tap) -> None:
         press(tap, transport)
         strip.get_by_text("Number 3 in line, about 3 s").wait_for()
+        stage.performed[-1].queued = 0.0
 
     play_through([tap], queued)
 
@@ -234,7 +226,7 @@ def test_a_refusal_says_why(stage: Stage, tap: Tap, transport: str) -> None:
 
 @pytest.mark.parametrize("transport", ["event"])
 def test_a_call_in_between_loses_nothing(stage: Stage, tap: Tap, transport: str) -> None:
-    stage.submit = lambda: steady(8, speed=6)
+    stage.submit = lambda: steady(20, speed=6)
     strip = tap.page.locator(f"#{transport}")
 
     def interrupted(_: Tap) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
 
-from tests.studio.browser import OpenPage, Tap, play_through
+from tests.studio.browser import OpenPage, Tap, expect, play_through, wait_until
 from tests.studio.player_stage import (
     OVER,
     TRANSPORTS,
@@ -73,10 +72,7 @@ def test_closing_the_page_frees_the_engine(stage: Stage, own_tap: Tap, transport
     press(own_tap, transport)
     own_tap.wait(playing(1920))
     own_tap.page.close()
-    until = time.monotonic() + 5
-    while not stage.performed[-1].left and time.monotonic() < until:
-        time.sleep(0.01)
-    assert stage.performed[-1].left
+    wait_until(lambda: stage.performed[-1].left)
 
 
 def test_it_fits_a_phone(stage: Stage, url: str, open_page: OpenPage) -> None:
@@ -104,8 +100,7 @@ def test_a_device_at_48_khz_plays_it_all(stage: Stage, url: str, open_page: Open
     page.goto(url)
     stage.submit = lambda: steady(5, speed=6)
     tap = Tap(page, 0)
-    press(tap, "event")
-    tap.wait(OVER)
+    play_through([tap], lambda _: press(tap, "event"))
     made = len(stage.performed[-1].pcm)
     assert tap.state()["report"]["played"] == made
     assert abs(len(tap.sound()) - 2 * made) <= 64
@@ -150,13 +145,12 @@ def test_the_volume_is_remembered(stage: Stage, url: str, open_page: OpenPage) -
     tap = Tap(page, 0)
     volume = page.get_by_label("Volume")
     volume.nth(1).fill("0.5")
-    assert volume.nth(0).input_value() == "0.5"  # one for all
+    expect(volume.nth(0)).to_have_value("0.5")  # one for all
     page.reload()
     tap = Tap(page, 0)
-    assert volume.nth(0).input_value() == "0.5"
+    expect(volume.nth(0)).to_have_value("0.5")
     stage.submit = lambda: steady(3)
-    press(tap, "event")
-    tap.wait(OVER)
+    play_through([tap], lambda _: press(tap, "event"))
     made = as_heard(stage.performed[-1].pcm)
     assert np.allclose(tap.sound(), made / 2, atol=1e-6)
 
@@ -170,14 +164,12 @@ def test_a_reload_in_the_middle_keeps_what_was_made(
     press(tap, "raw")
     tap.wait(playing(9600))
     page.reload()
-    until = time.monotonic() + 5
-    while len(stage.kept) == before and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: len(stage.kept) > before)
     kept, performed = stage.kept[-1], stage.performed[-1]
     assert performed.left
     assert 9600 < len(kept) < len(performed.pcm)
     assert np.array_equal(kept, performed.pcm[: len(kept)])
     tap = Tap(page, 1)
-    assert page.locator("#raw .state").inner_text() == "Ready"
+    expect(page.locator("#raw .state")).to_have_text("Ready")
     stage.submit = lambda: steady(3)
     heard_in_time(stage, {"raw": tap})

@@ -13,10 +13,9 @@ from engine import SAMPLE_RATE, Library, open_engine
 from studio.commands.place import MINI
 from studio.page import mount_page
 from studio.takes import Takes
-from tests.studio.browser import OpenPage, Server, Tap
+from tests.studio.browser import OpenPage, Server, Tap, play_through
 from tests.studio.player_stage import as_heard
 
-SECONDS = 60  # how long a busy machine may take
 LATE = 3000  # ms; some 100 on a machine at rest
 
 
@@ -42,17 +41,14 @@ def test_a_press_is_heard_as_it_was_made(
     tap = Tap(page, 0)
     page.get_by_role("button", name="Hear a welcome").wait_for()
     page.get_by_label("Text", exact=True).fill("Good evening.")
+    firsts = []
     for _ in range(2):
-        tap.restart()
-        page.keyboard.press("Control+Enter")
-        tap.wait("now?.over && now.made && now.id !== player.before", SECONDS)
-        page.evaluate("window.timbre.players[0].before = window.timbre.players[0].now.id")
-        kept, report = takes.pcm(takes.search()[0].id), tap.state()["report"]
-        assert report["played"] == len(kept)
-        if not report["underruns"]:  # a machine that is too busy for real time
-            assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(kept)))
+        play_through([tap], lambda _: page.keyboard.press("Control+Enter"))
+        firsts.append(tap.get("now.first"))
+        kept = takes.pcm(takes.search()[0].id)
+        assert tap.state()["report"]["played"] == len(kept)
+        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(kept)))
         assert 0.6 < len(kept) / SAMPLE_RATE < 2.5  # two words, and it knows where they end
-    first = tap.get("now.first")
     with capsys.disabled():
-        print(f"\npress to first sound on the real engine: {first:.0f} ms", end="")
-    assert first < LATE
+        print(f"\npress to first sound on the real engine: {min(firsts):.0f} ms", end="")
+    assert min(firsts) < LATE

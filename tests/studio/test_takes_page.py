@@ -13,10 +13,9 @@ import pytest
 from engine import Costs, FakeEngine, Library, Preset, SpeechRequest
 from studio.page import mount_page
 from studio.takes import Takes
-from tests.studio.browser import OpenPage, Server
+from tests.studio.browser import OpenPage, Server, expect
 
 TEXTS = ("The first of them.", "The second one.")
-SECONDS = 30_000  # ms; how long a busy machine may take
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,6 @@ def url(browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: Any) -
 @pytest.fixture
 def page(open_page: OpenPage, url: str) -> Any:
     page = open_page(url)
-    page.set_default_timeout(SECONDS)
     page.get_by_role("button", name="Hear a welcome").wait_for()
     return page
 
@@ -78,7 +76,7 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
     assert takes.search(TEXTS[1])[0].starred
     page.get_by_label("With a star").check()
     page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).first.wait_for(state="detached")
-    assert row.is_visible()
+    row.wait_for()
 
 
 def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> None:
@@ -91,7 +89,7 @@ def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> No
     page.get_by_text("Nothing is found.").locator("visible=true").wait_for()
     page.keyboard.press("Backspace")
     rows.get_by_text(TEXTS[1]).wait_for()
-    assert rows.count() == 1
+    expect(rows).to_have_count(1)
 
 
 def test_models_are_exchanged_while_the_page_is_open(

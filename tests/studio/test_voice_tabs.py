@@ -20,11 +20,10 @@ from studio.context import Studio
 from studio.page import mount_page
 from studio.tabs import blend, clone, design, library
 from studio.tabs.blending import PHRASE
-from tests.studio.browser import OpenPage, Server, Tap, play_through
-from tests.studio.tab_makers import app_of, make_studio, recording
+from tests.studio.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through
+from tests.studio.tab_makers import app_of, make_studio, mounted, recording
 
 TABS = {"Blend": blend, "Clone": clone, "Design": design, "Library": library}
-SOON = 20_000  # ms, on a machine with other work
 ONE = "window.timbre.players[0]"  # Blend's is the only player until another tab is opened
 
 
@@ -44,14 +43,13 @@ def url(browser: Any, studio: Studio) -> Iterator[str]:
             with gr.Tab(label):
                 tab.build(studio)
     blocks.queue(max_size=50)
-    with Server(gr.mount_gradio_app(app, blocks, "/", run_history=False, ssr_mode=False)) as url:
+    with Server(mounted(app, blocks)) as url:
         yield url
 
 
 @pytest.fixture
 def page(open_page: OpenPage, url: str) -> Any:
     page = open_page(url)
-    page.set_default_timeout(SOON)
     page.locator(".timbre-pad canvas").wait_for()
     return page
 
@@ -93,8 +91,8 @@ def test_letting_go_of_the_handle_speaks_the_blend_that_is_written(page, studio)
     tap = Tap(page, 0)
     before = recipe(page).input_value()
     sound = heard_all(tap, lambda: drag(page, 0.3, 0.2))
+    expect(recipe(page)).not_to_have_value(before)
     written = recipe(page).input_value()
-    assert written != before
     line = SpeechRequest(PHRASE, studio.choices().blend(written), seed=0)
     assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
     shown = corners(page)
@@ -105,12 +103,18 @@ def test_letting_go_of_the_handle_speaks_the_blend_that_is_written(page, studio)
 def test_letting_go_again_starts_anew_at_once(page):
     tap = Tap(page, 0)
     drag(page, 0.3, 0.2)
+    firsts = [first_after_letting_go(tap, place) for place in (0.7, 0.4, 0.8)]
+    print(f"\nfrom letting go to the first sample: {min(firsts):.0f} ms")
+    assert min(firsts) < 2000  # some 100 on a machine at rest
+
+
+def first_after_letting_go(tap: Tap, place: float) -> float:
+    """Milliseconds, with another blend in the middle of its phrase."""
     tap.wait("now?.report?.played > 4800")
-    first = page.evaluate(f"{ONE}.now.id")
-    drag(page, 0.7, 0.8)
-    tap.wait(f"now.id !== '{first}' && now.first !== null")
-    print(f"\nfrom letting go to the first sample: {page.evaluate(f'{ONE}.now.first'):.0f} ms")
-    assert page.evaluate(f"{ONE}.now.first") < 2000  # some 100 on a machine at rest
+    before = tap.get("now.id")
+    drag(tap.page, place, 0.8)
+    tap.wait(f"now.id !== '{before}' && now.first !== null")
+    return float(tap.get("now.first"))
 
 
 def test_the_arrow_keys_move_the_handle(page):
@@ -125,7 +129,7 @@ def test_the_arrow_keys_move_the_handle(page):
     left, right, *_ = before
     assert after[right] > before[right]
     assert after[left] < before[left]
-    assert str(after[right]) in canvas.get_attribute("aria-valuetext")
+    expect(canvas).to_have_attribute("aria-valuetext", re.compile(rf"\b{after[right]}\b"))
 
 
 def test_a_written_blend_moves_the_handle_and_speaks(page):
@@ -142,7 +146,7 @@ def test_a_step_is_written_and_heard(page, studio):
     step = page.get_by_label("2/8", exact=True)
     again = page.get_by_role("button", name="Speak the blend")
     sound = heard_all(tap, lambda: again.click() if step.is_checked() else step.check())
-    assert recipe(page).input_value() == "ryan(75)+vivian(25)"
+    expect(recipe(page)).to_have_value("ryan(75)+vivian(25)")
     line = SpeechRequest(PHRASE, studio.choices().blend("ryan(75)+vivian(25)"), seed=0)
     assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
     recipe(page).fill("ryan(1)+vivian(3)")
@@ -186,7 +190,7 @@ def test_three_takes_are_made_and_one_is_kept(page, studio):
     page.get_by_label("The voice").fill("A calm old man.")
     page.get_by_role("button", name="Make three takes").click()
     page.get_by_text("Listen, pick one").wait_for()
-    assert page.get_by_text(re.compile(r"\d s, seed \d+")).count() == design.TAKES
+    expect(page.get_by_text(re.compile(r"\d s, seed \d+"))).to_have_count(design.TAKES)
     page.get_by_label("Take 2", exact=True).check()
     panel = page.get_by_role("tabpanel").filter(has=page.get_by_text("Keep which one?"))
     panel.get_by_label("Name").fill("Old man")
@@ -196,7 +200,7 @@ def test_three_takes_are_made_and_one_is_kept(page, studio):
 
 
 def test_takes_that_were_stopped_do_not_wait(browser: Any, open_page: OpenPage, tmp_path: Path):
-    studio = make_studio(tmp_path, raw=True, costs=Costs(step=0.05))
+    studio = make_studio(tmp_path, raw=True, costs=Costs(step=0.2))
     with studio.engine, Server(app_of(design.build, studio)) as url:
         page = open_page(url)
         page.get_by_label("The voice").fill("A calm old man.")
@@ -204,7 +208,7 @@ def test_takes_that_were_stopped_do_not_wait(browser: Any, open_page: OpenPage, 
         page.get_by_text("Making three takes").wait_for()
         page.get_by_role("button", name="Stop").click()
         page.get_by_text("Stopped.").wait_for()
-        assert page.get_by_text("Not made yet").count() == design.TAKES
+        expect(page.get_by_text("Not made yet")).to_have_count(design.TAKES)
 
 
 def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_path: Path):
@@ -233,7 +237,7 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_pat
 
 def wait_for_name(page: Any, panel: Any, folder: Path, name: str) -> None:
     """Until whoever gets the exported file sees this name; the card is written anew meanwhile."""
-    theirs, until, got = Library(folder / "theirs"), time.monotonic() + SOON / 1000, ""
+    theirs, until, got = Library(folder / "theirs"), time.monotonic() + PATIENCE, ""
     while got != name:
         assert time.monotonic() < until, got
         with page.expect_download() as download:
@@ -255,7 +259,7 @@ def test_on_a_phone_nothing_is_wider_than_the_page(open_page: OpenPage, url: str
 
 def call(url: str, name: str, *data: Any) -> tuple[str, Any]:
     """The last event of a named endpoint, and what came with it."""
-    with httpx.Client(base_url=f"{url}/gradio_api", timeout=30) as client:
+    with httpx.Client(base_url=f"{url}/gradio_api", timeout=PATIENCE) as client:
         number = client.post(f"/call/{name}", json={"data": data}).json()["event_id"]
         lines = client.get(f"/call/{name}/{number}").text.strip().splitlines()
     return lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))
@@ -266,14 +270,14 @@ def sent(path: str) -> dict[str, Any]:
 
 
 def test_programs_find_one_name_for_each_way_to_a_voice(url: str):
-    named = httpx.get(f"{url}/gradio_api/info", timeout=30).json()["named_endpoints"]
+    named = httpx.get(f"{url}/gradio_api/info", timeout=PATIENCE).json()["named_endpoints"]
     assert set(named) == {"/clone", "/design", "/blend"}
 
 
 def test_programs_make_voices_too(url: str, studio, tmp_path: Path):
     file = recording(tmp_path / "mine.wav")
     upload = {"files": file.open("rb")}
-    (kept,) = httpx.post(f"{url}/gradio_api/upload", files=upload, timeout=30).json()
+    (kept,) = httpx.post(f"{url}/gradio_api/upload", files=upload, timeout=PATIENCE).json()
     upload["files"].close()
     _, (cloned,) = call(url, "clone", "Program's own", sent(kept), "Some words.", True, "")
     assert studio.library.get(cloned).voice.in_context

@@ -24,7 +24,7 @@ from studio.tabs.models import ABLE, FOREIGN
 from studio.tabs.parts import SAVED
 from studio.tabs.speaking import FILL, LETTERS, TOO_MANY
 from studio.tabs.takes import NONE
-from tests.studio.browser import OpenPage, Server
+from tests.studio.browser import OpenPage, Server, expect
 from tests.studio.tab_makers import make_studio
 
 STUDIO = Path(words.__file__).parent.parent
@@ -128,7 +128,7 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def test_a_chinese_browser_sees_chinese(open_page: OpenPage, url: str) -> None:
     page = open_page(url, locale="zh-CN")
     page.get_by_role("button", name="听一句欢迎词").wait_for()
-    assert not page.get_by_text("Hear a welcome").first.is_visible()
+    expect(page.get_by_text("Hear a welcome").first).to_be_hidden()
     page.get_by_label("文本", exact=True).fill("你好。")
     page.get_by_role("button", name="朗读", exact=True).click()
     page.locator(".timbre-take:visible").get_by_role("button", name="再来一次").wait_for()

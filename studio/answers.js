@@ -1,0 +1,76 @@
+// Gradio opens its stream of answers for a press unless one is open. A press that the server takes
+// while the last word of the open stream, to close it, is still on its way would be answered to
+// nobody. So the page learns that a press was taken once the stream speaks of it or is closed.
+(() => {
+  const native = window.fetch;
+  const GRACE = 1000; // ms that Gradio may take to see that its stream has ended
+
+  class Stream {
+    over = false;
+    spoken = new Set(); // ids of presses
+    waiting = new Map(); // from such an id
+
+    constructor(signal) {
+      signal.addEventListener('abort', () => this.end());
+    }
+
+    speaksOf(id) {
+      if (this.over || this.spoken.has(id)) return null;
+      return new Promise((go) => this.waiting.set(id, go));
+    }
+
+    async watch(body) {
+      const [reader, decoder] = [body.getReader(), new TextDecoder()];
+      let text = '';
+      try {
+        for (let piece; !(piece = await reader.read()).done; ) {
+          text = text.slice(-64) + decoder.decode(piece.value, { stream: true });
+          for (const [, id] of text.matchAll(/"event_id":"(\w+)"/g)) this.tell(id);
+        }
+      } catch {
+        // closed by Gradio, or a broken line
+      }
+      setTimeout(() => this.end(), GRACE);
+    }
+
+    tell(id) {
+      this.spoken.add(id);
+      this.waiting.get(id)?.();
+    }
+
+    end() {
+      this.over = true;
+      this.waiting.forEach((go) => go());
+    }
+  }
+
+  let stream = null; // the newest
+
+  async function opened(request, rest) {
+    const own = (stream = new Stream(request.signal));
+    try {
+      const answer = await native(request, ...rest);
+      if (!answer.ok || !answer.body) throw answer;
+      const [theirs, ours] = answer.body.tee();
+      own.watch(ours);
+      return new Response(theirs, answer);
+    } catch (problem) {
+      own.end();
+      if (problem instanceof Response) return problem;
+      throw problem;
+    }
+  }
+
+  async function pressed(request, rest) {
+    const answer = await native(request, ...rest);
+    const told = await answer.clone().json().catch(() => null);
+    if (told?.event_id) await stream?.speaksOf(told.event_id);
+    return answer;
+  }
+
+  window.fetch = (request, ...rest) => {
+    const { pathname } = new URL(request.url ?? request, location);
+    if (pathname.endsWith('/queue/data') && request.signal) return opened(request, rest);
+    return pathname.endsWith('/queue/join') ? pressed(request, rest) : native(request, ...rest);
+  };
+})();

@@ -1,0 +1,64 @@
+"""A press is answered whenever it comes, also while Gradio's stream of answers is being closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import pytest
+
+from engine import FakeEngine, Library
+from studio.page import mount_page
+from tests.studio.browser import OpenPage, Server
+
+# A network that brings the last word of the first stream after the answer to the second press.
+CLOSED_LATE = """
+(() => {
+  const native = window.fetch;
+  const sleep = (ms) => new Promise((go) => setTimeout(go, ms));
+  let taken = 0; // presses
+  const late = () => new TransformStream({
+    async transform(piece, stream) {
+      const text = new TextDecoder().decode(piece);
+      const [before, after] = text.split('data: {"msg":"close_stream"');
+      stream.enqueue(new TextEncoder().encode(before));
+      if (after === undefined) return;
+      while (taken < 2) await sleep(20);
+      await sleep(500);
+      stream.enqueue(new TextEncoder().encode(text.slice(before.length)));
+    },
+  });
+  window.fetch = async (request, ...rest) => {
+    const answer = await native(request, ...rest);
+    const url = request.url ?? String(request);
+    if (url.includes('/queue/join')) taken++;
+    if (!url.includes('/queue/data')) return answer;
+    return new Response(answer.body.pipeThrough(late()), answer);
+  };
+})();
+"""
+
+
+@pytest.fixture
+def page(open_page: OpenPage, tmp_path: Path) -> Iterator[Any]:
+    application = fastapi.FastAPI()
+    with FakeEngine() as engine:
+        mount_page(application, engine, Library(tmp_path / "voices"))
+        with Server(application) as url:
+            page = open_page("about:blank")
+            page.add_init_script(CLOSED_LATE)
+            page.goto(url)
+            yield page
+            page.close()
+
+
+def test_a_press_is_answered_while_the_stream_is_closed(page: Any) -> None:
+    page.get_by_role("tab", name="Design").click()
+    make = page.get_by_role("button", name="Make three takes")
+    make.click()
+    page.get_by_text("Describe a voice first").wait_for()
+    page.get_by_label("The voice").fill("A calm old man.")
+    make.click()
+    page.get_by_text("Listen, pick one").wait_for()
