@@ -89,7 +89,10 @@ def browser() -> Iterator[Any]:
         pytest.skip("no chromium here: apt-get install chromium")
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        patience = 1000 * PATIENCE
+        started = playwright.chromium.launch(
+            executable_path=chromium, args=list(FLAGS), timeout=patience
+        )
         yield started
         started.close()
 
