@@ -73,13 +73,14 @@ class ModelsTab:
         async for said in self._told(run):
             yield said, self.table()
 
-    async def exchange(self, model: str, out: str) -> AsyncIterator[tuple[str, str, Update]]:
-        """Another model instead of one that is here."""
+    async def exchange(self, model: str, out: str | None) -> AsyncIterator[tuple[str, str, Update]]:
+        """Another model instead of one that is here; `out` None where the page knows none yet."""
 
         def run(note: Callable[[Said], None]) -> str:
             if not model.strip():
                 raise InvalidSetting("Type a folder or a hub id first.")
-            name = exchange(self._studio.engine, out, model, note)
+            engine = self._studio.engine
+            name = exchange(engine, out or next(iter(engine.capabilities())), model, note)
             return f"**{name}** {word('is loaded.')}"
 
         async for said in self._told(run):

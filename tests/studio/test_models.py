@@ -87,6 +87,15 @@ def test_a_folder_takes_the_place_of_a_model(studio: Studio, golden_dir: Path) -
     assert speaker in studio.engine.capabilities()["custom_voice-1b7"].speakers
 
 
+def test_a_press_before_the_page_knows_the_models_is_of_the_first(
+    studio: Studio, golden_dir: Path
+) -> None:
+    model = str(golden_dir / "custom_voice-1b7")
+    said, _, places = last(ModelsTab(studio).exchange(model, None))
+    assert said.startswith("**custom_voice-1b7**")
+    assert places["choices"] == ["custom_voice-1b7", "<base>"]
+
+
 def test_a_guest_changes_nothing(studio: Studio, golden_dir: Path) -> None:
     strangers = replace(studio, guests=True)
     assert "data-do" not in ModelsTab(strangers).table()
