@@ -15,7 +15,7 @@ from training.speech import RATE, Utterance
 def test_what_was_spoken_is_heard_again_with_its_voice(tmp_path: Path) -> None:
     levels = {3: 0.25, 640: 0.5, 7: -0.125}
     made = [
-        (Utterance("A stone.", who, 0), np.full(5 * RATE, level, np.float32))
+        (Utterance("A stone.", who, 0), np.full(6 * RATE, level, np.float32))
         for who, level in levels.items()
     ]
     spoken.write(tmp_path, 1, made)
