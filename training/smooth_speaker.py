@@ -7,8 +7,6 @@ a codec has made. A talker goes on hearing the vectors it knows, with less chanc
 
     python -m training.smooth_speaker --speech DIR --begin speaker.pt --codec codec.pt \\
         --out smooth.pt --minutes 20
-
-With --spoken (training.spoken) a sixth is what the talker made when it was asked for a voice.
 """
 
 from __future__ import annotations
@@ -72,13 +70,9 @@ def places(means: Tensor, counts: Tensor, axes: Tensor) -> Tensor:
 
 def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
     """Some speech as the codec passes it on, and whose it is."""
-    waves, voices = drawn(plain, count)
-    return torch.cat([passed_on(wave, codec, FEWEST) for wave in waves.split(8)]), voices
-
-
-def drawn(plain: Plain, count: int) -> tuple[Tensor, Tensor]:
-    """Speech as long as a copy, and whose it is."""
-    return plain.draw(count, COPY * FRAME)
+    drawn = [plain.draw(8, COPY * FRAME) for _ in range(0, count, 8)]
+    waves = [passed_on(wave, codec, FEWEST) for wave, _ in drawn]
+    return torch.cat(waves), torch.cat([voice for _, voice in drawn])
 
 
 def mixed(
@@ -120,9 +114,6 @@ def run(given: argparse.Namespace) -> None:
     axes = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]], device=device)
     lies = places(*mean_vectors(trainee.encoder, plain), axes)
     copied = copies(plain, frozen(given.codec, device), given.copies)
-    if given.spoken:
-        talked = drawn(filled(given.spoken, given.hours, device), given.copies)
-        copied = torch.cat((copied[0], talked[0])), torch.cat((copied[1], talked[1]))
     learn(trainee.encoder, plain, copied, lies, given)
     states.save({"speaker": trainee.state_dict()}, given.out)
 
@@ -155,7 +146,6 @@ def main() -> None:
     parser = options(__doc__, True, rate=6e-4, batch=48, hours=9, every=50, seed=5)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--copies", type=int, default=900)
-    parser.add_argument("--spoken", type=Path, help="speech of the model itself, so many copies")
     run(parser.parse_args())
 
 
