@@ -4,10 +4,11 @@
 (() => {
   const native = window.fetch;
   const GRACE = 1000; // ms that Gradio may take to see that its stream has ended
+  const LONGEST = 5000; // ms that a press is held back: whatever happens, no page stands still
+  const spoken = new Set(); // ids of presses, by any stream: a quick answer may have been the last one's
 
   class Stream {
     over = false;
-    spoken = new Set(); // ids of presses
     waiting = new Map(); // from such an id
 
     constructor(signal) {
@@ -15,8 +16,11 @@
     }
 
     speaksOf(id) {
-      if (this.over || this.spoken.has(id)) return null;
-      return new Promise((go) => this.waiting.set(id, go));
+      if (this.over || spoken.has(id)) return null;
+      return new Promise((go) => {
+        this.waiting.set(id, go);
+        setTimeout(go, LONGEST);
+      });
     }
 
     async watch(body) {
@@ -34,7 +38,8 @@
     }
 
     tell(id) {
-      this.spoken.add(id);
+      spoken.add(id);
+      stream.waiting.get(id)?.(); // the newest one: presses ask no other
       this.waiting.get(id)?.();
     }
 

@@ -104,12 +104,14 @@ class Speaking:
         return gr.update(choices=self.voices())
 
     def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
-        """Voices and languages of the models that are here now; what is gone gives way."""
+        """Voices and languages that are here now; what is gone gives way, of the rest no word."""
         voices, languages = self.voices(), self.languages()
-        picked = language if language in {name for _, name in languages} else "auto"
-        spoken = voice if self._there(voice or "") else voices[0][1]
-        offered = gr.update(choices=voices, value=spoken, info=self.hint())
-        return offered, gr.update(choices=languages, value=picked)
+        offered, spoken = gr.update(choices=voices, info=self.hint()), gr.update(choices=languages)
+        if not self._there(voice or ""):
+            offered["value"] = voices[0][1]
+        if language not in {name for _, name in languages}:
+            spoken["value"] = "auto"
+        return offered, spoken
 
     def about(self, voice: str) -> str:
         """A voice in a few words."""

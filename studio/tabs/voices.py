@@ -53,11 +53,16 @@ class VoicesTab:
         return [own for own in every if all(word in _searched(own) for word in wanted)]
 
     def search(self, words: str, picked: str | None) -> tuple[Update, str]:
-        """The list, and a line about it. What was picked stays, if it is among them."""
+        """The list, and a line about it. What was picked goes where it is not among them.
+
+        Else nothing is said of it: another may have been picked since this was asked.
+        """
         found = self.find(words)
         shown = [(_label(own), own.id) for own in found[:SHOWN]]
-        value = picked if picked in {voice_id for _, voice_id in shown} else None
-        return gr.update(choices=shown, value=value), self._summary(found, words)
+        listed = gr.update(choices=shown)
+        if picked and picked not in {voice_id for _, voice_id in shown}:
+            listed["value"] = None
+        return listed, self._summary(found, words)
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
         """The card of a voice: details shown or not, name, tags, colour, note, facts, file."""
