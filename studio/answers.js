@@ -5,11 +5,12 @@
   const native = window.fetch;
   const GRACE = 1000; // ms that Gradio may take to see that its stream has ended
   const LONGEST = 5000; // ms that a press is held back: whatever happens, no page stands still
-  const spoken = new Set(); // ids of presses, by any stream: a quick answer may have been the last one's
+  const spoken = new Set(); // ids of presses, by any stream: a quick answer may be the last one's
+  const waiting = new Map(); // from such an id
 
   class Stream {
     over = false;
-    waiting = new Map(); // from such an id
+    asked = []; // who waits for this one
 
     constructor(signal) {
       signal.addEventListener('abort', () => this.end());
@@ -18,7 +19,8 @@
     speaksOf(id) {
       if (this.over || spoken.has(id)) return null;
       return new Promise((go) => {
-        this.waiting.set(id, go);
+        waiting.set(id, go);
+        this.asked.push(go);
         setTimeout(go, LONGEST);
       });
     }
@@ -29,7 +31,7 @@
       try {
         for (let piece; !(piece = await reader.read()).done; ) {
           text = text.slice(-64) + decoder.decode(piece.value, { stream: true });
-          for (const [, id] of text.matchAll(/"event_id":"(\w+)"/g)) this.tell(id);
+          for (const [, id] of text.matchAll(/"event_id":"(\w+)"/g)) tell(id);
         }
       } catch {
         // closed by Gradio, or a broken line
@@ -37,33 +39,31 @@
       setTimeout(() => this.end(), GRACE);
     }
 
-    tell(id) {
-      spoken.add(id);
-      stream.waiting.get(id)?.(); // the newest one: presses ask no other
-      this.waiting.get(id)?.();
-    }
-
     end() {
       this.over = true;
-      this.waiting.forEach((go) => go());
+      this.asked.forEach((go) => go());
     }
   }
 
   let stream = null; // the newest
 
+  function tell(id) {
+    spoken.add(id);
+    waiting.get(id)?.();
+  }
+
   async function opened(request, rest) {
     const own = (stream = new Stream(request.signal));
+    let answer = null;
     try {
-      const answer = await native(request, ...rest);
-      if (!answer.ok || !answer.body) throw answer;
-      const [theirs, ours] = answer.body.tee();
-      own.watch(ours);
-      return new Response(theirs, answer);
-    } catch (problem) {
-      own.end();
-      if (problem instanceof Response) return problem;
-      throw problem;
+      answer = await native(request, ...rest);
+    } finally {
+      if (!answer?.ok || !answer.body) own.end();
     }
+    if (own.over) return answer;
+    const [theirs, ours] = answer.body.tee();
+    own.watch(ours);
+    return new Response(theirs, answer);
   }
 
   async function pressed(request, rest) {

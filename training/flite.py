@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,11 +79,16 @@ def library() -> ctypes.CDLL:
         "delete_utterance": (None, (pointer,)),
         "feat_set_float": (None, (pointer, text, real)),
     }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(flite, name)
-        function.restype, function.argtypes = result, list(arguments)
+    declare(flite, signatures)
     flite.flite_init()
     return flite
+
+
+def declare(library: ctypes.CDLL, signatures: dict[str, tuple[Any, tuple[Any, ...]]]) -> None:
+    """Results and arguments of its functions."""
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, list(arguments)
 
 
 @lru_cache(maxsize=8)

@@ -57,9 +57,7 @@ def _library() -> ctypes.CDLL:
         ),
         "delete_wave": (None, (ctypes.POINTER(flite.Wave),)),
     }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, list(arguments)
+    flite.declare(library, signatures)
     return library
 
 

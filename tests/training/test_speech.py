@@ -26,6 +26,7 @@ from training.speakers import (
     levels,
 )
 
+SENTENCE = "He put the book back on the shelf and went to bed."
 needs_flite = pytest.mark.skipif(
     not (flite.folder() / "libflite.so.1").exists(), reason="flite is not here (FLITE_ROOT)"
 )
@@ -151,11 +152,8 @@ def test_styles_and_pace_change_the_length() -> None:
 @pytest.mark.parametrize("index", range(12))
 def test_a_named_voice_has_the_pitch_of_its_label(index: int) -> None:
     speaker = NAMED[index]
-    wave = speech.say("He put the book back on the shelf and went to bed.", speaker).wave
+    wave = speech.say(SENTENCE, speaker).wave
     assert pitch(wave) == pytest.approx(speaker.pitch, rel=0.12)
-
-
-SENTENCE = "He put the book back on the shelf and went to bed."
 
 
 def on_the_way(first: str, second: str, share: float, pitch: float) -> Speaker:
