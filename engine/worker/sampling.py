@@ -76,7 +76,16 @@ def uniforms(keys: Tensor, frames: Tensor, codebooks: int) -> Tensor:
     keys [rows, 2], frames [rows] -> [rows, codebooks]. Frame -1 has the one before frame 0.
     """
     draws = torch.arange(1, codebooks + 1, device=frames.device)
-    counter = frames[:, None] * codebooks + draws  # [rows, codebooks]
+    return numbered(keys, frames[:, None] * codebooks + draws)
+
+
+def first_uniforms(keys: Tensor, frames: Tensor, codebooks: int) -> Tensor:
+    """Of codebook 0 of these frames themselves: [rows, 1]."""
+    return numbered(keys, frames[:, None] * codebooks)
+
+
+def numbered(keys: Tensor, counter: Tensor) -> Tensor:
+    """A sequence's numbers in [0, 1) by their counters [rows, n]."""
     mixed = _mix((counter + keys[:, :1]) & _WORD)
     mixed = _mix(mixed ^ keys[:, 1:])
     return (mixed >> 9).float() * 2**-23  # 23 bits: a sum times one stays below the sum

@@ -56,7 +56,9 @@ class Kernel:
         self._module, self._driver = module, driver
         self._function, self._shared = function, shared
 
-    def __call__(self, blocks: int, threads: int, *arguments: Tensor | int | None) -> None:
+    def __call__(
+        self, blocks: int, threads: int, *arguments: Tensor | int | ctypes.Structure | None
+    ) -> None:
         """Tensors by their place in memory, None as no place, numbers as int."""
         self._launch(self._driver.cuLaunchKernel, blocks, threads, map(_argument, arguments), None)
 
@@ -74,7 +76,9 @@ class Kernel:
         self._module.check(launch(self._function, *sizes, stream, places, *extra))
 
 
-def _argument(value: Tensor | int | None) -> Any:
+def _argument(value: Tensor | int | ctypes.Structure | None) -> Any:
+    if isinstance(value, ctypes.Structure):
+        return value
     if isinstance(value, int):
         return ctypes.c_int(value)
     return ctypes.c_void_p(None if value is None else value.data_ptr())

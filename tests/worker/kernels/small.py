@@ -3,9 +3,13 @@ that makes kernels for the CPU."""
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +22,22 @@ from engine.worker.sampling import CANDIDATES, Knobs
 
 TWIN = Path(__file__).parent / "twin.cpp"
 WIDE, CODES, BOOKS = 512, 512, 2
+# RUN(kernel) makes a kernel something that `TwinModule` launches.
+LAUNCHES = """
+template <class... Given>
+bool run(void (*kernel)(Given...), int blocks, unsigned long shared, Given... given) {
+  return run_grid(blocks, shared, [=] { kernel(given...); });
+}
+#define RUN(kernel) \
+  extern "C" auto run_##kernel() { return &run_of<decltype(kernel)>::template call<&kernel>; }
+template <class Kernel> struct run_of;
+template <class... Given> struct run_of<void(Given...)> {
+  template <void (*kernel)(Given...)> static bool call(int blocks, unsigned long shared,
+                                                       Given... given) {
+    return run(kernel, blocks, shared, given...);
+  }
+};
+"""
 
 
 def network(width: int = WIDE // 2) -> Predictor:
@@ -75,3 +95,28 @@ def compiled(
     flags += nvrtc.constants(constants)
     subprocess.run(["g++", *flags, "-o", str(library), str(source)], check=True)
     return library
+
+
+class TwinModule:
+    """What nvrtc.Module is on a GPU, for kernels of a launch each."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+
+    def kernel(self, name: str, shared: int = 0) -> Callable[..., None]:
+        entry = self._library[f"run_{name}"]
+        entry.restype = ctypes.c_void_p
+        return partial(self._launch, ctypes.CFUNCTYPE(ctypes.c_bool)(entry()), shared)
+
+    @staticmethod
+    def _launch(run: Any, shared: int, blocks: int, threads: int, *arguments: Any) -> None:
+        assert threads == 256  # WORKERS
+        given = [
+            ctypes.c_int(each)
+            if isinstance(each, int)
+            else each
+            if isinstance(each, ctypes.Structure)
+            else ctypes.c_void_p(None if each is None else each.data_ptr())
+            for each in arguments
+        ]
+        assert run(ctypes.c_int(blocks), ctypes.c_ulong(shared), *given), "threads wait forever"

@@ -6,11 +6,8 @@ Every thread of the grid is a fiber there (twin.cpp), and the arithmetic is the 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -22,29 +19,25 @@ from engine.worker.kernels.tables import tables
 from engine.worker.networks import load_talker
 from engine.worker.sampling import CANDIDATES, Knobs, pick
 from tests.conftest import golden_folders
-from tests.worker.kernels.small import BOOKS, CODES, WIDE, compiled, distance, inputs, network, told
+from tests.worker.kernels.small import (
+    BOOKS,
+    CODES,
+    LAUNCHES,
+    WIDE,
+    TwinModule,
+    compiled,
+    distance,
+    inputs,
+    network,
+    told,
+)
 
 FEW_ENTRY = """
 extern "C" bool run_predict(const Frame* frame, unsigned long shared) {
   return run_grid(GRID, shared, [=] { predict(*frame); });
 }
 """
-MANY_ENTRY = """
-template <class... Given>
-bool run(void (*kernel)(Given...), int blocks, unsigned long shared, Given... given) {
-  return run_grid(blocks, shared, [=] { kernel(given...); });
-}
-#define RUN(kernel) \
-  extern "C" auto run_##kernel() { return &run_of<decltype(kernel)>::template call<&kernel>; }
-template <class Kernel> struct run_of;
-template <class... Given> struct run_of<void(Given...)> {
-  template <void (*kernel)(Given...)> static bool call(int blocks, unsigned long shared,
-                                                       Given... given) {
-    return run(kernel, blocks, shared, given...);
-  }
-};
-RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows) RUN(sum_rows)
-"""
+MANY_ENTRY = LAUNCHES + "RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows) RUN(sum_rows)"
 
 
 class Twin:
@@ -109,29 +102,6 @@ def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
     alone = twin(hidden[one], first[one], own, lots[one], CANDIDATES)
     for found, wanted in zip(alone, (codes, total, logits), strict=True):
         assert torch.equal(found, wanted[one])
-
-
-class TwinModule:
-    """What nvrtc.Module is on a GPU, for `ManyRows`."""
-
-    def __init__(self, library: Path) -> None:
-        self._library = ctypes.CDLL(str(library))
-
-    def kernel(self, name: str, shared: int = 0) -> Callable[..., None]:
-        entry = self._library[f"run_{name}"]
-        entry.restype = ctypes.c_void_p
-        return partial(self._launch, ctypes.CFUNCTYPE(ctypes.c_bool)(entry()), shared)
-
-    @staticmethod
-    def _launch(run: Any, shared: int, blocks: int, threads: int, *arguments: Any) -> None:
-        assert threads == many.THREADS
-        given = [
-            ctypes.c_int(each)
-            if isinstance(each, int)
-            else ctypes.c_void_p(None if each is None else each.data_ptr())
-            for each in arguments
-        ]
-        assert run(ctypes.c_int(blocks), ctypes.c_ulong(shared), *given), "threads wait forever"
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.checkpoint import SpecialIds
 from engine.model.predictor import Predictor
 from engine.model.shapes import BlockShape, TalkerShape
+from engine.model.talker import Talker
 from engine.worker.kernels.proof import Form
 from engine.worker.sampling import CANDIDATES, Knobs, pick
+from engine.worker.slots import Slots
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 WIDE, CODES, BOOKS = 768, 1024, 15
@@ -82,3 +85,18 @@ def test_the_same_again(form: Form) -> None:
     for _ in range(20):
         codes, _ = form(hidden, first, own, lots, CANDIDATES)
         assert torch.equal(codes, wanted)
+
+
+@torch.inference_mode()
+def test_seams_have_kernels_that_agree() -> None:
+    from engine.worker.kernels.seams import FusedSeams, fused
+
+    if torch.cuda.get_device_capability() < (8, 0):
+        pytest.skip("this GPU takes the plain form")
+    block = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    with torch.device("cuda"):
+        talker = Talker(TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)).bfloat16()
+    ids = SpecialIds(*range(7), codec_eos=2150, think=8, nothink=9, think_bos=10, think_eos=11)
+    like = talker.model.codec_embedding.weight.detach()
+    slots = Slots.allocate(talker.shape, 4, 64, like.device, like.dtype)
+    assert isinstance(fused(slots, ids, talker, like[0]), FusedSeams)

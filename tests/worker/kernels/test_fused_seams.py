@@ -1,0 +1,83 @@
+"""The kernels between a frame's networks, compiled for the CPU, against the plain form."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.checkpoint import SpecialIds
+from engine.model.shapes import BlockShape, TalkerShape
+from engine.model.talker import Talker
+from engine.worker.kernels import seams
+from engine.worker.sampling import CANDIDATES
+from engine.worker.seams import PlainSeams, Seams
+from engine.worker.slots import Slots
+from tests.worker.kernels.small import LAUNCHES, TwinModule, compiled
+
+WIDE, VOCABULARY = 512, 2048
+BLOCK = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+SHAPE = TalkerShape(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
+END = VOCABULARY - 800
+IDS = SpecialIds(*range(7), codec_eos=END, think=8, nothink=9, think_bos=10, think_eos=11)
+ENTRY = LAUNCHES + "RUN(open_rows) RUN(feed_rows) RUN(close_rows)"
+
+
+@pytest.fixture(scope="module")
+def talker() -> Talker:
+    torch.manual_seed(0)
+    return Talker(SHAPE).bfloat16().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def module(talker: Talker, tmp_path_factory: pytest.TempPathFactory) -> TwinModule:
+    folder = tmp_path_factory.mktemp("seams")
+    return TwinModule(compiled(folder, "seams", seams.PARTS, ENTRY, seams.constants(talker, IDS)))
+
+
+Pair = tuple[Slots, Seams]
+
+
+def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
+    """The plain form and the kernels, each over slots of its own with the same content."""
+    embeddings = talker.model.codec_embedding.weight
+    pad = embeddings[7].clone()
+    plain, ours = (seams.tried(SHAPE, embeddings) for _ in range(2))
+    return (plain, PlainSeams(plain, IDS, embeddings, pad)), (
+        ours,
+        seams.FusedSeams(ours, module, embeddings, pad),  # type: ignore[arg-type]
+    )
+
+
+def test_the_kernels_leave_what_the_plain_form_leaves(talker: Talker, module: TwinModule) -> None:
+    (plain, wanted), (ours, found) = both(talker, module)
+    assert seams.agree(plain, wanted, ours, found)
+
+
+@pytest.mark.parametrize("name", ["code", "frame", "seen", "keys", "knobs", "spoken"])
+def test_a_difference_is_found(talker: Talker, module: TwinModule, name: str) -> None:
+    (plain, wanted), (ours, found) = both(talker, module)
+    kept: Tensor = getattr(ours, name)
+    kept[1] = kept[1].logical_not() if kept.dtype == torch.bool else kept[1] + 1
+    assert not seams.agree(plain, wanted, ours, found)
+
+
+@pytest.mark.parametrize("count", [CANDIDATES, None, 1])
+@pytest.mark.parametrize("begun", [False, True])
+@torch.inference_mode()
+def test_draws_are_those_of_the_plain_form(
+    talker: Talker, module: TwinModule, count: int | None, begun: bool
+) -> None:
+    index = torch.tensor([4, 2, 0])
+    random = torch.Generator().manual_seed(5)
+    logits = (3 * torch.randn(3, VOCABULARY, generator=random)).bfloat16()
+    logits[:, END] = 30  # the end, wherever it may come
+    logits[0, 5:9] = 29  # and equal ones behind it
+    hidden = torch.randn(3, WIDE, generator=random).bfloat16()
+    left = []
+    for slots, form in both(talker, module):
+        made = None if begun else torch.zeros(3, 5, dtype=torch.long)
+        form.close(index, index, hidden, logits, made, count)
+        left.append((slots.code, slots.seen, slots.frame, slots.position, slots.hidden, made))
+    for found, wanted in zip(*left, strict=True):
+        assert found is wanted is None or torch.equal(found, wanted)  # type: ignore[arg-type]
