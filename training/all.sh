@@ -7,12 +7,17 @@
 # early codes (the rehearsal) and learns the final ones while the first GPU goes on with the
 # decoder alone: that changes how codes sound, not which codes speech has. A third one takes a
 # speaker encoder that goes on (SPEAKER_AGAIN), which the second one does where there is none.
+# GPUS and FIRST say how many there are for this, and which is the first, where others are at work.
+#
+# CODEC_STAYS=1: FOLDER/codec.pt stays as it is. The talker rehearses until the speaker encoder
+# is done, at most CODEC_MINUTES, then goes on with that.
 set -eu
 work=$1
 packages=${PACKAGES:-/}
 speech_minutes=${SPEECH_MINUTES:-30}   # stop making speech after so long
 codec_minutes=${CODEC_MINUTES:-40}
 codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
+codec_stays=${CODEC_STAYS:-0}           # 1: the codec that is there is not trained
 rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
 more_steps=${SPEAKER_AGAIN:-0}          # steps of a speaker encoder that is there already
 smooth_minutes=${SPEAKER_SMOOTH:-2}     # behind them: one place for each voice
@@ -22,16 +27,19 @@ by=${BY:+--by $BY}                     # when talker and decoder stop, in second
 python=${PYTHON:-python3}
 record=${RECORD---record}              # RECORD= where there is no CUDA
 hours=${HOURS:-60}                     # room for speech on the device: 0.17 GB an hour
-gpus=$(nvidia-smi --list-gpus 2> /dev/null | wc -l)
+gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
+first=${FIRST:-0}
 second=$(( gpus > 1 ))
 third=$(( gpus > 2 ? 2 : second ))
 mkdir -p "$work"
 export FLITE_ROOT=$packages
 export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
 
-on_first() { CUDA_VISIBLE_DEVICES=0 OMP_NUM_THREADS=4 $python -m "$@"; }
-on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=4 $python -m "$@"; }
-on_third() { CUDA_VISIBLE_DEVICES=$third OMP_NUM_THREADS=4 $python -m "$@"; }
+often=45                               # seconds: how often a talker is saved
+instead=                               # exec: the command takes the place of its shell
+on_first() { CUDA_VISIBLE_DEVICES=$first OMP_NUM_THREADS=4 $python -m "$@"; }
+on_second() { CUDA_VISIBLE_DEVICES=$((first + second)) OMP_NUM_THREADS=4 $instead $python -m "$@"; }
+on_third() { CUDA_VISIBLE_DEVICES=$((first + third)) OMP_NUM_THREADS=4 $python -m "$@"; }
 
 codec() { # STATE MINUTES MORE...
     state=$1 minutes=$2
@@ -47,7 +55,7 @@ talker() { # CODEC SPEAKER STATE MINUTES HOURS-FIRST MORE...
         --speaker "$speaker" --tokenizer "$work/tokenizer" --state "$state" \
         --aside "$work/aside" --wait-hours "$wait_hours" --rate "${TALKER_RATE:-0.0015}" \
         --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" --minutes "$minutes" \
-        --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every 45 $record "$@"
+        --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every "$often" $record "$@"
 }
 
 [ -f "$work/corpus.json" ] || $python -m training.text --root "$packages" --out "$work/corpus.json"
@@ -90,15 +98,26 @@ rehearse() {
     [ -f "$work/early.pt" ] || cp "$work/codec.pt" "$work/early.pt"
     cp "$work/speaker.pt" "$work/early-speaker.pt"
     [ "$more_steps" = 0 ] || speaker_again &
-    talker "$work/early.pt" "$work/early-speaker.pt" "$work/rehearsal.pt" \
-        "$codec_minutes" "${REHEARSAL_HOURS:-8}" --by "$codec_done" > "$work/rehearsal.log" 2>&1
+    again=$!
+    [ "$codec_stays" = 0 ] || often=15 # a rehearsal that is stopped loses no more
+    instead=exec
+    talker "$work/early.pt" "$work/early-speaker.pt" "$work/rehearsal.pt" "$codec_minutes" \
+        "${REHEARSAL_HOURS:-8}" --by "$codec_done" > "$work/rehearsal.log" 2>&1 &
+    talking=$!
+    if [ "$codec_stays" = 1 ]; then
+        wait $again || true
+        kill $talking 2> /dev/null || true
+    else
+        wait $talking
+    fi
     wait
     $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
 }
 codec_done=$(awk "BEGIN { print $(date +%s) + 60 * $codec_minutes }")
 rehearse &
 rehearsing=$!
-codec "$work/codec.pt" "$codec_minutes" --judged-from "$codec_judged_from" | tee -a "$work/codec.log"
+[ "$codec_stays" = 1 ] ||
+    codec "$work/codec.pt" "$codec_minutes" --judged-from "$codec_judged_from" | tee -a "$work/codec.log"
 wait $rehearsing || [ -f "$work/speaker.pt" ]
 wait $aside
 
