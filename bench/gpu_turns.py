@@ -31,7 +31,8 @@ PREDICTOR = ("predict", "add_norm", "gate", "attend_rows", "sum_rows", "draw_row
 TALKER = ("_product", "_attend", "_add_norm", "_gate")
 PROMPTS = ("_keep", "_attend_prompt")
 CODEC = ("convolve", "remember", "smooth", "sound")
-PARTS = ("talker", "predictor", "rest", "codec", "copies")
+PARTS = ("talker", "prompts", "predictor", "rest", "codec", "copies")
+COPIES = ("Memcpy", "Memset")
 HOST = ("plan", "plan and launch", "wait and read", "commit", "deliver")  # of a turn, in a line
 LOUDEST = 14  # kernels, and functions, that are told by name
 
@@ -83,31 +84,45 @@ class Kernel:
     stream: int
     begun: int  # nanoseconds
     lasted: int
+    launch: int  # shared by all that one call has started; 0: not known
+
+    @property
+    def ended(self) -> int:
+        return self.begun + self.lasted
+
+    @property
+    def copies(self) -> bool:
+        return self.name.startswith(COPIES)
 
 
 def kernels(seen: torch.profiler.profile) -> list[Kernel]:
     """What ran on the device, in order."""
     told = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
     found = [
-        Kernel(e.name(), e.device_resource_id(), e.start_ns(), e.duration_ns())
+        Kernel(e.name(), e.device_resource_id(), e.start_ns(), e.duration_ns(), e.correlation_id())
         for e in told
         if e.device_type() == torch._C._autograd.DeviceType.CUDA and e.duration_ns() > 0
     ]
     return sorted(found, key=lambda kernel: kernel.begun)
 
 
+def beside(found: Iterable[Kernel]) -> set[int]:
+    """The codec's streams."""
+    return {kernel.stream for kernel in found if _named(kernel, CODEC)}
+
+
 def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
     """Each kernel with the part of a step that it belongs to."""
-    beside = {kernel.stream for kernel in found if _named(kernel, CODEC)}
-    plain = []
+    aside, plain = beside(found), []
     for kernel in found:
-        if kernel.name.startswith(("Memcpy", "Memset")):
+        if kernel.copies:
             yield "copies", kernel
-        elif kernel.stream in beside:
+        elif kernel.stream in aside:
             yield "codec", kernel
         else:
             plain.append(kernel)
-    marks = [_mark(kernel) for kernel in plain]
+    filling = {kernel.launch for kernel in plain if _named(kernel, PROMPTS)} - {0}
+    marks = [_mark(kernel, filling) for kernel in plain]
     after = _next(marks)
     before = None
     for kernel, mark, behind in zip(plain, marks, after, strict=True):
@@ -115,10 +130,13 @@ def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
         yield mark or (before if before == behind and before else "rest"), kernel
 
 
-def _mark(kernel: Kernel) -> str | None:
+def _mark(kernel: Kernel, filling: set[int]) -> str | None:
+    """Prompts and frames share kernels; what a prompt's recording launches is the prompt's."""
     if _named(kernel, PREDICTOR):
         return "predictor"
-    return "talker" if _named(kernel, (*TALKER, *PROMPTS)) else None
+    if _named(kernel, TALKER):
+        return "prompts" if kernel.launch in filling else "talker"
+    return "prompts" if _named(kernel, PROMPTS) else None
 
 
 def _next(marks: Sequence[str | None]) -> list[str | None]:
@@ -138,9 +156,8 @@ def covered(found: Sequence[Kernel]) -> float:
     """The share of the time in which any kernel ran."""
     busy, until = 0, found[0].begun
     for kernel in found:
-        ended = kernel.begun + kernel.lasted
-        busy += max(0, ended - max(until, kernel.begun))
-        until = max(until, ended)
+        busy += max(0, kernel.ended - max(until, kernel.begun))
+        until = max(until, kernel.ended)
     return busy / max(1, until - found[0].begun)
 
 
@@ -192,8 +209,10 @@ def device(speaking: Speaking, engine: Engine, seconds: float) -> dict[str, Any]
         torch.cuda.synchronize()
         steps = max(1, engine.stats().steps - first)
     found = kernels(seen)
-    if not found:
-        return {}
+    return {"busy": round(covered(found), 3), **by_part(found, steps)} if found else {}
+
+
+def by_part(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
     spent, counts, names = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     for part, kernel in parted(found):
         spent[part] += kernel.lasted
@@ -201,7 +220,6 @@ def device(speaking: Speaking, engine: Engine, seconds: float) -> dict[str, Any]
         names[part, kernel.name[:80]] += kernel.lasted
     loudest = [[*key, round(ns / 1e3 / steps, 1)] for key, ns in names.most_common(LOUDEST)]
     return {
-        "busy": round(covered(found), 3),
         "ms": {part: round(spent[part] / 1e6 / steps, 3) for part in PARTS},
         "kernels": {part: round(counts[part] / steps, 1) for part in PARTS},
         "us_by_kernel": loudest,
@@ -237,7 +255,9 @@ def measured(engine: Engine, rows: int, frames: int, seconds: float, out: Path) 
 def line(found: dict[str, Any]) -> str:
     """What fits on a line."""
     told, on = found["host_ms"], found["device"]
-    parts = [f"{part} {ms} ({on['kernels'][part]:g})" for part, ms in on.get("ms", {}).items()]
+    parts = [
+        f"{part} {ms} ({on['kernels'][part]:g})" for part, ms in on.get("ms", {}).items() if ms
+    ]
     own = [f"{name} {told.get(name, 0)}" for name in HOST]
     return (
         f"{found['rows']:4} rows ({found['running']} ran): {found['step_ms']} ms a step, "

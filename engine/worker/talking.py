@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TypeAlias
 
@@ -26,6 +27,7 @@ AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mi
 PROMPT = 150  # positions that the two forms are compared after
 ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
 FEW = 16  # rows up to which our own products are the quicker ones
+MOST = 32  # rows up to which one launch does it all, where it can
 
 log = logging.getLogger("timbre")
 
@@ -42,15 +44,23 @@ def talking(
     try:
         talk = Talking(stack, slots, cos, sin)
         difference = differing(talk, plain, slots)
+        if difference > _bound(slots) and talk.whole is not None:
+            log.warning("The talker's one launch errs on this GPU (%.0e).", difference)
+            talk.whole = None
+            difference = differing(talk, plain, slots)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # an old card, or nothing to compile with
         log.warning("The talker's kernels do not run here (%s): frames take longer.", error)
         return None
-    if difference < (ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE):
+    if difference < _bound(slots):
         return talk
     log.warning("The talker's kernels are %.0e off here: frames take longer.", difference)
     return None
+
+
+def _bound(slots: Slots) -> float:
+    return ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE
 
 
 @torch.inference_mode()
@@ -62,11 +72,12 @@ def differing(talk: Talking, plain: Plain, slots: Slots) -> float:
     x = drawn.to(device, slots.hidden.dtype)
     row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
     found = [talk.prompt(x[:, :length], row, at[None, :length])]
-    for rows in (1, FEW + 1):  # both ways; the row is itself in all of them
+    counts = (1, FEW + 1, MOST + 1)  # all ways; the row is itself in all of them
+    for rows in counts:
         same = torch.zeros(rows, dtype=torch.long, device=device)
         found.append(talk(x[0, length + same], row[same], at[length + same])[:1, None])
     wanted = [plain(x[:, :length], row, at[None, :length])]
-    wanted += [plain(x[:, length:], row, at[None, length:])] * 2
+    wanted += [plain(x[:, length:], row, at[None, length:])] * len(counts)
     pairs = zip(found, wanted, strict=True)
     return max(float((own - other).norm() / other.norm()) for own, other in pairs)
 
@@ -92,9 +103,12 @@ class Talking:
         self._turn = fused_attention.Turn(*heads, shape.eps, cos, sin, done)
         self._cut = fused_attention.Cut(*FEW_CUT)
         self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
+        self.whole = _whole(stack, slots, cos, sin)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
         """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
+        if self.whole is not None and len(x) <= MOST:
+            return self.whole(x, index, position)
         if len(x) <= FEW:
             split = partial(self._attention.attend, cut=self._cut)
             return self._few(x, self._over(split, index, position))
@@ -153,6 +167,17 @@ class Talking:
         norm = norm or self._stack.norm
         pair: tuple[Tensor, Tensor] = self._fused.add_norm(x, added, norm.weight, self._eps)
         return pair
+
+
+def _whole(
+    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor
+) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
+    """One launch for few rows, where there is a kernel for it."""
+    if slots.hidden.device.type != "cuda":
+        return None
+    found: Callable[[Tensor, Tensor, Tensor], Tensor] | None
+    found = import_module("engine.worker.kernels.talker").few(stack, slots, (cos, sin))
+    return found
 
 
 FEW_CUT = 64, 4, 3, 4  # of attention for few rows

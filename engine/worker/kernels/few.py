@@ -1,29 +1,23 @@
 """The predictor's part of a frame in one launch: codebooks 1-15 for up to 32 rows.
 
-`fit` says whether a predictor can be run so on this device, and how. The weights are kept a
+The weights are kept a
 second time, in the order of use. Calls share their buffers: they belong on one stream.
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engine.model.predictor import Predictor
 from engine.worker.kernels import nvrtc, packing
+from engine.worker.kernels.fitting import MOST_ROWS, THREADS, TILES, Fit
 from engine.worker.kernels.tables import shape_constants
 from engine.worker.sampling import Knobs
 
-TILES = (1, 2)  # of 16 rows: each its own kernel
-MOST_ROWS = 32
-WORDS = 128  # bytes
-STATIC = 1024  # bytes of shared memory that the kernel takes besides
-THREADS = 256  # of a block
-PARTS = ("primitives", "products", "attention", "sampling", "predictor")
+PARTS = ("primitives", "products", "attention", "sampling", "grid", "predictor")
 _POINTERS = (
     *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "first"),
     *("inverse_temperature", "top_k", "top_p", "luck", "lots", "codes", "total"),
@@ -39,41 +33,6 @@ class Frame(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in _POINTERS),
         *((name, ctypes.c_int) for name in _NUMBERS),
     )
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How a predictor lies on a device."""
-
-    blocks: int  # at most one a multiprocessor
-    slab: int  # inputs of a stage
-    stages: int  # of weights that fit in a block's shared memory
-    products: int  # bytes beside them for a product, or a draw
-    kept: int  # bytes for this block's columns
-
-    @property
-    def shared(self) -> int:
-        return self.stages * (self.slab * 16 + 16) + self.products + self.kept + WORDS
-
-
-def fit(predictor: Predictor, processors: int, shared: int) -> Fit | None:
-    """For a device of so many multiprocessors with so much shared memory each; None: not at all."""
-    shape, codes = predictor.model.shape, predictor.lm_head[0].out_features
-    mixed = shape.heads * shape.head_dim
-    qkv = mixed + 2 * shape.kv_heads * shape.head_dim
-    blocks = math.gcd(shape.width // 8, qkv // 8, shape.inner // 8, codes // 8)
-    blocks = math.gcd(blocks, 1 << (processors.bit_length() - 1))
-    columns = max(qkv, 2 * shape.inner, codes) // 8 // blocks
-    products = max(8 * columns * 512 + 512, codes * 16)
-    kept = MOST_ROWS * shape.width // blocks * 2
-    if shape.head_dim != 128 or shape.heads > 2 * shape.kv_heads or shape.width % 8 or codes % 256:
-        return None
-    largest = max(columns * shape.width, shape.width // 8 // blocks * max(mixed, shape.inner))
-    for slab in (1024, 512, 256):
-        stages = (shared - STATIC - products - kept - WORDS) // (slab * 16 + 16)
-        if math.gcd(slab, shape.width, mixed, shape.inner) == slab and stages * slab >= largest:
-            return Fit(blocks, slab, stages, products, kept)
-    return None
 
 
 class FewRows:
@@ -128,16 +87,13 @@ def frame_of(
 
 def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
     """What the kernel is compiled for."""
-    return shape_constants(predictor) | dict(
-        LAYERS=predictor.model.shape.layers, GRID=fit.blocks, TILES=tiles, STAGES=fit.stages,
-        SLAB=fit.slab, OWN=MOST_ROWS, WORDS=WORDS, PRODUCTS=fit.products,
-    )  # fmt: skip
+    return shape_constants(predictor) | fit.constants(predictor.model.shape, tiles)
 
 
 def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
     """Weights in the order of use."""
     norm = predictor.model.norm.weight
-    layers = [packing.layer(block, fit.blocks, fit.slab) for block in predictor.model.layers]
+    layers = [packing.layer(block, fit) for block in predictor.model.layers]
     heads = [packing.folded(head.weight, norm) for head in predictor.lm_head]
     return dict(
         layers=torch.stack(layers),

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 import torch
 
 from engine.model.predictor import Predictor
-from engine.worker.kernels.few import MOST_ROWS, FewRows, fit
+from engine.worker.kernels.few import FewRows
+from engine.worker.kernels.fitting import MOST_ROWS, fit
 from engine.worker.kernels.many import ManyRows
 from engine.worker.kernels.proof import Form, agrees
 from engine.worker.kernels.tables import tables
@@ -28,7 +29,8 @@ class FusedPredictor:
         # kernels go by where these lie: they must not go away
         self._embeddings = [table.weight.detach() for table in predictor.model.codec_embedding]
         device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
-        found = fit(predictor, device.multi_processor_count, device.shared_memory_per_block_optin)
+        codes, shared = predictor.lm_head[0].out_features, device.shared_memory_per_block_optin
+        found = fit(predictor.model.shape, device.multi_processor_count, shared, codes)
         self.few: Form | None = None
         if found is not None and device.major >= 9:
             self.few = _proven(predictor, lambda: FewRows(predictor, known, found), (3, MOST_ROWS))

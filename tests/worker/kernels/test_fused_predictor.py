@@ -6,15 +6,16 @@ Every thread of the grid is a fiber there (twin.cpp), and the arithmetic is the 
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from engine.model.shapes import BlockShape
 from engine.worker.kernels import few, many
-from engine.worker.kernels.few import constants, fit, frame_of, last_logits, packed, scratch
+from engine.worker.kernels.few import constants, frame_of, last_logits, packed, scratch
+from engine.worker.kernels.fitting import MOST_ROWS, STATIC, Fit, fit
 from engine.worker.kernels.tables import tables
 from engine.worker.networks import load_talker
 from engine.worker.sampling import CANDIDATES, Knobs, pick
@@ -45,9 +46,10 @@ class Twin:
 
     def __init__(self, folder: Path, tiles: int) -> None:
         self.network, self.rows = network(), 16 * tiles - 3
-        found = fit(self.network, 2, 1 << 22)
-        assert found is not None
-        self.fit = replace(found, stages=70)
+        # products whole, or in parts through a ring that goes round
+        stages, most, parts = ((70, 64, (1, 1, 1, 1)), (33, 32, (8, 4, 8, 8)))[tiles - 1]
+        width = self.network.model.shape.width
+        self.fit = Fit(2, 256, stages, 8 * most * 512 + 512, MOST_ROWS * width, parts)
         values = constants(self.network, self.fit, tiles)
         library = compiled(folder, f"few{tiles}", few.PARTS, FEW_ENTRY, values)
         self._run = ctypes.CDLL(str(library)).run_predict
@@ -133,4 +135,18 @@ def test_many_rows_draw_as_the_plain_predictor(
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 def test_small_predictors_stay_plain(folder: Path) -> None:
     talker = load_talker(folder, torch.device("cpu"), torch.float32)
-    assert fit(talker.code_predictor, 132, 232_448) is None
+    predictor = talker.code_predictor
+    assert fit(predictor.model.shape, 132, 232_448, predictor.lm_head[0].out_features) is None
+
+
+@pytest.mark.parametrize("width", [1024, 2048])
+@pytest.mark.parametrize("processors", [132, 114, 78])
+def test_published_shapes_fit(width: int, processors: int) -> None:
+    for shape, codes in (
+        (BlockShape(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
+        (BlockShape(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),
+    ):
+        found = fit(shape, processors, 232_448, codes)
+        assert found is not None
+        assert found.blocks == (128 if processors == 132 else 64)
+        assert found.shared <= 232_448 - STATIC

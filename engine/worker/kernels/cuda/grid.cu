@@ -1,0 +1,115 @@
+// One position of every row through a transformer's layers, by a grid of blocks that are all
+// resident, one a multiprocessor.
+//
+// A layer is five phases with a barrier of the whole grid after each: queries, keys and values;
+// attention; its projection; gate and up; down. A product whose weights for this block do not
+// fit in shared memory is made in parts of fewer columns.
+
+constexpr int MIXED = HEADS * HEAD_DIM;
+// This block's columns, in stages of eight, and stages of a part:
+constexpr int QKV_COLUMNS = QKV / 8 / GRID, QKV_STAGES = QKV_COLUMNS / QKV_PARTS * (WIDTH / SLAB);
+constexpr int OUT_COLUMNS = WIDTH / 8 / GRID, MIX_STAGES = OUT_COLUMNS / MIX_PARTS * (MIXED / SLAB);
+constexpr int GATE_COLUMNS = 2 * INNER / 8 / GRID;
+constexpr int GATE_STAGES = GATE_COLUMNS / GATE_PARTS * (WIDTH / SLAB);
+constexpr int DOWN_STAGES = OUT_COLUMNS / DOWN_PARTS * (INNER / SLAB);
+constexpr int LAYER_STAGES = QKV_STAGES * QKV_PARTS + MIX_STAGES * MIX_PARTS +
+                             GATE_STAGES * GATE_PARTS + DOWN_STAGES * DOWN_PARTS;
+static_assert(QKV_STAGES <= STAGES && MIX_STAGES <= STAGES && GATE_STAGES <= STAGES &&
+                  DOWN_STAGES <= STAGES, "a part's weights lie there");
+static_assert(GATE_COLUMNS / GATE_PARTS % 2 == 0, "gates and ups lie in the same part");
+// Shared memory beside the weights: a product's sums or a draw's keys, own columns, words.
+constexpr int SPACE = PRODUCTS + OWN * OUT_COLUMNS * 16 + WORDS;
+
+struct State {
+  Ring ring;
+  u8* shared;  // [SPACE]
+  u32* barrier;
+  u32 goal;
+
+  DEVICE float* space() const { return (float*)shared; }
+  // Pairs of x in this block's columns, [TILES * 16, OUT_COLUMNS * 4].
+  DEVICE u32* own() const { return (u32*)(shared + PRODUCTS); }
+  DEVICE u32* words() const { return (u32*)(shared + SPACE - WORDS); }
+  // What any block has written is there for all.
+  DEVICE void sync() {
+    sync_workers();
+    goal += GRID;
+    if (threadIdx.x == 0) grid_arrive(barrier), grid_wait(barrier, goal);
+    sync_workers();
+  }
+};
+
+// What lies between the phases, and how many rows it has.
+struct Between {
+  u16* x;      // [rows, WIDTH]
+  u16* qkv;    // [rows, QKV]
+  u16* mixed;  // [rows, MIXED]
+  u16* gated;  // [rows, INNER]
+  int rows;
+};
+
+// Of this block's columns.
+DEVICE void put_pair(u16* to, int width, int own, int row, int column, Pair made) {
+  *(u32*)(to + (u64)row * width + blockIdx.x * own * 8 + column) = pack(made.even, made.odd);
+}
+
+// The residual: `before` is where x lies at first, later it is at hand.
+DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, Pair made) {
+  u64 at = (u64)row * WIDTH + blockIdx.x * OUT_COLUMNS * 8 + column;
+  u32& own = s.own()[row * OUT_COLUMNS * 4 + column / 2];
+  u32 old = before ? fresh4(before + at) : own;
+  own = pack(low(old) + made.even, high(old) + made.odd);
+  *(u32*)(x + at) = own;
+}
+
+// `input` -> x; both are at hand where `input` is x of the layer before, and `before` is none.
+// attend() makes mixed of qkv; with `keys_only` that is all.
+template <class Runs, class Attend>
+DEVICE void run_layer(State& s, const Runs& runs, const Between& to, const u16* input,
+                      const u16* before, bool keys_only, Attend attend) {
+  int rows = to.rows;
+  for (int part = 0; part < QKV_PARTS; part++) {
+    constexpr int COLUMNS = QKV_COLUMNS / QKV_PARTS;
+    product<COLUMNS, WIDTH / SLAB, true, false>(
+        s.ring, runs, s.space(), input, rows, [&](int row, int column, Pair made) {
+          put_pair(to.qkv, QKV, QKV_COLUMNS, row, part * COLUMNS * 8 + column, made);
+        });
+    if (QKV_PARTS > 1) sync_workers();
+  }
+  s.sync();
+  attend();
+  s.sync();
+  if (keys_only) return;
+  for (int part = 0; part < MIX_PARTS; part++) {
+    constexpr int COLUMNS = OUT_COLUMNS / MIX_PARTS;
+    product<COLUMNS, MIXED / SLAB, false, false>(
+        s.ring, runs, s.space(), to.mixed, rows, [&](int row, int column, Pair made) {
+          add_pair(s, to.x, before, row, part * COLUMNS * 8 + column, made);
+        });
+    if (MIX_PARTS > 1) sync_workers();
+  }
+  s.sync();
+  for (int part = 0; part < GATE_PARTS; part++) {
+    constexpr int COLUMNS = GATE_COLUMNS / GATE_PARTS;
+    product<COLUMNS, WIDTH / SLAB, true, true>(
+        s.ring, runs, s.space(), to.x, rows, [&](int row, int column, Pair made) {
+          put_pair(to.gated, INNER, GATE_COLUMNS / 2, row, part * COLUMNS * 4 + column, made);
+        });
+    if (GATE_PARTS > 1) sync_workers();
+  }
+  s.sync();
+  for (int part = 0; part < DOWN_PARTS; part++) {
+    constexpr int COLUMNS = OUT_COLUMNS / DOWN_PARTS;
+    product<COLUMNS, INNER / SLAB, false, false>(
+        s.ring, runs, s.space(), to.gated, rows, [&](int row, int column, Pair made) {
+          add_pair(s, to.x, nullptr, row, part * COLUMNS * 8 + column, made);
+        });
+    if (DOWN_PARTS > 1) sync_workers();
+  }
+  s.sync();
+}
+
+// The last block to leave puts the barrier back for the next launch.
+DEVICE void leave(u32* barrier) {
+  if (threadIdx.x == 0 && count_up(barrier + 1) == GRID - 1) barrier[0] = 0, barrier[1] = 0;
+}

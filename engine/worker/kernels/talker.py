@@ -1,0 +1,132 @@
+"""A frame's new positions through all of the talker's layers in one launch, for few rows.
+
+The weights are kept a second time, in the order of use. Calls share their buffers: they belong
+on one stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import math
+
+import torch
+from torch import Tensor
+
+from engine.model.layers import Block
+from engine.model.shapes import BlockShape
+from engine.model.talker import TalkerStack
+from engine.worker.kernels import nvrtc, packing
+from engine.worker.kernels.fitting import MOST_ROWS, THREADS, TILES, Fit, fit
+from engine.worker.slots import Slots
+
+PARTS = ("primitives", "products", "attention", "grid", "talker")
+SPAN = 16  # positions that a warp reads at a time
+_POINTERS = (
+    *("layers", "norms", "turns", "last", "input", "index", "position", "keys", "values"),
+    *("hidden", "x", "qkv", "mixed", "gated", "barrier"),
+)
+
+log = logging.getLogger("timbre")
+
+
+class Pass(ctypes.Structure):
+    """What the kernel is told; talker.cu has the same and says what each is."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in _POINTERS),
+        *((name, ctypes.c_int64) for name in ("slots", "limit")),
+        ("rows", ctypes.c_int),
+    )
+
+
+class FewTalker:
+    def __init__(
+        self, stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor], fit: Fit
+    ) -> None:
+        self._fit, self._cache = fit, slots.cache
+        self._kept = packed(stack, turn, fit) | scratch(stack.shape, slots.hidden)
+        text = nvrtc.source(*PARTS)
+        self._kernels = {
+            tiles: nvrtc.Module(text, nvrtc.constants(constants(stack.shape, fit, tiles))).kernel(
+                "talk", fit.shared
+            )
+            for tiles in TILES
+        }
+
+    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
+        """As `Talking.__call__`, for up to MOST_ROWS rows."""
+        hidden = torch.empty_like(x)
+        given = x.contiguous(), index.contiguous(), position.contiguous()
+        told = pass_of(self._kept, given, self._cache.tensors, hidden)
+        tiles = next(tiles for tiles in TILES if len(x) <= 16 * tiles)
+        self._kernels[tiles].together(self._fit.blocks, THREADS, told)
+        return hidden
+
+
+def pass_of(
+    kept: dict[str, Tensor],
+    given: tuple[Tensor, Tensor, Tensor],
+    cache: tuple[Tensor, ...],
+    hidden: Tensor,
+) -> Pass:
+    """What the kernel is told. All these tensors stay in use until it has run."""
+    x, index, position = given
+    keys, values = cache  # [layers, slots, kv_heads, positions, head_dim]
+    tensors = kept | dict(
+        input=x, index=index, position=position, keys=keys, values=values, hidden=hidden
+    )
+    pointers = (tensors[name].data_ptr() for name in _POINTERS)
+    return Pass(*pointers, keys.shape[1], keys.shape[3], len(x))
+
+
+def constants(shape: BlockShape, fit: Fit, tiles: int) -> dict[str, int | float]:
+    """What the kernel is compiled for."""
+    return fit.constants(shape, tiles) | dict(
+        WIDTH=shape.width, INNER=shape.inner, HEADS=shape.heads, KV_HEADS=shape.kv_heads,
+        HEAD_DIM=shape.head_dim, HEAD_DIM_ROOT=math.sqrt(shape.head_dim), POSITIONS=SPAN,
+        EPS=shape.eps,
+    )  # fmt: skip
+
+
+def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
+    """Weights in the order of use, norms, and turns [positions, 2, d]."""
+    blocks: list[Block] = list(stack.layers)  # type: ignore[arg-type]
+    norms = [
+        torch.stack((block.self_attn.q_norm.weight, block.self_attn.k_norm.weight))
+        for block in blocks
+    ]
+    return dict(
+        layers=torch.stack([packing.layer(block, fit) for block in blocks]),
+        norms=torch.stack(norms).float(),
+        turns=torch.stack(turn, 1).float(),
+        last=stack.norm.weight.detach(),
+    )
+
+
+def scratch(shape: BlockShape, like: Tensor) -> dict[str, Tensor]:
+    """What lies between the phases, for the most rows, and the barrier, which starts at zero."""
+    mixed = shape.heads * shape.head_dim
+    qkv = mixed + 2 * shape.kv_heads * shape.head_dim
+    widths = dict(x=shape.width, qkv=qkv, mixed=mixed, gated=shape.inner)
+    made = {name: like.new_empty(MOST_ROWS, width) for name, width in widths.items()}
+    return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
+
+
+def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTalker | None:
+    """None where the kernel does not know the device or the shapes, or has no room."""
+    like, shape = slots.hidden, stack.shape
+    device = torch.cuda.get_device_properties(like.device)
+    recent = device.major >= 9 and like.dtype == torch.bfloat16
+    here = like.device.index in (None, torch.cuda.current_device())  # launches go there
+    if not recent or not here or shape.width % 512:
+        return None
+    found = fit(shape, device.multi_processor_count, device.shared_memory_per_block_optin)
+    weights = sum(weight.nbytes for weight in stack.layers.parameters())
+    if found is None or 4 * weights > torch.cuda.mem_get_info(like.device)[0]:
+        return None
+    try:
+        return FewTalker(stack, slots, turn, found)
+    except nvrtc.KernelError as error:
+        log.warning("A kernel of the talker cannot be used here: %s", error)
+        return None
