@@ -11,6 +11,7 @@
 # clones    voices from recordings, known and never heard before
 # turns     where the time of a step goes, on the device and on the host
 # loads     the same while requests come and end: closed loops and a burst
+# soak      listeners of all kinds for SOAK_MINUTES: whole, right, nothing left of them
 # recordings  into codes and vectors, as it is written and replayed
 # kernels codec steps exact     parts of a step alone; replayed frames against written ones
 #
@@ -25,6 +26,7 @@ ROWS=${ROWS:-1,16,64,256} SECONDS_A_RATE=${SECONDS_A_RATE:-12}
 LOADS=${LOADS:--c 1 -c 16 -c 32 -c 64 -c 128 -c 256 --rate 10 --rate 20 --rate 60}
 CLIENT_LOADS=${CLIENT_LOADS:---concurrency 1 16 32 64 128 256 --rps 10 20 60}
 MIXED=${MIXED:--c 32 -c 64 --burst 64} # what the stage loads is under
+SOAK_MINUTES=${SOAK_MINUTES:-10} SOAK_RATE=${SOAK_RATE:-6}
 CLIENT=${CLIENT:-} # another client of the same loads: a Python file
 SLOTS=${SLOTS:-256} POSITIONS=${POSITIONS:-1024} REQUESTS=${REQUESTS:-48}
 PORT=$((7860 + $(echo "${CUDA_VISIBLE_DEVICES:-0}" | cut -d, -f1)))
@@ -94,6 +96,11 @@ stage_loads() {
     need custom_voice && python3 -m bench.gpu_loads "$MODELS/custom_voice" $MIXED --device "$DEVICE" \
         --set "slots=$SLOTS" --set max_waiting=512 --set "positions=$POSITIONS" --out "$out"
 }
+stage_soak() {
+    need custom_voice && python3 -m bench.gpu_soak "$MODELS/custom_voice" --minutes "$SOAK_MINUTES" \
+        --rate "$SOAK_RATE" --device "$DEVICE" --set "slots=$SLOTS" --set max_waiting=512 \
+        --set "positions=$POSITIONS" --out "$out"
+}
 stage_kernels() { python3 -m bench.kernels --size "$SIZE" --rows 1,2,4,8,16,32,64,128,256; }
 stage_codec() {
     python3 -m bench.gpu_codec check streams --size "$SIZE"
@@ -114,6 +121,7 @@ stage_exact() {
 limit() { # seconds of a stage
     case $1 in
     http) echo 330 ;; engine) echo 240 ;; check | exact) echo 300 ;;
+    soak) echo $((${SOAK_MINUTES%.*} * 60 + 300)) ;;
     loads) echo 120 ;; codec | turns | clones | steps) echo 200 ;; *) echo 150 ;;
     esac
 }
@@ -144,6 +152,7 @@ EOF
         )
         ;;
     loads) grep -A 99 '^load ' "$out/loads.log" || tail -n 6 "$out/loads.log" ;;
+    soak) tail -n 8 "$out/soak.log" ;;
     turns | check | make) tail -n 4 "$out/$1.log" ;;
     steps) grep '^{' "$out/steps.log" | cut -c1-110 ;;
     recordings) cat "$out/recordings.log" ;;

@@ -79,6 +79,8 @@ def _half(text: str, end: End, manner: Manner) -> _Half:
     if end.own_pitch is not None:
         pitch = np.log(manner.pitch) + manner.lively * (pitch - np.log(end.own_pitch))
     columns = np.concatenate((pitch[:, None], tracks.spectrum[:, 1:], tracks.strength), 1)
+    if not np.isfinite(columns).all():  # seen once in some thousands of sentences
+        raise OtherPhones(f"{end.voice} has no sound for it: {text}")
     return _Half(spoken, columns, voiced, voice)
 
 
