@@ -27,7 +27,7 @@ AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mi
 PROMPT = 150  # positions that the two forms are compared after
 ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
 FEW = 16  # rows up to which our own products are the quicker ones
-MOST = 32  # rows up to which one launch does it all, where it can
+MOST = 4  # rows up to which one launch does it all, where it can
 
 log = logging.getLogger("timbre")
 

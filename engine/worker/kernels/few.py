@@ -13,12 +13,11 @@ from torch import Tensor
 
 from engine.model.predictor import Predictor
 from engine.worker.kernels import nvrtc, packing
-from engine.worker.kernels.fitting import BLOCKS, MOST_ROWS, THREADS, TILES, Fit
+from engine.worker.kernels.fitting import MOST_ROWS, THREADS, TILES, Fit
 from engine.worker.kernels.tables import shape_constants
 from engine.worker.sampling import Knobs
 
 PARTS = ("primitives", "products", "attention", "sampling", "grid", "predictor")
-ALONE = 0  # tiles of a single row, which has a kernel of its own
 _POINTERS = (
     *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "first"),
     *("inverse_temperature", "top_k", "top_p", "luck", "lots", "codes", "total"),
@@ -46,7 +45,7 @@ class FewRows:
             tiles: nvrtc.Module(text, nvrtc.constants(constants(predictor, fit, tiles))).kernel(
                 "predict", fit.shared
             )
-            for tiles in (ALONE, *TILES)
+            for tiles in TILES
         }
 
     def __call__(
@@ -59,7 +58,7 @@ class FewRows:
         begin, first = begin.contiguous(), first.contiguous()
         total = torch.empty_like(first)
         frame = frame_of(self._kept | self.between, begin, first, own, lots, count, (codes, total))
-        tiles = next(tiles for tiles in TILES if rows <= 16 * tiles) if rows > 1 else ALONE
+        tiles = next(tiles for tiles in TILES if rows <= 16 * tiles)
         self._kernels[tiles].together(self._fit.blocks, THREADS, frame)
         return codes, total
 
@@ -88,8 +87,7 @@ def frame_of(
 
 def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
     """What the kernel is compiled for."""
-    alone = dict(ALONE=int(tiles == ALONE))
-    return shape_constants(predictor) | fit.constants(predictor.model.shape, tiles or 1) | alone
+    return shape_constants(predictor) | fit.constants(predictor.model.shape, tiles)
 
 
 def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
@@ -113,7 +111,6 @@ def scratch(predictor: Predictor, like: Tensor) -> dict[str, Tensor]:
         gated=shape.inner, logits=predictor.lm_head[0].out_features, keys=past, values=past,
     )  # fmt: skip
     made = {name: like.new_empty(MOST_ROWS, width) for name, width in widths.items()}
-    made["mixed"] = like.new_empty(max(MOST_ROWS, BLOCKS), mixed)  # of rows, or of blocks
     return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
 
 

@@ -39,7 +39,7 @@ class Fit:
         qkv, mix, gate, down = self.parts
         return dict(
             LAYERS=shape.layers, GRID=self.blocks, TILES=tiles, STAGES=self.stages,
-            SLAB=self.slab, OWN=MOST_ROWS, WORDS=WORDS, PRODUCTS=self.products, FARTHER=0,
+            SLAB=self.slab, OWN=MOST_ROWS, WORDS=WORDS, PRODUCTS=self.products,
             QKV_PARTS=qkv, MIX_PARTS=mix, GATE_PARTS=gate, DOWN_PARTS=down,
         )  # fmt: skip
 

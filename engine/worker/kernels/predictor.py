@@ -33,9 +33,7 @@ class FusedPredictor:
         found = fit(predictor.model.shape, device.multi_processor_count, shared, codes)
         self.few: Form | None = None
         if found is not None and device.major >= 9:
-            self.few = _proven(
-                predictor, lambda: FewRows(predictor, known, found), (1, 3, MOST_ROWS)
-            )
+            self.few = _proven(predictor, lambda: FewRows(predictor, known, found), (3, MOST_ROWS))
         self.many = _proven(predictor, lambda: ManyRows(predictor, known), (3, 2 * MOST_ROWS))
 
     def form(self, rows: int) -> Form | None:

@@ -85,7 +85,7 @@ def constants(shape: BlockShape, fit: Fit, tiles: int) -> dict[str, int | float]
     return fit.constants(shape, tiles) | dict(
         WIDTH=shape.width, INNER=shape.inner, HEADS=shape.heads, KV_HEADS=shape.kv_heads,
         HEAD_DIM=shape.head_dim, HEAD_DIM_ROOT=math.sqrt(shape.head_dim), POSITIONS=SPAN,
-        EPS=shape.eps, FARTHER=fit.stages, ALONE=0,
+        EPS=shape.eps,
     )  # fmt: skip
 
 

@@ -141,7 +141,6 @@ inline void fetch(void* to, const void* from, u32 bytes, u64* gate) {
   memcpy(to, from, bytes);
   me->block->gates.at(gate).round++;
 }
-inline void fetch_ahead(const void* from, u32 bytes) {}
 inline void grid_arrive(u32* counter) { ++*counter; }
 inline void grid_wait(u32* counter, u32 goal) {
   while (*counter < goal) let_others();

@@ -63,8 +63,7 @@ DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, P
 }
 
 // `input` -> x; both are at hand where `input` is x of the layer before, and `before` is none.
-// attend() makes mixed of qkv; with `keys_only` that is all. ALONE: each block makes all of mixed
-// for itself, which for one row is quicker than to wait for the others.
+// attend() makes mixed of qkv; with `keys_only` that is all.
 template <class Runs, class Attend>
 DEVICE void run_layer(State& s, const Runs& runs, const Between& to, const u16* input,
                       const u16* before, bool keys_only, Attend attend) {
@@ -79,8 +78,7 @@ DEVICE void run_layer(State& s, const Runs& runs, const Between& to, const u16* 
   }
   s.sync();
   attend();
-  if (ALONE && !keys_only) sync_workers();
-  else s.sync();
+  s.sync();
   if (keys_only) return;
   for (int part = 0; part < MIX_PARTS; part++) {
     constexpr int COLUMNS = OUT_COLUMNS / MIX_PARTS;

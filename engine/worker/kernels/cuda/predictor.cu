@@ -24,7 +24,7 @@ struct Frame {
   u16* total;           // [rows, WIDE]
   u16* x;               // [rows, WIDTH] and all below: between phases
   u16* qkv;             // [rows, QKV]
-  u16* mixed;           // [rows, MIXED], or of each block [GRID, MIXED]
+  u16* mixed;           // [rows, MIXED]
   u16* gated;           // [rows, INNER]
   u16* logits;          // [rows, CODES]
   u16* keys;            // [LAYERS, rows, KV_HEADS, POSITIONS, HEAD_DIM]
@@ -49,17 +49,15 @@ struct Runs {
   }
 };
 
-// A warp for each row and group of heads: of the grid's, or of every block's. These write the same.
-DEVICE void attend_all(const Frame& frame, u16* mixed, int layer, int position) {
+DEVICE void attend_all(const Frame& frame, int layer, int position) {
   constexpr u64 SIZE = POSITIONS * HEAD_DIM;
   int tasks = frame.rows * KV_HEADS;
-  int first = ALONE ? warp_id() : blockIdx.x + GRID * warp_id();
-  for (int task = first; task < tasks; task += ALONE ? WARPS : GRID * WARPS) {
+  for (int task = blockIdx.x + GRID * warp_id(); task < tasks; task += GRID * WARPS) {
     u64 row = task / KV_HEADS, at = ((u64)layer * tasks + task) * SIZE;
     attend(frame.qkv + row * QKV, task % KV_HEADS, position, frame.keys + at, frame.values + at,
            frame.norms + layer * 2 * HEAD_DIM, frame.turns + position * 2 * HEAD_DIM,
            [&](int dimension, uint2 pairs) {
-             *(uint2*)(mixed + row * MIXED + dimension) = pairs;
+             *(uint2*)(frame.mixed + row * MIXED + dimension) = pairs;
            });
   }
 }
@@ -91,15 +89,14 @@ DEVICE void draw_rows(const State& s, const Frame& frame, int book) {
 }
 
 DEVICE void run_passes(State s, const Frame& frame) {
-  u16* mixed = frame.mixed + (ALONE ? blockIdx.x * MIXED : 0);
-  Between to = {frame.x, frame.qkv, mixed, frame.gated, frame.rows};
+  Between to = {frame.x, frame.qkv, frame.mixed, frame.gated, frame.rows};
   for (int pass = 0; pass < POSITIONS; pass++) {
     for (int layer = 0; layer < LAYERS; layer++) {
       const u16* begin = frame.begin + (u64)pass * frame.rows * WIDTH;
       const u16* input = layer == 0 && pass < 2 ? begin : frame.x;
       bool keys_only = pass == 0 && layer == LAYERS - 1;
       run_layer(s, Runs{frame}, to, input, layer ? nullptr : input, keys_only,
-                [&] { attend_all(frame, mixed, layer, pass); });
+                [&] { attend_all(frame, layer, pass); });
     }
     if (pass == 0) continue;
     product<HEAD_COLUMNS, WIDTH / SLAB, true, false>(

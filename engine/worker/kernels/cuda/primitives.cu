@@ -88,10 +88,6 @@ DEVICE void fetch(void* to, const void* from, u32 bytes, u64* gate) {
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
       :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(gate)) : "memory");
 }
-// Into the second cache, which all share.
-DEVICE void fetch_ahead(const void* from, u32 bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(from), "r"(bytes) : "memory");
-}
 
 // The barrier of the whole grid, for one thread of each block.
 DEVICE void grid_arrive(u32* counter) {

@@ -11,8 +11,7 @@ constexpr int STAGE = 8 * SLAB * 2;     // bytes
 constexpr int SPLIT = WARPS / TILES;    // warps that share a tile of 16 rows
 constexpr int AHEAD = 3;  // steps of activations in registers
 
-// Weights of this block that lie one after the other: `left` stages, GRID stages apart. Those
-// FARTHER stages behind are asked for early, where that is not 0.
+// Weights of this block that lie one after the other: `left` stages, GRID stages apart.
 struct Run { const u8* next; int left; };
 
 // The runs of a launch, by number; none are left after `runs`.
@@ -30,7 +29,6 @@ struct Ring {
       while (run.left == 0 && number < runs.count()) run = runs(number++);
       if (run.left == 0) return;
       fetch(stages + to * STAGE, run.next, STAGE, full + to);
-      if (run.left > FARTHER && FARTHER) fetch_ahead(run.next + (u64)FARTHER * GRID * STAGE, STAGE);
       run.next += (u64)GRID * STAGE, run.left--;
       to = to + 1 == STAGES ? 0 : to + 1;
     }
