@@ -18,7 +18,7 @@ from engine.types import FRAME_SECONDS
 
 Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
 
-RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most
+RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most; the second one less
 UNHEARD = -1.0  # slack of a listener who has heard nothing
 
 
@@ -69,10 +69,11 @@ def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
 
 
 def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -> int:
-    """Frames of the next chunk: at most two rungs up, and no more than the lead covers.
+    """Frames of the next chunk: one rung up at first, two later, no more than the lead covers.
 
-    Files have no lead: they take the largest chunk, which is the cheapest. A first chunk has to
-    last until the second: where steps are slow it is a larger one.
+    The lead of a first chunk is so short that prompts in the next steps could eat it, and it has
+    to last until the second: where steps are slow it is a larger one. Files have no lead: they
+    take the largest chunk, which is the cheapest.
     """
     sizes = settings.ramp
     if not run.sequence.live:
@@ -80,7 +81,8 @@ def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -
     if not run.sent:
         lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.cover)
         return next(lasting, sizes[-1])
-    for size in reversed(sizes[: run.rung + 1 + RUNGS]):
+    highest = run.rung + min(RUNGS, run.rung + 1)
+    for size in reversed(sizes[: highest + 1]):
         if size * step * settings.cover <= lead:
             return size
     return sizes[0]

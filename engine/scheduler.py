@@ -115,8 +115,9 @@ class Scheduler:
         feed = planning.feeds(self.runs.values())
         prefill = planning.prefills(order, pace, settings)
         frames = planning.frames(order, pace, settings, now)
-        rows = len(frames)
-        decode = planning.decodes(order, rows, pace.seconds(rows), settings, now)
+        rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
+        step = pace.seconds(rows) + pace.prompts.seconds(filled)
+        decode = planning.decodes(order, rows, step, settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
         if plan:
             self._number += 1

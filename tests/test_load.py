@@ -196,3 +196,21 @@ def chunks_at(lag: int) -> list[list[bytes]]:
 
 def test_reading_results_late_changes_no_chunk():
     assert chunks_at(0) == chunks_at(1) == chunks_at(2)
+
+
+@pytest.mark.parametrize("slower", [1.0, 1.5, 2.0])
+def test_who_comes_all_at_once_hears_no_gap(slower):
+    """The second chunk is asked for while the others' prompts make steps long."""
+    costs = Costs(
+        step=0.0036 * slower,
+        row=0.00006 * slower,
+        prefill_row=0.00005 * slower,
+        decoded_frame=0.00005 * slower,
+    )
+    theatre = Theatre(costs, slots=64, max_waiting=200)
+    known = {rows: costs.step + costs.row * rows for rows in (1, 8, 64)}
+    theatre.engine.loop.scheduler.pace.frames.anchor(known)
+    source = random.Random(1)
+    theatre.play(poisson(150, 1e6, source))
+    assert all_complete(theatre)
+    assert not any(listener.gaps for listener in theatre.listeners)
