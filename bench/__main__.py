@@ -6,6 +6,7 @@ Prints a table, then one JSON line. bench/README.md says how to run it, also aga
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import platform
@@ -83,11 +84,21 @@ async def measured(plan: Plan, listen: Listen, work: Work) -> list[dict[str, Any
     await closed_loop(listen, work.jobs(WARM), 1)
     rows = []
     for load in plan.loads(listen, work):
+        settle()
         with watched() if plan.card else nullcontext(Card()) as card:
             run = await load
         rows.append(figures(run) | card.figures())
         typer.echo(table(rows[-1:]), err=True)
     return rows
+
+
+def settle() -> None:
+    """What is there by now is not looked through again: that would stop everybody meanwhile.
+
+    A server does the same when serving begins (studio/settling.py).
+    """
+    gc.collect()
+    gc.freeze()
 
 
 async def over_http(
