@@ -46,7 +46,7 @@ def forms(stack: TalkerStack, slots: Slots, blocks: list[int]) -> dict[str, Form
 @torch.inference_mode()
 def main(
     size: str = "1.7B",
-    rows: Annotated[str, typer.Option(help="as 1,2,4")] = "1,4,8,16,24,32",
+    rows: Annotated[str, typer.Option(help="as 1,2,4")] = "1,2,4,8,16",
     blocks: Annotated[str, typer.Option(help="of one launch, at most")] = "128,64",
     positions: Annotated[int, typer.Option(help="about where the rows are")] = 100,
 ) -> None:

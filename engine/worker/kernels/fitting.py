@@ -70,28 +70,36 @@ def fit(shape: BlockShape, processors: int, shared: int, codes: int = 0) -> Fit 
     known = shape.head_dim == 128 and shape.heads <= 2 * shape.kv_heads and shape.qk_norm
     if not known or shape.width % 256 or codes % 256:
         return None
+    blocks = _blocks(shape, codes, processors)
+    fits = (_fit(shape, blocks, slab, shared, codes) for slab in (1024, 512, 256))
+    return next((found for found in fits if found is not None), None)
+
+
+def _blocks(shape: BlockShape, codes: int, processors: int) -> int:
+    """The most, as a power of two, that share all columns evenly."""
+    _, qkv = _mixed(shape)
+    even = math.gcd(*(width // 8 for width in (shape.width, qkv, shape.inner, codes)))
+    return math.gcd(even, 1 << (min(processors, BLOCKS).bit_length() - 1))
+
+
+def _fit(shape: BlockShape, blocks: int, slab: int, shared: int, codes: int) -> Fit | None:
     mixed, qkv = _mixed(shape)
-    blocks = math.gcd(*(n // 8 for n in (shape.width, qkv, shape.inner, codes)))
-    blocks = math.gcd(blocks, 1 << (min(processors, BLOCKS).bit_length() - 1))
-    each = (
+    if math.gcd(slab, shape.width, mixed, shape.inner) != slab:
+        return None
+    products = (
         Product(qkv // 8 // blocks, shape.width, 1),
         Product(shape.width // 8 // blocks, mixed, 1),
         Product(2 * shape.inner // 8 // blocks, shape.width, 2),
         Product(shape.width // 8 // blocks, shape.inner, 1),
     )
     head = codes // 8 // blocks
-    widest = max(head, min(WIDEST, max(product.columns for product in each)))
-    products = max(8 * widest * 512 + 512, codes * 16)
-    kept = MOST_ROWS * shape.width // blocks * 2
-    room = shared - STATIC - products - kept - WORDS
-    for slab in (1024, 512, 256):
-        if math.gcd(slab, shape.width, mixed, shape.inner) == slab:
-            stages = room // (slab * 16 + 16)
-            parts = [product.parts(slab, int(stages * AHEAD)) for product in each]
-            if all(parts) and head * (shape.width // slab) <= stages:
-                qkv_parts, mix, gate, down = parts
-                return Fit(blocks, slab, stages, products, kept, (qkv_parts, mix, gate, down))
-    return None
+    widest = max(head, min(WIDEST, max(product.columns for product in products)))
+    space, kept = max(8 * widest * 512 + 512, codes * 16), MOST_ROWS * shape.width // blocks * 2
+    stages = (shared - STATIC - WORDS - space - kept) // (slab * 16 + 16)
+    qkv_parts, mix, gate, down = (each.parts(slab, int(stages * AHEAD)) for each in products)
+    if not (qkv_parts and mix and gate and down) or head * (shape.width // slab) > stages:
+        return None
+    return Fit(blocks, slab, stages, space, kept, (qkv_parts, mix, gate, down))
 
 
 def _mixed(shape: BlockShape) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from engine.model.layers import Block
 from engine.model.shapes import BlockShape
 from engine.model.talker import TalkerStack
 from engine.worker.kernels import nvrtc, packing
-from engine.worker.kernels.fitting import MOST_ROWS, THREADS, TILES, Fit, fit
+from engine.worker.kernels.fitting import MOST_ROWS, THREADS, Fit, fit
 from engine.worker.slots import Slots
 
 PARTS = ("primitives", "products", "attention", "grid", "talker")
@@ -46,21 +46,15 @@ class FewTalker:
     ) -> None:
         self._fit, self._cache = fit, slots.cache
         self._kept = packed(stack, turn, fit) | scratch(stack.shape, slots.hidden)
-        text = nvrtc.source(*PARTS)
-        self._kernels = {
-            tiles: nvrtc.Module(text, nvrtc.constants(constants(stack.shape, fit, tiles))).kernel(
-                "talk", fit.shared
-            )
-            for tiles in TILES
-        }
+        compiled = nvrtc.constants(constants(stack.shape, fit, tiles=1))
+        self._kernel = nvrtc.Module(nvrtc.source(*PARTS), compiled).kernel("talk", fit.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        """As `Talking.__call__`, for up to MOST_ROWS rows."""
+        """As `Talking.__call__`, for up to 16 rows: more take longer than by layers."""
         hidden = torch.empty_like(x)
         given = x.contiguous(), index.contiguous(), position.contiguous()
         told = pass_of(self._kept, given, self._cache.tensors, hidden)
-        tiles = next(tiles for tiles in TILES if len(x) <= 16 * tiles)
-        self._kernels[tiles].together(self._fit.blocks, THREADS, told)
+        self._kernel.together(self._fit.blocks, THREADS, told)
         return hidden
 
 

@@ -62,50 +62,43 @@ DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, P
   *(u32*)(x + at) = own;
 }
 
+// A product in parts of this block's COLUMNS; emit as for one.
+template <int COLUMNS, int PARTS, int SLABS, bool NORMED, bool GATED, class Runs, class Emit>
+DEVICE void in_parts(State& s, const Runs& runs, const u16* source, int rows, Emit emit) {
+  constexpr int SOME = COLUMNS / PARTS, MADE = GATED ? SOME / 2 : SOME;
+  for (int part = 0; part < PARTS; part++) {
+    product<SOME, SLABS, NORMED, GATED>(
+        s.ring, runs, s.space(), source, rows,
+        [&](int row, int column, Pair made) { emit(row, part * MADE * 8 + column, made); });
+    if (PARTS > 1) sync_workers();  // the next part uses the same space
+  }
+}
+
 // `input` -> x; both are at hand where `input` is x of the layer before, and `before` is none.
 // attend() makes mixed of qkv; with `keys_only` that is all.
 template <class Runs, class Attend>
 DEVICE void run_layer(State& s, const Runs& runs, const Between& to, const u16* input,
                       const u16* before, bool keys_only, Attend attend) {
-  int rows = to.rows;
-  for (int part = 0; part < QKV_PARTS; part++) {
-    constexpr int COLUMNS = QKV_COLUMNS / QKV_PARTS;
-    product<COLUMNS, WIDTH / SLAB, true, false>(
-        s.ring, runs, s.space(), input, rows, [&](int row, int column, Pair made) {
-          put_pair(to.qkv, QKV, QKV_COLUMNS, row, part * COLUMNS * 8 + column, made);
-        });
-    if (QKV_PARTS > 1) sync_workers();
-  }
+  in_parts<QKV_COLUMNS, QKV_PARTS, WIDTH / SLAB, true, false>(
+      s, runs, input, to.rows, [&](int row, int column, Pair made) {
+        put_pair(to.qkv, QKV, QKV_COLUMNS, row, column, made);
+      });
   s.sync();
   attend();
   s.sync();
   if (keys_only) return;
-  for (int part = 0; part < MIX_PARTS; part++) {
-    constexpr int COLUMNS = OUT_COLUMNS / MIX_PARTS;
-    product<COLUMNS, MIXED / SLAB, false, false>(
-        s.ring, runs, s.space(), to.mixed, rows, [&](int row, int column, Pair made) {
-          add_pair(s, to.x, before, row, part * COLUMNS * 8 + column, made);
-        });
-    if (MIX_PARTS > 1) sync_workers();
-  }
+  in_parts<OUT_COLUMNS, MIX_PARTS, MIXED / SLAB, false, false>(
+      s, runs, to.mixed, to.rows,
+      [&](int row, int column, Pair made) { add_pair(s, to.x, before, row, column, made); });
   s.sync();
-  for (int part = 0; part < GATE_PARTS; part++) {
-    constexpr int COLUMNS = GATE_COLUMNS / GATE_PARTS;
-    product<COLUMNS, WIDTH / SLAB, true, true>(
-        s.ring, runs, s.space(), to.x, rows, [&](int row, int column, Pair made) {
-          put_pair(to.gated, INNER, GATE_COLUMNS / 2, row, part * COLUMNS * 4 + column, made);
-        });
-    if (GATE_PARTS > 1) sync_workers();
-  }
+  in_parts<GATE_COLUMNS, GATE_PARTS, WIDTH / SLAB, true, true>(
+      s, runs, to.x, to.rows, [&](int row, int column, Pair made) {
+        put_pair(to.gated, INNER, GATE_COLUMNS / 2, row, column, made);
+      });
   s.sync();
-  for (int part = 0; part < DOWN_PARTS; part++) {
-    constexpr int COLUMNS = OUT_COLUMNS / DOWN_PARTS;
-    product<COLUMNS, INNER / SLAB, false, false>(
-        s.ring, runs, s.space(), to.gated, rows, [&](int row, int column, Pair made) {
-          add_pair(s, to.x, nullptr, row, part * COLUMNS * 8 + column, made);
-        });
-    if (DOWN_PARTS > 1) sync_workers();
-  }
+  in_parts<OUT_COLUMNS, DOWN_PARTS, INNER / SLAB, false, false>(
+      s, runs, to.gated, to.rows,
+      [&](int row, int column, Pair made) { add_pair(s, to.x, nullptr, row, column, made); });
   s.sync();
 }
 

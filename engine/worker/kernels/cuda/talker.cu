@@ -66,7 +66,18 @@ DEVICE void see(Seen& seen, const Part& q, const Past& keys, const Past& values,
   }
 }
 
-// What the warps have seen, [WARPS, GROUP, HEAD_DIM] and their [WARPS, GROUP, 2] -> mixed.
+// What the warps have seen, [WARPS, GROUP, HEAD_DIM], and their best and total, [WARPS, GROUP, 2].
+DEVICE void put_seen(float* space, const Seen (&seen)[GROUP]) {
+#pragma unroll
+  for (int i = 0; i < GROUP; i++) {
+    int own = warp_id() * GROUP + i;
+    const float (&x)[DIMS] = seen[i].mixed.x;
+    ((float4*)space)[own * 32 + lane_id()] = make_float4(x[0], x[1], x[2], x[3]);
+    float* known = space + (WARPS * HEAD_DIM * GROUP) + own * 2;
+    if (lane_id() == 0) known[0] = seen[i].best, known[1] = seen[i].total;
+  }
+}
+// All of that together -> mixed.
 DEVICE void join(const float* space, u16* mixed) {
   const float* known = space + WARPS * GROUP * HEAD_DIM;
   for (int i = threadIdx.x * 2; i < GROUP * HEAD_DIM; i += WORKERS * 2) {
@@ -85,47 +96,57 @@ DEVICE void join(const float* space, u16* mixed) {
   }
 }
 
+// Where a row's group of heads lies, for one lane.
+struct Place {
+  u16 *keys, *values;                 // [limit, HEAD_DIM]
+  const u16 *queries, *key, *value;   // new ones: GROUP heads, one, one
+  const float* norms;                 // [2, HEAD_DIM]
+  Turn turn;
+  int at;                             // the new position
+};
+
+DEVICE Place place_of(const Pass& pass, int layer, u64 row, u64 group) {
+  u64 slot = ((u64)layer * pass.slots + pass.index[row]) * KV_HEADS + group;
+  u64 at = pass.position[row];
+  int lane = lane_id() * DIMS;
+  const float* turns = pass.turns + at * 2 * HEAD_DIM + lane;
+  const u16 *qkv = pass.qkv + row * QKV + lane, *key = qkv + (HEADS + group) * HEAD_DIM;
+  return {pass.keys + slot * pass.limit * HEAD_DIM + lane,
+          pass.values + slot * pass.limit * HEAD_DIM + lane,
+          qkv + group * GROUP * HEAD_DIM, key, key + KV_HEADS * HEAD_DIM,
+          pass.norms + layer * 2 * HEAD_DIM + lane,
+          {four(turns), four(turns + HEAD_DIM)}, (int)at};
+}
+
+// The span from position `first` on, by all of the group's heads. The newest is kept on the way.
+DEVICE void see_span(const Place& to, int first, const Part (&queries)[GROUP],
+                     Seen (&seen)[GROUP]) {
+  int old = to.at - first;
+  u16 *keys = to.keys + (u64)first * HEAD_DIM, *values = to.values + (u64)first * HEAD_DIM;
+  Past past_keys = span_of(keys, old), past_values = span_of(values, old);
+  if (old < SPAN) {
+    Part made = unpack(fresh8(to.key));
+    add_newest(past_keys, keys, old, packed(positioned(made, four(to.norms + HEAD_DIM), to.turn)));
+    add_newest(past_values, values, old, fresh8(to.value));
+  }
+#pragma unroll
+  for (int i = 0; i < GROUP; i++) see(seen[i], queries[i], past_keys, past_values, old + 1);
+}
+
 // One row's group of heads by a block: its warps take spans in turn, then join what they saw.
 DEVICE void attend_group(const State& s, const Pass& pass, int layer, int task) {
-  u64 row = task / KV_HEADS, group = task % KV_HEADS, at = pass.position[row];
-  u64 slot = ((u64)layer * pass.slots + pass.index[row]) * KV_HEADS + group;
-  int lane = lane_id() * DIMS;
-  u16 *keys = pass.keys + slot * pass.limit * HEAD_DIM + lane;
-  u16 *values = pass.values + slot * pass.limit * HEAD_DIM + lane;
-  const float *norms = pass.norms + layer * 2 * HEAD_DIM + lane;
-  const float* turns = pass.turns + at * 2 * HEAD_DIM + lane;
-  const u16* qkv = pass.qkv + row * QKV + lane;
-  Turn turn = {four(turns), four(turns + HEAD_DIM)};
+  u64 row = task / KV_HEADS, group = task % KV_HEADS;
+  Place to = place_of(pass, layer, row, group);
   Part queries[GROUP];
   Seen seen[GROUP];
 #pragma unroll
   for (int i = 0; i < GROUP; i++) {
-    uint2 made = fresh8(qkv + (group * GROUP + i) * HEAD_DIM);
-    queries[i] = positioned(unpack(made), four(norms), turn);
+    queries[i] = positioned(unpack(fresh8(to.queries + i * HEAD_DIM)), four(to.norms), to.turn);
     seen[i] = {{}, NEVER, 0.f};
   }
-  for (int first = warp_id() * SPAN; first <= (int)at; first += WARPS * SPAN) {
-    int old = (int)at - first;
-    Past past_keys = span_of(keys + (u64)first * HEAD_DIM, old);
-    Past past_values = span_of(values + (u64)first * HEAD_DIM, old);
-    if (old < SPAN) {
-      const u16* newest = qkv + (HEADS + group) * HEAD_DIM;
-      uint2 made = fresh8(newest), value = fresh8(newest + KV_HEADS * HEAD_DIM);
-      uint2 key = packed(positioned(unpack(made), four(norms + HEAD_DIM), turn));
-      add_newest(past_keys, keys + (u64)first * HEAD_DIM, old, key);
-      add_newest(past_values, values + (u64)first * HEAD_DIM, old, value);
-    }
-#pragma unroll
-    for (int i = 0; i < GROUP; i++) see(seen[i], queries[i], past_keys, past_values, old + 1);
-  }
-  float* known = s.space() + WARPS * GROUP * HEAD_DIM;
-#pragma unroll
-  for (int i = 0; i < GROUP; i++) {
-    int own = warp_id() * GROUP + i;
-    const float (&x)[DIMS] = seen[i].mixed.x;
-    *(float4*)(s.space() + own * HEAD_DIM + lane) = make_float4(x[0], x[1], x[2], x[3]);
-    if (lane == 0) known[own * 2] = seen[i].best, known[own * 2 + 1] = seen[i].total;
-  }
+  for (int first = warp_id() * SPAN; first <= to.at; first += WARPS * SPAN)
+    see_span(to, first, queries, seen);
+  put_seen(s.space(), seen);
   sync_workers();
   join(s.space(), pass.mixed + row * MIXED + group * GROUP * HEAD_DIM);
   sync_workers();
