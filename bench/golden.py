@@ -25,7 +25,7 @@ import numpy as np
 from bench.reference import stand_in
 
 TEXT = "The train leaves at seven forty-five."
-INSTRUCTION = "A deep, slow male voice."
+INSTRUCTION = "A bright, quick female voice."
 GREEDY: dict[str, Any] = {
     "do_sample": False,
     "subtalker_dosample": False,
