@@ -1,8 +1,7 @@
 """`python -m bench.gpu_talker`: a frame's new positions through the talker's layers, by form.
 
-Random weights of the published shapes. `whole` is one launch, with so many blocks at most; `few`
-and `many` are the kernels and the library's products by layers. Each is compared with `many`,
-then timed as a graph.
+Random weights of the published shapes. `whole` is one launch, with so many blocks at most; `layers`
+is what runs layer by layer. Each is compared with the library's products, then timed as a graph.
 """
 
 from __future__ import annotations

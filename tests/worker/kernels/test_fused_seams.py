@@ -56,10 +56,25 @@ def test_the_kernels_leave_what_the_plain_form_leaves(talker: Talker, module: Tw
 
 @pytest.mark.parametrize("name", ["code", "frame", "seen", "keys", "knobs", "spoken"])
 def test_a_difference_is_found(talker: Talker, module: TwinModule, name: str) -> None:
+    """What a kernel reads goes into what it makes: other rows in, other codes or inputs out."""
     (plain, wanted), (ours, found) = both(talker, module)
     kept: Tensor = getattr(ours, name)
-    kept[1] = kept[1].logical_not() if kept.dtype == torch.bool else kept[1] + 1
-    assert not seams.agree(plain, wanted, ours, found)
+    before = kept.clone()
+    kept.copy_(kept.logical_not() if kept.dtype == torch.bool else kept + 1)
+    made = [made_by(slots, form) for slots, form in ((plain, wanted), (ours, found))]
+    assert not all(torch.equal(*pair) for pair in zip(*made, strict=True))
+    assert not torch.equal(kept, before)
+
+
+def made_by(slots: Slots, form: Seams) -> tuple[Tensor, ...]:
+    """Everything that leaves the kernels, and nothing that was only given to them."""
+    index, random = torch.tensor([3, 1]), torch.Generator().manual_seed(2)
+    hidden = torch.randn(2, WIDE, generator=random).bfloat16()
+    logits = (4 * torch.randn(2, VOCABULARY, generator=random)).bfloat16()
+    begun = form.open(index, index)
+    x, made = form.feed(index, index, torch.randint(99, (2, 3), generator=random), hidden)
+    form.close(index, index, hidden, logits, made, CANDIDATES)
+    return (*begun.own.tensors, begun.first, begun.lots, x, made, slots.code[index])
 
 
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])

@@ -7,12 +7,15 @@ import torch
 from torch import Tensor
 
 from engine.checkpoint import SpecialIds
+from engine.model.layers import rotation
 from engine.model.predictor import Predictor
 from engine.model.shapes import BlockShape, TalkerShape
-from engine.model.talker import Talker
+from engine.model.talker import Talker, TalkerStack
+from engine.worker.cache import SlotAttend
 from engine.worker.kernels.proof import Form
 from engine.worker.sampling import CANDIDATES, Knobs, pick
 from engine.worker.slots import Slots
+from engine.worker.talking import talking
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 WIDE, CODES, BOOKS = 768, 1024, 15
@@ -100,3 +103,26 @@ def test_seams_have_kernels_that_agree() -> None:
     like = talker.model.codec_embedding.weight.detach()
     slots = Slots.allocate(talker.shape, 4, 64, like.device, like.dtype)
     assert isinstance(fused(slots, ids, talker, like[0]), FusedSeams)
+
+
+@torch.inference_mode()
+def test_few_rows_take_one_launch() -> None:
+    from engine.worker.kernels.talker import few
+
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("this GPU goes layer by layer")
+    block = BlockShape(1024, 1024, 2, 8, 4, 128, 1e6, 1e-6)
+    shape = TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)
+    with torch.device("cuda"):
+        stack = TalkerStack(shape).bfloat16()
+        everywhere = torch.arange(256)[None]
+    cos, sin = (part[0, 0].bfloat16() for part in rotation(everywhere, 128, 1e6))
+    slots = Slots.allocate(shape, 4, 256, cos.device, torch.bfloat16)
+    assert few(stack, slots, (cos, sin)) is not None
+
+    def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        attend = SlotAttend(slots.cache, index, index, positions, int(positions.max()) + 1)
+        return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
+
+    talk = talking(stack, slots, cos, sin, plain)
+    assert talk is not None and talk.whole is not None
