@@ -125,4 +125,5 @@ def test_few_rows_take_one_launch() -> None:
         return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
 
     talk = talking(stack, slots, cos, sin, plain)
-    assert talk is not None and talk.whole is not None
+    assert talk is not None
+    assert talk.whole is not None
