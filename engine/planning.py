@@ -7,7 +7,6 @@ scheduler; the rules themselves to the policy.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from engine import policy
 from engine.config import EngineSettings
@@ -48,27 +47,19 @@ def frames(order: Ranked, pace: Pace, settings: EngineSettings, now: float) -> t
     return tuple(run.slot for _, run in chosen)
 
 
-@dataclass(frozen=True)
-class StepsToCome:
-    """How long they may take, in seconds."""
+def step_to_come(rows: int, filled: int, left: int, pace: Pace) -> float:
+    """Seconds that one may take, after one with so many frames that filled so many prompt rows.
 
-    first: float  # for who has no sound yet: with the prompts that are still to be filled
-    later: float  # for the others: as if prompts went on coming as they do
-
-
-def steps_to_come(
-    rows: int, filled: int, unfilled: int, pace: Pace, settings: EngineSettings
-) -> StepsToCome:
-    """After one with so many rows that filled so many rows of prompts."""
-    left = min(unfilled, settings.prefill_rows)
-    prompts = pace.prompts.seconds(left), pace.prompts.seconds(max(filled, left))
-    return StepsToCome(*(pace.seconds(rows) + each for each in prompts))
+    Prompts go on coming as they do, but who is alone has had its own. `left`: known to come.
+    """
+    coming = max(filled, left) if rows > 1 else left
+    return pace.seconds(rows) + pace.prompts.seconds(coming)
 
 
 def decodes(
-    order: Ranked, rows: int, steps: StepsToCome, settings: EngineSettings, now: float
+    order: Ranked, rows: int, step: float, settings: EngineSettings, now: float
 ) -> tuple[Decode, ...]:
-    """Frames that become sound, after a step of `rows`.
+    """Frames that become sound; a step of `rows` takes `step` seconds.
 
     Large chunks of many streams would make one step a long one. So no more than twice the
     frames that are made become sound at once.
@@ -77,7 +68,6 @@ def decodes(
     pieces = []
     for lead, run in order:
         _note_text(run, now)
-        step = steps.later if run.sent else steps.first
         wanted = policy.chunk_frames(run, lead, step, settings) if run.undecoded else 0
         count = policy.chunk_of(run, wanted, settings) if wanted else 0
         if 0 < count <= room:

@@ -115,9 +115,10 @@ class Scheduler:
         feed = planning.feeds(self.runs.values())
         prefill = planning.prefills(order, pace, settings)
         frames = planning.frames(order, pace, settings, now)
-        filled = sum(piece.stop - piece.start for piece in prefill)
-        steps = planning.steps_to_come(len(frames), filled, self._unfilled(), pace, settings)
-        decode = planning.decodes(order, len(frames), steps, settings, now)
+        rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
+        left = min(self._unfilled(), settings.prefill_rows)
+        step = planning.step_to_come(rows, filled, left, pace)
+        decode = planning.decodes(order, rows, step, settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
         if plan:
             self._number += 1
