@@ -44,7 +44,9 @@ def talking(
     bound = ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE
     try:
         talk = Talking(stack, slots, cos, sin)
-        if talk.whole is not None and not _close(talk, plain, slots, bound):
+        if talk.whole is not None:
+            if _close(talk, plain, slots, bound):
+                return talk
             talk.whole = None
         difference = differing(talk, plain, slots)
     except torch.OutOfMemoryError:
@@ -59,7 +61,7 @@ def talking(
 
 
 def _close(talk: Talking, plain: Plain, slots: Slots, bound: float) -> bool:
-    """Whether the one launch runs and does what the plain form does."""
+    """Whether the one launch, and all beside it, runs and does what the plain form does."""
     try:
         difference = differing(talk, plain, slots)
     except RuntimeError as error:

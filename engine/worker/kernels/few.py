@@ -93,10 +93,9 @@ def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | flo
 def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
     """Weights in the order of use."""
     norm = predictor.model.norm.weight
-    layers = [packing.layer(block, fit) for block in predictor.model.layers]
     heads = [packing.folded(head.weight, norm) for head in predictor.lm_head]
     return dict(
-        layers=torch.stack(layers),
+        layers=packing.layers(list(predictor.model.layers), fit),  # type: ignore[arg-type]
         heads=torch.stack([packing.stages(head, fit.blocks, fit.slab) for head in heads]),
     )
 
@@ -104,14 +103,10 @@ def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
 def scratch(predictor: Predictor, like: Tensor) -> dict[str, Tensor]:
     """What lies between the phases, for the most rows, and the barrier, which starts at zero."""
     shape, books = predictor.model.shape, len(predictor.lm_head)
-    mixed = shape.heads * shape.head_dim
     past = shape.layers * shape.kv_heads * (books + 1) * shape.head_dim
-    widths = dict(
-        x=shape.width, qkv=mixed + 2 * shape.kv_heads * shape.head_dim, mixed=mixed,
-        gated=shape.inner, logits=predictor.lm_head[0].out_features, keys=past, values=past,
-    )  # fmt: skip
+    widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
     made = {name: like.new_empty(MOST_ROWS, width) for name, width in widths.items()}
-    return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
+    return made | packing.between(shape, MOST_ROWS, like)
 
 
 def last_logits(between: dict[str, Tensor], rows: int) -> Tensor:

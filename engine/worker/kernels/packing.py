@@ -7,10 +7,13 @@ Knows networks, not kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from engine.model.layers import Block
+from engine.model.shapes import BlockShape
 from engine.worker.kernels.fitting import Fit
 
 LANE = 32  # inputs that four lanes of a row take
@@ -33,6 +36,30 @@ def paired(gate_up: Tensor, parts: int) -> Tensor:
     """Gate rows, then up rows -> for each part its gates' rows, then its ups'."""
     gates, ups = (half.unflatten(0, (parts, -1)) for half in gate_up.chunk(2))
     return torch.cat((gates, ups), 1).flatten(0, 1)
+
+
+def layers(blocks: Sequence[Block], fit: Fit) -> Tensor:
+    """All of them, [layers, stages, blocks, 8 * slab], never twice at a time."""
+    first = layer(blocks[0], fit)
+    whole = first.new_empty(len(blocks), *first.shape)
+    for block, place in zip(blocks, whole, strict=True):
+        place.copy_(layer(block, fit))
+    return whole
+
+
+def norms(blocks: Sequence[Block]) -> Tensor:
+    """Of queries and keys, [layers, 2, d]."""
+    each = [(block.self_attn.q_norm.weight, block.self_attn.k_norm.weight) for block in blocks]
+    return torch.stack([torch.stack(pair) for pair in each]).float()
+
+
+def between(shape: BlockShape, rows: int, like: Tensor) -> dict[str, Tensor]:
+    """What lies between a layer's phases, and the barrier, which starts at zero."""
+    mixed = shape.heads * shape.head_dim
+    qkv = mixed + 2 * shape.kv_heads * shape.head_dim
+    widths = dict(x=shape.width, qkv=qkv, mixed=mixed, gated=shape.inner)
+    made = {name: like.new_empty(rows, width) for name, width in widths.items()}
+    return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
 
 
 def layer(block: Block, fit: Fit) -> Tensor:

@@ -9,16 +9,24 @@ from torch import Tensor
 
 from engine.model.layers import rotation
 from engine.model.predictor import Predictor
+from engine.model.shapes import BlockShape
+from engine.worker.kernels import packing
 
 
 def shape_constants(predictor: Predictor) -> dict[str, int | float]:
     """What kernels are compiled for."""
-    shape, books = predictor.model.shape, len(predictor.lm_head)
+    return block_constants(predictor.model.shape) | dict(
+        WIDE=predictor.model.codec_embedding[0].embedding_dim,
+        POSITIONS=len(predictor.lm_head) + 1,
+        CODES=predictor.lm_head[0].out_features,
+    )
+
+
+def block_constants(shape: BlockShape) -> dict[str, int | float]:
+    """Of any transformer."""
     return dict(
-        WIDTH=shape.width, WIDE=predictor.model.codec_embedding[0].embedding_dim,
-        INNER=shape.inner, HEADS=shape.heads, KV_HEADS=shape.kv_heads, HEAD_DIM=shape.head_dim,
-        HEAD_DIM_ROOT=math.sqrt(shape.head_dim), POSITIONS=books + 1,
-        CODES=predictor.lm_head[0].out_features, EPS=shape.eps,
+        WIDTH=shape.width, INNER=shape.inner, HEADS=shape.heads, KV_HEADS=shape.kv_heads,
+        HEAD_DIM=shape.head_dim, HEAD_DIM_ROOT=math.sqrt(shape.head_dim), EPS=shape.eps,
     )  # fmt: skip
 
 
@@ -28,16 +36,12 @@ def tables(predictor: Predictor) -> dict[str, Tensor]:
     network, shape = predictor.model, predictor.model.shape
     like = network.norm.weight
     embeddings = [table.weight for table in network.codec_embedding]
-    norms = [
-        torch.stack((block.self_attn.q_norm.weight, block.self_attn.k_norm.weight))
-        for block in network.layers
-    ]
     positions = torch.arange(len(embeddings) + 1, device=like.device)[None]
     turn = rotation(positions, shape.head_dim, shape.theta)
     turns = torch.stack([part[0, 0].to(like.dtype).float() for part in turn], 1)
     inputs = [predictor.small_to_mtp_projection(each) for each in embeddings]
     return dict(
-        norms=torch.stack(norms).float(),
+        norms=packing.norms(list(network.layers)),  # type: ignore[arg-type]
         turns=turns.contiguous(),
         # a NaN might look like what is absent, and be waited for forever
         inputs=torch.stack(inputs).nan_to_num(),

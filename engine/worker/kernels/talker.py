@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import math
 
 import torch
 from torch import Tensor
@@ -17,7 +16,8 @@ from engine.model.layers import Block
 from engine.model.shapes import BlockShape
 from engine.model.talker import TalkerStack
 from engine.worker.kernels import nvrtc, packing
-from engine.worker.kernels.fitting import BLOCKS, MOST_ROWS, THREADS, Fit, fit
+from engine.worker.kernels.fitting import BLOCKS, THREADS, Fit, fit
+from engine.worker.kernels.tables import block_constants
 from engine.worker.slots import Slots
 
 PARTS = ("primitives", "products", "attention", "grid", "talker")
@@ -47,7 +47,8 @@ class FewTalker:
         self, stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor], fit: Fit
     ) -> None:
         self._fit, self._cache = fit, slots.cache
-        self._kept = packed(stack, turn, fit) | scratch(stack.shape, slots.hidden)
+        self._kept = packed(stack, turn, fit)
+        self._kept |= packing.between(stack.shape, ROWS, slots.hidden)
         compiled = nvrtc.constants(constants(stack.shape, fit, tiles=1))
         self._kernel = nvrtc.Module(nvrtc.source(*PARTS), compiled).kernel("talk", fit.shared)
 
@@ -79,39 +80,18 @@ def pass_of(
 
 def constants(shape: BlockShape, fit: Fit, tiles: int) -> dict[str, int | float]:
     """What the kernel is compiled for."""
-    return fit.constants(shape, tiles) | dict(
-        WIDTH=shape.width, INNER=shape.inner, HEADS=shape.heads, KV_HEADS=shape.kv_heads,
-        HEAD_DIM=shape.head_dim, HEAD_DIM_ROOT=math.sqrt(shape.head_dim), POSITIONS=SPAN,
-        EPS=shape.eps,
-    )  # fmt: skip
+    return fit.constants(shape, tiles) | block_constants(shape) | dict(POSITIONS=SPAN)
 
 
 def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
     """Weights in the order of use, norms, and turns [positions, 2, d]."""
     blocks: list[Block] = list(stack.layers)  # type: ignore[arg-type]
-    first = packing.layer(blocks[0], fit)
-    layers = first.new_empty(len(blocks), *first.shape)
-    for block, place in zip(blocks, layers, strict=True):
-        place.copy_(packing.layer(block, fit))
-    norms = [
-        torch.stack((block.self_attn.q_norm.weight, block.self_attn.k_norm.weight))
-        for block in blocks
-    ]
     return dict(
-        layers=layers,
-        norms=torch.stack(norms).float(),
+        layers=packing.layers(blocks, fit),
+        norms=packing.norms(blocks),
         turns=torch.stack(turn, 1).float(),
         last=stack.norm.weight.detach(),
     )
-
-
-def scratch(shape: BlockShape, like: Tensor) -> dict[str, Tensor]:
-    """What lies between the phases, for the most rows, and the barrier, which starts at zero."""
-    mixed = shape.heads * shape.head_dim
-    qkv = mixed + 2 * shape.kv_heads * shape.head_dim
-    widths = dict(x=shape.width, qkv=qkv, mixed=mixed, gated=shape.inner)
-    made = {name: like.new_empty(MOST_ROWS, width) for name, width in widths.items()}
-    return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
 
 
 def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTalker | None:

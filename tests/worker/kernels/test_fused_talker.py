@@ -13,7 +13,7 @@ from engine.model.layers import rotation
 from engine.model.shapes import BlockShape, TalkerShape
 from engine.model.talker import TalkerStack
 from engine.worker.cache import SlotAttend
-from engine.worker.kernels import talker
+from engine.worker.kernels import packing, talker
 from engine.worker.kernels.fitting import MOST_ROWS, Fit
 from engine.worker.slots import Slots
 from tests.worker.kernels.small import compiled, distance
@@ -55,7 +55,7 @@ class Twin:
     ) -> Tensor:
         cos, sin = (part[0, 0].bfloat16() for part in rotation(torch.arange(LIMIT)[None], 128, 1e6))
         kept = talker.packed(network, (cos, sin), self.fit)
-        between = talker.scratch(BLOCK, x)
+        between = packing.between(BLOCK, MOST_ROWS, x)
         for name, tensor in between.items():
             if name != "barrier":
                 tensor.fill_(float("nan"))

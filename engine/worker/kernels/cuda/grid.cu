@@ -39,6 +39,19 @@ struct State {
   }
 };
 
+// shared: [STAGES, STAGE] weights, which begin to come, [SPACE], [STAGES] gates.
+template <class Runs> DEVICE State begin(u8* shared, const Runs& runs, u32* barrier) {
+  u64* gates = (u64*)(shared + STAGES * STAGE + SPACE);
+  Ring ring = {shared, gates};
+  if (threadIdx.x == WORKERS - 1) {
+    for (int i = 0; i < STAGES; i++) gate_open(gates + i, 1);
+    gates_visible();
+    ring.fill(runs, STAGES);
+  }
+  sync_workers();
+  return {ring, shared + STAGES * STAGE, barrier, 0};
+}
+
 // What lies between the phases, and how many rows it has.
 struct Between {
   u16* x;      // [rows, WIDTH]

@@ -112,15 +112,7 @@ DEVICE void run_passes(State s, const Frame& frame) {
 }
 
 extern "C" __global__ void __launch_bounds__(WORKERS, 1) predict(const Frame frame) {
-  SHARED(shared);  // [STAGES, STAGE] weights, [SPACE], [STAGES] gates
-  u64* gates = (u64*)(shared + STAGES * STAGE + SPACE);
-  Ring ring = {shared, gates};
-  if (threadIdx.x == WORKERS - 1) {
-    for (int i = 0; i < STAGES; i++) gate_open(gates + i, 1);
-    gates_visible();
-    ring.fill(Runs{frame}, STAGES);
-  }
-  sync_workers();
-  run_passes({ring, shared + STAGES * STAGE, frame.barrier, 0}, frame);
+  SHARED(shared);
+  run_passes(begin(shared, Runs{frame}, frame.barrier), frame);
   leave(frame.barrier);
 }

@@ -190,15 +190,7 @@ DEVICE void run_talker(State s, const Pass& pass) {
 }
 
 extern "C" __global__ void __launch_bounds__(WORKERS, 1) talk(const Pass pass) {
-  SHARED(shared);  // [STAGES, STAGE] weights, [SPACE], [STAGES] gates
-  u64* gates = (u64*)(shared + STAGES * STAGE + SPACE);
-  Ring ring = {shared, gates};
-  if (threadIdx.x == WORKERS - 1) {
-    for (int i = 0; i < STAGES; i++) gate_open(gates + i, 1);
-    gates_visible();
-    ring.fill(Runs{pass}, STAGES);
-  }
-  sync_workers();
-  run_talker({ring, shared + STAGES * STAGE, pass.barrier, 0}, pass);
+  SHARED(shared);
+  run_talker(begin(shared, Runs{pass}, pass.barrier), pass);
   leave(pass.barrier);
 }
