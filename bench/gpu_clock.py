@@ -118,9 +118,12 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         (worker, "_decode", "codec", None),
         (Replays, "run", REPLAY, None),
         (PendingStep, "__init__", "send for results", None),
+        (PendingStep, "made", WAIT, None),
         (Stopwatch, "wait", WAIT, _note_device),
         (PendingStep, "read", "read results", None),
+        (PendingStep, "hear", "read results", None),
         (scheduler, "commit", "commit", None),
+        (scheduler, "hear", "commit", None),
         (loop, "deliver", "deliver", None),
     ]
     with ExitStack() as stack:

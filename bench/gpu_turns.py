@@ -64,7 +64,7 @@ def clocked(engine: Engine) -> Iterator[Clock]:
     own: list[tuple[Any, str, str]] = [
         (loop, "_launch", "plan and launch"),
         (loop.scheduler, "plan", "plan"),
-        (PendingStep, "read", "wait and read"),
+        *((PendingStep, name, "wait and read") for name in ("made", "read", "hear")),
         (loop.scheduler, "commit", "commit"),
         (loop, "deliver", "deliver"),
         (loop, "turn", "turn"),

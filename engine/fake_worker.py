@@ -15,21 +15,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.errors import EngineClosed, OutOfMemory, StepFailed
+from engine.fake_speech import fake_codes, fake_frames, fake_sound
 from engine.plan import Admit, Checkpoint, Feed, Frame, Prompt, StepPlan, StepResult
-from engine.types import (
-    CODEBOOKS,
-    FRAME_SAMPLES,
-    FRAME_SECONDS,
-    SAMPLE_RATE,
-    Clone,
-    Codes,
-    Pcm,
-    Waveform,
-)
-
-EDGE = 240  # samples over which a tone fades in and out: 10 ms
-LOUDNESS = 8000
-LOWEST, TONES = 12, 37  # cycles a frame: 150 to 600 Hz
+from engine.types import CODEBOOKS, FRAME_SECONDS, SAMPLE_RATE, Clone, Codes, Pcm, Waveform
 
 
 class Clock:
@@ -70,41 +58,6 @@ class Costs:
         prefilled = sum(piece.stop - piece.start for piece in plan.prefill)
         frames = (self.step + self.row * len(plan.frames)) if plan.frames else 0.0
         return frames + self.prefill_row * prefilled + self.decoded_frame * decoded
-
-
-def fake_frames(prompt: Prompt) -> int:
-    """Frames that a text takes: one a character."""
-    return max(2, len(prompt.text_ids))
-
-
-def fake_codes(prompt: Prompt, seed: int, frame: int) -> Codes:
-    """The codes of one frame; they depend on the text that has been told by then."""
-    known = len(prompt.text_ids)
-    if prompt.layout == "streamed":
-        beside = 1 + (len(prompt.reference.codes) if prompt.reference else 0)
-        told = prompt.reference.text_ids if prompt.reference else ()
-        known = max(0, min(known, beside + frame + 1 - len(told)))
-    last = prompt.text_ids[known - 1] if known else 0
-    state = np.uint64((seed * 1_000_003 + known * 8191 + last * 131 + frame * 7919) % 2**63)
-    mixed = (state + np.arange(1, CODEBOOKS + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-    return ((mixed >> np.uint64(40)) % np.uint64(2048)).astype(np.int64)
-
-
-def fake_tone(codes: Codes) -> Pcm:
-    """What a frame sounds like: a short tone."""
-    cycles = LOWEST + int(codes[0]) % TONES
-    wave = np.sin(2 * np.pi * cycles * np.arange(FRAME_SAMPLES) / FRAME_SAMPLES)
-    wave[:EDGE] *= np.linspace(0, 1, EDGE)
-    wave[-EDGE:] *= np.linspace(1, 0, EDGE)
-    return (LOUDNESS * wave).astype(np.int16)
-
-
-_TABLE = [fake_tone(np.array([tone])) for tone in range(TONES)]
-
-
-def fake_sound(codes: Codes) -> Pcm:
-    """Frames as sound."""
-    return np.concatenate([_TABLE[int(code) % TONES] for code in codes[:, 0]])
 
 
 @dataclass
@@ -155,17 +108,33 @@ def _check(right: bool, what: str) -> None:
 
 @dataclass(frozen=True)
 class FakePending:
-    """A step whose result is there at `due`."""
+    """A step whose frames are there at `due`, and whose sound comes so much `later`."""
 
     result: StepResult | Exception
+    audio: Mapping[int, Pcm]
     due: float
+    later: float
     clock: Clock
 
+    def made(self, seconds: float) -> bool:
+        self._sleep(min(self.due, self.clock.now() + seconds))
+        return self.clock.now() >= self.due
+
     def read(self) -> StepResult:
-        self.clock.sleep(self.due - self.clock.now())
+        self._sleep(self.due)
         if isinstance(self.result, Exception):
             raise self.result
         return self.result
+
+    def sounded(self) -> bool:
+        return self.clock.now() >= self.due + self.later
+
+    def hear(self) -> Mapping[int, Pcm]:
+        self._sleep(self.due + self.later)
+        return self.audio
+
+    def _sleep(self, until: float) -> None:
+        self.clock.sleep(until - self.clock.now())
 
 
 class FakeWorker:
@@ -186,6 +155,7 @@ class FakeWorker:
         self.running: dict[int, FakeSlot] = {}
         self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
         self.timed: dict[int, float] = {}  # seconds by rows
+        self.sound_later = 0.0  # seconds that sound comes after the frames of its step
         self.resets = 0
         self.closed = False
         self._slots = slots
@@ -223,9 +193,10 @@ class FakeWorker:
         try:
             self.fault(plan)
             result: StepResult | Exception = self._step(plan, seconds)
+            audio = self._sound(plan)
         except Exception as error:
-            result = error
-        return FakePending(result, self._busy_until, self.clock)
+            result, audio = error, {}
+        return FakePending(result, audio, self._busy_until, self.sound_later, self.clock)
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
         vector = np.resize(audio, 16).astype(np.float32)
@@ -257,12 +228,14 @@ class FakeWorker:
             if piece.slot in there:
                 self.running[piece.slot].fill(piece.start, piece.stop)
         frames = {slot: self._frame(slot) for slot in plan.frames if slot in there}
-        audio = {
+        return StepResult(plan.number, seconds, frames, failed)
+
+    def _sound(self, plan: StepPlan) -> dict[int, Pcm]:
+        return {
             piece.slot: self.sound_of(self.running[piece.slot].decode(piece.start, piece.stop))
             for piece in plan.decode
-            if piece.slot in there
+            if piece.slot in self.running
         }
-        return StepResult(plan.number, seconds, frames, audio, failed)
 
     def _admit(self, admit: Admit) -> Exception | None:
         _check(admit.slot in self._loaded.get(admit.talker, ()), "a slot of another talker")

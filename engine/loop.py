@@ -1,4 +1,5 @@
-"""The engine's loop: take calls, plan, launch, commit the step `lag` behind, deliver.
+"""The engine's loop: take calls, plan, launch, commit the frames of the step `lag` behind, deliver
+sound as it comes.
 
 One thread turns it. Nothing in here waits for a listener. A step that raises ends whoever was
 running and the loop goes on; several in a row, or a worker that cannot be reset, end it.
@@ -21,6 +22,8 @@ from engine.sequence import Sequence
 from engine.stats import Meter, Stats
 from engine.talkers import Talkers
 
+GLANCE = 5e-5  # seconds between two looks for sound
+
 log = logging.getLogger("timbre")
 
 
@@ -42,7 +45,8 @@ class Loop:
         self._roster = roster
         self._lag = settings.lag or 0
         self._failures = 0
-        self._flying: deque[Pending] = deque()
+        self._flying: deque[Pending] = deque()  # frames are to come, the oldest first
+        self._sounding: deque[tuple[int, Pending]] = deque()  # sound is to come, by step
         self._idle = False
         self._landed_at: float | None = None  # None: nothing was going on before
 
@@ -129,14 +133,29 @@ class Loop:
         return bool(plan)
 
     def _land(self, behind: int) -> int:
-        """Commit steps until only `behind` are under way."""
+        """Commit steps until only `behind` are under way; sound may be one step later still."""
         landed = 0
         while len(self._flying) > behind:
-            result = self._flying.popleft().read()
+            self._await(self._flying[0])
+            pending = self._flying.popleft()
+            result = pending.read()
             self.deliver(self.scheduler.commit(self._paced(result), self._clock()))
+            self._sounding.append((result.number, pending))
             self._failures, landed = 0, landed + 1
             self.meter.steps += 1
+        self._hear(behind + 1 if behind else 0)
         return landed
+
+    def _await(self, pending: Pending) -> None:
+        """Until its frames are there. Sound that is there first does not wait for them."""
+        while self._sounding and not pending.made(GLANCE):
+            self._hear(len(self._sounding))
+
+    def _hear(self, most: int) -> None:
+        """Deliver sound in order: all that is there, and until no more than `most` is to come."""
+        while self._sounding and (len(self._sounding) > most or self._sounding[0][1].sounded()):
+            number, pending = self._sounding.popleft()
+            self.deliver(self.scheduler.hear(number, pending.hear(), self._clock()))
 
     def _paced(self, result: StepResult) -> StepResult:
         """With the seconds since the last result: steps overlap, and the host takes time too."""
@@ -148,6 +167,7 @@ class Loop:
         """Whoever was running is told; the device forgets them, and the loop goes on."""
         log.error("A step failed.", exc_info=error)
         self._flying.clear()
+        self._sounding.clear()
         told = error if isinstance(error, EngineError) else _failed(error)
         self.deliver(self.scheduler.fail_running(told))
         self._worker.reset()

@@ -146,15 +146,23 @@ class StepResult:
     number: int
     seconds: float
     frames: Mapping[int, Frame] = field(default_factory=dict)
-    audio: Mapping[int, Pcm] = field(default_factory=dict)
     failed: Mapping[int, Exception] = field(default_factory=dict)
 
 
 class Pending(Protocol):
-    """A step under way on the device."""
+    """A step under way on the device: its frames come first, its sound may come later."""
+
+    def made(self, seconds: float) -> bool:
+        """Wait so long at most. Whether `read` would not wait any more."""
 
     def read(self) -> StepResult:
-        """Wait for the step and return what it made; raises what the step raised."""
+        """Wait for the frames and return them; raises what the step raised."""
+
+    def sounded(self) -> bool:
+        """Whether `hear` would not wait."""
+
+    def hear(self) -> Mapping[int, Pcm]:
+        """Wait for the sound and return it, by slot; after `read`."""
 
 
 class Worker(Protocol):

@@ -1,13 +1,15 @@
 """Decides what each step does: integers and queues, no threads, no tensors, no clock.
 
-`plan` says what the next step is to do, `commit` takes what a step made and tells what is to
-be delivered. Plans may run ahead of results: a result is matched to the runs the slots had
-when its step was planned, so what arrives for a run that is over is dropped.
+`plan` says what the next step is to do, `commit` takes the frames that a step made, `hear` its
+sound, and both tell what is to be delivered. Plans may run ahead of results: a result is matched
+to the runs the slots had when its step was planned, so what arrives for a run that is over is
+dropped.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,7 +22,7 @@ from engine.runaway import ended_early
 from engine.said import Said
 from engine.sequence import Run, Sequence
 from engine.slots import Slots
-from engine.types import Chunk, End, Reason
+from engine.types import Chunk, End, Pcm, Reason
 from engine.waiting import Waiting
 
 _NO_MORE = Said("No more text came for too long. Close the text when it is complete.")
@@ -30,7 +32,7 @@ Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
 @dataclass
 class Flight:
-    """A planned step whose result is not here yet."""
+    """A planned step whose sound is not here yet."""
 
     plan: StepPlan
     runs: dict[int, Run]  # by slot, as they were when the step was planned
@@ -127,14 +129,21 @@ class Scheduler:
         return plan
 
     def commit(self, result: StepResult, now: float) -> list[Delivery]:
-        flight = self._flights.pop(result.number)
+        """Its frames."""
+        flight = self._flights[result.number]
         self._observe(flight.plan, result.seconds)
         deliveries = self._refused(flight, result)
         for slot, frame in result.frames.items():
             flight.runs[slot].add_frame(frame.codes, frame.ended)
+        self._let_go()
+        return deliveries
+
+    def hear(self, number: int, audio: Mapping[int, Pcm], now: float) -> list[Delivery]:
+        """Its sound, once it is committed."""
+        flight, deliveries = self._flights.pop(number), list[Delivery]()
         for piece in flight.plan.decode:
-            if piece.slot in result.audio:
-                chunk = flight.runs[piece.slot].add_sound(piece.start, result.audio[piece.slot])
+            if piece.slot in audio:
+                chunk = flight.runs[piece.slot].add_sound(piece.start, audio[piece.slot])
                 deliveries += self._hand_out(flight.runs[piece.slot], chunk, now)
         self._let_go()
         for run in flight.runs.values():

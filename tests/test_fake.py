@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine import FakeCheckpoint, FakeEngine, Preset, Sampling, SpeechRequest
 from engine.errors import StepFailed
 from engine.fake import Costs, FakeWorker, VirtualClock
-from engine.fake_worker import fake_codes, fake_frames, fake_sound
+from engine.fake_speech import fake_codes, fake_frames, fake_sound
 from engine.plan import Admit, Decode, Feed, Prefill, Prompt, StepPlan
 from engine.types import CODEBOOKS, FRAME_SAMPLES
 
@@ -77,9 +77,9 @@ def test_one_plan_is_enough_for_the_first_sound():
     plan = StepPlan(
         0, admit=(first,), prefill=(whole(first.prompt),), frames=(0,), decode=(Decode(0, 0, 1),)
     )
-    result = made.launch(plan).read()
-    assert result.audio[0].shape == (FRAME_SAMPLES,)
-    assert not result.frames[0].ended
+    pending = made.launch(plan)
+    assert not pending.read().frames[0].ended
+    assert pending.hear()[0].shape == (FRAME_SAMPLES,)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
-"""A step under way: its results travel to the host while the device goes on."""
+"""A step under way: its results travel to the host while the device goes on.
+
+Sound is made beside the next step, so it may come after it: whoever waits for frames need not wait
+for sound.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +16,7 @@ from torch import Tensor
 
 from engine.errors import OutOfMemory, StepFailed, TimbreError
 from engine.plan import Frame, StepResult
+from engine.types import Pcm
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,16 @@ class Stopwatch:
         if self._cuda:
             self._end.record()
 
-    def wait(self, beside: torch.cuda.Event | None = None) -> float:
-        """Until everything before `stop`, and what ran beside it, is done; how long that took."""
+    def stopped(self) -> bool:
+        """Everything before `stop` is done."""
+        return not self._cuda or self._end.query()
+
+    def wait(self) -> float:
+        """Until then; how long that took."""
         if not self._cuda:
             return self._seconds
-        ends = [self._end, *([beside] if beside else [])]
-        for end in ends:
-            end.synchronize()
-        return max(float(self._start.elapsed_time(end)) for end in ends) / 1000
+        self._end.synchronize()
+        return float(self._start.elapsed_time(self._end)) / 1000
 
 
 class PendingStep:
@@ -62,23 +70,35 @@ class PendingStep:
         self._sound = made.sound
         watch.stop()
 
+    def made(self, seconds: float) -> bool:
+        if not self._watch.stopped():
+            time.sleep(seconds)
+        return self._watch.stopped()
+
     def read(self) -> StepResult:
-        try:
-            seconds = self._watch.wait(self._sound.done)
-        except Exception as error:
-            raise explain(error) from error
+        with explained():
+            seconds = self._watch.wait()
         frames = {
             slot: Frame(codes[:-1], bool(codes[-1]))
             for slots, batch in self._frames
             for slot, codes in zip(slots, batch.numpy().copy(), strict=True)
         }
+        return StepResult(self._number, seconds, frames, self._failed)
+
+    def sounded(self) -> bool:
+        done = self._sound.done
+        return done is None or done.query()
+
+    def hear(self) -> Mapping[int, Pcm]:
+        with explained():
+            if self._sound.done is not None:
+                self._sound.done.synchronize()
         # copies: whoever keeps a chunk must not keep the whole batch, nor memory that is pinned
-        audio = {
+        return {
             slot: samples.copy()
             for slots, batch in self._sound.batches
             for slot, samples in zip(slots, batch.numpy(), strict=True)
         }
-        return StepResult(self._number, seconds, frames, audio, self._failed)
 
 
 @dataclass(frozen=True)
@@ -87,7 +107,16 @@ class FailedStep:
 
     error: Exception
 
+    def made(self, seconds: float) -> bool:
+        return True
+
     def read(self) -> StepResult:
+        raise self.error
+
+    def sounded(self) -> bool:
+        return True
+
+    def hear(self) -> Mapping[int, Pcm]:
         raise self.error
 
 
@@ -97,6 +126,15 @@ def to_host(tensor: Tensor) -> Tensor:
         return tensor.cpu()
     target = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     return target.copy_(tensor, non_blocking=True)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """A fault of the device is told as one of ours."""
+    try:
+        yield
+    except Exception as error:
+        raise explain(error) from error
 
 
 def explain(error: Exception) -> TimbreError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from engine.checkpoint import LocalCheckpoint
-from engine.plan import Admit, Decode, Draw, Feed, Prefill, Prompt, StepPlan, StepResult
+from engine.plan import Admit, Decode, Draw, Feed, Frame, Pending, Prefill, Prompt, StepPlan
 from engine.types import Codes, Pcm
 from engine.worker.worker import TorchWorker, WorkerSettings
 
@@ -65,7 +65,7 @@ class Voice:
             return None
         return Decode(self.slot, self.heard, self.heard + min(chunk, there))
 
-    def take(self, result: StepResult) -> None:
+    def take(self, result: Landed) -> None:
         if self.slot in result.frames:
             self.frames.append(result.frames[self.slot].codes)
             self.ended = result.frames[self.slot].ended
@@ -91,9 +91,25 @@ def admission(
     return Admit(worker.slots(name)[slot], name, prompt, draw, seed, max_frames)
 
 
-def step(worker: TorchWorker, **work: object) -> StepResult:
+@dataclass(frozen=True)
+class Landed:
+    """All that a step has made."""
+
+    number: int
+    frames: Mapping[int, Frame]
+    audio: Mapping[int, Pcm]
+    failed: Mapping[int, Exception]
+
+
+def land(pending: Pending) -> Landed:
+    """Waited for."""
+    made = pending.read()
+    return Landed(made.number, made.frames, pending.hear(), made.failed)
+
+
+def step(worker: TorchWorker, **work: object) -> Landed:
     """One step, waited for; a slot that could not be filled is an error here."""
-    result = worker.launch(StepPlan(0, **work)).read()  # type: ignore[arg-type]
+    result = land(worker.launch(StepPlan(0, **work)))  # type: ignore[arg-type]
     for error in result.failed.values():
         raise error
     return result

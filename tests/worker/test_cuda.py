@@ -16,7 +16,7 @@ from engine.worker.sampling import seed_keys, uniforms
 from engine.worker.steps import ReplayedSteps
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.golden_cases import Case, record, speech_cases, tensors
-from tests.worker.driver import DRAWN, Voice, admission, begin, finish, running, speak
+from tests.worker.driver import DRAWN, Voice, admission, begin, finish, land, running, speak
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 CASES = speech_cases()
@@ -67,9 +67,10 @@ def test_no_part_of_a_step_waits(case: Case) -> None:
             first = worker.launch(StepPlan(0, admit=admit, prefill=pieces, frames=slots))
             feed = (Feed(slots[0], (1, 2), True),)
             second = worker.launch(StepPlan(1, feed=feed, frames=slots, decode=decode))
+        made = land(first), land(second)
         for voice in voices:
-            voice.take(first.read())
-            voice.take(second.read())
+            voice.take(made[0])
+            voice.take(made[1])
         assert all(len(speech.codes) >= 2 for speech in finish(worker, voices))
 
 

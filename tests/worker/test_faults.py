@@ -37,6 +37,7 @@ from tests.worker.driver import (
     advance,
     begin,
     finish,
+    land,
     running,
     speak,
     step,
@@ -87,14 +88,14 @@ def test_an_admission_that_fails_harms_nobody(
         pieces = (*fresh.prefills(), Prefill(bad.slot, 0, len(prompt)))
         frames = (good.slot, bad.slot)
         plan = StepPlan(7, admit=(fresh.admit, bad), prefill=pieces, frames=frames)
-        result = worker.launch(plan).read()
+        result = land(worker.launch(plan))
     good.take(result)
     assert result.number == 7
     assert set(result.frames) == {good.slot}
     assert result.failed.keys() == {bad.slot}
     assert isinstance(result.failed[bad.slot], StepFailed if stage == "long" else OutOfMemory)
     # The host, a step ahead, has more planned for the slot before it knows.
-    late = worker.launch(StepPlan(8, frames=frames, decode=(Decode(bad.slot, 0, 1),))).read()
+    late = land(worker.launch(StepPlan(8, frames=frames, decode=(Decode(bad.slot, 0, 1),))))
     good.take(late)
     assert set(late.frames) == {good.slot}
     assert not late.audio
