@@ -62,7 +62,8 @@ def _sweep(
     weight = torch.randn(taps * channels, width, **kind) / math.sqrt(taps * channels)
     ones = torch.ones(width, device=DEVICE)
     kept = CodecState(torch.zeros(0), torch.zeros(batch, max(16, past * channels), **kind), x)
-    flow = codec_layers.Flow(kept, torch.arange(batch, device=DEVICE))
+    rows = torch.arange(batch, device=DEVICE)
+    flow = codec_layers.Flow(kept, rows, torch.full_like(rows, length), length)
     products = [  # weights that are not at hand from the last time
         codec_layers.Product(
             weight.clone(), ones, channels, dilation=dilation, active=codec_layers.Snake(ones, ones)

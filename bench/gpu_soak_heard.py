@@ -135,10 +135,11 @@ class Offline:
         return np.concatenate([self._piece(chunk.codes) for chunk in heard.chunks])
 
     def _piece(self, codes: Codes) -> Pcm:
-        made = self._decoding.decode([([0], to_device(codes, self._device)[None])])
+        made = self._decoding.decode([([0], to_device(codes, self._device)[None], [len(codes)])])
         if made.done is not None:
             made.done.synchronize()
-        piece: Pcm = made.batches[0][1][0].numpy().copy()
+        _, lengths, batch = made.batches[0]
+        piece: Pcm = batch[0, : lengths[0]].numpy().copy()
         return piece
 
     def _reference(self, request: SpeechRequest) -> ReferencePrompt | None:

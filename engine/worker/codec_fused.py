@@ -72,7 +72,7 @@ class FusedBlock:
         out = qkv.new_empty(batch, length, self._heads * self._dim)
         launch(
             kernels.attend, (batch, self._heads),
-            qkv, ring[:, :, self._layer], flow.state.frames, flow.rows, pace, out,
+            qkv, ring[:, :, self._layer], flow.state.frames, flow.rows, flow.counts, pace, out,
             length, self._heads, window, ring.stride(0), step,
             tile_t=max(16, triton.next_power_of_2(length)),
             tile_p=max(16, triton.next_power_of_2(window)),
@@ -140,6 +140,8 @@ def chain(pack: Packer, first: CausalConv, *blocks: DecoderBlock, last: SnakeBet
 class FusedCodec:
     """A decoder's weights, packed for the kernels."""
 
+    ragged = True
+
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
         assert fits(codec.shape)
         self.shape, self.dtype, self.reach = codec.shape, dtype, codec.reach
@@ -157,10 +159,19 @@ class FusedCodec:
         self._sound = pack.sound(last)
 
     def step(
-        self, codes: Tensor, state: CodecState, rows: Tensor, out: torch.dtype = torch.float32
+        self,
+        codes: Tensor,
+        state: CodecState,
+        rows: Tensor,
+        counts: Tensor | None = None,
+        out: torch.dtype = torch.float32,
     ) -> Tensor:
-        """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""
-        flow = Flow(state, rows)
+        """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop].
+
+        With counts [B], 0 to T, a row goes on by its first frames only: all is causal, so that
+        what lies behind them only must not be remembered.
+        """
+        flow = _flow(codes, state, rows, counts)
         x = self._understand(flow, codes)
         for rise, smooth in self._rises:
             x = smooth(flow, rise(flow, x)[1])
@@ -169,27 +180,31 @@ class FusedCodec:
             raw, x = link.product(flow, x, kept if link.adds else None, link.keeps)
             kept = raw if link.keeps else kept
         wave = self._sound(flow, x, out)
-        _count(flow, codes)
+        _count(flow)
         return wave
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
         """As CodecDecoder's, from codes [B, T, codebooks]."""
-        flow, codes = Flow(state, rows), codes.transpose(1, 2)
+        codes = codes.transpose(1, 2)
+        flow = _flow(codes, state, rows)
         self._understand(flow, codes)
-        _count(flow, codes)
+        _count(flow)
 
     def _understand(self, flow: Flow, codes: Tensor) -> Tensor:
-        assert codes.shape[-1] <= LONGEST
+        assert flow.frames <= LONGEST
         return self._transformer(flow, self._first(flow, self._latents(codes))[1])
 
     def _latents(self, codes: Tensor) -> Tensor:
         batch, codebooks, length = codes.shape
-        entries = (codes.transpose(1, 2) + self._starts).reshape(-1, codebooks)
+        known = codes.transpose(1, 2).clamp(max=self.shape.codebook_size - 1)
+        entries = (known + self._starts).reshape(-1, codebooks)
         return F.embedding_bag(entries, self._table, mode="sum").view(batch, length, -1)
 
-    def __call__(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
+    def __call__(
+        self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
+    ) -> Tensor:
         """As step, from codes [B, T, codebooks] to int16."""
-        return self.step(codes.transpose(1, 2), state, rows, torch.int16)
+        return self.step(codes.transpose(1, 2), state, rows, counts, torch.int16)
 
     def prepare(self, sizes: Iterable[tuple[int, int]], state: CodecState, spare: int) -> None:
         """Compile what steps of these rows and frames will need."""
@@ -199,6 +214,12 @@ class FusedCodec:
                 self(rows.new_zeros(count, frames, self.shape.codebooks), state, rows)
 
 
-def _count(flow: Flow, codes: Tensor) -> None:
-    """The frames of these codes [B, codebooks, T] are gone by."""
-    flow.state.frames.index_add_(0, flow.rows, torch.full_like(flow.rows, codes.shape[-1]))
+def _flow(codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None) -> Flow:
+    """For codes [B, codebooks, T]."""
+    frames = codes.shape[-1]
+    return Flow(state, rows, torch.full_like(rows, frames) if counts is None else counts, frames)
+
+
+def _count(flow: Flow) -> None:
+    """The frames that its rows go on by are gone by."""
+    flow.state.frames.index_add_(0, flow.rows, flow.counts)

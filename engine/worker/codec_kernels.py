@@ -121,16 +121,17 @@ def convolve(
         tl.store(active + out, fitted(sums, active.dtype.element_ty), mask=here)
 
 
-@triton.jit(do_not_specialize=SIZES)
+@triton.jit(do_not_specialize=(*SIZES, "rate"))
 def remember(
-    x, past, rows, length, channels, behind, row_size,
+    x, past, rows, counts, length, rate, channels, behind, row_size,
     tile_p: tl.constexpr, tile_c: tl.constexpr,
 ):  # fmt: skip
-    """The last `behind` samples of past and x become the past."""
+    """The last `behind` samples of past and x become the past: of an x that ends where its
+    stream's frames do, `rate` samples each."""
     stream = tl.program_id(0)
-    row = tl.load(rows + stream)
+    row, gone = tl.load(rows + stream), tl.load(counts + stream) * rate
     step, c = tl.arange(0, tile_p), tl.program_id(1) * tile_c + tl.arange(0, tile_c)
-    at = length - behind + step
+    at = gone - behind + step
     first = before(x, past, row, stream * length, at, behind, channels, row_size)
     here = (step < behind)[:, None] & (c < channels)[None, :]
     kept = tl.load(first[:, None] + c[None, :], mask=here, other=0.0)
@@ -198,6 +199,7 @@ def attend(
     ring,  # [rows, window, layers, 2, heads, 2 * half], of one layer
     frames,  # [rows] frames before these
     rows,  # [B]
+    counts,  # [B] how many of the new ones go into the ring
     pace,  # [half] radians a frame
     out,  # [B, T, heads, 2 * half]
     length,
@@ -211,7 +213,7 @@ def attend(
 ):
     """Queries over what the ring keeps and the new frames, which then go into the ring."""
     stream, head = tl.program_id(0), tl.program_id(1)
-    row = tl.load(rows + stream)
+    row, count = tl.load(rows + stream), tl.load(counts + stream)
     begun = tl.load(frames + row)
     t, d, j = tl.arange(0, tile_t), tl.arange(0, half), tl.arange(0, tile_p)
     new, kept = (t < length)[:, None], (j < window)[:, None]
@@ -253,11 +255,11 @@ def attend(
     tl.store(target, left.to(kind), mask=new)
     tl.store(target + half, right.to(kind), mask=new)
     tl.debug_barrier()  # all is read before any of it is written over
-    place = own + ((begun + t) % window)[:, None] * step_size
-    tl.store(place, k1, mask=new)
-    tl.store(place + half, k2, mask=new)
-    tl.store(place + size, v1, mask=new)
-    tl.store(place + size + half, v2, mask=new)
+    place, stays = own + ((begun + t) % window)[:, None] * step_size, (t < count)[:, None]
+    tl.store(place, k1, mask=stays)
+    tl.store(place + half, k2, mask=stays)
+    tl.store(place + size, v1, mask=stays)
+    tl.store(place + size + half, v2, mask=stays)
 
 
 @triton.jit

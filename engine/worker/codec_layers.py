@@ -22,10 +22,12 @@ BUSY = 96  # tiles that fill the card
 
 @dataclass(frozen=True)
 class Flow:
-    """Rows [B] of a state during one step."""
+    """Rows [B] of a state during one step of some frames."""
 
     state: CodecState
     rows: Tensor
+    counts: Tensor  # [B] frames that a row goes on by; of those behind it remembers nothing
+    frames: int
 
     @property
     def row_size(self) -> int:
@@ -124,10 +126,11 @@ def _tile(tall: int, wide: int, deep: int, stages: int) -> dict[str, int]:
 
 def remember(flow: Flow, x: Tensor, behind: int, offset: int) -> None:
     batch, length, channels = x.shape
-    block = 32
+    block, rate = 32, length // flow.frames
     launch(
         kernels.remember, (batch, triton.cdiv(channels, block)),
-        x, flow.state.pasts[:, offset:], flow.rows, length, channels, behind, flow.row_size,
+        x, flow.state.pasts[:, offset:], flow.rows, flow.counts,
+        length, rate, channels, behind, flow.row_size,
         tile_p=triton.next_power_of_2(behind), tile_c=block,
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
 """Frames into sound: the codec's streams, one for each slot, and what a reference leaves in them.
 
-Streams that are due for the same number of frames are decoded together, wherever each of
-them is. A reference is listened to once; later the state that it leaves is put in place. On
-a GPU all of it has a stream of its own beside the talker's.
+Streams that are due are decoded together, wherever they are and however far they go on. A
+reference is listened to once; later the state that it leaves is put in place. On a GPU all of
+it has a stream of its own beside the talker's.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
-from engine.worker.pending import Sound, to_host
+from engine.worker.pending import Sound
 from engine.worker.prompts import to_device
 from engine.worker.references import Shelf
 from engine.worker.sounding import ReplayedSounding, sounding
 
-Due = tuple[list[int], Tensor]  # slots, and codes [B, frames, 16], each the next of its stream
+# slots, codes [B, frames, 16] that are the next of their streams, how many of them each goes on by
+Due = tuple[Sequence[int], Tensor, Sequence[int]]
 
 
 class Decoding:
@@ -32,7 +34,7 @@ class Decoding:
         self._device, self._shelf = next(codec.parameters()).device, shelf
         # the spare row is where references are decoded, and where nobody's frames go
         self._state = CodecState.allocate(codec.shape, slots + 1, self._device, dtype)
-        self._spare, self._last = slots, codec.shape.codebook_size - 1
+        self._spare, self._hop = slots, codec.shape.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
         self._sounding = sounding(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
@@ -52,18 +54,19 @@ class Decoding:
         silent = [slot for slot, reference in admitted if reference is None]
         with self._beside():
             if silent:
-                self._state.reset(to_device(silent, self._device))
+                self._sounding.reset(silent)
             for slot, reference in admitted:
                 if reference is not None:
                     self._state.put(to_device([slot], self._device), self._after(reference))
 
     def decode(self, work: Sequence[Due]) -> Sound:
-        for _, codes in work:
+        for _, codes, _ in work:
             if self._stream is not None:
                 codes.record_stream(self._stream)
         with self._beside():
             batches = [
-                (slots, to_host(self._samples(slots, codes))) for slots, codes in _merged(work)
+                (slots, [self._hop * frames for frames in counts], sound)
+                for slots, counts, sound in self._sounding(*_merged(work))
             ]
             return Sound(batches, self._mark())
 
@@ -84,13 +87,6 @@ class Decoding:
         event.record(self._stream)
         return event
 
-    def _samples(self, slots: Sequence[int], codes: Tensor) -> Tensor:
-        return self._sounding(slots, self._codes(codes))
-
-    def _codes(self, codes: Tensor) -> Tensor:
-        """Past the end of speech there is no sense in them."""
-        return codes.long().clamp(max=self._last)
-
     def _after(self, reference: ReferencePrompt) -> CodecState:
         return self._shelf.get(reference.key, lambda: self._listen(reference), _size)
 
@@ -98,16 +94,27 @@ class Decoding:
         """The state that a reference leaves."""
         row = to_device([self._spare], self._device)
         self._state.reset(row)
-        self._sounding.listen(self._spare, self._codes(to_device(reference.codes, self._device)))
+        self._sounding.listen(self._spare, to_device(reference.codes, self._device))
         return self._state.take(row)
 
 
-def _merged(work: Sequence[Due]) -> Iterator[Due]:
-    """One batch for each number of frames."""
-    for frames in {codes.shape[1]: None for _, codes in work}:
-        same = [due for due in work if due[1].shape[1] == frames]
-        slots = [slot for slots, _ in same for slot in slots]
-        yield slots, torch.cat([codes for _, codes in same]) if len(same) > 1 else same[0][1]
+def _merged(work: Sequence[Due]) -> Due:
+    """One batch, the longest first."""
+    slots = [slot for own, _, _ in work for slot in own]
+    counts = [frames for _, _, own in work for frames in own]
+    codes = _joined([codes for _, codes, _ in work], max(counts))
+    order = sorted(range(len(slots)), key=lambda at: -counts[at])
+    if order == list(range(len(slots))):
+        return slots, codes, counts
+    codes = codes[to_device(order, codes.device)]
+    return [slots[at] for at in order], codes, [counts[at] for at in order]
+
+
+def _joined(codes: Sequence[Tensor], longest: int) -> Tensor:
+    """Each [B, frames, 16], filled up to the longest: what is put there means nothing."""
+    if len(codes) == 1:
+        return codes[0]
+    return torch.cat([F.pad(each, (0, 0, 0, longest - each.shape[1])) for each in codes])
 
 
 def _size(state: CodecState) -> int:

@@ -23,7 +23,8 @@ from engine.types import Pcm
 class Sound:
     """Samples on their way to the host."""
 
-    batches: Sequence[tuple[Sequence[int], Tensor]] = ()  # slots, int16 [B, samples]
+    # slots, samples of each, int16 [B, longest] with anything behind them
+    batches: Sequence[tuple[Sequence[int], Sequence[int], Tensor]] = ()
     done: torch.cuda.Event | None = None  # when they are there; None: at once
 
 
@@ -95,9 +96,9 @@ class PendingStep:
                 self._sound.done.synchronize()
         # copies: whoever keeps a chunk must not keep the whole batch, nor memory that is pinned
         return {
-            slot: samples.copy()
-            for slots, batch in self._sound.batches
-            for slot, samples in zip(slots, batch.numpy(), strict=True)
+            slot: samples[:length].copy()
+            for slots, lengths, batch in self._sound.batches
+            for slot, length, samples in zip(slots, lengths, batch.numpy(), strict=True)
         }
 
 

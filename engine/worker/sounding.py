@@ -1,15 +1,16 @@
 """Frames of the codec's streams into samples: as it is written, or replayed by size.
 
 A recording decodes some rows by some frames. Rows that are too few are filled up with the
-spare one, which belongs to nobody; frames that are no size of their own are decoded in pieces
-that are: a stream goes on from piece to piece. Knows rows, no slots and no requests.
+spare one, which belongs to nobody; a row with fewer frames than others goes on by its own,
+where the step can do that. More frames than a recording has, or than fill one where the step
+cannot, are decoded in pieces: a stream goes on from piece to piece. Knows rows, no slots and
+no requests.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -18,28 +19,36 @@ from torch import Tensor
 from engine.model.codec import CodecDecoder, CodecState
 from engine.types import CODEBOOKS
 from engine.worker.graphs import Record, Replays, recorder
+from engine.worker.parts import FRAMES, ROWS, length, parts, pieces, sizes, width
+from engine.worker.pending import to_host
 from engine.worker.prompts import to_device
 
 if TYPE_CHECKING:
     from engine.worker.codec_fused import FusedCodec
 
-ROWS = (1, 2, 4, 8, 16, 32, 64)
-FRAMES = (1, 2, 4, 8, 12)  # of a piece
-FEW = 4  # rows that are recorded with any frames: at its end a stream has what is left
-MOST = 512  # frames at a time, over all rows: more are no quicker, and take memory
 PIECE = 64  # frames of a reference that are gone through at a time
 FULL_SCALE = 32767
+
+# rows, frames of each, and int16 [R, samples] for the host, with whatever behind a row's own
+Batch = tuple[Sequence[int], Sequence[int], Tensor]
 
 log = logging.getLogger("timbre")
 
 
 class Step(Protocol):
-    """Advances rows [B] of a state by codes [B, frames, 16]."""
+    """Advances rows [B] of a state by codes [B, frames, 16].
+
+    Past the end of speech codes make no sense, and may be larger than any that it knows.
+    """
 
     reach: int  # frames back that the convolutions remember
+    ragged: bool  # rows can go on by fewer frames than the others, or by none
 
-    def __call__(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
-        """int16 samples [B, frames * hop]."""
+    def __call__(
+        self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
+    ) -> Tensor:
+        """int16 samples [B, frames * hop]. With counts [B] a row goes on by its first frames
+        only, if the step is ragged; samples behind these have no meaning."""
         ...
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
@@ -48,8 +57,10 @@ class Step(Protocol):
 
 
 class Sounding(Protocol):
-    def __call__(self, rows: Sequence[int], codes: Tensor) -> Tensor:
-        """The next frames of these rows, codes [B, frames, 16] -> int16 [B, frames * hop]."""
+    def __call__(
+        self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]
+    ) -> Sequence[Batch]:
+        """Rows go on by as many of their codes [B, frames, 16] each, the longest first."""
         ...
 
     def listen(self, row: int, codes: Tensor) -> None:
@@ -57,6 +68,10 @@ class Sounding(Protocol):
 
         Only the last are decoded: of the others no convolution remembers anything.
         """
+        ...
+
+    def reset(self, rows: Sequence[int]) -> None:
+        """Back to silence."""
         ...
 
 
@@ -93,50 +108,44 @@ def _proven(step: FusedCodec, state: CodecState, spare: int) -> Step:
     return step
 
 
-def sizes(rows: int) -> list[tuple[int, int]]:
-    """Rows and frames of what is recorded for so many streams, the largest first."""
-    buckets = [size for size in ROWS if size < 2 * rows]
-    pairs = ((b, f) for b in buckets for f in recorded(b) if b * f <= MOST)
-    return sorted(pairs, reverse=True)
-
-
-def recorded(rows: int) -> Sequence[int]:
-    """Frames that these rows have recordings for."""
-    return range(1, FRAMES[-1] + 1) if rows <= FEW else FRAMES
-
-
-def pieces(frames: int, rows: int) -> Iterator[int]:
-    """Frames as sizes that are recorded, the largest first."""
-    for size in reversed(recorded(rows)):
-        while frames >= size:
-            yield size
-            frames -= size
-
-
 class PlainStep:
-    """The decoder's own step."""
+    """The decoder's own step: all rows by all frames."""
+
+    ragged = False
 
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
         self._codec, self.reach = codec.to(dtype), codec.reach
         self._codec.fold()
 
-    def __call__(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
+    def __call__(
+        self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
+    ) -> Tensor:
         return (self.waves(codes, state, rows) * FULL_SCALE).round().to(torch.int16)
 
     def waves(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
         """The same before it is rounded: float32 in [-1, 1]."""
-        return self._codec.step(codes.transpose(1, 2), state, rows).float()
+        return self._codec.step(self._known(codes), state, rows).float()
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
-        self._codec.skip(codes.transpose(1, 2), state, rows)
+        self._codec.skip(self._known(codes), state, rows)
+
+    def _known(self, codes: Tensor) -> Tensor:
+        """As the decoder takes them: [B, 16, frames]."""
+        last = self._codec.shape.codebook_size - 1
+        return codes.long().clamp(max=last).transpose(1, 2)
 
 
 class PlainSounding:
     def __init__(self, step: Step, state: CodecState) -> None:
         self.step, self._state = step, state
 
-    def __call__(self, rows: Sequence[int], codes: Tensor) -> Tensor:
-        return self.step(codes, self._state, to_device(rows, codes.device))
+    def __call__(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> list[Batch]:
+        same = parts(counts, ragged=False)
+        return [(rows[p], counts[p], self._sound(rows[p], codes[p], counts[p])) for p in same]
+
+    def _sound(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> Tensor:
+        index = to_device(rows, codes.device)
+        return to_host(self.step(codes[:, : counts[0]], self._state, index))
 
     def listen(self, row: int, codes: Tensor) -> None:
         first, index = max(0, len(codes) - self.step.reach), to_device([row], codes.device)
@@ -144,62 +153,90 @@ class PlainSounding:
             self.step.skip(piece[None], self._state, index)
         self.step(codes[None, first:], self._state, index)
 
+    def reset(self, rows: Sequence[int]) -> None:
+        self._state.reset(to_device(rows, self._state.pasts.device))
+
 
 class ReplayedSounding:
     def __init__(self, step: Step, state: CodecState, spare: int, record: Record) -> None:
         self._step, self._state, self._spare = step, state, spare
         self._replays = Replays(record)
-        device = state.pasts.device
-        self._rows = torch.full((ROWS[-1],), spare, device=device)
-        # by frames: what recordings read
-        self._codes = {
-            size: self._rows.new_zeros(ROWS[-1], size, CODEBOOKS) for size in recorded(1)
-        }
+        # what recordings read: rows and how far each goes on; codes by frames
+        self._places = torch.zeros(2, ROWS[-1], dtype=torch.long, device=state.pasts.device)
+        self._codes = {size: self._none(ROWS[-1], size) for size in FRAMES}
 
-    def __call__(self, rows: Sequence[int], codes: Tensor) -> Tensor:
-        sound, start = [], 0
-        for size in pieces(codes.shape[1], len(rows)):
-            sound.append(self._wide(rows, codes[:, start : start + size]))
-            start += size
-        return torch.cat(sound, 1) if len(sound) > 1 else sound[0]
+    def __call__(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> list[Batch]:
+        return [
+            (rows[p], counts[p], _taken(self._sound(rows[p], codes[p], counts[p])))
+            for p in parts(counts, self._step.ragged)
+        ]
 
     def listen(self, row: int, codes: Tensor) -> None:
-        start, first = 0, max(0, len(codes) - self._step.reach)
-        for size in pieces(first, ROWS[-1]):
-            self._skip(row, codes[start : start + size])
-            start += size
-        self([row], codes[None, first:])
+        first = max(0, len(codes) - self._step.reach)
+        for piece in codes[:first].split(list(pieces(first))) if first else ():
+            self._skip(row, piece)
+        self._sound([row], codes[None, first:], [len(codes) - first])
+
+    def reset(self, rows: Sequence[int]) -> None:
+        for start in range(0, len(rows), ROWS[-1]):
+            self._reset(rows[start : start + ROWS[-1]])
 
     def warm(self, rows: int) -> None:
         """Record all sizes up to so many rows, the largest first."""
         for count, frames in sizes(rows):
-            codes = self._rows.new_zeros(count, frames, CODEBOOKS)
-            self._narrow((self._spare,) * count, codes)
+            spares = (self._spare,) * count
+            self._replay(spares, self._none(count, frames), (frames,) * count)
+            self.reset(spares)
         for frames in FRAMES:
-            self._skip(self._spare, self._rows.new_zeros(frames, CODEBOOKS))
+            self._skip(self._spare, self._none(1, frames)[0])
+
+    def _none(self, rows: int, frames: int) -> Tensor:
+        device = self._places.device
+        return torch.zeros(rows, frames, CODEBOOKS, dtype=torch.int16, device=device)
 
     def _skip(self, row: int, codes: Tensor) -> None:
-        """[frames, 16]"""
-        index, said = self._rows[:1], self._codes[len(codes)][:1]
+        """Codes [frames, 16] of a length that is recorded."""
+        index, said = self._places[0, :1], self._codes[len(codes)][:1]
         index.fill_(row)
         said.copy_(codes)
         self._replays.run(len(codes), lambda: self._step.skip(said, self._state, index))
 
-    def _wide(self, rows: Sequence[int], codes: Tensor) -> Tensor:
-        """As many rows at a time as are worth it."""
-        most = ROWS[-1]
-        while most * codes.shape[1] > MOST:
-            most //= 2
-        parts = range(0, len(rows), most)
-        sound = [self._narrow(rows[at : at + most], codes[at : at + most]) for at in parts]
-        return torch.cat(sound) if len(sound) > 1 else sound[0]
+    def _reset(self, rows: Sequence[int]) -> None:
+        index, _ = self._place(rows, ())
+        self._replays.run(("reset", len(index)), lambda: self._state.reset(index))
 
-    def _narrow(self, rows: Sequence[int], codes: Tensor) -> Tensor:
+    def _sound(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> Tensor:
+        """One part, the longest first; the next replay may write over what it gives."""
+        frames = counts[0]
+        codes = codes[:, :frames]
+        if frames in FRAMES or (self._step.ragged and frames < FRAMES[-1]):
+            return self._replay(rows, codes, counts)
+        made = [
+            self._replay(rows, piece, (piece.shape[1],) * len(rows)).clone()
+            for piece in codes.split(list(pieces(frames)), 1)
+        ]
+        return torch.cat(made, 1)
+
+    def _replay(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> Tensor:
+        """Codes [B, frames, 16] of no more than a recording; int16 [B, samples] of its own."""
         count, frames = codes.shape[:2]
-        bucket = ROWS[bisect_left(ROWS, count)]
-        index, said = self._rows[:bucket], self._codes[frames][:bucket]
-        filled = (*rows, *(self._spare,) * (bucket - count))
-        index.copy_(to_device(filled, index.device))
-        said[:count].copy_(codes)
-        made = self._replays.run((bucket, frames), lambda: self._step(said, self._state, index))
-        return made[:count].clone()  # the next replay writes over it
+        index, going = self._place(rows, counts)
+        said = self._codes[length(frames)][: len(index)]
+        said[:count, :frames].copy_(codes)
+        made = self._replays.run(
+            said.shape[:2], lambda: self._step(said, self._state, index, going)
+        )
+        return made[:count]
+
+    def _place(self, rows: Sequence[int], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Rows and counts where a recording for so many reads them, in one copy."""
+        wide, free = width(len(rows)), ROWS[-1] - len(rows)
+        filled = (*rows, *(self._spare,) * free), (*counts, *(0,) * (ROWS[-1] - len(counts)))
+        table = torch.tensor(filled)
+        self._places.copy_(table.pin_memory() if self._places.is_cuda else table, non_blocking=True)
+        return self._places[0, :wide], self._places[1, :wide]
+
+
+def _taken(made: Tensor) -> Tensor:
+    """A copy for the host, before the next replay."""
+    return to_host(made) if made.is_cuda else made.clone()

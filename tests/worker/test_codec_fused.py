@@ -71,6 +71,32 @@ def test_streamed_sound_is_the_plain_decoders(
 
 
 @torch.inference_mode()
+def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
+    """As each alone; the spare row, twice in every step, stays where it is."""
+    draw, fused, hop = torch.Generator().manual_seed(5), FusedCodec(codec, torch.float32), SHAPE.hop
+    states = [CodecState.allocate(SHAPE, ROWS + 1, HERE, torch.float32) for _ in range(2)]
+    codes = torch.randint(0, 32, (ROWS, SHAPE.codebooks, 20), generator=draw).to(HERE)
+    whole, places = codec(codes), [0] * ROWS
+    rows = torch.tensor([2, 0, 1, ROWS, ROWS], device=HERE)
+    for counts in ((12, 1, 5), (1, 4, 2)):
+        said = torch.full((len(rows), SHAPE.codebooks, max(counts)), 3000, device=HERE)
+        for at, (row, count) in enumerate(zip(rows.tolist(), counts, strict=False)):
+            said[at, :, :count] = codes[row, :, places[row] : places[row] + count]
+            fused.step(said[at : at + 1, :, :count], states[1], rows[at : at + 1])
+        going = torch.tensor([*counts, 0, 0], device=HERE)
+        made = fused.step(said, states[0], rows, going)
+        assert made.isfinite().all()
+        for at, (row, count) in enumerate(zip(rows.tolist(), counts, strict=False)):
+            wanted = whole[row, places[row] * hop :][: count * hop]
+            torch.testing.assert_close(made[at, : count * hop], wanted, rtol=0, atol=2e-4)
+            places[row] += count
+    for ragged, alone in zip(*(state.tensors for state in states), strict=True):
+        torch.testing.assert_close(ragged, alone, rtol=1e-4, atol=1e-4)
+        assert not ragged[ROWS].any()
+    assert states[0].frames.tolist() == [5, 7, 13, 0]
+
+
+@torch.inference_mode()
 def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
     draw, skipped, more = torch.Generator().manual_seed(3), LONGEST + 2, 3
     frames = skipped + codec.reach + more
@@ -103,18 +129,25 @@ def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
 @pytest.mark.skipif(HERE.type == "cpu", reason="there is no GPU here")
 @torch.inference_mode()
 def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
-    slots, frames = 5, 30
-    codes = torch.randint(0, 32, (slots, frames, SHAPE.codebooks), device=HERE)
+    slots, hop = 5, SHAPE.hop
+    codes = torch.randint(0, 32, (slots, SHAPE.codebooks, 60), device=HERE)
     decoding = Decoding(deepcopy(codec), slots, Shelf(1 << 20), torch.float16)
     decoding.warm()
+    decoding.open([(slot, None) for slot in range(slots)])
     heard: list[list[torch.Tensor]] = [[] for _ in range(slots)]
-    for start, stop, due in ((0, 1, 5), (1, 4, 5), (4, 16, 5), (16, 23, 3), (23, 30, 2)):
-        made = decoding.decode([(list(range(due)), codes[:due, start:stop])])
+    places = [0] * slots
+    for counts in ((1,) * 5, (3, 12, 1, 7, 2), (12, 1, 14, 1), (5, 5), (1, 9, 6, 9, 1)):
+        due = range(len(counts))
+        said = torch.stack([codes[slot, :, places[slot] :][:, :14].T for slot in due])
+        made = decoding.decode([([*due], said, counts)])
         made.done.synchronize()
-        for slot, samples in enumerate(made.batches[0][1].clone()):
-            heard[slot].append(samples)
-    for slot, wave in enumerate(codec(codes.transpose(1, 2)).cpu()):
+        for own, lengths, batch in made.batches:
+            for slot, length, samples in zip(own, lengths, batch.clone(), strict=True):
+                heard[slot].append(samples[:length])
+                places[slot] += length // hop
+    for slot, wave in enumerate(codec(codes).cpu()):
         made = torch.cat(heard[slot]).float() / FULL_SCALE
+        assert len(made) == places[slot] * hop
         noise = made - wave[: len(made)]
         assert noise.square().mean() < 1e-4 * wave.var()
 
