@@ -19,6 +19,7 @@ import numpy as np
 from engine import Engine
 from engine.plan import StepPlan
 from engine.worker.graphs import Replays
+from engine.worker.lane import Lane
 from engine.worker.pending import PendingStep, Stopwatch
 
 REPLAY = "replay"  # told with the part that it belongs to, where it is one of these
@@ -113,8 +114,8 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         (scheduler, "plan", "plan", None),
         (worker, "launch", "launch", _note_plan),
         (worker, "_admit", "admit", None),
-        (worker, "_prefill", "prompts", None),
-        (worker, "_frames", "frames", None),
+        (Lane, "prefill", "prompts", None),
+        (Lane, "_frames", "frames", None),
         (worker, "_decode", "codec", None),
         (Replays, "run", REPLAY, None),
         (PendingStep, "__init__", "send for results", None),

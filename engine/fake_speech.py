@@ -1,4 +1,4 @@
-"""What a worker without a device says: codes from seed, text and frame number, and tones for them."""
+"""What a worker without a device says: codes of a seed, text and frame, and tones for them."""
 
 from __future__ import annotations
 

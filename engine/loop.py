@@ -148,7 +148,7 @@ class Loop:
 
     def _await(self, pending: Pending) -> None:
         """Until its frames are there. Sound that is there first does not wait for them."""
-        while self._sounding and not pending.made(GLANCE):
+        while self._sounding and not (self.abandoned or pending.made(GLANCE)):
             self._hear(len(self._sounding))
 
     def _hear(self, most: int) -> None:

@@ -37,9 +37,14 @@ def prefills(order: Ranked, pace: Pace, settings: EngineSettings) -> tuple[Prefi
     return tuple(pieces)
 
 
-def frames(order: Ranked, pace: Pace, settings: EngineSettings, now: float) -> tuple[int, ...]:
-    """The slots that make a frame."""
+def frames(
+    order: Ranked, prefill: tuple[Prefill, ...], pace: Pace, settings: EngineSettings, now: float
+) -> tuple[int, ...]:
+    """The slots that make a frame: among many not those whose prompt is filled by the same step."""
+    filled = {piece.slot: piece.stop - piece.start for piece in prefill}
     ready = [(left, run) for left, run in order if run.ready]
+    before = [(left, run) for left, run in ready if run.slot not in filled]
+    ready = before if policy.side_by_side(len(before), sum(filled.values())) else ready
     chosen = policy.rows_to_step(ready, pace, settings)
     for _, run in chosen:
         run.stepped += 1

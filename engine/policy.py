@@ -19,6 +19,8 @@ from engine.types import FRAME_SECONDS
 Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
 
 RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most; the second one less
+ALONE = 16  # streams up to which a prompt and its first frame are made by one step
+BESIDE = 256  # rows of prompts that are filled beside the frames of more streams
 UNHEARD = -1.0  # slack of a listener who has heard nothing
 
 
@@ -50,6 +52,15 @@ def rows_to_step(ready: Ranked, pace: Pace, settings: EngineSettings) -> Ranked:
         return ready
     overdue = short < len(ready) and ready[short][0] <= settings.ample_lead
     return ready[: max(fitting, short + overdue)]
+
+
+def side_by_side(rows: int, filled: int) -> bool:
+    """Whether prompts of so many rows and the frames of so many streams are one pass.
+
+    The talker's weights are read once for both then, but a prompt's own first frame comes a step
+    later: where prompts make the step a long one, that is too late.
+    """
+    return rows > ALONE and filled <= BESIDE
 
 
 def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:

@@ -116,7 +116,7 @@ class Scheduler:
         order = policy.ranked(self.runs.values(), settings, now)
         feed = planning.feeds(self.runs.values())
         prefill = planning.prefills(order, pace, settings)
-        frames = planning.frames(order, pace, settings, now)
+        frames = planning.frames(order, prefill, pace, settings, now)
         rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
         left = min(self._unfilled(), settings.prefill_rows)
         step = planning.step_to_come(rows, filled, left, pace)
@@ -193,7 +193,7 @@ class Scheduler:
         sequence.run = self.runs[slot] = run
         return Admit(
             slot, sequence.talker, run.prompt, sequence.draw, sequence.seed,
-            max_frames=sequence.room, ignore_end=sequence.ignore_end,
+            max_frames=sequence.limit, ignore_end=sequence.ignore_end,
         )  # fmt: skip
 
     def _let_go(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Costs, EngineSettings, Preset, SpeechRequest
+from engine import Costs, EngineSettings, Preset, SpeechRequest, policy
 from engine.sequence import Run
 from tests.sim.theatre import SLOW, Listener, Theatre, poisson
 
@@ -38,6 +38,23 @@ def test_the_first_plan_of_a_request_already_makes_sound():
     assert plan.frames
     assert plan.decode
     assert listener.frames == 1
+
+
+@pytest.mark.parametrize("running", [policy.ALONE, policy.ALONE + 1])
+def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
+    theatre = Theatre(slots=64)
+    for seed in range(running):
+        ask(theatre, "a" * 300, seed=seed)
+    while not all(each.frames for each in theatre.listeners):
+        theatre.turn()
+    late = ask(theatre, "z" * 30)
+    theatre.turn()
+    plan = theatre.worker.plans[-1]
+    assert [piece.slot for piece in plan.prefill] == [run_of(late).slot]
+    assert (run_of(late).slot in plan.frames) == (running == policy.ALONE)
+    assert len(plan.frames) >= running
+    theatre.turn()
+    assert run_of(late).slot in theatre.worker.plans[-1].frames
 
 
 def test_prefill_is_bounded_in_every_step_and_complete():

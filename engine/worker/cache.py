@@ -1,8 +1,9 @@
 """Keys and values of a talker, a row for each slot, and attention over them.
 
-Every slot has room for all its positions from the start: nothing moves and nothing is
-allocated in a step. What lies past a row's length is masked, never read into a result, and
-starts as zeros, because zero times a masked NaN would still be NaN.
+Every slot has its place for all its positions from the start: nothing moves. On GPUs that can, the
+memory behind it comes as far as a sequence may get, when it gets the slot; elsewhere it is there
+at once. What lies past a row's length is masked, never read into a result, and starts as zeros,
+because zero times a masked NaN would still be NaN.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.model.shapes import BlockShape
+from engine.worker.growing import Growing
 
 Rows: TypeAlias = slice | Tensor  # neighbours as a slice (a view), others by index (a copy)
 
@@ -30,8 +32,9 @@ def zeros(*size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class KeyValueCache:
-    keys: Tensor  # [layers, slots, kv_heads, positions, head_dim]
+    keys: Tensor  # [layers, slots, kv_heads, positions, head_dim], in whatever order they lie
     values: Tensor
+    grown: tuple[Growing, ...] = ()  # both, where memory comes as it is needed
 
     @classmethod
     def allocate(
@@ -40,9 +43,23 @@ class KeyValueCache:
         size = (shape.layers, slots, shape.kv_heads, positions, shape.head_dim)
         return cls(*(zeros(*size, dtype=dtype, device=device) for _ in range(2)))
 
+    @classmethod
+    def growing(
+        cls, shape: BlockShape, slots: int, positions: int, device: torch.device, dtype: torch.dtype
+    ) -> KeyValueCache:
+        """All of a position lies together: a slot's memory is one piece, from its first page on."""
+        size = (slots, positions, shape.layers, shape.kv_heads, shape.head_dim)
+        both = Growing(size, 0, dtype, device), Growing(size, 0, dtype, device)
+        return cls(*(each.tensor.permute(2, 0, 3, 1, 4) for each in both), both)
+
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         return self.keys, self.values
+
+    @property
+    def bytes(self) -> int:
+        """Of memory that is there."""
+        return sum(each.bytes for each in self.grown) or self.keys.nbytes + self.values.nbytes
 
 
 class SlotAttend:

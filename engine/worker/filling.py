@@ -9,29 +9,54 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.worker.frames import FrameStep
 from engine.worker.graphs import Record, Replays
 from engine.worker.ledger import Ledger
-from engine.worker.prompts import to_device
+from engine.worker.prompts import PromptRows, embedded, to_device
 from engine.worker.sampling import CANDIDATES
 from engine.worker.steps import ROUND, reach_of
+from engine.worker.talking import New
+from engine.worker.uploads import Numbers, place
 
 BLOCK = 16  # positions
 BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # in one recording
+_COLUMNS = 4 + 2 * BLOCK  # numbers a block
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some rows of a prompt."""
+    """Rows [start, stop) of a prompt."""
 
     row: int  # of the slots
-    x: Tensor  # [T, width]
+    prompt: PromptRows
     start: int
-    ends: bool  # nothing follows
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def blocks(self) -> int:
+        return -(-len(self) // BLOCK)
+
+    @property
+    def ends(self) -> bool:
+        """Nothing follows."""
+        return self.stop == len(self.prompt)
+
+
+class Blocks(NamedTuple):
+    """Pieces side by side, as recorded work has them."""
+
+    new: New  # inputs [N, BLOCK, width]
+    rows: Tensor  # [N] whose prompts end
+    last: Tensor  # [N] and with which of all inputs
 
 
 class Filling:
@@ -43,14 +68,15 @@ class Filling:
     def __call__(self, pieces: Sequence[Piece]) -> None:
         groups: dict[int, list[Piece]] = {}
         for piece in pieces:
-            groups.setdefault((len(piece.x) - 1).bit_length(), []).append(piece)
+            groups.setdefault((len(piece) - 1).bit_length(), []).append(piece)
         for group in groups.values():
             self._fill(group)
 
     def _fill(self, pieces: Sequence[Piece]) -> None:
         step = self._step
         index = to_device([piece.row for piece in pieces], step.device)
-        x = torch.nn.utils.rnn.pad_sequence([piece.x for piece in pieces], batch_first=True)
+        own = [piece.prompt.cut(piece.start, piece.stop) for piece in pieces]
+        x = torch.nn.utils.rnn.pad_sequence(own, batch_first=True)
         starts = to_device([piece.start for piece in pieces], step.device)
         positions = starts[:, None] + torch.arange(x.shape[1], device=step.device)
         # Rows shorter than the longest run on into positions that are written again later.
@@ -61,7 +87,7 @@ class Filling:
         ended = [(at, piece) for at, piece in enumerate(pieces) if piece.ends]
         if ended:
             rows = [piece.row for _, piece in ended]
-            last = torch.stack([hidden[at, len(piece.x) - 1] for at, piece in ended])
+            last = torch.stack([hidden[at, len(piece) - 1] for at, piece in ended])
             count = self._ledger.extent(rows).first
             step.begin(to_device(rows, step.device), last, count)
 
@@ -76,45 +102,86 @@ class ReplayedFilling:
     def __init__(self, step: FrameStep, ledger: Ledger, record: Record) -> None:
         self._step, self._ledger, self._replays = step, ledger, Replays(record)
         like = step.slots.hidden
-        self._x = like.new_zeros(BLOCKS[-1] * BLOCK, like.shape[1])
-        # of each block its row and start; of each end its row and last place
-        self._places = torch.zeros(4, BLOCKS[-1], dtype=torch.long, device=step.device)
+        self._given = like.new_zeros(BLOCKS[-1] * BLOCK, like.shape[1])
+        # of each block its row and start, of each end its row and last place; texts; codes
+        self._table = torch.zeros(_COLUMNS * BLOCKS[-1], dtype=torch.long, device=step.device)
 
     def __call__(self, pieces: Sequence[Piece]) -> None:
         for some in _parts(pieces):
-            rows = [piece.row for piece in some if piece.ends]
-            self._fill(some, self._ledger.extent(rows).first if rows else CANDIDATES)
+            self._fill(some, self.count(some))
+
+    def count(self, pieces: Sequence[Piece]) -> int | None:
+        """Ids that are ranked for what they begin with."""
+        rows = [piece.row for piece in pieces if piece.ends]
+        return self._ledger.extent(rows).first if rows else CANDIDATES
+
+    @property
+    def nobody(self) -> Piece:
+        """That stands for any, where it is only recorded."""
+        nothing = np.zeros((2, 1), np.int64)
+        prompt = PromptRows(self._step.talker, nothing, (), 1, ())
+        return Piece(self._step.slots.spare, prompt, 0, 1)
 
     def warm(self, count: int | None) -> None:
         """Record every size, the largest first."""
-        nobody = self._step.slots.hidden.new_zeros(1, self._x.shape[1])
         for blocks in reversed(BLOCKS):
-            self._fill([Piece(self._step.slots.spare, nobody, 0, True)] * blocks, count)
+            self._fill([self.nobody] * blocks, count)
+
+    def stage(self, pieces: Sequence[Piece], sizes: Sequence[int] = BLOCKS) -> int:
+        """Put them where recordings of so many blocks find them."""
+        table = _table(pieces, self._step.slots.spare, sizes)
+        self._give(pieces)
+        place(self._table[: table.size], table.reshape(-1))
+        return table.shape[1]
+
+    def blocks(self, size: int) -> Blocks:
+        """What is there."""
+        table = self._table[: _COLUMNS * size].view(_COLUMNS, size)
+        index, starts, rows, last = table[:4]
+        positions = starts[:, None] + torch.arange(BLOCK, device=index.device)
+        positions = positions.clamp(max=self._step.slots.positions - 1)
+        texts, codes = table[4:].view(2, size, BLOCK)
+        given = self._given[: size * BLOCK].view(size, BLOCK, -1)
+        x = embedded(self._step.talker, texts, codes, given)
+        return Blocks(New(x, index, positions), rows, last)
+
+    def begin(self, blocks: Blocks, hidden: Tensor, count: int | None) -> None:
+        """Those that end are done: hidden states [N, BLOCK, width]."""
+        self._step.begin(blocks.rows, hidden.flatten(0, 1)[blocks.last], count)
 
     def _fill(self, pieces: Sequence[Piece], count: int | None) -> None:
-        blocks: list[tuple[int, int]] = []
-        ends: list[tuple[int, int]] = []
-        for piece in pieces:
-            first, length = len(blocks) * BLOCK, len(piece.x)
-            self._x[first : first + length] = piece.x
-            blocks += [(piece.row, piece.start + at) for at in range(0, length, BLOCK)]
-            ends += [(piece.row, first + length - 1)] if piece.ends else []
-        size = BLOCKS[bisect_left(BLOCKS, len(blocks))]
-        idle = (self._step.slots.spare, 0)
-        blocks += [idle] * (size - len(blocks))
-        ends += [idle] * (size - len(ends))
-        columns = [*zip(*blocks, strict=True), *zip(*ends, strict=True)]
-        self._places[:, :size].copy_(to_device(columns, self._step.device))
-        reach = reach_of(self._step, max(piece.start + len(piece.x) for piece in pieces))
+        size, reach = self.stage(pieces), reach_of(self._step, max(each.stop for each in pieces))
         self._replays.run((size, reach, count), lambda: self._run(size, reach, count))
 
     def _run(self, size: int, reach: int, count: int | None) -> None:
-        index, starts, rows, last = self._places[:, :size]
-        positions = starts[:, None] + torch.arange(BLOCK, device=index.device)
-        positions = positions.clamp(max=self._step.slots.positions - 1)
-        x = self._x[: size * BLOCK].unflatten(0, (size, BLOCK))
-        hidden = self._step.run(x, index, index, positions, reach)
-        self._step.begin(rows, hidden.flatten(0, 1)[last], count)
+        blocks = self.blocks(size)
+        x, index, positions = blocks.new
+        self.begin(blocks, self._step.run(x, index, index, positions, reach), count)
+
+    def _give(self, pieces: Sequence[Piece]) -> None:
+        first = 0
+        for piece in pieces:
+            if piece.prompt.given:
+                piece.prompt.give(piece.start, piece.stop, self._given[first:])
+            first += piece.blocks * BLOCK
+
+
+def _table(pieces: Sequence[Piece], spare: int, sizes: Sequence[int]) -> Numbers:
+    """[_COLUMNS, blocks]; blocks and ends that are too many are the spare row's."""
+    needed = sum(piece.blocks for piece in pieces)
+    table = np.zeros((_COLUMNS, sizes[bisect_left(sizes, needed)]), np.int64)
+    table[[0, 2]] = spare
+    ids, first, ended = table[4:].reshape(2, -1), 0, 0
+    for piece in pieces:
+        blocks, at = piece.blocks, first * BLOCK
+        table[0, first : first + blocks] = piece.row
+        table[1, first : first + blocks] = range(piece.start, piece.stop, BLOCK)
+        ids[:, at : at + len(piece)] = piece.prompt.ids[:, piece.start : piece.stop]
+        if piece.ends:
+            table[2:4, ended] = piece.row, at + len(piece) - 1
+            ended += 1
+        first += blocks
+    return table
 
 
 def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
@@ -123,10 +190,10 @@ def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
     room = BLOCKS[-1]
     for piece in pieces:
         rest: Piece | None = piece
-        while rest:
+        while rest is not None:
             now, rest = _cut(rest, room * BLOCK)
             some.append(now)
-            room -= -(-len(now.x) // BLOCK)
+            room -= now.blocks
             if not room:
                 yield some
                 some, room = [], BLOCKS[-1]
@@ -136,7 +203,7 @@ def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
 
 def _cut(piece: Piece, most: int) -> tuple[Piece, Piece | None]:
     """So many rows of a piece, and those behind."""
-    if len(piece.x) <= most:
+    if len(piece) <= most:
         return piece, None
-    rest = replace(piece, x=piece.x[most:], start=piece.start + most)
-    return replace(piece, x=piece.x[:most], ends=False), rest
+    middle = piece.start + most
+    return replace(piece, stop=middle), replace(piece, start=middle)

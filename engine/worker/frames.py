@@ -69,12 +69,23 @@ class FrameStep:
 
     def __call__(self, rows: Rows, index: Tensor, extent: Extent) -> Tensor:
         """-> the frames' codes, and whether the speech ends after them: [R, 17]."""
+        x, position, made = self.open(rows, index, extent)
+        hidden = self._talk(x, rows, index, position, extent.positions)
+        self.close(rows, index, hidden, made, extent)
+        return made
+
+    def open(self, rows: Rows, index: Tensor, extent: Extent) -> tuple[Tensor, Tensor, Tensor]:
+        """Up to the talker: its inputs [R, width], where they go [R], and the codes."""
         begun = self.seams.open(rows, index)
         others, total = self.predict(begun.hidden, begun.first, begun.own, begun.lots, extent.rest)
         x, made = self.seams.feed(rows, index, others, total)
-        hidden = self._talk(x, rows, index, begun.position, extent.positions)
+        return x, begun.position, made
+
+    def close(
+        self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, extent: Extent
+    ) -> None:
+        """From the talker's hidden states [R, width] on."""
         self.seams.close(rows, index, hidden, self.talker.logits(hidden), made, extent.first)
-        return made
 
     def begin(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
         """Prompts of these rows [R] are done: draw codebook 0 of their first frames."""

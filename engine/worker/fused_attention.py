@@ -33,7 +33,7 @@ def turned(x, norm, cos, sin, DIM: tl.constexpr, eps, there):
 @triton.jit
 def _attend(
     qkv, q_norm, k_norm, cos, sin, index, position, keys, values, out, parts, done,
-    positions, eps, scale,
+    slot_step, head_step, step, eps, scale,
     HEADS: tl.constexpr, KEPT: tl.constexpr, DIM: tl.constexpr, GROUP: tl.constexpr,
     QUERIES: tl.constexpr, BLOCK: tl.constexpr, SPLITS: tl.constexpr,
 ):  # fmt: skip
@@ -44,7 +44,7 @@ def _attend(
     cos, sin = cos + at * DIM, sin + at * DIM
     kind = keys.dtype.element_ty
     one = tl.zeros((1, 1), tl.int32)
-    place = (slot * KEPT + head) * positions * DIM
+    place = slot * slot_step + head * head_step
     mine = (g < GROUP)[:, None]
     own = base + (head * GROUP + g)[:, None] * DIM
     q = turned(own, q_norm, cos, sin, DIM, eps, mine).to(kind)  # [QUERIES, DIM]
@@ -55,20 +55,20 @@ def _attend(
         new = turned(base + (HEADS + head) * DIM + one, k_norm, cos, sin, DIM, eps, one == 0)
         new = new.to(kind)  # [1, DIM]
         value = tl.load(base + (HEADS + KEPT + head) * DIM + d)[None, :]
-        tl.store(keys + place + at * DIM + d[None, :], new)
-        tl.store(values + place + at * DIM + d[None, :], value)
+        tl.store(keys + place + at * step + d[None, :], new)
+        tl.store(values + place + at * step + d[None, :], value)
         best = tl.sum(q.to(tl.float32) * new.to(tl.float32), 1) * scale
         total += 1.0
         mixed += value.to(tl.float32)
     for start in range(split * BLOCK, at, SPLITS * BLOCK):
         n = start + tl.arange(0, BLOCK)
         past = n < at
-        k = tl.load(keys + place + n[None, :] * DIM + d[:, None], mask=past[None, :], other=0.0)
+        k = tl.load(keys + place + n[None, :] * step + d[:, None], mask=past[None, :], other=0.0)
         score = tl.dot(q, k, input_precision="ieee") * scale
         score = tl.where(past[None, :], score, float("-inf"))
         higher = tl.maximum(best, tl.max(score, 1))
         share, fade = tl.exp(score - higher[:, None]), tl.exp(best - higher)
-        v = tl.load(values + place + n[:, None] * DIM + d[None, :], mask=past[:, None], other=0.0)
+        v = tl.load(values + place + n[:, None] * step + d[None, :], mask=past[:, None], other=0.0)
         mixed = mixed * fade[:, None] + tl.dot(share.to(kind), v, input_precision="ieee")
         total = total * fade + tl.sum(share, 1)
         best = higher
@@ -161,15 +161,16 @@ def attend(
 ) -> Tensor:
     """New queries, keys and values [R, (heads + 2 kept) * d] of rows at their positions [R].
 
-    keys and values [slots, kept, positions, d] keep what is new -> mixed values [R, heads * d].
+    keys and values [slots, kept, positions, d], which lie alike in any order of slots, heads and
+    positions, keep what is new -> mixed values [R, heads * d].
     """
-    rows, (_, kept, positions, dim) = len(qkv), keys.shape
+    rows, (_, kept, _, dim) = len(qkv), keys.shape
     out = qkv.new_empty(rows, turn.heads * dim)
     group = turn.heads // kept
     parts = qkv.new_empty(rows * turn.heads * cut.splits * (dim + 2), dtype=torch.float32)
     _attend[(rows, kept, cut.splits)](
         qkv, *norms, turn.cos, turn.sin, index, position, keys, values, out, parts, turn.done,
-        positions, turn.eps, dim**-0.5,
+        *keys.stride()[:3], turn.eps, dim**-0.5,
         HEADS=turn.heads, KEPT=kept, DIM=dim, GROUP=group,
         QUERIES=max(16, triton.next_power_of_2(group)), BLOCK=cut.block, SPLITS=cut.splits,
         num_warps=cut.warps, num_stages=cut.stages,
@@ -179,7 +180,8 @@ def attend(
 
 @triton.jit(do_not_specialize=["length"])
 def _keep(
-    qkv, q_norm, k_norm, cos, sin, index, position, queries, keys, values, length, positions, eps,
+    qkv, q_norm, k_norm, cos, sin, index, position, queries, keys, values, length,
+    slot_step, head_step, step, eps,
     HEADS: tl.constexpr, KEPT: tl.constexpr, DIM: tl.constexpr,
 ):  # fmt: skip
     each, head = tl.program_id(0), tl.program_id(1)  # of the new positions, and of all heads
@@ -192,16 +194,16 @@ def _keep(
         tl.store(queries + (each * HEADS + head) * DIM + d, made.to(queries.dtype.element_ty))
     elif head < HEADS + KEPT:
         made = turned(own + one, k_norm, cos, sin, DIM, eps, one == 0)
-        place = ((slot * KEPT + head - HEADS) * positions + at) * DIM
+        place = slot * slot_step + (head - HEADS) * head_step + at * step
         tl.store(keys + place + d, made.to(keys.dtype.element_ty))
     else:
-        place = ((slot * KEPT + head - HEADS - KEPT) * positions + at) * DIM
+        place = slot * slot_step + (head - HEADS - KEPT) * head_step + at * step
         tl.store(values + place + d, tl.load(own + d))
 
 
 @triton.jit(do_not_specialize=["length"])
 def _attend_prompt(
-    queries, index, position, keys, values, out, length, positions, scale,
+    queries, index, position, keys, values, out, length, slot_step, head_step, step, scale,
     HEADS: tl.constexpr, KEPT: tl.constexpr, DIM: tl.constexpr, GROUP: tl.constexpr,
     QUERIES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -211,7 +213,7 @@ def _attend_prompt(
     new = block * (QUERIES // GROUP) + query // GROUP  # which of the row's new positions
     there = new < length
     at = tl.load(position + row * length + new, mask=there, other=0)
-    place = (slot * KEPT + head) * positions * DIM
+    place = slot * slot_step + head * head_step
     heads = ((row * length + new) * HEADS + head * GROUP + query % GROUP)[:, None] * DIM + d[
         None, :
     ]
@@ -223,12 +225,12 @@ def _attend_prompt(
     for start in range(0, last + 1, BLOCK):
         n = start + tl.arange(0, BLOCK)
         held = n <= last
-        k = tl.load(keys + place + n[None, :] * DIM + d[:, None], mask=held[None, :], other=0.0)
+        k = tl.load(keys + place + n[None, :] * step + d[:, None], mask=held[None, :], other=0.0)
         score = tl.dot(q, k, input_precision="ieee") * scale
         score = tl.where(n[None, :] <= at[:, None], score, float("-inf"))
         higher = tl.maximum(best, tl.max(score, 1))
         share, fade = tl.exp(score - higher[:, None]), tl.exp(best - higher)
-        v = tl.load(values + place + n[:, None] * DIM + d[None, :], mask=held[:, None], other=0.0)
+        v = tl.load(values + place + n[:, None] * step + d[None, :], mask=held[:, None], other=0.0)
         mixed = mixed * fade[:, None] + tl.dot(share.to(v.dtype), v, input_precision="ieee")
         total = total * fade + tl.sum(share, 1)
         best = higher
@@ -246,16 +248,16 @@ def attend_prompt(
     values: Tensor,
 ) -> Tensor:
     """As `attend` for T new positions a row: qkv [R * T, ...] at positions [R, T]."""
-    (rows, length), (_, kept, positions, dim) = position.shape, keys.shape
+    (rows, length), (_, kept, _, dim), steps = position.shape, keys.shape, keys.stride()[:3]
     queries = qkv.new_empty(rows * length, turn.heads * dim)
     group = turn.heads // kept
     _keep[(rows * length, turn.heads + 2 * kept)](
         qkv, *norms, turn.cos, turn.sin, index, position, queries, keys, values,
-        length, positions, turn.eps, HEADS=turn.heads, KEPT=kept, DIM=dim, num_warps=1,
+        length, *steps, turn.eps, HEADS=turn.heads, KEPT=kept, DIM=dim, num_warps=1,
     )  # fmt: skip
     out, block = torch.empty_like(queries), max(32, triton.next_power_of_2(group))
     _attend_prompt[(rows, kept, triton.cdiv(length * group, block))](
-        queries, index, position, keys, values, out, length, positions, dim**-0.5,
+        queries, index, position, keys, values, out, length, *steps, dim**-0.5,
         HEADS=turn.heads, KEPT=kept, DIM=dim, GROUP=group, QUERIES=block, BLOCK=64,
         num_warps=4, num_stages=2,
     )  # fmt: skip

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,14 +19,20 @@ from engine.checkpoint import SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
 from engine.plan import Admit, Feed, Prefill
-from engine.worker.filling import Filling, Piece, ReplayedFilling
+from engine.worker.filling import BLOCK, Filling, Piece, ReplayedFilling
 from engine.worker.frames import Extent, FrameStep
 from engine.worker.graphs import recorder
 from engine.worker.ledger import Ledger
 from engine.worker.prompts import Embedder, PromptRows, to_device
+from engine.worker.room import check_left
 from engine.worker.sampling import CANDIDATES
-from engine.worker.slots import Slots
+from engine.worker.slots import OPENED, TOLD, Slots, openings, telling
 from engine.worker.steps import PlainSteps, ReplayedSteps, Steps
+from engine.worker.together import Together
+from engine.worker.uploads import Uploads
+
+OPENINGS = (1, 2, 4, 8, 16, 32, 64)  # admissions in one recording
+TELLINGS = (16, 64, 256)  # ids of text tracks in one recording
 
 
 @dataclass
@@ -52,16 +60,23 @@ class Lane:
         positions: int,
         device: torch.device,
         dtype: torch.dtype,
+        grows: bool = False,
     ) -> None:
         self.talker, self.embedder = talker, Embedder(talker, ids)
-        self.slots = Slots.allocate(talker.shape, slots, positions, device, dtype)
+        self.slots = Slots.allocate(talker.shape, slots, positions, device, dtype, grows)
         self.step = FrameStep(talker, ids, self.slots, self.embedder.pad)
         self.ledger, record = Ledger(slots), recorder(device)
         self.steps: Steps = PlainSteps(self.step)
         self.filling: Filling | ReplayedFilling = Filling(self.step, self.ledger)
+        self._together: Together | None = None
         if record:
-            self.steps = ReplayedSteps(self.step, record)
-            self.filling = ReplayedFilling(self.step, self.ledger, record)
+            self.steps = steps = ReplayedSteps(self.step, record)
+            self.filling = filling = ReplayedFilling(self.step, self.ledger, record)
+            if self.fused:
+                self._together = Together(self.step, steps, filling, record)
+        place = self.slots.spare, device, record
+        self._open = Uploads(self.slots.open, OPENED, OPENINGS, *place)
+        self._tell = Uploads(partial(_append, talker, self.slots), TOLD, TELLINGS, *place)
         self.tenants: dict[int, Tenant] = {}
         self.timings: Mapping[int, float] = {}  # seconds of a step by rows
         self._positions = positions
@@ -70,14 +85,23 @@ class Lane:
     def rows(self) -> int:
         return self.slots.spare
 
+    @property
+    def fused(self) -> bool:
+        """The talker runs on kernels of our own, which read no further than rows go."""
+        return self.step.talk is not None
+
     def warm(self) -> None:
         """Record what comes up most, so that nobody has to wait for it."""
         if isinstance(self.steps, ReplayedSteps):
             usual = Extent(1, CANDIDATES, CANDIDATES)
             self.steps.warm(usual)
             self.timings = self.steps.timings(usual)
+            if self._together:
+                self._together.warm(usual)
         if isinstance(self.filling, ReplayedFilling):
             self.filling.warm(CANDIDATES)
+        self._open.warm()
+        self._tell.warm()
 
     @property
     def bytes(self) -> int:
@@ -88,9 +112,15 @@ class Lane:
         for row, admit in admits:
             self._check(row, admit)
         prompts = self.embedder.layout([admit.prompt for _, admit in admits])
-        self.slots.open(admits, prompts)
-        for (row, admit), prompt in zip(admits, prompts, strict=True):
-            self.tenants[row] = Tenant(prompt, len(prompt.track))
+        for prompt in prompts:
+            self._check_text(len(prompt.spoken))
+        pairs = list(zip(admits, prompts, strict=True))
+        self._open(openings(admits, prompts))
+        told = [telling(row, 0, prompt.spoken) for (row, _), prompt in pairs if prompt.spoken]
+        if told:
+            self._tell(np.concatenate(told))
+        for (row, admit), prompt in pairs:
+            self.tenants[row] = Tenant(prompt, len(prompt.spoken))
             self.ledger.open(row, len(prompt), admit.draw)
 
     def _check(self, row: int, admit: Admit) -> None:
@@ -98,7 +128,8 @@ class Lane:
             raise StepFailed(
                 "Slot {slot} is taken. This is a fault of the engine.", slot=admit.slot
             )
-        if len(admit.prompt) + admit.max_frames > self._positions:
+        needed = len(admit.prompt) + admit.max_frames
+        if needed > self._positions:
             raise StepFailed(
                 "The prompt has {count} rows and up to {frames} frames "
                 "follow: more than the {positions} positions of a slot. Shorten the text.",
@@ -106,6 +137,17 @@ class Lane:
                 frames=admit.max_frames,
                 positions=self._positions,
             )
+        self._reach(row, needed + BLOCK)
+
+    def _reach(self, row: int, positions: int) -> None:
+        """Memory for so many. The end of a prompt's last block is written, too."""
+        if min(positions, self._positions) > self.slots.held(row):
+            check_left(self.step.device)
+            self.slots.reach(row, positions)
+
+    def _check_text(self, texts: int) -> None:
+        if texts > self._positions:
+            raise StepFailed("More text than a slot can hold. Shorten the text.")
 
     def release(self, row: int) -> None:
         self.tenants.pop(row, None)
@@ -117,41 +159,47 @@ class Lane:
             self.release(row)
 
     def feed(self, row: int, feed: Feed) -> None:
-        tenant = self.tenants[row]
-        track = self.embedder.track(feed.text_ids, feed.closed)
-        if tenant.texts + len(track) > self._positions:
-            raise StepFailed("More text than a slot can hold. Shorten the text.")
-        self.slots.append(row, tenant.texts, track)
-        tenant.texts += len(track)
+        tenant, ids = self.tenants[row], self.embedder.ended(feed.text_ids, feed.closed)
+        self._check_text(tenant.texts + len(ids))
+        if ids:
+            self._tell(telling(row, tenant.texts, ids))
+            tenant.prompt.hear(tenant.texts, ids)
+            tenant.texts += len(ids)
 
-    def prefill(self, pieces: Iterable[tuple[int, Prefill]]) -> None:
+    def speak(self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]) -> FrameBatch | None:
+        """Run pieces of prompts, then make a frame of these rows; or both at once."""
+        due = list(due)
+        if self._together and self._together.takes(pieces := self._pieces(due), rows):
+            return self._frames(rows, partial(self._together, pieces))
+        if due:
+            self.prefill(due)
+        return self.frames(rows) if rows else None
+
+    def prefill(self, due: Iterable[tuple[int, Prefill]]) -> None:
         """Run pieces of prompts."""
-        self.filling([self._cut(row, due) for row, due in pieces])
-
-    def _cut(self, row: int, due: Prefill) -> Piece:
-        ends = due.stop == len(self.tenants[row].prompt)
-        return Piece(row, self._piece(row, due), due.start, ends)
+        self.filling(self._pieces(due))
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
+        return self._frames(rows, self.steps)
+
+    def _pieces(self, due: Iterable[tuple[int, Prefill]]) -> list[Piece]:
+        return [Piece(row, self.tenants[row].prompt, each.start, each.stop) for row, each in due]
+
+    def _frames(self, rows: Sequence[int], steps: Steps) -> FrameBatch:
         ordered = tuple(sorted(rows))
-        made = self.steps(ordered, self.ledger.extent(ordered))
+        made = steps(ordered, self.ledger.extent(ordered))
         self.ledger.step(ordered)
         return FrameBatch(ordered, made)
 
     def made(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
-        """Codes of frames that have been made, from each row's start on: [B, frames, 16]."""
-        places = to_device([rows, starts], self.step.device)[..., None]  # [2, B, 1]
-        after = torch.arange(frames, device=self.step.device)
-        return self.slots.made[places[0], places[1] + after]
+        """Codes [B, frames, 16] that have been made, from each row's start on; behind what it has
+        there are any."""
+        after = np.array(starts)[:, None] + np.arange(frames)
+        first = np.array(rows)[:, None] * self._positions  # of the row, where all lie in one
+        places = first + np.minimum(after, self._positions - 1)
+        return self.slots.made.flatten(0, 1)[to_device(places, self.step.device)]
 
-    def _piece(self, row: int, piece: Prefill) -> Tensor:
-        """Rows [start, stop) of a prompt, with the text that a streamed body has by now."""
-        prompt, texts = self.tenants[row].prompt, self.tenants[row].texts
-        body = max(piece.start, prompt.body)
-        if body >= piece.stop:
-            return prompt.rows[piece.start : piece.stop]
-        first, last = body - prompt.body, piece.stop - prompt.body
-        text = self.slots.text[row, first : min(last, texts)]
-        padding = self.embedder.pad.expand(last - first - len(text), -1)
-        fixed = prompt.rows[piece.start : body]
-        return torch.cat((fixed, prompt.rows[body : piece.stop] + torch.cat((text, padding))))
+
+def _append(talker: Talker, slots: Slots, table: Tensor) -> None:
+    """Text of `telling` into its slots."""
+    slots.append(table, talker.embed_text(table[:, 3]))

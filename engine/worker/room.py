@@ -8,7 +8,7 @@ import torch
 
 from engine.errors import OutOfMemory
 from engine.model.shapes import TalkerShape
-from engine.worker.slots import Slots
+from engine.worker.slots import FIRST, Slots
 
 LEFT = 0.1  # of a GPU's memory, for recordings, encoders and what the libraries want
 MOST_LEFT = 3 << 30  # bytes
@@ -23,27 +23,41 @@ def slots_for(
     device: torch.device,
     dtype: torch.dtype,
     among: int = 1,
+    grows: bool = False,
 ) -> int:
     """As many as are wanted, or as many as fit into a fair part of what is free.
 
-    `among`: talkers that it is for, those still to come. Raises OutOfMemory where none fits.
+    `among`: talkers that it is for, those still to come. Where slots grow there is room for one
+    with all its positions besides. Raises OutOfMemory where none fits.
     """
     if device.type != "cuda":
         return wanted
-    each = slot_bytes(shape, positions, dtype)
+    each, whole = (slot_bytes(shape, positions, dtype, way) for way in (grows, False))
     free, total = _memory(device)
-    slots = affordable(wanted, each, free // among, total)
+    slots = affordable(wanted, each, free // among - (whole - each), total)
     log.info(
-        "%d slots of %d positions take %.1f GiB of this GPU.",
-        slots, positions, (slots + 1) * each / 2**30,
+        "%d slots of %d positions take %.1f GiB of this GPU, and %.1f when all are full.",
+        slots, positions, (slots + 1) * each / 2**30, (slots + 1) * whole / 2**30,
     )  # fmt: skip
     if slots < wanted:
         log.warning("There is no room for %d slots. More fit with fewer positions.", wanted)
     return slots
 
 
-def slot_bytes(shape: TalkerShape, positions: int, dtype: torch.dtype) -> int:
-    return Slots.allocate(shape, 0, positions, torch.device("meta"), dtype).bytes
+def slot_bytes(shape: TalkerShape, positions: int, dtype: torch.dtype, grows: bool = False) -> int:
+    """Of one slot; where it grows, before it does."""
+    whole, first = (
+        Slots.allocate(shape, 0, count, torch.device("meta"), dtype)
+        for count in (positions, min(positions, FIRST))
+    )
+    return whole.bytes - grows * (whole.cache.bytes - first.cache.bytes)
+
+
+def check_left(device: torch.device) -> None:
+    """Raises torch.OutOfMemoryError where slots would grow into what other work needs."""
+    free, total = _memory(device)
+    if free < min(MOST_LEFT, int(LEFT * total)) // 2:
+        raise torch.OutOfMemoryError("What is left of the memory is for other work.")
 
 
 def affordable(wanted: int, each: int, free: int, total: int) -> int:

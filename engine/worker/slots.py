@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.model.shapes import TalkerShape
 from engine.plan import Admit
 from engine.worker.cache import KeyValueCache, Rows, zeros
-from engine.worker.prompts import PromptRows, to_device
+from engine.worker.prompts import PromptRows
 from engine.worker.sampling import KNOBS, knob_row, seed_keys
+from engine.worker.uploads import Numbers
 
+OPENED, TOLD = 6 + KNOBS, 4  # columns of the tables that slots are written from
+FIRST = 512  # positions that have memory in any case, where the others' grows
 _CODE = torch.int16  # every code of a frame fits
 
 
@@ -47,13 +51,16 @@ class Slots:
         positions: int,
         device: torch.device,
         dtype: torch.dtype,
+        grows: bool = False,
     ) -> Slots:
+        """`grows`: keys and values have memory for the first positions; for more by `reach`."""
         rows, width = slots + 1, shape.block.width
+        cache = KeyValueCache.growing if grows else KeyValueCache.allocate
 
         def make(*size: int, kind: torch.dtype = torch.long) -> Tensor:
             return zeros(rows, *size, dtype=kind, device=device)
 
-        return cls(
+        made = cls(
             hidden=make(width, kind=dtype),
             code=make(),
             position=make(),
@@ -66,8 +73,11 @@ class Slots:
             knobs=make(KNOBS, kind=torch.float32),
             keys=make(2),
             endless=make(kind=torch.bool),
-            cache=KeyValueCache.allocate(shape.block, rows, positions, device, dtype),
+            cache=cache(shape.block, rows, positions, device, dtype),
         )
+        for row in range(rows):
+            made.reach(row, FIRST)
+        return made
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -76,7 +86,8 @@ class Slots:
 
     @property
     def bytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self.tensors)
+        own = self.tensors[: -len(self.cache.tensors)]
+        return sum(tensor.nbytes for tensor in own) + self.cache.bytes
 
     @property
     def spare(self) -> int:
@@ -87,33 +98,36 @@ class Slots:
     def positions(self) -> int:
         return self.text.shape[1]
 
+    def held(self, row: int) -> int:
+        """Positions of a row that have memory."""
+        return min((each.held[row] for each in self.cache.grown), default=self.positions)
+
+    def reach(self, row: int, positions: int) -> None:
+        """Let a row have memory for so many, or raise torch.OutOfMemoryError."""
+        for each in self.cache.grown:
+            each.ensure(row, min(positions, self.positions))
+
     def rest(self, row: int) -> None:
         """A row that is stepped for nobody stays where it is."""
         self.position[row].fill_(0)
         self.frame[row].fill_(0)
 
-    def open(self, admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows]) -> None:
-        """Give rows to sequences."""
-        device, pairs = self.knobs.device, list(zip(admits, prompts, strict=True))
-        draws = [knob_row(admit.draw) for _, admit in admits]
-        table = [_numbers(row, admit, prompt) for (row, admit), prompt in pairs]
-        numbers = to_device(table, device)
-        index, position, spoken, texts, endless = numbers[:, :5].unbind(1)
-        self.knobs[index] = to_device(draws, device, torch.float32)
-        self.keys[index] = numbers[:, 5:]
+    def open(self, table: Tensor) -> None:
+        """Give rows to sequences: `openings` on the device [R, OPENED]."""
+        index, position, spoken, endless = table[:, :4].unbind(1)
+        self.position[index] = position
+        self.spoken[index] = spoken
         self.endless[index] = endless.bool()
-        for kept, now in ((self.position, position), (self.spoken, spoken), (self.texts, texts)):
-            kept[index] = now
-        self.seen.index_fill_(0, index, False)
-        self.frame.index_fill_(0, index, 0)
-        for (row, _), prompt in pairs:
-            if length := len(prompt.track):
-                self.text[row, :length] = prompt.track
+        self.keys[index] = table[:, 4:6]
+        self.knobs[index] = table[:, 6:].int().view(self.knobs.dtype)
+        for kept in (self.texts, self.frame, self.seen):
+            kept.index_fill_(0, index, 0)
 
-    def append(self, row: int, length: int, track: Tensor) -> None:
-        """More text for a row that holds `length` texts."""
-        self.text[row, length : length + len(track)] = track
-        self.texts[row].fill_(length + len(track))
+    def append(self, table: Tensor, track: Tensor) -> None:
+        """More text: `telling` on the device [texts, TOLD], and as rows [texts, width]."""
+        index, at, texts, _ = table.unbind(1)
+        self.text[index, at] = track
+        self.texts[index] = texts
 
     def start(self, rows: Rows, index: Tensor, hidden: Tensor, code: Tensor) -> None:
         """The rows' next frame is to be made from these."""
@@ -122,8 +136,25 @@ class Slots:
         self.seen.index_put_((index, code), self.seen.new_ones(()))
 
 
-def _numbers(row: int, admit: Admit, prompt: PromptRows) -> list[int]:
-    """The row, where its next input goes, texts that are spoken, texts, endlessness, keys."""
+def openings(admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows]) -> Numbers:
+    """[R, OPENED]: the row, where its next input goes, texts that the prompt takes, endlessness,
+    keys; and the bits of the knobs."""
+    pairs = zip(admits, prompts, strict=True)
+    table = [_opening(row, admit, prompt) for (row, admit), prompt in pairs]
+    draws = np.array([knob_row(admit.draw) for _, admit in admits], np.float32)
+    return np.concatenate((np.array(table, np.int64), draws.view(np.int32)), axis=1)
+
+
+def _opening(row: int, admit: Admit, prompt: PromptRows) -> list[int]:
     length = len(prompt)
     keys = seed_keys(admit.seed)
-    return [row, length, length - prompt.body, len(prompt.track), admit.ignore_end, *keys]
+    return [row, length, length - prompt.body, admit.ignore_end, *keys]
+
+
+def telling(row: int, texts: int, ids: Sequence[int]) -> Numbers:
+    """[ids, TOLD] for a row that holds `texts`: the row, each text's place, how many texts
+    there are in the end, and the text's id."""
+    table = np.empty((len(ids), TOLD), np.int64)
+    table[:, 0], table[:, 2], table[:, 3] = row, texts + len(ids), ids
+    table[:, 1] = np.arange(texts, texts + len(ids))
+    return table

@@ -56,10 +56,8 @@ class ReplayedSteps:
         self._rows: tuple[int, ...] = ()  # that the index holds
 
     def __call__(self, rows: tuple[int, ...], extent: Extent) -> Tensor:
-        bucket = self._bucket(len(rows))
-        self._place(rows, bucket)
-        index, reach = self._index[:bucket], extent.upto(reach_of(self._step, extent.positions))
-        made = self._replays.run((bucket, reach), lambda: self._run(index, reach))
+        index, reach = self.place(rows), extent.upto(reach_of(self._step, extent.positions))
+        made = self._replays.run((len(index), reach), lambda: self._run(index, reach))
         return made[: len(rows)]
 
     def warm(self, extent: Extent) -> None:
@@ -89,12 +87,14 @@ class ReplayedSteps:
         self._step.slots.rest(self._spare)
         return made
 
-    def _place(self, rows: tuple[int, ...], bucket: int) -> None:
+    def place(self, rows: tuple[int, ...]) -> Tensor:
         """Put the rows where recordings read them, unless they are there from the last step."""
+        bucket = self._bucket(len(rows))
         wanted = rows + (self._spare,) * (bucket - len(rows))
         if wanted != self._rows[:bucket]:
             self._index[:bucket].copy_(to_device(wanted, self._step.device))
             self._rows = wanted
+        return self._index[:bucket]
 
     def _bucket(self, rows: int) -> int:
         return min(BUCKETS[bisect_left(BUCKETS, rows)], self._spare)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -85,8 +85,11 @@ def differing(talk: Talking, plain: Plain, slots: Slots) -> float:
     for rows in (MOST, MOST + 1, FEW + 1):  # all ways; the row is itself in all of them
         same = torch.zeros(rows, dtype=torch.long, device=device)
         found.append(talk(x[0, length + same], row[same], at[length + same])[:, None])
-    wanted = [plain(x[:, :length], row, at[None, :length])]
-    wanted += [plain(x[:, length:], row, at[None, length:])] * 3
+    prompt = New(x[:, :length], row, at[None, :length])  # once more: it writes what is there
+    beside, again = talk.both(New(x[0, length + same], row[same], at[length + same]), prompt)
+    found += [beside[:, None], again]
+    wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
+    wanted.append(wanted[0])
     pairs = zip(found, wanted, strict=True)
     # of rows the worst; what is no number stays none
     apart = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
@@ -98,6 +101,14 @@ def _known(shape: BlockShape) -> bool:
     dim = shape.head_dim
     plain = shape.window is None and not shape.layer_scale
     return plain and shape.qk_norm and dim >= 16 and dim & (dim - 1) == 0
+
+
+class New(NamedTuple):
+    """Inputs of some rows, and where they go."""
+
+    x: Tensor  # [R, width], or [R, T, width]
+    index: Tensor  # [R]
+    positions: Tensor  # [R], or [R, T]
 
 
 class Talking:
@@ -129,6 +140,18 @@ class Talking:
         """As above for T new inputs a row [R, T, width] at positions [R, T], in rising order."""
         attend = self._over(self._attention.attend_prompt, index, positions.contiguous())
         return self._many(x.flatten(0, 1), attend).view_as(x)
+
+    def both(self, frames: New, prompts: New) -> tuple[Tensor, Tensor]:
+        """One pass over the weights for both: inputs [R, width] and [R, T, width] of other rows."""
+        count, attention = len(frames.x), self._attention
+        ones = self._over(attention.attend, frames.index, frames.positions)
+        many = self._over(attention.attend_prompt, prompts.index, prompts.positions.contiguous())
+
+        def attend(layer: int, own: Attention, qkv: Tensor) -> Tensor:
+            return torch.cat((ones(layer, own, qkv[:count]), many(layer, own, qkv[count:])))
+
+        hidden = self._many(torch.cat((frames.x, prompts.x.flatten(0, 1))), attend)
+        return hidden[:count], hidden[count:].view_as(prompts.x)
 
     def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
         """Norms, residuals and gates are parts of the products."""

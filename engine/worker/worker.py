@@ -20,6 +20,7 @@ from engine.types import Clone, Waveform
 from engine.worker.decoding import Decoding
 from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
 from engine.worker.graphs import finish
+from engine.worker.growing import growable
 from engine.worker.hearing import Hearing, hearing
 from engine.worker.lane import Lane
 from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
@@ -148,8 +149,7 @@ class TorchWorker:
             if feed.slot not in self._refused:
                 lane, row = self._at(feed.slot)
                 lane.feed(row, feed)
-        self._prefill(plan)
-        frames, sound = self._frames(plan), self._decode(plan)
+        frames, sound = self._speak(plan), self._decode(plan)
         if sound.done is not None and _first_sound(plan):
             torch.cuda.current_stream(self.device).wait_event(sound.done)
         return Made(frames, sound, failed)
@@ -184,35 +184,31 @@ class TorchWorker:
         for lane in dict.fromkeys(lane for lane, _, _ in places):
             yield lane, [(row, admit) for own, row, admit in places if own is lane]
 
-    def _prefill(self, plan: StepPlan) -> None:
-        pieces = [piece for piece in plan.prefill if piece.slot not in self._refused]
-        for name, lane in self._lanes.items():
-            own = self._range(name)
-            lane.prefill((own.index(piece.slot), piece) for piece in pieces if piece.slot in own)
-
-    def _frames(self, plan: StepPlan) -> list[tuple[list[int], Tensor]]:
-        made = []
+    def _speak(self, plan: StepPlan) -> list[tuple[list[int], Tensor]]:
+        """Prompts, and frames by slots."""
+        made, pieces = [], [each for each in plan.prefill if each.slot not in self._refused]
         wanted = [slot for slot in plan.frames if slot not in self._refused]
         for name, lane in self._lanes.items():
             own = self._range(name)
-            rows = [own.index(slot) for slot in wanted if slot in own]
-            if rows:
-                batch = lane.frames(rows)
+            due = [(own.index(each.slot), each) for each in pieces if each.slot in own]
+            batch = lane.speak(due, [own.index(slot) for slot in wanted if slot in own])
+            if batch:
                 made.append(([own[row] for row in batch.rows], batch.made))
         return made
 
     def _decode(self, plan: StepPlan) -> Sound:
-        """Slots of a lane that are due for the same number of frames are taken together."""
-        groups: dict[tuple[str, int], list[tuple[Decode, int]]] = {}
-        for due in plan.decode:
+        """Slots of a lane are taken together, those due for most frames first."""
+        lanes: dict[str, list[tuple[Decode, int]]] = {}
+        for due in sorted(plan.decode, key=lambda due: due.start - due.stop):
             if due.slot not in self._refused:
                 name, row = self._place(due.slot)
-                groups.setdefault((name, due.stop - due.start), []).append((due, row))
+                lanes.setdefault(name, []).append((due, row))
         work = []
-        for (name, frames), group in groups.items():
+        for name, group in lanes.items():
+            counts = [due.stop - due.start for due, _ in group]
             starts, rows = [due.start for due, _ in group], [row for _, row in group]
-            codes = self._lanes[name].made(rows, starts, frames)
-            work.append(([due.slot for due, _ in group], codes))
+            codes = self._lanes[name].made(rows, starts, counts[0])
+            work.append(([due.slot for due, _ in group], codes, counts))
         return self._codec().decode(work) if work else Sound()
 
     def _at(self, slot: int) -> tuple[Lane, int]:
@@ -238,8 +234,11 @@ class TorchWorker:
         positions = min(settings.positions, checkpoint.max_positions)
         shape, place = networks.shape, (positions, self.device, self.dtype)
         among = len(self._checkpoints) - len(self._lanes)
-        slots = slots_for(shape, settings.slots, *place, among)
-        lane = Lane(networks, checkpoint.ids, slots, *place)
+        for grows in (True, False) if growable(self.device) else (False,):
+            slots = slots_for(shape, settings.slots, *place, among, grows)
+            lane = Lane(networks, checkpoint.ids, slots, *place, grows)
+            if lane.fused:
+                break
         lane.warm()
         if settings.trace and self.device.type == "cpu":
             lane.step.predict.trace(min(settings.slots, TRACED_ROWS))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.checkpoint import LocalCheckpoint
-from engine.plan import Prefill, Prompt
+from engine.plan import Prompt
 from engine.types import FRAME_SAMPLES
 from engine.worker.lane import Lane
 from engine.worker.sounding import FULL_SCALE
@@ -43,7 +43,7 @@ def test_prompts_and_what_they_lead_to(workers: Workers, case: Case) -> None:
     begin(worker, voice)
     with torch.inference_mode():
         layout = own.tenants[0].prompt
-        rows = own._piece(0, Prefill(0, 0, len(layout)))
+        rows = own.tenants[0].prompt.cut(0, len(layout))
         trailing = own.slots.text[0, len(layout) - layout.body : own.tenants[0].texts]
         if not len(trailing):  # the reference puts one padding row there
             trailing = own.embedder.pad[None]

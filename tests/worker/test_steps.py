@@ -44,13 +44,12 @@ def lanes() -> Iterator[tuple[Lane, Lane]]:
     checkpoint = LocalCheckpoint(CASE.folder)
     talker = load_talker(CASE.folder, torch.device("cpu"), torch.float64)
     device = torch.device("cpu")
-    with torch.inference_mode():
-        plain, replayed = (
-            Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64) for _ in range(2)
-        )
-        replayed.steps = ReplayedSteps(replayed.step, record)
-        replayed.filling = ReplayedFilling(replayed.step, replayed.ledger, record)
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        plain = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
+        patch.setattr(lane_module, "recorder", lambda device: record)
+        replayed = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
         assert isinstance(plain.steps, PlainSteps)
+        assert isinstance(replayed.filling, ReplayedFilling)
         yield plain, replayed
 
 
@@ -142,13 +141,14 @@ def test_what_is_warm_is_recorded_before_anybody_speaks(lanes: tuple[Lane, Lane]
     _, lane = lanes
     with torch.inference_mode():
         lane.warm()
-        steps, filling = lane.steps._replays, lane.filling._replays  # type: ignore[union-attr]
-        known = len(steps), len(filling)
+        makers = lane.steps, lane.filling, lane._open, lane._tell
+        replays = [maker._replays for maker in makers]  # type: ignore[union-attr]
+        known = [len(each) for each in replays]
         for row in range(SLOTS):
             fill(lane, row, DRAWN, row)
         for rows in range(1, SLOTS + 1):
             lane.frames(range(rows))
-        assert (len(steps), len(filling)) == known
+        assert [len(each) for each in replays] == known
 
 
 def test_every_count_of_rows_has_a_bucket(lanes: tuple[Lane, Lane]) -> None:

@@ -19,6 +19,7 @@ def shape_constants(predictor: Predictor) -> dict[str, int | float]:
         WIDE=predictor.model.codec_embedding[0].embedding_dim,
         POSITIONS=len(predictor.lm_head) + 1,
         CODES=predictor.lm_head[0].out_features,
+        KEPT_STEP=predictor.model.shape.head_dim,
     )
 
 

@@ -37,7 +37,6 @@ class Pass(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _POINTERS),
-        *((name, ctypes.c_int64) for name in ("slots", "limit")),
         ("rows", ctypes.c_int),
     )
 
@@ -49,7 +48,7 @@ class FewTalker:
         self._fit, self._cache = fit, slots.cache
         self._kept = packed(stack, turn, fit)
         self._kept |= packing.between(stack.shape, ROWS, slots.hidden)
-        compiled = nvrtc.constants(constants(stack.shape, fit, tiles=1))
+        compiled = nvrtc.constants(constants(stack.shape, fit, 1, slots.cache.keys))
         self._kernel = nvrtc.Module(nvrtc.source(*PARTS), compiled).kernel("talk", fit.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
@@ -70,17 +69,20 @@ def pass_of(
 ) -> Pass:
     """What the kernel is told. All these tensors stay in use until it has run."""
     x, index, position = given
-    keys, values = cache  # [layers, slots, kv_heads, positions, head_dim]
+    keys, values = cache
     tensors = kept | dict(
         input=x, index=index, position=position, keys=keys, values=values, hidden=hidden
     )
     pointers = (tensors[name].data_ptr() for name in _POINTERS)
-    return Pass(*pointers, keys.shape[1], keys.shape[3], len(x))
+    return Pass(*pointers, len(x))
 
 
-def constants(shape: BlockShape, fit: Fit, tiles: int) -> dict[str, int | float]:
-    """What the kernel is compiled for."""
-    return fit.constants(shape, tiles) | block_constants(shape) | dict(POSITIONS=SPAN)
+def constants(shape: BlockShape, fit: Fit, tiles: int, kept: Tensor) -> dict[str, int | float]:
+    """What the kernel is compiled for. `kept`: keys, or values, in whatever order they lie."""
+    names = ("LAYER_STEP", "SLOT_STEP", "HEAD_STEP", "KEPT_STEP", "DIMENSION_STEP")
+    steps = dict(zip(names, kept.stride(), strict=True))
+    assert steps.pop("DIMENSION_STEP") == 1
+    return fit.constants(shape, tiles) | block_constants(shape) | steps | dict(POSITIONS=SPAN)
 
 
 def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:

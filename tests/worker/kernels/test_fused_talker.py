@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,14 @@ from torch import Tensor
 from engine.model.layers import rotation
 from engine.model.shapes import BlockShape, TalkerShape
 from engine.model.talker import TalkerStack
-from engine.worker.cache import SlotAttend
+from engine.worker.cache import KeyValueCache, SlotAttend
 from engine.worker.kernels import packing, talker
 from engine.worker.kernels.fitting import MOST_ROWS, Fit
 from engine.worker.slots import Slots
 from tests.worker.kernels.small import compiled, distance
 
 WIDE, LIMIT = 512, 320
+ORDERS = (0, 1, 2, 3, 4), (1, 3, 0, 2, 4)  # of layers, slots, heads, positions, dimensions
 BLOCK = BlockShape(WIDE, 512, 2, 4, 2, 128, 1e6, 1e-6)
 SHAPE = TalkerShape(BLOCK, BLOCK, 2048, 512, 4, 9, 9, 99)
 ENTRY = """
@@ -42,11 +45,10 @@ def stack() -> TalkerStack:
 
 
 class Twin:
-    def __init__(self, folder: Path, tiles: int, fit: Fit) -> None:
-        self.fit = fit
-        library = compiled(
-            folder, f"talk{tiles}", talker.PARTS, ENTRY, talker.constants(BLOCK, fit, tiles)
-        )
+    def __init__(self, folder: Path, tiles: int, fit: Fit, order: Sequence[int]) -> None:
+        self.fit, self.order = fit, order
+        told = talker.constants(BLOCK, fit, tiles, begun(0, order)[0].cache.keys)
+        library = compiled(folder, f"talk{tiles}", talker.PARTS, ENTRY, told)
         self._run = ctypes.CDLL(str(library)).run_talk
         self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
 
@@ -78,13 +80,21 @@ def fits() -> list[Fit]:
 @pytest.fixture(scope="module", params=[(1, 0), (2, 1)], ids=["one tile", "two tiles in parts"])
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
     tiles, which = request.param
-    return Twin(tmp_path_factory.mktemp("twin"), tiles, fits()[which])
+    return Twin(tmp_path_factory.mktemp("twin"), tiles, fits()[which], ORDERS[which])
 
 
-def begun(seed: int) -> tuple[Slots, Tensor, Tensor, Tensor]:
+def ordered(cache: KeyValueCache, order: Sequence[int]) -> KeyValueCache:
+    """The same, but its dimensions lie in this order."""
+    back = [order.index(dimension) for dimension in range(len(order))]
+    moved = (kept.permute(*order).contiguous().permute(*back) for kept in cache.tensors)
+    return KeyValueCache(*moved)
+
+
+def begun(seed: int, order: Sequence[int]) -> tuple[Slots, Tensor, Tensor, Tensor]:
     """Slots with pasts, and a new position for some of them."""
     random = torch.Generator().manual_seed(seed)
     slots = Slots.allocate(SHAPE, len(PLACES), LIMIT, torch.device("cpu"), torch.bfloat16)
+    slots = replace(slots, cache=ordered(slots.cache, order))
     for tensor in slots.cache.tensors:
         tensor.copy_(torch.randn(tensor.shape, generator=random))
     index = torch.randperm(len(PLACES), generator=random)
@@ -106,12 +116,12 @@ def plain(network: TalkerStack, slots: Slots, x: Tensor, index: Tensor, position
 def test_one_launch_is_the_plain_talker(twin: Twin) -> None:
     network = stack()
     rows = slice(0, 16) if twin.fit.parts == (1, 1, 1, 1) else slice(0, len(PLACES))
-    slots, x, index, position = begun(3)
-    other, *_ = begun(3)
+    slots, x, index, position = begun(3, twin.order)
+    other, *_ = begun(3, ORDERS[0])
     x, index, position = x[rows], index[rows], position[rows]
     found = twin(network, slots, x, index, position)
     wanted = plain(network, other, x, index, position)
-    exact, *_ = begun(3)
+    exact, *_ = begun(3, ORDERS[0])
     precise = Slots.allocate(SHAPE, len(PLACES), LIMIT, torch.device("cpu"), torch.float64)
     for kept, same in zip(precise.cache.tensors, exact.cache.tensors, strict=True):
         kept.copy_(same)
@@ -128,10 +138,10 @@ def test_one_launch_is_the_plain_talker(twin: Twin) -> None:
 
 @torch.inference_mode()
 def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
-    network, (slots, x, index, position) = stack(), begun(4)
+    network, (slots, x, index, position) = stack(), begun(4, twin.order)
     whole = twin(network, slots, x[:16], index[:16], position[:16])
     for row in (0, 6, 12):
-        slots, *_ = begun(4)
+        slots, *_ = begun(4, twin.order)
         one = slice(row, row + 1)
         alone = twin(network, slots, x[one], index[one], position[one])
         assert torch.equal(alone, whole[one])

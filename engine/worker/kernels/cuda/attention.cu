@@ -96,11 +96,11 @@ DEVICE Past past_of(const u16* kept, int position) {
   Past past = {};
 #pragma unroll
   for (int t = 0; t < POSITIONS - 1; t++)
-    if (t < position) past.at[t] = fresh8(kept + t * HEAD_DIM);
+    if (t < position) past.at[t] = fresh8(kept + t * KEPT_STEP);
   return past;
 }
 DEVICE void add_newest(Past& past, u16* kept, int position, uint2 newest) {
-  *(uint2*)(kept + position * HEAD_DIM) = newest;
+  *(uint2*)(kept + position * KEPT_STEP) = newest;
 #pragma unroll
   for (int t = 0; t < POSITIONS; t++)
     if (t == position) past.at[t] = newest;

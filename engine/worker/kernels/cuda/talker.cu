@@ -9,7 +9,7 @@ struct Pass {
   const u16* input;     // [rows, WIDTH]
   const u64* index;     // [rows] slots
   const u64* position;  // [rows]
-  u16* keys;            // [LAYERS, slots, KV_HEADS, limit, HEAD_DIM]
+  u16* keys;            // [LAYERS, slots, KV_HEADS, limit, HEAD_DIM], as the ..._STEPs say
   u16* values;
   u16* hidden;          // [rows, WIDTH] what is made
   u16* x;               // and what lies between the phases
@@ -17,7 +17,6 @@ struct Pass {
   u16* mixed;
   u16* gated;
   u32* barrier;         // [2]: arrivals, blocks that have left
-  u64 slots, limit;     // limit: positions
   int rows;
 };
 
@@ -41,7 +40,7 @@ DEVICE Past span_of(const u16* kept, int count) {
   Past past = {};
 #pragma unroll
   for (int t = 0; t < SPAN; t++)
-    if (t < count) past.at[t] = *(const uint2*)(kept + t * HEAD_DIM);
+    if (t < count) past.at[t] = *(const uint2*)(kept + t * KEPT_STEP);
   return past;
 }
 
@@ -98,7 +97,7 @@ DEVICE void join(const float* space, u16* mixed) {
 
 // Where a row's group of heads lies, for one lane.
 struct Place {
-  u16 *keys, *values;                 // [limit, HEAD_DIM]
+  u16 *keys, *values;                 // [limit, HEAD_DIM], KEPT_STEP apart
   const u16 *queries, *key, *value;   // new ones: GROUP heads, one, one
   const float* norms;                 // [2, HEAD_DIM]
   Turn turn;
@@ -106,13 +105,12 @@ struct Place {
 };
 
 DEVICE Place place_of(const Pass& pass, int layer, u64 row, u64 group) {
-  u64 slot = ((u64)layer * pass.slots + pass.index[row]) * KV_HEADS + group;
+  u64 kept = layer * (u64)LAYER_STEP + pass.index[row] * (u64)SLOT_STEP + group * (u64)HEAD_STEP;
   u64 at = pass.position[row];
   int lane = lane_id() * DIMS;
   const float* turns = pass.turns + at * 2 * HEAD_DIM + lane;
   const u16 *qkv = pass.qkv + row * QKV + lane, *key = qkv + (HEADS + group) * HEAD_DIM;
-  return {pass.keys + slot * pass.limit * HEAD_DIM + lane,
-          pass.values + slot * pass.limit * HEAD_DIM + lane,
+  return {pass.keys + kept + lane, pass.values + kept + lane,
           qkv + group * GROUP * HEAD_DIM, key, key + KV_HEADS * HEAD_DIM,
           pass.norms + layer * 2 * HEAD_DIM + lane,
           {four(turns), four(turns + HEAD_DIM)}, (int)at};
@@ -122,7 +120,7 @@ DEVICE Place place_of(const Pass& pass, int layer, u64 row, u64 group) {
 DEVICE void see_span(const Place& to, int first, const Part (&queries)[GROUP],
                      Seen (&seen)[GROUP]) {
   int old = to.at - first;
-  u16 *keys = to.keys + (u64)first * HEAD_DIM, *values = to.values + (u64)first * HEAD_DIM;
+  u16 *keys = to.keys + (u64)first * KEPT_STEP, *values = to.values + (u64)first * KEPT_STEP;
   Past past_keys = span_of(keys, old), past_values = span_of(values, old);
   if (old < SPAN) {
     Part made = unpack(fresh8(to.key));

@@ -1,0 +1,277 @@
+"""Addresses and memory of a GPU apart from each other, by CUDA's driver.
+
+Addresses are reserved with nothing behind them; memory is made and mapped to some of them
+later. The driver is called as a C library, with the types of cuda.h on 64 bits. Knows no slots.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from ctypes import POINTER, byref
+from functools import cache
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+_FULL = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_MAPS_MEMORY = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+_PINNED = 1  # CU_MEM_ALLOCATION_TYPE_PINNED: the only kind there is for a device
+_ON_DEVICE = 1  # CU_MEM_LOCATION_TYPE_DEVICE
+_READ_WRITE = 3  # CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+_MINIMUM = 0  # CU_MEM_ALLOC_GRANULARITY_MINIMUM
+
+
+class DriverError(RuntimeError):
+    """The driver cannot do this."""
+
+
+class Span:
+    """Some addresses as torch takes them: bytes [size]. Lives as long as a tensor over them."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.size = size
+        self.__cuda_array_interface__: dict[str, Any] = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "strides": None,
+            "version": 3,
+        }
+
+
+class Driver(Protocol):
+    """All but `tensor` is called within `entered`. Sizes and addresses are multiples of `page`."""
+
+    page: int
+
+    def entered(self) -> AbstractContextManager[None]: ...
+
+    def reserve(self, size: int) -> int:
+        """The first of so many addresses."""
+
+    def free(self, address: int, size: int) -> None:
+        """As they were reserved, with nothing mapped."""
+
+    def create(self, size: int) -> int:
+        """A handle of new memory. Raises torch.OutOfMemoryError, as `map` and `allow` do."""
+
+    def release(self, handle: int) -> None: ...
+
+    def map(self, address: int, size: int, handle: int) -> None:
+        """Put all memory of a handle behind addresses; nobody may use them yet."""
+
+    def allow(self, address: int, size: int) -> None:
+        """Let the device read and write what is mapped here."""
+
+    def unmap(self, address: int, size: int) -> None:
+        """As it was mapped."""
+
+    def zero(self, address: int, size: int) -> None:
+        """Before all that the calling thread launches from now on."""
+
+    def wait(self) -> None:
+        """Until the device has done all it was given."""
+
+    def tensor(self, span: Span) -> Tensor:
+        """Bytes [size] over a span, which is kept; its first page is mapped."""
+
+
+class Location(ctypes.Structure):
+    """CUmemLocation."""
+
+    _fields_ = (("type", ctypes.c_int), ("id", ctypes.c_int))
+
+
+class AllocationFlags(ctypes.Structure):
+    """CUmemAllocationProp::allocFlags."""
+
+    _fields_ = (
+        ("compression_type", ctypes.c_ubyte),
+        ("gpu_direct_rdma_capable", ctypes.c_ubyte),
+        ("usage", ctypes.c_ushort),
+        ("reserved", ctypes.c_ubyte * 4),
+    )
+
+
+class Allocation(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("requested_handle_types", ctypes.c_int),
+        ("location", Location),
+        ("win32_handle_metadata", ctypes.c_void_p),
+        ("flags", AllocationFlags),
+    )
+
+
+class Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("location", Location), ("flags", ctypes.c_int))
+
+
+_Address = _Handle = _Flags = ctypes.c_ulonglong
+_Size, _Device, _Context, _Stream = ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
+
+# What cuda.h calls cuCtxPushCurrent and cuCtxPopCurrent are the second versions of them.
+PROTOTYPES: dict[str, tuple[Any, ...]] = {
+    "cuInit": (ctypes.c_uint,),
+    "cuGetErrorString": (ctypes.c_int, POINTER(ctypes.c_char_p)),
+    "cuDeviceGet": (POINTER(_Device), ctypes.c_int),
+    "cuDeviceGetAttribute": (POINTER(ctypes.c_int), ctypes.c_int, _Device),
+    "cuDevicePrimaryCtxRetain": (POINTER(_Context), _Device),
+    "cuCtxPushCurrent_v2": (_Context,),
+    "cuCtxPopCurrent_v2": (POINTER(_Context),),
+    "cuCtxSynchronize": (),
+    "cuMemGetAllocationGranularity": (POINTER(_Size), POINTER(Allocation), ctypes.c_int),
+    "cuMemAddressReserve": (POINTER(_Address), _Size, _Size, _Address, _Flags),
+    "cuMemAddressFree": (_Address, _Size),
+    "cuMemCreate": (POINTER(_Handle), _Size, POINTER(Allocation), _Flags),
+    "cuMemRelease": (_Handle,),
+    "cuMemMap": (_Address, _Size, _Size, _Handle, _Flags),
+    "cuMemSetAccess": (_Address, _Size, POINTER(Access), _Size),
+    "cuMemUnmap": (_Address, _Size),
+    "cuMemsetD8Async": (_Address, ctypes.c_ubyte, _Size, _Stream),
+}
+
+
+class CudaDriver:
+    """The driver of one GPU."""
+
+    def __init__(self, index: int) -> None:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        self._library, self._device = _library(), torch.device("cuda", index)
+        number, context, page = _number(index), _Context(), _Size()
+        # Torch's own context of this GPU. It is kept for as long as the process lives.
+        self._call("cuDevicePrimaryCtxRetain", byref(context), number)
+        place = Location(_ON_DEVICE, number.value)
+        self._context, self._access = context, Access(place, _READ_WRITE)
+        self._kind = Allocation(type=_PINNED, location=place)
+        self._call("cuMemGetAllocationGranularity", byref(page), byref(self._kind), _MINIMUM)
+        self.page = page.value
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """A thread that has not used this GPU, such as a collector's, has no context or another."""
+        self._call("cuCtxPushCurrent_v2", self._context)
+        try:
+            yield
+        finally:
+            self._call("cuCtxPopCurrent_v2", byref(_Context()))
+
+    def reserve(self, size: int) -> int:
+        address = _Address()
+        self._call("cuMemAddressReserve", byref(address), size, self.page, 0, 0)
+        return address.value
+
+    def free(self, address: int, size: int) -> None:
+        self._call("cuMemAddressFree", address, size)
+
+    def create(self, size: int) -> int:
+        if torch.cuda.is_current_stream_capturing():
+            # `zero` would be recorded too, and wipe the memory in every replay
+            raise DriverError("Memory cannot grow while work is recorded.")
+        handle = _Handle()
+        self._call("cuMemCreate", byref(handle), size, byref(self._kind), 0)
+        return handle.value
+
+    def release(self, handle: int) -> None:
+        self._call("cuMemRelease", handle)
+
+    def map(self, address: int, size: int, handle: int) -> None:
+        self._call("cuMemMap", address, size, 0, handle, 0)  # offsets are not supported yet
+
+    def allow(self, address: int, size: int) -> None:
+        self._call("cuMemSetAccess", address, size, byref(self._access), 1)
+
+    def unmap(self, address: int, size: int) -> None:
+        self._call("cuMemUnmap", address, size)
+
+    def zero(self, address: int, size: int) -> None:
+        """On the thread's own stream, where it comes before whatever is launched or replayed
+        next. The form without a stream does not wait for the device either, and torch's
+        streams do not wait for the stream that it runs on."""
+        stream = torch.cuda.current_stream(self._device).cuda_stream
+        self._call("cuMemsetD8Async", address, 0, size, stream)
+
+    def wait(self) -> None:
+        self._call("cuCtxSynchronize")
+
+    def tensor(self, span: Span) -> Tensor:
+        torch.cuda.current_stream(self._device).synchronize()  # others may use it on theirs
+        return torch.as_tensor(span, device=self._device)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        _check(self._library, name, getattr(self._library, name)(*arguments))
+
+
+def cuda_driver(device: torch.device) -> CudaDriver:
+    """Raises DriverError where memory cannot be mapped to addresses."""
+    if not growable(device):
+        raise DriverError(f"{device} cannot map memory to addresses.")
+    return _driver(_index(device))
+
+
+def growable(device: torch.device) -> bool:
+    """Whether memory can be mapped to reserved addresses of this device."""
+    if device.type != "cuda" or not torch.cuda.is_available():
+        return False
+    try:
+        library, known = _library(), ctypes.c_int()
+        number = _number(_index(device))
+        found = library.cuDeviceGetAttribute(byref(known), _MAPS_MEMORY, number)
+        _check(library, "cuDeviceGetAttribute", found)
+    except DriverError:
+        return False
+    return known.value != 0
+
+
+@cache
+def _driver(index: int) -> CudaDriver:
+    return CudaDriver(index)
+
+
+def _index(device: torch.device) -> int:
+    return torch.cuda.current_device() if device.index is None else device.index
+
+
+def _number(index: int) -> ctypes.c_int:
+    """The driver's CUdevice. It counts the visible GPUs as torch does."""
+    library, number = _library(), _Device()
+    _check(library, "cuDeviceGet", library.cuDeviceGet(byref(number), index))
+    return number
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = _loaded("libcuda.so.1", "nvcuda.dll")
+    for name, types in PROTOTYPES.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise DriverError(f"The CUDA driver is too old: it has no {name}.") from None
+        function.argtypes, function.restype = types, ctypes.c_int
+    _check(library, "cuInit", library.cuInit(0))
+    return library
+
+
+def _loaded(*names: str) -> ctypes.CDLL:
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise DriverError(f"{names[0]} is not installed.")
+
+
+def _check(library: ctypes.CDLL, name: str, result: int) -> None:
+    if not result:
+        return
+    text = ctypes.c_char_p()
+    library.cuGetErrorString(result, byref(text))
+    reason = f"{name}: {(text.value or b'unknown').decode()} ({result})"
+    raise torch.OutOfMemoryError(reason) if result == _FULL else DriverError(reason)
