@@ -59,7 +59,12 @@ class KeyValueCache:
     @property
     def bytes(self) -> int:
         """Of memory that is there."""
-        return sum(each.bytes for each in self.grown) or self.keys.nbytes + self.values.nbytes
+        return self.grown_bytes or self.keys.nbytes + self.values.nbytes
+
+    @property
+    def grown_bytes(self) -> int:
+        """Of memory that torch's allocator does not know of."""
+        return sum(each.bytes for each in self.grown)
 
 
 class SlotAttend:

@@ -39,9 +39,13 @@ class Together:
 
     def __call__(self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: Extent) -> Tensor:
         """A frame of these rows, in rising order -> codes and the end [R, codebooks + 1]."""
-        step, index = self._step, self._steps.place(rows)
-        reach = extent.upto(reach_of(step, extent.positions))
-        size, count = self._filling.stage(pieces, BLOCKS), self._filling.count(pieces)
+        return self._speak(pieces, rows, extent, self._filling.count(pieces))
+
+    def _speak(
+        self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: Extent, count: int | None
+    ) -> Tensor:
+        index, size = self._steps.place(rows), self._filling.stage(pieces, BLOCKS)
+        reach = extent.upto(reach_of(self._step, extent.positions))
         self._replays.run((len(index), reach), lambda: self._open(index, reach))
         key = len(index), reach, size, count
         self._replays.run(key, lambda: self._close(index, reach, size, count))
@@ -52,7 +56,7 @@ class Together:
         nobody = self._filling.nobody
         for bucket in sorted(self._steps.buckets(), reverse=True):
             for blocks in reversed(BLOCKS) if bucket > FEW else ():
-                self([nobody] * blocks, (nobody.row,) * bucket, extent)
+                self._speak([nobody] * blocks, (nobody.row,) * bucket, extent, extent.first)
 
     def _open(self, index: Tensor, extent: Extent) -> None:
         rows = len(index)

@@ -126,7 +126,8 @@ class TorchWorker:
 
     def memory(self) -> int:
         if self.device.type == "cuda":
-            return torch.cuda.memory_allocated(self.device)
+            grown = sum(lane.slots.cache.grown_bytes for lane in self._lanes.values())
+            return torch.cuda.memory_allocated(self.device) + grown
         decoding = self._decoding.bytes if self._decoding else 0
         return decoding + sum(lane.bytes for lane in self._lanes.values())
 

@@ -108,6 +108,21 @@ def test_side_by_side_is_one_after_the_other(
 
 
 @torch.inference_mode()
+def test_what_is_warm_is_recorded_before_anybody_speaks(
+    lanes: tuple[Lane, Lane, PlainTalk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, beside, _ = lanes
+    together = beside._together
+    assert together is not None
+    monkeypatch.setattr(beside.steps, "timings", lambda usual: {})
+    beside.clear()
+    beside.warm()
+    known = len(together._replays)
+    spoken(beside, [[0, 1], [2], [3], [4, 5], []])
+    assert len(together._replays) == known
+
+
+@torch.inference_mode()
 def test_what_is_filled_is_not_stepped_beside_itself(lanes: tuple[Lane, Lane, PlainTalk]) -> None:
     _, beside, talk = lanes
     beside.clear()
