@@ -64,7 +64,7 @@ def milliseconds(hear: Hearing, seconds: float, times: int) -> float:
 
     def once(number: int) -> float:
         audio, start = noise(seconds, number), time.perf_counter()
-        hear(audio).cpu()
+        hear([audio])[0].cpu()
         return 1e3 * (time.perf_counter() - start)
 
     return statistics.median([once(number) for number in range(times + 2)][2:])
@@ -72,8 +72,8 @@ def milliseconds(hear: Hearing, seconds: float, times: int) -> float:
 
 def difference(ears: Ears, audio: Waveform) -> float:
     """Share of the codes that are others; of a vector, one less the cosine."""
-    wanted = ears.plain(audio).cpu()
-    made = ears.served(audio)[: len(wanted)].cpu()
+    wanted = ears.plain([audio])[0].cpu()
+    made = ears.served([audio])[0][: len(wanted)].cpu()
     if wanted.is_floating_point():
         return float(1 - torch.cosine_similarity(wanted.double(), made.double(), 0))
     return float((made != wanted).float().mean())

@@ -2,8 +2,8 @@
 
 Encoding runs beside the engine's steps, in one thread of its own that stands behind them where
 they share cores: streams go first, and memory for more than one recording is the steps'. Equal
-recordings are encoded once; the shelf forgets the ones that were not used for longest. Several
-recordings as one batch were measured: no gain on CPUs (docs/log.md).
+recordings are encoded once; the shelf forgets the ones that were not used for longest. On a GPU
+all that wait are encoded together; on CPUs that was measured to be no gain (docs/log.md).
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Clone, Codes, Vector, Waveform
-from engine.worker.hearing import Hearing
+from engine.worker.hearing import ROWS, Hearing
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -66,6 +70,17 @@ def stand_behind() -> None:
         os.setpriority(os.PRIO_PROCESS, this, min(own + BEHIND, 19))
 
 
+@dataclass(eq=False)
+class Ask:
+    """A recording that waits for a network."""
+
+    hearing: Hearing
+    audio: Waveform
+    keep: Callable[[Tensor], Any]  # puts on a shelf what is wanted of it
+    answer: Future[Any] = field(default_factory=Future)
+    begun: bool = False
+
+
 class Listener:
     """Makes clones from recordings with the networks it is given.
 
@@ -86,36 +101,78 @@ class Listener:
         self._codes: Shelf[str, Codes] = Shelf(limit)
         self._vectors: Shelf[tuple[str, str], Vector] = Shelf(limit)
         self._thread = ThreadPoolExecutor(1, "listener", None if stream else stand_behind)
+        self._asks: dict[Hashable, Ask] = {}  # until they are answered
+        self._lock = threading.Lock()
 
     def clone(self, talker: str, speaker: Hearing, audio: Waveform, transcript: str) -> Clone:
         """The voice of a checked recording; codes only where there is a transcript for them."""
         name = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
-        vector = self._once(self._vectors, (talker, name), lambda: self._listen(speaker, audio))
+        vector = self._once(self._vectors, (talker, name), speaker, audio, _vector)
         if not transcript:
             return Clone(vector)
-        return Clone(vector, transcript, self._once(self._codes, name, lambda: self._encode(audio)))
+        whole = np.concatenate((audio, self._pause))
+        codes = partial(_codes, -(-len(whole) // FRAME_SAMPLES))
+        return Clone(vector, transcript, self._once(self._codes, name, self._encoder, whole, codes))
 
     def warm(self, speaker: Hearing) -> None:
         """Before the first recording comes."""
         for each in (speaker, self._encoder):
             self._thread.submit(self._warm, each).result()
 
-    def _once(self, shelf: Shelf[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
-        """What is known already waits for nobody; the others look again when it is their turn."""
+    def _once(
+        self,
+        shelf: Shelf[Key, Value],
+        key: Key,
+        hearing: Hearing,
+        audio: Waveform,
+        told: Callable[[Tensor], Value],
+    ) -> Value:
+        """What is known already waits for nobody; equal recordings wait for the same answer."""
         size = attrgetter("nbytes")
-        return shelf.get(
-            key, lambda: self._thread.submit(shelf.get, key, make, size).result(), size
-        )
+        ask = Ask(hearing, audio, lambda made: shelf.get(key, lambda: told(made), size))
+        return shelf.get(key, lambda: self._asked((id(shelf), key), ask).result(), size)
 
-    def _listen(self, speaker: Hearing, audio: Waveform) -> Vector:
-        with self._aside():
-            return speaker(audio).float().cpu().numpy()
+    def _asked(self, place: Hashable, ask: Ask) -> Future[Any]:
+        with self._lock:
+            known = self._asks.setdefault(place, ask)
+        if known is ask:
+            self._thread.submit(self._answer)
+        return known.answer
 
-    def _encode(self, audio: Waveform) -> Codes:
-        whole = np.concatenate((audio, self._pause))
-        frames = -(-len(whole) // FRAME_SAMPLES)
-        with self._aside():
-            return self._encoder(whole)[:frames].cpu().numpy().astype(np.int64)
+    def _answer(self) -> None:
+        """The oldest, and on a GPU others that wait for the same network."""
+        if asks := self._taken():
+            try:
+                self._listen(list(asks.values()))
+            finally:
+                with self._lock:
+                    for place in asks:
+                        del self._asks[place]
+
+    def _taken(self) -> dict[Hashable, Ask]:
+        with self._lock:
+            waiting = {place: ask for place, ask in self._asks.items() if not ask.begun}
+            first = next(iter(waiting.values()), None)
+            alike = ((place, ask) for place, ask in waiting.items() if ask.hearing is first.hearing)
+            taken = dict(islice(alike, ROWS[-1] if self._stream else 1)) if first else {}
+            for ask in taken.values():
+                ask.begun = True
+        return taken
+
+    def _listen(self, asks: Sequence[Ask]) -> None:
+        """One's fault is not the others'."""
+        try:
+            with self._aside():
+                heard = asks[0].hearing([ask.audio for ask in asks])
+                kept = [ask.keep(made) for ask, made in zip(asks, heard, strict=True)]
+        except Exception as error:
+            if len(asks) == 1:
+                asks[0].answer.set_exception(error)
+            for ask in asks if len(asks) > 1 else ():
+                self._listen([ask])
+            return
+        for ask, made in zip(asks, kept, strict=True):
+            ask.answer.set_result(made)
 
     def _warm(self, each: Hearing) -> None:
         with self._aside():
@@ -125,3 +182,11 @@ class Listener:
     def _aside(self) -> Iterator[None]:
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             yield
+
+
+def _vector(made: Tensor) -> Vector:
+    return made.float().cpu().numpy()
+
+
+def _codes(frames: int, made: Tensor) -> Codes:
+    return made[:frames].cpu().numpy().astype(np.int64)

@@ -43,9 +43,16 @@ def test_replayed_is_as_written(part: str, samples: list[int]) -> None:
         patch.setattr(hearing, "LENGTHS", lengths)
         replayed = ReplayedHearing(plain, record)
         for count in (*samples, *samples):
-            heard, wanted = replayed(noise(count)), plain(noise(count))
-            heard, size = heard[: len(wanted)], float(wanted.abs().max())
-            torch.testing.assert_close(heard / size, wanted / size, rtol=0, atol=1e-4)
+            (heard,), (wanted,) = replayed([noise(count)]), plain([noise(count)])
+            assert_like(heard, wanted)
+        waves = [noise(count) for count in samples]
+        for heard, wanted in zip(replayed(waves), plain(waves), strict=True):
+            assert_like(heard, wanted)
+
+
+def assert_like(heard: Tensor, wanted: Tensor) -> None:
+    heard, size = heard[: len(wanted)], float(wanted.abs().max())
+    torch.testing.assert_close(heard / size, wanted / size, rtol=0, atol=1e-4)
 
 
 class Heard:
@@ -53,10 +60,12 @@ class Heard:
 
     def __init__(self) -> None:
         self.lengths: list[int] = []
+        self.rows: list[int] = []
         self.padded: list[bool] = []
 
     def __call__(self, wave: Tensor, span: Span) -> Tensor:
         self.lengths.append(wave.shape[1])
+        self.rows.append(len(wave))
         self.padded.append(isinstance(span, Padded))
         return wave
 
@@ -68,19 +77,35 @@ def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
         PlainHearing(network, CPU), lambda work: recorded.append(work) or record(work)
     )
     replayed.warm()
-    assert network.lengths == sorted(LENGTHS, reverse=True)
+    made = [(length, rows) for length in reversed(LENGTHS) for rows in hearing._rows(length)]
+    assert [*zip(network.lengths, network.rows, strict=True)] == made
     most = LENGTHS[-1] - MARGIN
     for samples in (24_000, 100_000, most, most + 1):
-        replayed(noise(samples))
-    assert len(recorded) == len(LENGTHS)
+        replayed([noise(samples)])
     assert network.lengths[-1] == most + 1
     assert network.padded[-2:] == [True, False]
+    replayed([noise(samples) for samples in (24_000, 30_000, 41_000, 300_000, most + 1, most)])
+    assert len(recorded) == len(made)
+    assert network.rows[-4:] == [4, 1, 1, 1]
+
+
+@given(
+    st.lists(st.integers(1, 2 * LENGTHS[-1]), min_size=1, max_size=20),
+)
+@torch.inference_mode()
+def test_each_is_answered_in_its_place(samples: list[int]) -> None:
+    network = Heard()
+    waves = [np.full(count, count, np.float32) for count in samples]
+    heard = ReplayedHearing(PlainHearing(network, CPU), record)(waves)
+    assert [int(each[0]) for each in heard] == samples
+    sizes = zip(network.rows, network.lengths, strict=True)
+    assert all(rows == 1 or rows * length <= hearing.MOST for rows, length in sizes)
 
 
 @given(st.integers(1, LENGTHS[-1] - MARGIN))
 def test_a_recording_has_room_for_what_is_looked_at_behind_it(samples: int) -> None:
     network = Heard()
-    ReplayedHearing(PlainHearing(network, CPU), record)(np.zeros(samples, np.float32))
+    ReplayedHearing(PlainHearing(network, CPU), record)([np.zeros(samples, np.float32)])
     (length,) = network.lengths
     assert samples + MARGIN <= length
     assert length % FRAME_SAMPLES == 0

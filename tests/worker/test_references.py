@@ -7,7 +7,11 @@ import gc
 import os
 import sys
 import threading
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.types import Waveform
+from engine.worker import references
 from engine.worker.references import Listener, Shelf
 from tests.conftest import golden_folders
 from tests.worker.conftest import Workers
@@ -60,25 +65,27 @@ class Ears:
 
     def __init__(self) -> None:
         self.heard: list[int] = []  # samples of each recording that was encoded
+        self.together: list[int] = []
         self.niceness: list[int] = []
         self.go = threading.Event()
         self.go.set()
 
-    def __call__(self, audio: Waveform) -> torch.Tensor:
-        self.heard.append(len(audio))
+    def __call__(self, audios: Sequence[Waveform]) -> list[torch.Tensor]:
+        self.heard += [len(audio) for audio in audios]
+        self.together.append(len(audios))
         self.niceness.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
         assert self.go.wait(PATIENCE)
-        if len(audio) == 13:
+        if any(len(audio) == 13 for audio in audios):
             raise RuntimeError("unlucky")
-        return torch.full((1, 16), len(audio))
+        return [torch.full((1, 16), len(audio)) for audio in audios]
 
     def warm(self) -> None:
         raise AssertionError("nobody asked for it")
 
 
 class Deaf:
-    def __call__(self, audio: Waveform) -> torch.Tensor:
-        return torch.zeros(1)
+    def __call__(self, audios: Sequence[Waveform]) -> list[torch.Tensor]:
+        return [torch.zeros(1)] * len(audios)
 
     def warm(self) -> None: ...
 
@@ -115,6 +122,45 @@ def test_what_is_known_waits_for_nobody() -> None:
         assert not slow.done()
         ears.go.set()
         assert slow.result(PATIENCE) == 6
+
+
+def test_on_a_gpu_those_that_wait_are_listened_to_together() -> None:
+    """One that fails is told so alone; who asks for what is under way already waits for that."""
+    ears, listener = listening()
+    listener._stream = SideBySide()  # type: ignore[assignment]
+    lengths = [1, 2, 13, 4, 5, 2, 7]
+
+    def code(length: int) -> int:
+        audio = np.ones(length, np.float32)
+        told = partial(references._codes, 1)
+        return int(listener._once(listener._codes, str(length), ears, audio, told)[0, 0])
+
+    ears.go.clear()
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(lengths) + 1) as callers:
+        patch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+        first = callers.submit(code, 9)
+        until(lambda: ears.heard == [9])
+        asked = [callers.submit(code, length) for length in lengths]
+        until(lambda: len(listener._asks) == len({*lengths, 9}))
+        ears.go.set()
+        assert first.result(PATIENCE) == 9
+        for length, each in zip(lengths, asked, strict=True):
+            if length == 13:
+                assert "unlucky" in str(each.exception(PATIENCE))
+            else:
+                assert each.result(PATIENCE) == length
+    assert ears.together == [1, 6, *[1] * 6]  # the six fail together, then each is heard alone
+
+
+class SideBySide:
+    """Stands for a stream of a GPU."""
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def test_a_recording_that_fails_is_its_caller_s_own() -> None:
