@@ -21,6 +21,7 @@ Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
 RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most; the second one less
 ALONE = 16  # streams up to which a prompt and its first frame are made by one step
 BESIDE = 256  # rows of prompts that are filled beside the frames of more streams
+SURE, QUICK = 512, 0.02  # rows of prompts in a step: so many, or more that take no more seconds
 UNHEARD = -1.0  # slack of a listener who has heard nothing
 
 
@@ -70,13 +71,15 @@ def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
 
 def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
+    quick = max(SURE, pace.prompts.within(QUICK, settings.prefill_rows))
+    most = min(settings.prefill_rows, quick)
     leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
     if not leads or not pace.prompts:
-        return settings.prefill_rows
+        return most
     steps = 1 + (settings.lag or 0)  # those under way come first
     spare = leads[0] / settings.cover - steps * pace.seconds(len(leads))
-    affordable = pace.prompts.within(spare, settings.prefill_rows)
-    return min(settings.prefill_rows, max(settings.prefill_floor, affordable))
+    affordable = pace.prompts.within(spare, most)
+    return min(most, max(settings.prefill_floor, affordable))
 
 
 def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -> int:
