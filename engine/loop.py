@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from engine.config import EngineSettings
@@ -141,7 +142,7 @@ class Loop:
             result = pending.read()
             self.deliver(self.scheduler.commit(self._paced(result), self._clock()))
             self._sounding.append((result.number, pending))
-            self._failures, landed = 0, landed + 1
+            landed += 1
             self.meter.steps += 1
         self._hear(behind + 1 if behind else 0)
         return landed
@@ -156,6 +157,7 @@ class Loop:
         while self._sounding and (len(self._sounding) > most or self._sounding[0][1].sounded()):
             number, pending = self._sounding.popleft()
             self.deliver(self.scheduler.hear(number, pending.hear(), self._clock()))
+            self._failures = 0
 
     def _paced(self, result: StepResult) -> StepResult:
         """With the seconds since the last result: steps overlap, and the host takes time too."""
@@ -167,6 +169,8 @@ class Loop:
         """Whoever was running is told; the device forgets them, and the loop goes on."""
         log.error("A step failed.", exc_info=error)
         self._flying.clear()
+        with suppress(Exception):  # what was made before it is not lost
+            self._hear(len(self._sounding) if self.abandoned else 0)
         self._sounding.clear()
         told = error if isinstance(error, EngineError) else _failed(error)
         self.deliver(self.scheduler.fail_running(told))

@@ -69,10 +69,15 @@ def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
     return pace.rows_within(FRAME_SECONDS * settings.margin, most)
 
 
+def most_prompts(pace: Pace, settings: EngineSettings) -> int:
+    """Rows of prompts in one step at most: many only where they are quick."""
+    quick = pace.prompts.within(QUICK, settings.prefill_rows) if pace.prompts else 0
+    return min(settings.prefill_rows, max(SURE, quick))
+
+
 def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
-    quick = max(SURE, pace.prompts.within(QUICK, settings.prefill_rows))
-    most = min(settings.prefill_rows, quick)
+    most = most_prompts(pace, settings)
     leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
     if not leads or not pace.prompts:
         return most

@@ -118,7 +118,7 @@ class Scheduler:
         prefill = planning.prefills(order, pace, settings)
         frames = planning.frames(order, prefill, pace, settings, now)
         rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
-        left = min(self._unfilled(), settings.prefill_rows)
+        left = min(self._unfilled(), policy.most_prompts(pace, settings))
         step = planning.step_to_come(rows, filled, left, pace)
         decode = planning.decodes(order, rows, step, settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
@@ -159,9 +159,9 @@ class Scheduler:
         """
         chosen = []
         room = self._room() if self.slots.free and not self._crowded else {}
-        unfilled = self._unfilled()
+        unfilled, most = self._unfilled(), policy.most_prompts(self.pace, self.settings)
         for sequence in self.waiting if room else ():
-            if unfilled >= self.settings.prefill_rows:
+            if unfilled >= most:
                 break
             if room[sequence.live] > 0 and self._may_start(sequence):
                 room[sequence.live] -= 1

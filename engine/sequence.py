@@ -117,7 +117,8 @@ class Sequence:
         """An open text is held by its own rows, so it needs no budget."""
         if not self.guarded or not self.text.closed:
             return self.room
-        return min(self.room, frame_budget(len(self.text), self.language))
+        begun = self.run.stepped + 1 if self.run else 0  # one more says that this is the end
+        return min(self.room, max(begun, frame_budget(len(self.text), self.language)))
 
 
 @dataclass(eq=False)

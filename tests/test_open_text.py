@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from engine import (
@@ -16,6 +17,9 @@ from engine import (
     Preset,
     SpeechRequest,
 )
+from engine.plan import Draw, Frame, Prompt, ReferencePrompt, StepResult
+from engine.scheduler import Scheduler
+from engine.sequence import Sequence
 from engine.types import FRAME_SAMPLES
 
 SLOW = Costs(step=0.01)
@@ -103,3 +107,28 @@ def test_an_open_text_may_end_before_its_writer_does():
         stream.close_text()
         assert stream.end.reason == "length"
         assert fake.submit(request()).collect().size
+
+
+def test_an_open_text_that_is_closed_late_ends():
+    """A reference with many words and few frames: more is spoken than the text itself may take."""
+    scheduler, random = Scheduler(EngineSettings(lag=1)), np.random.default_rng(0)
+    scheduler.slots.add("talker", range(1))
+    said = ReferencePrompt("key", tuple(range(260)), np.zeros((38, 16), np.int64))
+    prompt = Prompt((1, 2), "streamed", open_text=True, role_ids=(1, 2, 3), reference=said)
+    draw = Draw(False, 1, 50, 1, 1, False, 1, 50, 1)
+    sequence = Sequence(1, "talker", prompt, draw, 7, 0.0, "english", room=2000)
+    scheduler.add(sequence)
+    for turn in range(500):
+        now = turn * 0.02
+        if turn == 300:
+            assert sequence.hungry
+            scheduler.append(sequence, (5, 6), True, now)
+        if plan := scheduler.plan(now):
+            made = {slot: Frame(random.integers(0, 2000, 16), False) for slot in plan.frames}
+            scheduler.commit(StepResult(plan.number, 0.02, made), now)
+            sound = {
+                due.slot: random.integers(-9000, 9000, (due.stop - due.start) * FRAME_SAMPLES)
+                for due in plan.decode
+            }
+            scheduler.hear(plan.number, sound, now)
+    assert not scheduler.active

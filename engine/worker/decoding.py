@@ -83,7 +83,7 @@ class Decoding:
     def _mark(self) -> torch.cuda.Event | None:
         if self._stream is None:
             return None
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event()
         event.record(self._stream)
         return event
 

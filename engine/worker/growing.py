@@ -70,6 +70,18 @@ class Pages:
         if positions > self.held[row]:
             self.held[row] = self._covered(row, positions)
 
+    def spare(self, row: int, kept: int) -> list[range]:
+        """Pages of a slot's own behind its first positions, in every run."""
+        starts = [self._end(start, kept) for start in self._starts(row)]
+        ends = [(start + self._run) // self.page for start in self._starts(row)]
+        return [range(first, last) for first, last in zip(starts, ends, strict=True)]
+
+    def remove(self, row: int, kept: int, pages: Iterable[range]) -> None:
+        """These are gone; the slot has its first positions."""
+        for piece in pages:
+            self._there[piece.start : piece.stop] = bytes(len(piece))
+        self.held[row] = min(self.held[row], self._covered(row, kept))
+
     def clear(self) -> None:
         self._there = bytearray(len(self._there))
         self.held = [0] * len(self.held)
@@ -117,6 +129,28 @@ class Memory:
                 raise
             self._zero(kept)
 
+    def shrink(self, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Give back the pieces that lie within spans (offset, size), once the device is done with
+        them -> these."""
+        bounds = [(self.base + offset, self.base + offset + size) for offset, size in spans]
+        given = [
+            piece
+            for piece in self._pieces
+            if any(low <= piece[0] and piece[0] + piece[1] <= high for low, high in bounds)
+        ]
+        if given:
+            with self._driver.entered():
+                self._driver.wait()
+                for piece in given:
+                    self._give(piece)
+        return [(address - self.base, size) for address, size, _ in given]
+
+    def _give(self, piece: tuple[int, int, int]) -> None:
+        address, size, handle = piece
+        self._pieces.remove(piece)
+        self._driver.unmap(address, size)
+        self._driver.release(handle)
+
     def close(self) -> None:
         """Give everything back, once the device is done with it."""
         if self._closed:
@@ -152,10 +186,8 @@ class Memory:
 
     def _drop(self, kept: int) -> None:
         """All but the first pieces."""
-        while len(self._pieces) > kept:
-            address, size, handle = self._pieces.pop()
-            self._driver.unmap(address, size)
-            self._driver.release(handle)
+        for piece in reversed(self._pieces[kept:]):
+            self._give(piece)
 
 
 class Growing:
@@ -218,6 +250,16 @@ class Growing:
             self._full()
             self._memory.grow(spans)
         self._pages.add(row, positions, pieces)
+
+    def shrink(self, rows: Sequence[int], positions: int) -> None:
+        """Give back what slots have for more than their first positions. Nothing reads it any more,
+        but for work that is under way."""
+        page = self._pages.page
+        for row in rows:
+            spare = self._pages.spare(row, positions)
+            gone = self._memory.shrink([(own.start * page, len(own) * page) for own in spare])
+            ranges = [range(at // page, (at + size) // page) for at, size in gone]
+            self._pages.remove(row, positions, ranges)
 
     def close(self) -> None:
         """Give the memory back. The tensor and all that was made of it are dead from then on."""

@@ -8,6 +8,7 @@ has to ask the device for a length.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,9 +23,10 @@ from engine.plan import Admit, Feed, Prefill
 from engine.worker.filling import BLOCK, Filling, Piece, ReplayedFilling
 from engine.worker.frames import Extent, FrameStep
 from engine.worker.graphs import recorder
+from engine.worker.growing_driver import DriverError
 from engine.worker.ledger import Ledger
 from engine.worker.prompts import Embedder, PromptRows, to_device
-from engine.worker.room import check_left
+from engine.worker.room import check_left, grows_on, slots_for
 from engine.worker.sampling import CANDIDATES
 from engine.worker.slots import OPENED, TOLD, Slots, openings, telling
 from engine.worker.steps import PlainSteps, ReplayedSteps, Steps
@@ -137,13 +139,21 @@ class Lane:
                 frames=admit.max_frames,
                 positions=self._positions,
             )
-        self._reach(row, needed + BLOCK)
+        self._reach(row, min(needed + BLOCK, self._positions))
 
     def _reach(self, row: int, positions: int) -> None:
-        """Memory for so many. The end of a prompt's last block is written, too."""
-        if min(positions, self._positions) > self.slots.held(row):
-            check_left(self.step.device)
-            self.slots.reach(row, positions)
+        """Memory for so many, if need be that of free rows. A prompt's last block is whole."""
+        if positions > self.slots.held(row):
+            try:
+                self._grow(row, positions)
+            except torch.OutOfMemoryError:
+                free = (other for other in range(self.rows) if other not in self.tenants)
+                self.slots.shrink([other for other in free if other != row])
+                self._grow(row, positions)
+
+    def _grow(self, row: int, positions: int) -> None:
+        check_left(self.step.device)
+        self.slots.reach(row, positions)
 
     def _check_text(self, texts: int) -> None:
         if texts > self._positions:
@@ -169,8 +179,8 @@ class Lane:
     def speak(self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]) -> FrameBatch | None:
         """Run pieces of prompts, then make a frame of these rows; or both at once."""
         due = list(due)
-        if self._together and self._together.takes(pieces := self._pieces(due), rows):
-            return self._frames(rows, partial(self._together, pieces))
+        if self._beside(pieces := self._pieces(due), rows):
+            return self._frames(rows, partial(self._together, pieces))  # type: ignore[arg-type]
         if due:
             self.prefill(due)
         return self.frames(rows) if rows else None
@@ -181,6 +191,10 @@ class Lane:
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
         return self._frames(rows, self.steps)
+
+    def _beside(self, pieces: Sequence[Piece], rows: Sequence[int]) -> bool:
+        together = self._together if pieces and rows else None
+        return together is not None and together.takes(pieces, rows, self.ledger.extent(rows))
 
     def _pieces(self, due: Iterable[tuple[int, Prefill]]) -> list[Piece]:
         return [Piece(row, self.tenants[row].prompt, each.start, each.stop) for row, each in due]
@@ -203,3 +217,27 @@ class Lane:
 def _append(talker: Talker, slots: Slots, table: Tensor) -> None:
     """Text of `telling` into its slots."""
     slots.append(table, talker.embed_text(table[:, 3]))
+
+
+def lane_for(
+    talker: Talker,
+    ids: SpecialIds,
+    wanted: int,
+    positions: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    among: int,
+) -> Lane:
+    """With so many slots, or as many as there is room for; their memory grows where it can."""
+
+    def made(grows: bool) -> Lane:
+        slots = slots_for(talker.shape, wanted, positions, device, dtype, among, grows)
+        return Lane(talker, ids, slots, positions, device, dtype, grows)
+
+    if grows_on(device):
+        with suppress(DriverError):
+            lane = made(grows=True)
+            if lane.fused:
+                return lane
+            del lane  # its memory, before another is made
+    return made(grows=False)

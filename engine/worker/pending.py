@@ -72,9 +72,10 @@ class PendingStep:
         watch.stop()
 
     def made(self, seconds: float) -> bool:
-        if not self._watch.stopped():
-            time.sleep(seconds)
-        return self._watch.stopped()
+        with explained():
+            if not self._watch.stopped():
+                time.sleep(seconds)
+            return self._watch.stopped()
 
     def read(self) -> StepResult:
         with explained():
@@ -88,7 +89,8 @@ class PendingStep:
 
     def sounded(self) -> bool:
         done = self._sound.done
-        return done is None or done.query()
+        with explained():
+            return done is None or done.query()
 
     def hear(self) -> Mapping[int, Pcm]:
         with explained():
@@ -122,7 +124,7 @@ class FailedStep:
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """A copy on its way to the host: to be read after the stopwatch has been waited for."""
+    """A copy on its way to the host: to be read when what was launched so far is done."""
     if tensor.device.type != "cuda":
         return tensor.cpu()
     target = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)

@@ -54,6 +54,10 @@ class Shelf(Generic[Key, Value]):
             self._put(key, value, size(value))
         return value
 
+    def known(self, key: Key) -> Value | None:
+        with self._lock:
+            return self._kept[key][0] if key in self._kept else None
+
     def _put(self, key: Key, value: Value, size: int) -> None:
         _, before = self._kept.pop(key, (None, 0))  # another thread may have been quicker
         self._kept[key] = value, size
@@ -77,6 +81,7 @@ class Ask:
     hearing: Hearing
     audio: Waveform
     keep: Callable[[Tensor], Any]  # puts on a shelf what is wanted of it
+    known: Callable[[], Any]  # what is there by now, or None
     answer: Future[Any] = field(default_factory=Future)
     begun: bool = False
 
@@ -129,25 +134,34 @@ class Listener:
     ) -> Value:
         """What is known already waits for nobody; equal recordings wait for the same answer."""
         size = attrgetter("nbytes")
-        ask = Ask(hearing, audio, lambda made: shelf.get(key, lambda: told(made), size))
+        keep = partial(_kept, shelf, key, told, size)
+        ask = Ask(hearing, audio, keep, partial(shelf.known, key))
         return shelf.get(key, lambda: self._asked((id(shelf), key), ask).result(), size)
 
     def _asked(self, place: Hashable, ask: Ask) -> Future[Any]:
         with self._lock:
             known = self._asks.setdefault(place, ask)
-        if known is ask:
-            self._thread.submit(self._answer)
+            if known is ask:
+                try:
+                    self._thread.submit(self._answer)
+                except RuntimeError:  # the end of the program
+                    del self._asks[place]
+                    raise
         return known.answer
 
     def _answer(self) -> None:
         """The oldest, and on a GPU others that wait for the same network."""
         if asks := self._taken():
             try:
-                self._listen(list(asks.values()))
+                if fresh := [ask for ask in asks.values() if not _settled(ask)]:
+                    self._listen(fresh)
             finally:
                 with self._lock:
                     for place in asks:
                         del self._asks[place]
+                for ask in asks.values():
+                    if not ask.answer.done():
+                        ask.answer.set_exception(RuntimeError("Nobody listens any more."))
 
     def _taken(self) -> dict[Hashable, Ask]:
         with self._lock:
@@ -162,17 +176,20 @@ class Listener:
     def _listen(self, asks: Sequence[Ask]) -> None:
         """One's fault is not the others'."""
         try:
-            with self._aside():
-                heard = asks[0].hearing([ask.audio for ask in asks])
-                kept = [ask.keep(made) for ask, made in zip(asks, heard, strict=True)]
+            for ask, made in zip(asks, self._heard(asks), strict=True):
+                ask.answer.set_result(made)
+            return
         except Exception as error:
             if len(asks) == 1:
                 asks[0].answer.set_exception(error)
-            for ask in asks if len(asks) > 1 else ():
-                self._listen([ask])
-            return
-        for ask, made in zip(asks, kept, strict=True):
-            ask.answer.set_result(made)
+                return
+        for ask in asks:
+            self._listen([ask])
+
+    def _heard(self, asks: Sequence[Ask]) -> list[Any]:
+        with self._aside():
+            heard = asks[0].hearing([ask.audio for ask in asks])
+            return [ask.keep(made) for ask, made in zip(asks, heard, strict=True)]
 
     def _warm(self, each: Hearing) -> None:
         with self._aside():
@@ -182,6 +199,24 @@ class Listener:
     def _aside(self) -> Iterator[None]:
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             yield
+
+
+def _kept(
+    shelf: Shelf[Key, Value],
+    key: Key,
+    told: Callable[[Tensor], Value],
+    size: Callable[[Value], int],
+    made: Tensor,
+) -> Value:
+    return shelf.get(key, lambda: told(made), size)
+
+
+def _settled(ask: Ask) -> bool:
+    """Somebody else's answer came since it was asked."""
+    known = ask.known()
+    if known is not None:
+        ask.answer.set_result(known)
+    return known is not None
 
 
 def _vector(made: Tensor) -> Vector:

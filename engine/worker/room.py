@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 
 import torch
 
 from engine.errors import OutOfMemory
 from engine.model.shapes import TalkerShape
+from engine.worker.growing import growable
 from engine.worker.slots import FIRST, Slots
 
 LEFT = 0.1  # of a GPU's memory, for recordings, encoders and what the libraries want
@@ -53,11 +55,20 @@ def slot_bytes(shape: TalkerShape, positions: int, dtype: torch.dtype, grows: bo
     return whole.bytes - grows * (whole.cache.bytes - first.cache.bytes)
 
 
+def grows_on(device: torch.device) -> bool:
+    """Whether slots can have memory as they need it: kernels read no further, plain torch does."""
+    return find_spec("triton") is not None and growable(device)
+
+
 def check_left(device: torch.device) -> None:
     """Raises torch.OutOfMemoryError where slots would grow into what other work needs."""
-    free, total = _memory(device)
-    if free < min(MOST_LEFT, int(LEFT * total)) // 2:
-        raise torch.OutOfMemoryError("What is left of the memory is for other work.")
+    for look in (0, 1):
+        free, total = torch.cuda.mem_get_info(device)
+        if free >= min(MOST_LEFT, int(LEFT * total)) // 2:
+            return
+        if look == 0:
+            torch.cuda.empty_cache()
+    raise torch.OutOfMemoryError("What is left of the memory is for other work.")
 
 
 def affordable(wanted: int, each: int, free: int, total: int) -> int:

@@ -76,7 +76,7 @@ class Slots:
             cache=cache(shape.block, rows, positions, device, dtype),
         )
         for row in range(rows):
-            made.reach(row, FIRST)
+            made.reach(row, positions if row == 0 else FIRST)  # the first is taken first
         return made
 
     @property
@@ -106,6 +106,11 @@ class Slots:
         """Let a row have memory for so many, or raise torch.OutOfMemoryError."""
         for each in self.cache.grown:
             each.ensure(row, min(positions, self.positions))
+
+    def shrink(self, rows: Sequence[int]) -> None:
+        """Rows that are nobody's give back what they have for more than the first positions."""
+        for each in self.cache.grown:
+            each.shrink(rows, min(FIRST, self.positions))
 
     def rest(self, row: int) -> None:
         """A row that is stepped for nobody stays where it is."""

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,7 @@ from engine.worker.graphs import Record, Replays, recorder
 from engine.worker.parts import FRAMES, ROWS, length, parts, pieces, sizes, width
 from engine.worker.pending import to_host
 from engine.worker.prompts import to_device
+from engine.worker.uploads import place
 
 if TYPE_CHECKING:
     from engine.worker.codec_fused import FusedCodec
@@ -232,8 +234,7 @@ class ReplayedSounding:
         """Rows and counts where a recording for so many reads them, in one copy."""
         wide, free = width(len(rows)), ROWS[-1] - len(rows)
         filled = (*rows, *(self._spare,) * free), (*counts, *(0,) * (ROWS[-1] - len(counts)))
-        table = torch.tensor(filled)
-        self._places.copy_(table.pin_memory() if self._places.is_cuda else table, non_blocking=True)
+        place(self._places, np.array(filled))
         return self._places[0, :wide], self._places[1, :wide]
 
 

@@ -18,7 +18,7 @@ from engine.worker.graphs import Record, Replays
 from engine.worker.steps import ReplayedSteps, reach_of
 from engine.worker.talking import FEW, New
 
-BLOCKS = (2, 4, 8, 16)  # of prompts, in one recording
+BLOCKS = (2, 4, 8, 16, 32)  # of prompts, in one recording: what the policy may have side by side
 
 
 class Together:
@@ -27,15 +27,19 @@ class Together:
     ) -> None:
         self._step, self._steps, self._filling = step, steps, filling
         self._replays, slots = Replays(record), step.slots
+        self._usual: tuple[int | None, ...] | None = None  # ranked ids that are recorded
         self._x = torch.zeros_like(slots.hidden)
         self._position = torch.zeros_like(slots.position)
         codes = slots.made.shape[2] + 1
         self._made = torch.zeros(len(slots.frame), codes, dtype=torch.long, device=step.device)
 
-    def takes(self, pieces: Sequence[Piece], rows: Sequence[int]) -> bool:
-        """Rows that make a frame are not those that are filled, and all fit one recording."""
+    def takes(self, pieces: Sequence[Piece], rows: Sequence[int], extent: Extent) -> bool:
+        """Rows that make a frame are not those that are filled, and all fit what is recorded."""
         fits = len(rows) > FEW and 0 < sum(piece.blocks for piece in pieces) <= BLOCKS[-1]
-        return fits and not {piece.row for piece in pieces} & {*rows}
+        if not fits or {piece.row for piece in pieces} & {*rows}:
+            return False
+        ranked = extent.first, extent.rest, self._filling.count(pieces)
+        return self._usual in (None, ranked)
 
     def __call__(self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: Extent) -> Tensor:
         """A frame of these rows, in rising order -> codes and the end [R, codebooks + 1]."""
@@ -53,7 +57,7 @@ class Together:
 
     def warm(self, extent: Extent) -> None:
         """Record every size, the largest first."""
-        nobody = self._filling.nobody
+        nobody, self._usual = self._filling.nobody, (extent.first, extent.rest, extent.first)
         for bucket in sorted(self._steps.buckets(), reverse=True):
             for blocks in reversed(BLOCKS) if bucket > FEW else ():
                 self._speak([nobody] * blocks, (nobody.row,) * bucket, extent, extent.first)

@@ -20,13 +20,11 @@ from engine.types import Clone, Waveform
 from engine.worker.decoding import Decoding
 from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
 from engine.worker.graphs import finish
-from engine.worker.growing import growable
 from engine.worker.hearing import Hearing, hearing
-from engine.worker.lane import Lane
+from engine.worker.lane import Lane, lane_for
 from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.pending import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
 from engine.worker.references import Listener, Shelf
-from engine.worker.room import slots_for
 
 FEW_ROWS = 16  # up to which a first sound goes before frames
 TRACED_ROWS = 4  # half a second of loading each
@@ -233,13 +231,9 @@ class TorchWorker:
         checkpoint, settings = self._checkpoints[talker], self._settings
         networks = load_talker(checkpoint.folder, self.device, self.dtype)
         positions = min(settings.positions, checkpoint.max_positions)
-        shape, place = networks.shape, (positions, self.device, self.dtype)
+        place = positions, self.device, self.dtype
         among = len(self._checkpoints) - len(self._lanes)
-        for grows in (True, False) if growable(self.device) else (False,):
-            slots = slots_for(shape, settings.slots, *place, among, grows)
-            lane = Lane(networks, checkpoint.ids, slots, *place, grows)
-            if lane.fused:
-                break
+        lane = lane_for(networks, checkpoint.ids, settings.slots, *place, among)
         lane.warm()
         if settings.trace and self.device.type == "cpu":
             lane.step.predict.trace(min(settings.slots, TRACED_ROWS))

@@ -76,6 +76,31 @@ def test_who_finds_no_memory_changes_nothing(driver: FakeDriver) -> None:
     assert len(spoken(growing, 1)) == FRAMES
 
 
+@torch.inference_mode()
+def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
+    """A long request after another row was long; what has been said is kept meanwhile."""
+    growing, plain = lane(True), lane(False)
+    spoken(growing, 1)
+    growing.release(1)
+    driver.room = growing.slots.cache.bytes
+    beside = spoken(growing, 0)
+    assert torch.equal(spoken(growing, 2), spoken(plain, 2))
+    assert growing.slots.held(1) < 15 + FRAMES <= growing.slots.held(2)
+    assert torch.equal(beside, spoken(plain, 0))
+    again = [lane.frames([0]).made for lane in (growing, plain)]
+    assert torch.equal(*again)
+    with pytest.raises(torch.OutOfMemoryError):
+        spoken(growing, 1)
+
+
+@torch.inference_mode()
+def test_one_alone_always_has_room(driver: FakeDriver) -> None:
+    growing = lane(True)
+    driver.room = growing.slots.cache.bytes
+    assert growing.slots.held(0) == POSITIONS
+    assert len(spoken(growing, 0)) == FRAMES
+
+
 def test_a_slot_that_grows_is_counted_as_it_begins() -> None:
     shape = load_talker(CASE.folder, CPU, torch.float32).shape
     small, large = (slot_bytes(shape, 4096, torch.float32, way) for way in (True, False))

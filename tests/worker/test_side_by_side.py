@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -51,7 +52,7 @@ class PlainTalk:
         return self(*frames), self.prompt(*prompts)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def lanes() -> Iterator[tuple[Lane, Lane, PlainTalk]]:
     """One after the other, and side by side."""
     checkpoint = LocalCheckpoint(CASES[0].folder)
@@ -89,7 +90,9 @@ def spoken(lane: Lane, plan: list[list[int]]) -> list[Tensor]:
     return made
 
 
-@settings(max_examples=15, deadline=None)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(plan=st.lists(st.lists(st.integers(0, SLOTS - 1), max_size=2, unique=True), max_size=FRAMES))
 @torch.inference_mode()
 def test_side_by_side_is_one_after_the_other(
@@ -111,14 +114,22 @@ def test_side_by_side_is_one_after_the_other(
 def test_what_is_warm_is_recorded_before_anybody_speaks(
     lanes: tuple[Lane, Lane, PlainTalk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, beside, _ = lanes
+    _, beside, talk = lanes
     together = beside._together
     assert together is not None
     monkeypatch.setattr(beside.steps, "timings", lambda usual: {})
+    monkeypatch.setattr(sys.modules[__name__], "GREEDY", DRAWN)
     beside.clear()
     beside.warm()
+    passes = talk.passes
     known = len(together._replays)
     spoken(beside, [[0, 1], [2], [3], [4, 5], []])
+    assert len(together._replays) == known
+    assert talk.passes > passes
+    monkeypatch.undo()
+    passes = talk.passes
+    spoken(beside, [[0], [1], []])  # the second is greedy: one after the other
+    assert talk.passes == passes
     assert len(together._replays) == known
 
 
