@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 FORGET = 0.96  # what a measurement counts for after one more
 ANCHOR = 0.05  # weight of a point that is known beforehand: it counts where nothing else does
+GUESSES = 8.0  # measurements, as they are remembered
 OUTLIER = 2.0  # a slower step than this many times the estimate counts as this
 
 
@@ -36,6 +37,11 @@ class Line:
     def __bool__(self) -> bool:
         """Something has been measured."""
         return self._recent[0] > 0
+
+    @property
+    def settled(self) -> bool:
+        """Enough has been measured for more than a guess."""
+        return self._recent[0] > GUESSES
 
     def observe(self, rows: int, seconds: float) -> None:
         known = self.seconds(rows)

@@ -44,7 +44,7 @@ def frames(
     filled = {piece.slot: piece.stop - piece.start for piece in prefill}
     ready = [(left, run) for left, run in order if run.ready]
     before = [(left, run) for left, run in ready if run.slot not in filled]
-    ready = before if policy.side_by_side(len(before), sum(filled.values())) else ready
+    ready = before if policy.side_by_side(len(before), sum(filled.values()), pace) else ready
     chosen = policy.rows_to_step(ready, pace, settings)
     for _, run in chosen:
         run.stepped += 1

@@ -21,7 +21,8 @@ Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
 RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most; the second one less
 ALONE = 16  # streams up to which a prompt and its first frame are made by one step
 BESIDE = 256  # rows of prompts that are filled beside the frames of more streams
-SURE, QUICK = 512, 0.02  # rows of prompts in a step: so many, or more that take no more seconds
+SURE, QUICK = 512, 0.01  # rows of prompts in a step: so many, or more that take no more seconds
+SHORT = 0.3 * FRAME_SECONDS  # a step that is no hardship to wait for
 UNHEARD = -1.0  # slack of a listener who has heard nothing
 
 
@@ -55,13 +56,13 @@ def rows_to_step(ready: Ranked, pace: Pace, settings: EngineSettings) -> Ranked:
     return ready[: max(fitting, short + overdue)]
 
 
-def side_by_side(rows: int, filled: int) -> bool:
+def side_by_side(rows: int, filled: int, pace: Pace) -> bool:
     """Whether prompts of so many rows and the frames of so many streams are one pass.
 
     The talker's weights are read once for both then, but a prompt's own first frame comes a step
-    later: where prompts make the step a long one, that is too late.
+    later: where steps are long, that is too late.
     """
-    return rows > ALONE and filled <= BESIDE
+    return rows > ALONE and filled <= BESIDE and pace.seconds(rows) <= SHORT
 
 
 def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
@@ -71,7 +72,7 @@ def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
 
 def most_prompts(pace: Pace, settings: EngineSettings) -> int:
     """Rows of prompts in one step at most: many only where they are quick."""
-    quick = pace.prompts.within(QUICK, settings.prefill_rows) if pace.prompts else 0
+    quick = pace.prompts.within(QUICK, settings.prefill_rows) if pace.prompts.settled else 0
     return min(settings.prefill_rows, max(SURE, quick))
 
 

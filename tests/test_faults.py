@@ -19,9 +19,8 @@ from engine import (
     SpeechRequest,
     StepFailed,
 )
-from engine.fake_worker import FakePending
 from engine.plan import StepPlan
-from engine.types import End, Pcm
+from engine.types import End
 from tests.sim.theatre import FAST, Listener, Theatre, text
 
 STEP = Costs(step=0.01)
@@ -74,37 +73,6 @@ def test_sound_on_its_way_when_a_step_fails_ends_too():
     assert first.stream.end
     assert second.stream.end
     assert not theatre.engine.loop.scheduler.active
-
-
-def test_sound_that_was_made_before_a_step_fails_is_heard():
-    """All its frames are there, its slot is free again: another's step is not its affair."""
-    theatre = Theatre(Costs(step=0.01), slots=4, lag=1)
-    theatre.worker.sound_later = 0.02
-    short, long = ask(theatre, "abcd", seed=1), ask(theatre, "a" * 200, seed=2)
-    run = short.stream._progress.run
-    while run is None or run.total is None or run.sent < run.total:
-        theatre.turn()
-        run = run or short.stream._progress.run
-    assert run.decoded < run.total
-    assert theatre.engine.loop._sounding
-    burn(theatre)
-    theatre.finish()
-    assert short.stream.end is not None
-    assert short.stream.end.reason == "finished"
-    assert long.stream.end is not None
-    assert long.stream.end.reason == "error"
-
-
-def test_the_engine_gives_up_when_no_sound_comes_back(monkeypatch):
-    def broken(self: FakePending) -> dict[int, Pcm]:
-        raise StepFailed("The codec broke.")
-
-    monkeypatch.setattr(FakePending, "hear", broken)
-    theatre = Theatre(Costs(step=0.01), slots=1, lag=1)
-    for seed in range(20):
-        ask(theatre, "a" * 20, seed=seed)
-    with pytest.raises(EngineError, match="in a row"):
-        theatre.finish()
 
 
 def test_failures_far_between_do_not_add_up():

@@ -198,42 +198,6 @@ def test_reading_results_late_changes_no_chunk():
     assert chunks_at(0) == chunks_at(1) == chunks_at(2)
 
 
-def sounds(lag: int, later: float) -> tuple[list[bytes], float]:
-    """What everybody heard, and how long it took."""
-    theatre = Theatre(Costs(step=0.01), slots=4, lag=lag)
-    theatre.worker.sound_later, loop = later, theatre.engine.loop
-    turn = theatre.turn
-
-    def watched() -> bool:
-        busy = turn()
-        assert len(loop._sounding) <= lag + 1
-        return busy
-
-    theatre.turn = watched
-    theatre.play(poisson(12, 20, random.Random(9), files=0.3))
-    heard = [b"".join(chunk.pcm.tobytes() for chunk in each.chunks) for each in theatre.listeners]
-    return heard, theatre.clock.now()
-
-
-@pytest.mark.parametrize("lag", [1, 2])
-@pytest.mark.parametrize("later", [0.004, 0.012, 0.035])
-def test_sound_that_comes_after_its_frames_holds_no_step_up(lag, later):
-    at_once, seconds = sounds(lag, 0.0)
-    late, longer = sounds(lag, later)
-    assert late == at_once
-    assert longer < seconds + 2 * later + 0.001 if later < 0.02 else longer > seconds
-
-
-def test_sound_is_delivered_before_the_frames_of_the_next_step():
-    theatre = Theatre(Costs(step=0.01), slots=2, lag=1)
-    theatre.worker.sound_later = 0.002
-    listener = theatre.ask(SpeechRequest("a" * 60, Preset("ryan"), seed=1))
-    while listener.first is None:
-        theatre.turn()
-    heard = listener.stream._progress.playback.began
-    assert heard == pytest.approx(0.012, abs=0.0002)
-
-
 @pytest.mark.parametrize(("slower", "seed"), [(1.0, 0), (1.0, 2), (1.5, 1), (2.0, 1)])
 def test_who_comes_all_at_once_hears_no_gap(slower, seed):
     """The second chunk is asked for while the others' prompts make steps long."""
