@@ -113,6 +113,8 @@ class Lane:
         """Give rows to sequences: all of them, or none."""
         for row, admit in admits:
             self._check(row, admit)
+        for row, admit in admits:
+            self._reach(row, admit, {row for row, _ in admits})
         prompts = self.embedder.layout([admit.prompt for _, admit in admits])
         for prompt in prompts:
             self._check_text(len(prompt.spoken))
@@ -130,8 +132,7 @@ class Lane:
             raise StepFailed(
                 "Slot {slot} is taken. This is a fault of the engine.", slot=admit.slot
             )
-        needed = len(admit.prompt) + admit.max_frames
-        if needed > self._positions:
+        if len(admit.prompt) + admit.max_frames > self._positions:
             raise StepFailed(
                 "The prompt has {count} rows and up to {frames} frames "
                 "follow: more than the {positions} positions of a slot. Shorten the text.",
@@ -139,16 +140,16 @@ class Lane:
                 frames=admit.max_frames,
                 positions=self._positions,
             )
-        self._reach(row, min(needed + BLOCK, self._positions))
 
-    def _reach(self, row: int, positions: int) -> None:
-        """Memory for so many, if need be that of free rows. A prompt's last block is whole."""
+    def _reach(self, row: int, admit: Admit, given: set[int]) -> None:
+        """Memory for all it may need, if need be that of free rows, which those that are `given`
+        now are not. A prompt's last block is whole."""
+        positions = min(len(admit.prompt) + admit.max_frames + BLOCK, self._positions)
         if positions > self.slots.held(row):
             try:
                 self._grow(row, positions)
             except torch.OutOfMemoryError:
-                free = (other for other in range(self.rows) if other not in self.tenants)
-                self.slots.shrink([other for other in free if other != row])
+                self.slots.shrink([*{*range(self.rows)} - self.tenants.keys() - given])
                 self._grow(row, positions)
 
     def _grow(self, row: int, positions: int) -> None:

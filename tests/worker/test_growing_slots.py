@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -91,6 +93,20 @@ def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
     assert torch.equal(*again)
     with pytest.raises(torch.OutOfMemoryError):
         spoken(growing, 1)
+
+
+@torch.inference_mode()
+def test_rows_that_are_given_together_take_nothing_from_each_other(driver: FakeDriver) -> None:
+    growing, prompt = lane(True), CASE.prompt(LocalCheckpoint(CASE.folder))
+    before = growing.slots.cache.bytes
+    growing._reach(1, admission := Admit(1, "", prompt, DRAWN, 7, FRAMES), {1})
+    one = growing.slots.cache.bytes - before
+    growing.slots.shrink([1])
+    driver.room = before + one
+    with pytest.raises(torch.OutOfMemoryError):
+        growing.admit([(row, replace(admission, slot=row)) for row in (1, 2)])
+    assert growing.slots.held(1) >= len(prompt) + FRAMES
+    assert not growing.tenants
 
 
 @torch.inference_mode()
