@@ -22,10 +22,13 @@ def feeds(runs: Iterable[Run]) -> tuple[Feed, ...]:
     return tuple(Feed(slot, *news) for slot, news in told if news)
 
 
-def prefills(order: Ranked, pace: Pace, settings: EngineSettings) -> tuple[Prefill, ...]:
-    """Prompts as far as one step may go; only the first of them is cut, as a piece costs a pass."""
+def prefills(order: Ranked, most: int, pace: Pace, settings: EngineSettings) -> tuple[Prefill, ...]:
+    """Prompts as far as one step may go, `most` rows.
+
+    Only the first of them is cut, as a piece costs a pass.
+    """
     unfilled = [run for _, run in order if run.prefilled < run.rows]
-    left = policy.prefill_rows(order, pace, settings) if unfilled else 0
+    left = policy.prefill_rows(order, most, pace, settings) if unfilled else 0
     pieces: list[Prefill] = []
     for run in unfilled:
         stop = min(run.rows, run.prefilled + left)

@@ -76,9 +76,8 @@ def most_prompts(pace: Pace, settings: EngineSettings) -> int:
     return min(settings.prefill_rows, max(SURE, quick))
 
 
-def prefill_rows(order: Ranked, pace: Pace, settings: EngineSettings) -> int:
+def prefill_rows(order: Ranked, most: int, pace: Pace, settings: EngineSettings) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
-    most = most_prompts(pace, settings)
     leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
     if not leads or not pace.prompts:
         return most

@@ -111,14 +111,16 @@ class Scheduler:
 
     def plan(self, now: float) -> StepPlan:
         released = self.slots.take_released()
-        admitted = self._admit(now)
         pace, settings = self.pace, self.settings
+        prompts = self.waiting or self._unfilled()
+        most = policy.most_prompts(pace, settings) if prompts else 0
+        admitted = self._admit(now, most)
         order = policy.ranked(self.runs.values(), settings, now)
         feed = planning.feeds(self.runs.values())
-        prefill = planning.prefills(order, pace, settings)
+        prefill = planning.prefills(order, most, pace, settings)
         frames = planning.frames(order, prefill, pace, settings, now)
         rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
-        left = min(self._unfilled(), policy.most_prompts(pace, settings))
+        left = min(self._unfilled(), most)
         step = planning.step_to_come(rows, filled, left, pace)
         decode = planning.decodes(order, rows, step, settings, now)
         plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
@@ -152,14 +154,15 @@ class Scheduler:
 
     # Into a slot, and out of it.
 
-    def _admit(self, now: float) -> tuple[Admit, ...]:
+    def _admit(self, now: float, most: int) -> tuple[Admit, ...]:
         """Whoever has a slot and text to begin with, while nobody who listens goes short.
 
-        No more than one step can fill in: laying out a prompt takes the host its time as well.
+        No more than one step can fill in, `most` rows: laying out a prompt takes the host its
+        time as well.
         """
         chosen = []
         room = self._room() if self.slots.free and not self._crowded else {}
-        unfilled, most = self._unfilled(), policy.most_prompts(self.pace, self.settings)
+        unfilled = self._unfilled()
         for sequence in self.waiting if room else ():
             if unfilled >= most:
                 break

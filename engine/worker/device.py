@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 import torch
@@ -28,3 +29,13 @@ def keep_float32(device: torch.device) -> None:
 def pick_dtype(device: torch.device) -> torch.dtype:
     known = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.bfloat16 if known else torch.float32
+
+
+def nvidia_library(error: type[Exception], *names: str) -> ctypes.CDLL:
+    """The first that is there, by its names on one system or another, or the error."""
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise error(f"{names[0]} is not installed")

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from engine.worker.device import nvidia_library
+
 _FULL = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _MAPS_MEMORY = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 _PINNED = 1  # CU_MEM_ALLOCATION_TYPE_PINNED: the only kind there is for a device
@@ -248,7 +250,7 @@ def _number(index: int) -> ctypes.c_int:
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = _loaded("libcuda.so.1", "nvcuda.dll")
+    library = nvidia_library(DriverError, "libcuda.so.1", "nvcuda.dll")
     for name, types in PROTOTYPES.items():
         try:
             function = getattr(library, name)
@@ -257,15 +259,6 @@ def _library() -> ctypes.CDLL:
         function.argtypes, function.restype = types, ctypes.c_int
     _check(library, "cuInit", library.cuInit(0))
     return library
-
-
-def _loaded(*names: str) -> ctypes.CDLL:
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise DriverError(f"{names[0]} is not installed.")
 
 
 def _check(library: ctypes.CDLL, name: str, result: int) -> None:

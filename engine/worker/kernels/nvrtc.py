@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.worker.device import nvidia_library
+
 SOURCES = Path(__file__).parent / "cuda"
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
@@ -119,18 +121,10 @@ def _text(size: Any, read: Any, program: ctypes.c_void_p) -> bytes:
 
 
 def _driver() -> ctypes.CDLL:
-    return _library("libcuda.so.1", "nvcuda.dll")
+    return nvidia_library(KernelError, "libcuda.so.1", "nvcuda.dll")
 
 
 def _compiler() -> ctypes.CDLL:
     major = (torch.version.cuda or "").split(".")[0]
-    return _library(f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll", "libnvrtc.so")
-
-
-def _library(*names: str) -> ctypes.CDLL:
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise KernelError(f"{names[0]} is not installed")
+    names = f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll", "libnvrtc.so"
+    return nvidia_library(KernelError, *names)
