@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.types import Waveform
@@ -101,6 +101,7 @@ def codes(listener: Listener, audio: Waveform) -> int:
     return int(made[0, 0])
 
 
+@settings(deadline=None)  # a dozen threads, one of them behind the others
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=12))
 def test_many_at_once_are_each_listened_to_once(lengths: list[int]) -> None:
     ears, listener = listening()
