@@ -21,12 +21,12 @@ from bench.random_checkpoint import scatter
 from bench.random_config import config
 from engine.model.predictor import Predictor
 from engine.model.shapes import TalkerShape
-from engine.worker.kernels.few import MOST_ROWS, FewRows, last_logits
+from engine.worker.kernels.few import FewRows, last_logits
 from engine.worker.kernels.predictor import FusedPredictor, fused
 from engine.worker.kernels.proof import Form
 from engine.worker.sampling import CANDIDATES, Knobs, pick
 
-ROWS = (1, 2, 4, 8, 16, 32, 64)
+ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
 
 @dataclass(frozen=True)
@@ -163,12 +163,11 @@ def timed(
     network: Predictor, kernels: FusedPredictor, rows: int, beside_plain: bool
 ) -> dict[str, Any]:
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
-    few = kernels.few if rows <= MOST_ROWS else None
-    forms: dict[str, Any] = {"few": few, "many": kernels.many}
+    forms: dict[str, Any] = {"few": kernels.few, "crews": kernels.crews, "many": kernels.many}
     found = {
         name: milliseconds(graphed(partial(form, *inputs.arguments)))
         for name, form in forms.items()
-        if form
+        if form and rows <= getattr(form, "most", rows)
     }
     if beside_plain:
         found["plain"] = milliseconds(graphed(lambda: plain(network, inputs)))
@@ -187,8 +186,10 @@ def main(
     assert kernels is not None, "this GPU cannot run the fused predictor"
     counts = [int(count) for count in rows.split(",")]
     for count in counts if checked else ():
-        if isinstance(kernels.few, FewRows) and count <= MOST_ROWS:
-            print(json.dumps({"form": "few"} | check(network, kernels.few, count)))
+        for name in ("few", "crews"):
+            kernel = getattr(kernels, name)
+            if isinstance(kernel, FewRows) and count <= kernel.most:
+                print(json.dumps({"form": name} | check(network, kernel, count)))
         if kernels.many:
             print(json.dumps({"form": "many"} | check_draws(network, kernels.many, count)))
     for count in counts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from importlib import import_module
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,6 +37,20 @@ class Extent:
     def upto(self, positions: int) -> Extent:
         """With room for more."""
         return replace(self, positions=positions)
+
+
+class Opened(NamedTuple):
+    """What a frame's first half leaves to its second."""
+
+    x: Tensor  # [R, width] the talker's inputs
+    position: Tensor  # [R] where they go
+    made: Tensor  # [R, 17] codes, with room for the end
+
+    @classmethod
+    def none(cls, slots: Slots) -> Opened:
+        """Room for all rows."""
+        made = slots.position.new_zeros(len(slots.position), slots.made.shape[2] + 1)
+        return cls(torch.zeros_like(slots.hidden), torch.zeros_like(slots.position), made)
 
 
 class FrameStep:
@@ -69,17 +84,21 @@ class FrameStep:
 
     def __call__(self, rows: Rows, index: Tensor, extent: Extent) -> Tensor:
         """-> the frames' codes, and whether the speech ends after them: [R, 17]."""
-        x, position, made = self.open(rows, index, extent)
-        hidden = self._talk(x, rows, index, position, extent.positions)
-        self.close(rows, index, hidden, made, extent)
-        return made
+        return self.rest(rows, index, extent, self.open(rows, index, extent))
 
-    def open(self, rows: Rows, index: Tensor, extent: Extent) -> tuple[Tensor, Tensor, Tensor]:
-        """Up to the talker: its inputs [R, width], where they go [R], and the codes."""
+    def open(self, rows: Rows, index: Tensor, extent: Extent) -> Opened:
+        """Up to the talker: the codes are there."""
         begun = self.seams.open(rows, index)
         others, total = self.predict(begun.hidden, begun.first, begun.own, begun.lots, extent.rest)
         x, made = self.seams.feed(rows, index, others, total)
-        return x, begun.position, made
+        return Opened(x, begun.position, made)
+
+    def rest(self, rows: Rows, index: Tensor, extent: Extent, opened: Opened) -> Tensor:
+        """From there on, as `__call__`."""
+        x, position, made = opened
+        hidden = self._talk(x, rows, index, position, extent.positions)
+        self.close(rows, index, hidden, made, extent)
+        return made
 
     def close(
         self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, extent: Extent

@@ -7,10 +7,11 @@ has to ask the device for a length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -51,6 +52,9 @@ class FrameBatch:
 
     rows: tuple[int, ...]
     made: Tensor  # [R, 17] codes, and whether the speech ends
+
+
+Half: TypeAlias = Callable[[], FrameBatch]  # what is left of a frame whose codes are there
 
 
 class Lane:
@@ -177,21 +181,23 @@ class Lane:
             tenant.prompt.hear(tenant.texts, ids)
             tenant.texts += len(ids)
 
-    def speak(self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]) -> FrameBatch | None:
-        """Run pieces of prompts, then make a frame of these rows; or both at once."""
+    def speak(self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]) -> Half | None:
+        """Run pieces of prompts, then make the codes of a frame of these rows; pieces may also be
+        left for the other half."""
         due = list(due)
         if self._beside(pieces := self._pieces(due), rows):
             return self._frames(rows, partial(self._together, pieces))  # type: ignore[arg-type]
         if due:
             self.prefill(due)
-        return self.frames(rows) if rows else None
+        return self._frames(rows, self.steps) if rows else None
 
     def prefill(self, due: Iterable[tuple[int, Prefill]]) -> None:
         """Run pieces of prompts."""
         self.filling(self._pieces(due))
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
-        return self._frames(rows, self.steps)
+        """A whole frame of these rows."""
+        return self._frames(rows, self.steps)()
 
     def _beside(self, pieces: Sequence[Piece], rows: Sequence[int]) -> bool:
         together = self._together if pieces and rows else None
@@ -200,11 +206,11 @@ class Lane:
     def _pieces(self, due: Iterable[tuple[int, Prefill]]) -> list[Piece]:
         return [Piece(row, self.tenants[row].prompt, each.start, each.stop) for row, each in due]
 
-    def _frames(self, rows: Sequence[int], steps: Steps) -> FrameBatch:
+    def _frames(self, rows: Sequence[int], steps: Steps) -> Half:
         ordered = tuple(sorted(rows))
-        made = steps(ordered, self.ledger.extent(ordered))
+        rest = steps(ordered, self.ledger.extent(ordered))
         self.ledger.step(ordered)
-        return FrameBatch(ordered, made)
+        return lambda: FrameBatch(ordered, rest())
 
     def made(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
         """Codes [B, frames, 16] that have been made, from each row's start on; behind what it has

@@ -84,8 +84,8 @@ def spoken(lane: Lane, plan: list[list[int]]) -> list[Tensor]:
             due.append((row, admit(lane, row, number)))
             number += 1
         running = [row for row in filled if row not in rows]
-        batch = lane.speak(due, running)
-        made += [batch.made.clone()] if batch else []
+        rest = lane.speak(due, running)
+        made += [rest().made.clone()] if rest else []
         filled = sorted({*running, *rows})
     return made
 
@@ -139,7 +139,8 @@ def test_what_is_filled_is_not_stepped_beside_itself(lanes: tuple[Lane, Lane, Pl
     beside.clear()
     beside.speak([(row, admit(beside, row, row)) for row in range(4)], [])
     before = talk.passes
-    beside.speak([(4, admit(beside, 4, 4))], [0, 1, 2, 3, 4])
-    assert talk.passes == before
-    beside.speak([(5, admit(beside, 5, 5))], [0, 1, 2, 3, 4])
-    assert talk.passes == before + 1
+    for row in (4, 5):
+        rest = beside.speak([(row, admit(beside, row, row))], [0, 1, 2, 3, 4])
+        assert rest is not None
+        rest()
+        assert talk.passes == before + (row == 5)

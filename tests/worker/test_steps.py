@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ import engine.worker.lane as lane_module
 import engine.worker.sounding as sounding_module
 from engine.checkpoint import LocalCheckpoint
 from engine.errors import StepFailed
-from engine.plan import Admit, Draw, Prefill
+from engine.plan import Admit, Decode, Draw, Prefill
 from engine.worker.filling import ReplayedFilling
 from engine.worker.frames import Extent
 from engine.worker.graphs import Replays
@@ -29,7 +30,18 @@ from engine.worker.sampling import candidates
 from engine.worker.steps import BUCKETS, PlainSteps, ReplayedSteps
 from engine.worker.worker import TorchWorker
 from tests.golden_cases import Case, speech_cases
-from tests.worker.driver import DRAWN, GREEDY, Voice, admission, advance, begin, finish, running
+from tests.worker.driver import (
+    DRAWN,
+    GREEDY,
+    Voice,
+    admission,
+    advance,
+    begin,
+    finish,
+    running,
+    speak,
+    step,
+)
 from tests.worker.playing import record
 
 CASE = speech_cases()[0]
@@ -214,3 +226,28 @@ def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
     for own, other in zip(said, wanted, strict=True):
         assert np.array_equal(own.codes, other.codes)
         assert np.abs(own.pcm.astype(int) - other.pcm).max() <= 1
+
+
+def test_a_frame_becomes_sound_before_the_talker_goes_on(
+    exact: TorchWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its codes are there after the step's first half: the codec works beside the second."""
+    name = CASE.folder.name
+    lane, codec = exact._lanes[name], exact._codec()
+    prompt = CASE.prompt(exact._checkpoints[name])
+    voice = Voice(admission(exact, prompt, DRAWN, talker=name), chunks=(1,))
+    begin(exact, voice)
+    seen: list[str] = []
+    for owner, half in ((codec, "decode"), (lane.step, "rest")):
+        work = getattr(owner, half)
+
+        def noted(*given: Any, half: str = half, work: Any = work) -> Any:
+            seen.append(half)
+            return work(*given)
+
+        monkeypatch.setattr(owner, half, noted)
+    voice.take(step(exact, frames=(voice.slot,), decode=(Decode(voice.slot, 0, 1),)))
+    assert seen == ["decode", "rest"]
+    monkeypatch.undo()
+    heard = finish(exact, [voice])[0].pcm
+    np.testing.assert_array_equal(heard, speak(exact, prompt, draw=DRAWN, talker=name).pcm)

@@ -1,7 +1,8 @@
-"""The predictor's part of a frame in one launch: codebooks 1-15 for up to 32 rows.
+"""The predictor's part of a frame in one launch: codebooks 1-15 for some rows.
 
-The weights are kept a second time, in the order of use. Calls share their buffers: they belong on
-one stream.
+One crew of blocks takes up to 32 of them; two crews, each on its half of the card, read the same
+weights at about the same time. The weights are kept once more, in the order of use. Calls share
+their buffers: they belong on one stream.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from engine.worker.sampling import Knobs
 
 PARTS = ("primitives", "products", "attention", "sampling", "grid", "predictor")
 _POINTERS = (
-    *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "first"),
+    *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "talked"),
     *("inverse_temperature", "top_k", "top_p", "luck", "lots", "codes", "total"),
     *("x", "qkv", "mixed", "gated", "logits", "keys", "values", "barrier"),
 )
-_NUMBERS = ("rows", "count", "knob_stride", "lot_stride")
+_NUMBERS = ("rows", "each", "count", "knob_stride", "lot_stride")
 
 
 class Frame(ctypes.Structure):
@@ -36,10 +37,14 @@ class Frame(ctypes.Structure):
 
 
 class FewRows:
-    def __init__(self, predictor: Predictor, tables: dict[str, Tensor], fit: Fit) -> None:
-        self._predictor, self._fit = predictor, fit
+    """For up to `most` rows."""
+
+    def __init__(
+        self, predictor: Predictor, tables: dict[str, Tensor], fit: Fit, crews: int = 1
+    ) -> None:
+        self._predictor, self._fit, self.most = predictor, fit, crews * MOST_ROWS
         self._kept = packed(predictor, fit) | tables
-        self.between = scratch(predictor, predictor.model.norm.weight)
+        self.between = scratch(predictor, predictor.model.norm.weight, crews)
         text = nvrtc.source(*PARTS)
         self._kernels = {
             tiles: nvrtc.Module(text, nvrtc.constants(constants(predictor, fit, tiles))).kernel(
@@ -51,15 +56,18 @@ class FewRows:
     def __call__(
         self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor]:
-        """As `Predictor.sample`, with the draws of `pick`, for up to MOST_ROWS rows."""
+        """As `Predictor.sample`, with the draws of `pick`."""
         rows, books = len(hidden), len(self._predictor.lm_head)
+        crews = -(-rows // MOST_ROWS)
+        each = -(-rows // crews)
         codes = torch.empty(rows, books, dtype=torch.long, device=hidden.device)
         begin = self._predictor.small_to_mtp_projection(torch.stack((hidden, first)))
         begin, first = begin.contiguous(), first.contiguous()
         total = torch.empty_like(first)
-        frame = frame_of(self._kept | self.between, begin, first, own, lots, count, (codes, total))
-        tiles = next(tiles for tiles in TILES if rows <= 16 * tiles)
-        self._kernels[tiles].together(self._fit.blocks, THREADS, frame)
+        tensors = self._kept | self.between
+        frame = frame_of(tensors, begin, first, own, lots, count, (codes, total), each)
+        tiles = next(tiles for tiles in TILES if each <= 16 * tiles)
+        self._kernels[tiles].together(crews * self._fit.blocks, THREADS, frame)
         return codes, total
 
 
@@ -71,18 +79,19 @@ def frame_of(
     lots: Tensor,
     count: int | None,
     made: tuple[Tensor, Tensor],
+    each: int,
 ) -> Frame:
-    """What the kernel is told. All these tensors stay in use until it has run."""
+    """What the kernel is told, `each` rows a crew. These tensors stay in use until it has run."""
     codes, total = made
     tensors = kept | dict(
-        begin=begin, first=first, lots=lots, codes=codes, total=total,
+        begin=begin, talked=first, lots=lots, codes=codes, total=total,
         inverse_temperature=own.inverse_temperature, top_k=own.top_k, top_p=own.top_p,
         luck=own.luck,
     )  # fmt: skip
     strides = own.luck.stride(0), lots.stride(0)
     vocabulary = kept["inputs"].shape[1]
     pointers = (tensors[name].data_ptr() for name in _POINTERS)
-    return Frame(*pointers, len(first), min(count or vocabulary, vocabulary), *strides)
+    return Frame(*pointers, len(first), each, min(count or vocabulary, vocabulary), *strides)
 
 
 def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
@@ -100,13 +109,14 @@ def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
     )
 
 
-def scratch(predictor: Predictor, like: Tensor) -> dict[str, Tensor]:
-    """What lies between the phases, for the most rows, and the barrier, which starts at zero."""
+def scratch(predictor: Predictor, like: Tensor, crews: int = 1) -> dict[str, Tensor]:
+    """What lies between the phases, for the most rows, and the barriers, which start at zero."""
     shape, books = predictor.model.shape, len(predictor.lm_head)
     past = shape.layers * shape.kv_heads * (books + 1) * shape.head_dim
     widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
-    made = {name: like.new_empty(MOST_ROWS, width) for name, width in widths.items()}
-    return made | packing.between(shape, MOST_ROWS, like)
+    rows = crews * MOST_ROWS
+    made = {name: like.new_empty(rows, width) for name, width in widths.items()}
+    return made | packing.between(shape, rows, like, crews)
 
 
 def last_logits(between: dict[str, Tensor], rows: int) -> Tensor:

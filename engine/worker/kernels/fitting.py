@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from engine.model.shapes import BlockShape
 
 TILES = (1, 2)  # of 16 rows: each its own kernel
-MOST_ROWS = 32
+MOST_ROWS = 32  # of one launch, or of each crew in it
 WORDS = 128  # bytes
 STATIC = 1024  # bytes of shared memory that a kernel takes besides
 THREADS = 256  # of a block

@@ -53,13 +53,13 @@ def norms(blocks: Sequence[Block]) -> Tensor:
     return torch.stack([torch.stack(pair) for pair in each]).float()
 
 
-def between(shape: BlockShape, rows: int, like: Tensor) -> dict[str, Tensor]:
-    """What lies between a layer's phases, and the barrier, which starts at zero."""
+def between(shape: BlockShape, rows: int, like: Tensor, crews: int = 1) -> dict[str, Tensor]:
+    """What lies between a layer's phases, and the crews' barriers, which start at zero."""
     mixed = shape.heads * shape.head_dim
     qkv = mixed + 2 * shape.kv_heads * shape.head_dim
     widths = dict(x=shape.width, qkv=qkv, mixed=mixed, gated=shape.inner)
     made = {name: like.new_empty(rows, width) for name, width in widths.items()}
-    return made | {"barrier": torch.zeros(2, dtype=torch.int32, device=like.device)}
+    return made | {"barrier": torch.zeros(2 * crews, dtype=torch.int32, device=like.device)}
 
 
 def layer(block: Block, fit: Fit) -> Tensor:

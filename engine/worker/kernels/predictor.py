@@ -1,6 +1,7 @@
 """The predictor's part of a frame on a GPU, by kernels of our own: codebooks 1-15.
 
-Few rows go through one launch, more of them through the library's products. Both make the
+Few rows go through one launch: very few take all of the card, more of them crews of half of it,
+one of which leaves the codec room. Many go through the library's products. All make the
 same draws, from logits that differ by rounding; what does not is not used.
 """
 
@@ -20,6 +21,9 @@ from engine.worker.kernels.tables import tables
 
 log = logging.getLogger("timbre")
 
+SPREAD = 8  # rows: up to so many are quickest on all of the card
+CREWS = 2
+
 
 class FusedPredictor:
     """`form` is None where only the plain one serves."""
@@ -30,21 +34,31 @@ class FusedPredictor:
         self._embeddings = [table.weight.detach() for table in predictor.model.codec_embedding]
         device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
         codes, shared = predictor.lm_head[0].out_features, device.shared_memory_per_block_optin
-        found = fit(predictor.model.shape, device.multi_processor_count, shared, codes)
-        self.few: Form | None = None
-        if found is not None and device.major >= 9:
-            self.few = _proven(predictor, lambda: FewRows(predictor, known, found), (3, MOST_ROWS))
+
+        def few(crews: int) -> FewRows | None:
+            if device.major < 9:
+                return None
+            found = fit(predictor.model.shape, device.multi_processor_count // crews, shared, codes)
+            return found and FewRows(predictor, known, found, crews)
+
+        self.few = _proven(predictor, lambda: few(1), (3, MOST_ROWS))
+        self.crews = _proven(predictor, lambda: few(CREWS), (3, MOST_ROWS, CREWS * MOST_ROWS - 3))
         self.many = _proven(predictor, lambda: ManyRows(predictor, known), (3, 2 * MOST_ROWS))
 
     def form(self, rows: int) -> Form | None:
-        return self.few if self.few and rows <= MOST_ROWS else self.many
+        """The quickest of those that serve."""
+        if self.few and (rows <= SPREAD or (rows <= MOST_ROWS and not self.crews)):
+            return self.few
+        return self.crews if self.crews and rows <= CREWS * MOST_ROWS else self.many
 
 
-def _proven(predictor: Predictor, make: Callable[[], Form], rows: Iterable[int]) -> Form | None:
+def _proven(
+    predictor: Predictor, make: Callable[[], Form | None], rows: Iterable[int]
+) -> Form | None:
     """What is made, if it draws what the plain form draws on this device."""
     try:
         form = make()
-        if all(agrees(predictor, form, count) for count in rows):
+        if form is None or all(agrees(predictor, form, count) for count in rows):
             return form
         log.warning("A kernel of the predictor errs on this GPU and is not used. Please report it.")
     except RuntimeError as error:

@@ -35,17 +35,18 @@ from tests.worker.kernels.small import (
 
 FEW_ENTRY = """
 extern "C" bool run_predict(const Frame* frame, unsigned long shared) {
-  return run_grid(GRID, shared, [=] { predict(*frame); });
+  int crews = (frame->rows + frame->each - 1) / frame->each;
+  return run_grid(crews * GRID, shared, [=] { predict(*frame); });
 }
 """
 MANY_ENTRY = LAUNCHES + "RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows) RUN(sum_rows)"
 
 
 class Twin:
-    """The kernel of few rows, for so many tiles of 16."""
+    """The kernel of few rows, for so many tiles of 16 and so many crews."""
 
-    def __init__(self, folder: Path, tiles: int) -> None:
-        self.network, self.rows = network(), 16 * tiles - 3
+    def __init__(self, folder: Path, tiles: int, crews: int) -> None:
+        self.network, self.rows, self.crews = network(), 16 * tiles * crews - 3, crews
         # products whole, or in parts through a ring that goes round
         stages, most, parts = ((70, 64, (1, 1, 1, 1)), (33, 32, (8, 4, 8, 8)))[tiles - 1]
         width = self.network.model.shape.width
@@ -60,21 +61,22 @@ class Twin:
         self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Codes, sums, and the logits of the last draw."""
-        between = scratch(self.network, hidden)
+        between = scratch(self.network, hidden, self.crews)
         for name, tensor in between.items():
             if name != "barrier":
                 tensor.fill_(float("nan"))
         made = torch.full((len(hidden), BOOKS), -1), torch.full_like(first, float("nan"))
         begin = self.network.small_to_mtp_projection(torch.stack((hidden, first)))
-        frame = frame_of(self.kept | between, begin, first, own, lots, count, made)
+        each = -(-len(hidden) // min(self.crews, len(hidden)))
+        frame = frame_of(self.kept | between, begin, first, own, lots, count, made, each)
         assert self._run(ctypes.addressof(frame), self.fit.shared), "blocks wait forever"
         assert not between["barrier"].any()
         return *made, last_logits(between, len(hidden))
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=[(1, 1), (2, 1), (1, 2)], ids=["few", "more", "crews"])
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
-    return Twin(tmp_path_factory.mktemp("twin"), request.param)
+    return Twin(tmp_path_factory.mktemp("twin"), *request.param)
 
 
 def at(logits: Tensor, ids: Tensor) -> Tensor:

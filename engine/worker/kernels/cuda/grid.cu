@@ -4,6 +4,12 @@
 // A layer is five phases with a barrier of the whole grid after each: queries, keys and values;
 // attention; its projection; gate and up; down. A product whose weights for this block do not
 // fit in shared memory is made in parts of fewer columns.
+//
+// A launch may have several such grids, crews, that never wait for each other: each takes rows of
+// its own through all of the layers.
+
+DEVICE u32 own_block() { return blockIdx.x % GRID; }
+DEVICE u32 own_crew() { return blockIdx.x / GRID; }
 
 constexpr int MIXED = HEADS * HEAD_DIM;
 // This block's columns, in stages of eight, and stages of a part:
@@ -63,12 +69,12 @@ struct Between {
 
 // Of this block's columns.
 DEVICE void put_pair(u16* to, int width, int own, int row, int column, Pair made) {
-  *(u32*)(to + (u64)row * width + blockIdx.x * own * 8 + column) = pack(made.even, made.odd);
+  *(u32*)(to + (u64)row * width + own_block() * own * 8 + column) = pack(made.even, made.odd);
 }
 
 // The residual: `before` is where x lies at first, later it is at hand.
 DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, Pair made) {
-  u64 at = (u64)row * WIDTH + blockIdx.x * OUT_COLUMNS * 8 + column;
+  u64 at = (u64)row * WIDTH + own_block() * OUT_COLUMNS * 8 + column;
   u32& own = s.own()[row * OUT_COLUMNS * 4 + column / 2];
   u32 old = before ? fresh4(before + at) : own;
   own = pack(low(old) + made.even, high(old) + made.odd);
