@@ -54,6 +54,7 @@ talker() { # CODEC SPEAKER STATE MINUTES HOURS-FIRST MORE...
     on_second training.train_talker --speech "$work/speech" --codec "$heard" \
         --speaker "$speaker" --tokenizer "$work/tokenizer" --state "$state" \
         --aside "$work/aside" --wait-hours "$wait_hours" --rate "${TALKER_RATE:-0.0015}" \
+        --stray "${TALKER_STRAY:-0.15}" --echo "${TALKER_ECHO:-0.25}" \
         --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" --minutes "$minutes" \
         --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every "$often" $record "$@"
 }
@@ -131,8 +132,7 @@ decoder() {
 [ $second = 0 ] || decoder &
 decoding=$!
 talker "$work/codec.pt" "$work/speaker.pt" "$work/talker.pt" "$talker_minutes" "${TALKER_HOURS:-20}" $by | tee -a "$work/talker.log"
-wait $decoding
-[ $second = 1 ] || decoder
+if [ $second = 1 ]; then wait $decoding; else decoder; fi
 last=$work/codec.pt
 [ ! -f "$work/decoder.pt" ] || last=$work/decoder.pt
 $python -m training.export --codec "$last" --speaker "$work/speaker.pt" \

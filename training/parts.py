@@ -1,8 +1,8 @@
 """Go on from an export: what it lacks is kept beside it, in one small file.
 
-An export holds the networks that speak. Training has more: the judges, and the heads that only
-training reads. Both together make the states that `all.sh` goes on from, with schedules of
-their own.
+An export holds the networks that speak. Training has more: judges and listener, and the heads
+that only training reads. Both together make the states that `all.sh` goes on from, with
+schedules of their own.
 
     python -m training.parts keep FOLDER-OF-STATES parts.pt
     python -m training.parts join presets/mini parts.pt FOLDER-OF-STATES
@@ -38,6 +38,7 @@ def keep(folder: Path, out: Path) -> None:
         "voices": {n: v for n, v in voices["speaker"].items() if not n.startswith(VOICE_PARTS)},
         "phones": talker["phones"],
     }
+    kept |= {"listener": codec["listener"]} if "listener" in codec else {}
     states.save(states.halved(kept), out)
 
 
@@ -55,7 +56,8 @@ def join(export: Path, parts: Path, out: Path) -> None:
     voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))
     rows = talker.model.codec_embedding.weight.detach()
     means = rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)].clone()
-    states.save({"codec": codec.state_dict(), "judges": kept["judges"]}, out / "codec.pt")
+    beside = {name: kept[name] for name in ("judges", "listener") if name in kept}
+    states.save({"codec": codec.state_dict(), **beside}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
     said = {"talker": talker.state_dict(), "phones": kept["phones"], "means": means}
     states.save(said, out / "talker.pt")

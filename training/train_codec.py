@@ -3,6 +3,7 @@
 python -m training.train_codec --speech DIR --state codec.pt --minutes 15
 
 With --decoder-only the codes stay what they are, so that a talker can learn them meanwhile.
+With --speaker a voice counts as well: what is made is heard by that speaker encoder.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from training.listening import Listener, heard, missed
 from training.pool import Pool
 from training.recording import Recorded, Told
 from training.speech import FRAME
+from training.voicing import Ear
 
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
@@ -32,18 +34,26 @@ CROP = 64  # frames
 FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows skip quantisation; least once judged
 HEARD_RIGHT, SEEN_ALIKE = 1.0, 4.0  # what the listener says, beside 15 of spectral distance
 HEARD = 21  # frames of a crop that become sound
+HEARD_OF_VOICES = 41  # where the voice counts: a speaker is not known by a second
+STRANGE, MISTAKEN = 2.0, 0.2  # what the ear says of the voice
 WARM = 5  # of them are not looked at: there the convolutions do not see all that they will
 
 
 class Trainer:
-    def __init__(self, device: torch.device, decoder_only: bool = False) -> None:
-        self.device, self.decoder_only = device, decoder_only
+    def __init__(
+        self,
+        device: torch.device,
+        decoder_only: bool = False,
+        ear: Ear | None = None,
+        highest: float = RATE_AT_START,
+    ) -> None:
+        self.device, self.decoder_only, self.ear, self.highest = device, decoder_only, ear, highest
         self.codec, self.judges = Codec().to(device), Judges().to(device)
         if decoder_only:
             self.codec.eval().requires_grad_(False).decoder.requires_grad_(True)
         self.spectral, self.listener = SpectralLoss(device), Listener().to(device)
         cuda = device.type == "cuda"
-        self.now = torch.tensor(RATE_AT_START, device=device)  # the learning rate
+        self.now = torch.tensor(highest, device=device)  # the learning rate
         self.free = torch.tensor(FREE_AT_START, device=device)
         self.codec_steps, self.judge_steps, self.listener_steps = (
             torch.optim.AdamW(
@@ -89,7 +99,7 @@ class Trainer:
         low = 0.05
         scale = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         scale *= min(1.0, (self.step + 1) / WARM_UP)
-        self.now.fill_(RATE_AT_START * scale)
+        self.now.fill_(self.highest * scale)
         free = min(1.0, progress / JUDGED_FROM)
         self.free.fill_(FREE_AT_START + (FREE_AT_END - FREE_AT_START) * free)
 
@@ -104,8 +114,9 @@ class Trainer:
 
     def window(self, frames: int) -> Tensor:
         """Which frames become sound: a stretch somewhere in the crop."""
-        start = torch.randint(frames - HEARD + 1, (1,), device=self.device)
-        return start + torch.arange(HEARD, device=self.device)
+        heard = HEARD_OF_VOICES if self.ear else HEARD
+        start = torch.randint(frames - heard + 1, (1,), device=self.device)
+        return start + torch.arange(heard, device=self.device)
 
     def advance(self, real: Tensor, phones: Tensor, judged: bool) -> dict[str, Tensor]:
         window = self.window(phones.shape[1])
@@ -121,6 +132,9 @@ class Trainer:
         losses |= {"heard": understood, "missed": seen}
         loss = 15 * spectral + 0.1 * coded.commitment + spoken
         loss = loss + HEARD_RIGHT * understood + SEEN_ALIKE * seen
+        if self.ear:
+            losses["strange"], losses["mistaken"] = self.ear(made, real)
+            loss = loss + STRANGE * losses["strange"] + MISTAKEN * losses["mistaken"]
         if judged:
             losses["judges"] = self.judge(real, made)
             score, features = self.fool(real, made)
@@ -173,7 +187,8 @@ def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = torch.device(given.device)
     torch.manual_seed(given.seed)
-    trainer = Trainer(device, given.decoder_only)
+    ear = Ear(given.speaker, device) if given.speaker else None
+    trainer = Trainer(device, given.decoder_only, ear, given.rate)
     pool = Pool(given.speech, given.hours, device)
     if given.state.exists():
         trainer.resume(given.state, given.again)
@@ -196,6 +211,8 @@ def main() -> None:
     parser = course.options(__doc__, hours=60, seed=1)
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--decoder-only", action="store_true")
+    parser.add_argument("--speaker", type=Path, help="state of a speaker encoder: voices count")
+    parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
     run(parser.parse_args())
 

@@ -31,12 +31,14 @@ from training.library import Library
 from training.pool import Pool
 from training.recording import Recorded, Told
 from training.speech import PHONES_A_FRAME
+from training.straying import NEVER, Straying
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
 GUIDANCE = 0.5  # how much it counts where attention looks
 WARM_UP = 300
 WRONG_FIRST, WRONG_REST = 0.1, 0.15  # of the codes fed back: sampling will be wrong too
+STRAY, ECHO = 0.15, 0.25  # of the sequences hear another voice for a while, or themselves
 TOLD_WRONG = 0.04  # of the codes told to the predictor
 
 
@@ -107,10 +109,12 @@ class Pupil(nn.Module):
         return lost.view_as(phones).mean(-1)
 
 
-def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
+def losses(
+    pupil: Pupil, batch: Batch, frames: int, straying: Straying = NEVER
+) -> dict[str, Tensor]:
     """Of codebook 0 and phones at every row, and of the others at `frames` rows by chance."""
     talker = pupil.talker
-    x = embed(talker, batch)
+    x = embed(talker, straying(talker, batch, embed) if talker.training else batch)
     positions = torch.arange(x.shape[1], device=x.device)[None]
     guided = Guided(batch.says)
     hidden = talker(x, positions, guided)
@@ -144,8 +148,10 @@ class Trainer:
         dropout: float = 0.0,
         highest: float = RATE_AT_START,
         guidance: float = GUIDANCE,
+        straying: Straying = NEVER,
     ) -> None:
         self.device, self.highest, self.guidance = device, highest, guidance
+        self.straying = straying
         self.pupil = Pupil().to(device)
         self.talker = self.pupil.talker
         begin(self.talker)
@@ -193,7 +199,7 @@ class Trainer:
     def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
         bf16 = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
-            told = losses(self.pupil, Batch(*tensors), frames)
+            told = losses(self.pupil, Batch(*tensors), frames, self.straying)
         loss = told["first"] + told["phones"] + told["rest"]
         loss = loss + self.guidance * told["looks"] + 0.1 * told["end"]
         self.steps.zero_grad()
@@ -234,7 +240,8 @@ def run(given: argparse.Namespace) -> None:
     unheard = Library(books.ids, books.encoder, books.speaker, device)
     judges = Batcher(unheard, instructions, special)
     aside = given.aside and Aside(judges, given.aside, device)
-    trainer = Trainer(device, given.dropout, given.rate, given.guidance)
+    straying = Straying(given.stray, given.echo)
+    trainer = Trainer(device, given.dropout, given.rate, given.guidance, straying)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     fill(books, pool, given.wait_hours)
@@ -266,6 +273,8 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--guidance", type=float, default=GUIDANCE)
+    parser.add_argument("--stray", type=float, default=STRAY, help="share: another's voice")
+    parser.add_argument("--echo", type=float, default=ECHO, help="share: the talker itself")
     parser.add_argument("--vary", type=int, default=1500, help="utterances encoded anew at times")
     run(parser.parse_args())
 
