@@ -29,6 +29,7 @@ class EngineSettings(Settings):
     slots: int = Field(64, ge=1, le=1024)  # of each talker, if there is room: who speaks at a time
     positions: int = Field(4096, ge=64)  # of a slot at most: prompt rows and frames together
     lag: int | None = Field(None, ge=0, le=2)  # steps launched ahead; unset: 0 on CPUs, 1 on GPUs
+    eight_bits: bool = False  # weights in 8 bits: new GPUs read long prompts quicker, sound drifts
     prefill_rows: int = Field(1024, ge=1)  # in one step; over 512 where they are quick
     prefill_floor: int = Field(16, ge=1)  # rows in one step even when listeners are short of lead
 

@@ -54,7 +54,10 @@ def open_engine(
         ) from error
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
-    held = WorkerSettings(settings.slots, settings.positions, str(place), _dtype(dtype), trace=True)
+    held = WorkerSettings(
+        settings.slots, settings.positions, str(place), _dtype(dtype), trace=True,
+        eight_bits=settings.eight_bits,
+    )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
     if preload and start:

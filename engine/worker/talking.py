@@ -19,6 +19,7 @@ from torch import Tensor
 from engine.model.layers import Attention, Block, RMSNorm
 from engine.model.shapes import BlockShape
 from engine.model.talker import TalkerStack
+from engine.worker import eight
 from engine.worker.slots import Slots
 
 Plain: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as Talking.prompt
@@ -26,7 +27,9 @@ AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mi
 
 PROMPT = 150  # positions that the two forms are compared after
 ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
+DRIFTED = 0.5  # in one byte: products are held to more, each by itself
 FEW = 16  # rows up to which our own products are the quicker ones
+CROWD = 256  # rows from which products in 8 bits are
 MOST = 4  # rows up to which one launch does it all, where it can
 
 log = logging.getLogger("timbre")
@@ -36,6 +39,19 @@ def talking(
     stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Plain
 ) -> Talking | None:
     """None where only the plain form runs, or where the two differ."""
+    talk = _in_two_bytes(stack, slots, cos, sin, plain)
+    if talk is not None:
+        talk.eight = eight.layers(stack)
+        if talk.eight is not None and not _close(talk, plain, slots, DRIFTED, "form in 8 bits"):
+            talk.eight = None
+        talk.crowd = CROWD
+    return talk
+
+
+def _in_two_bytes(
+    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Plain
+) -> Talking | None:
+    """As weights are: in two bytes, or in four."""
     if slots.hidden.device.type != "cuda" or not _known(stack.shape):
         return None
     if find_spec("triton") is None:
@@ -45,7 +61,7 @@ def talking(
     try:
         talk = Talking(stack, slots, cos, sin)
         if talk.whole is not None:
-            if _close(talk, plain, slots, bound):
+            if _close(talk, plain, slots, bound, "one launch"):
                 return talk
             talk.whole = None
         difference = differing(talk, plain, slots)
@@ -60,16 +76,16 @@ def talking(
     return None
 
 
-def _close(talk: Talking, plain: Plain, slots: Slots, bound: float) -> bool:
-    """Whether the one launch, and all beside it, runs and does what the plain form does."""
+def _close(talk: Talking, plain: Plain, slots: Slots, bound: float, name: str) -> bool:
+    """Whether the form of this name, and all beside it, runs and does what the plain form does."""
     try:
         difference = differing(talk, plain, slots)
     except RuntimeError as error:
-        log.warning("The talker's one launch does not run here: %s", error)
+        log.warning("The talker's %s does not run here: %s", name, error)
         return False
     if difference < bound:
         return True
-    log.warning("The talker's one launch is %.0e off here and is not used.", difference)
+    log.warning("The talker's %s is %.0e off here and is not used.", name, difference)
     return False
 
 
@@ -126,6 +142,8 @@ class Talking:
         self._cut = fused_attention.Cut(*FEW_CUT)
         self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
         self.whole = _whole(stack, slots, cos, sin)
+        self.eight: eight.Layers | None = None  # products in 8 bits
+        self.crowd = 0  # rows from which they are taken
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
         """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
@@ -171,6 +189,8 @@ class Talking:
 
     def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
         """Products are the library's."""
+        if self.eight is not None and len(x) >= self.crowd:
+            return self.eight(x, attend)
         linear, added = torch.nn.functional.linear, None
         for layer, block in enumerate(self._blocks()):
             x, normed = self._normed(x, added, block.input_layernorm)

@@ -39,6 +39,7 @@ class WorkerSettings:
     device: str | None = None  # None: a GPU where there is one
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
     codec_dtype: torch.dtype | None = None  # None: float16 beside a talker of two bytes
+    eight_bits: bool = False  # round the weights of talkers
     trace: bool = False  # replay small predictors without Python, on CPUs
     reference_silence: float = 0.5  # seconds put after a recording before it is encoded
     reference_bytes: int = 512 << 20  # kept of encoded references
@@ -234,11 +235,11 @@ class TorchWorker:
 
     def _load_lane(self, talker: str) -> Lane:
         checkpoint, settings = self._checkpoints[talker], self._settings
-        networks = load_talker(checkpoint.folder, self.device, self.dtype)
+        place = self.device, self.dtype
+        networks = load_talker(checkpoint.folder, *place, settings.eight_bits)
         positions = min(settings.positions, checkpoint.max_positions)
-        place = positions, self.device, self.dtype
         among = len(self._checkpoints) - len(self._lanes)
-        lane = lane_for(networks, checkpoint.ids, settings.slots, *place, among)
+        lane = lane_for(networks, checkpoint.ids, settings.slots, positions, *place, among)
         lane.warm()
         if settings.trace and self.device.type == "cpu":
             lane.step.predict.trace(min(settings.slots, TRACED_ROWS))

@@ -1,8 +1,8 @@
 """The predictor's part of a frame on a GPU, by kernels of our own: codebooks 1-15.
 
-Few rows go through one launch: very few take all of the card, more of them crews of half of it,
-one of which leaves the codec room. Many go through the library's products. All make the
-same draws, from logits that differ by rounding; what does not is not used.
+Few rows go through one launch, twice as many through one of two crews, each on half of the card;
+many go through the library's products. All make the same draws, from logits that differ by
+rounding; what does not is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from engine.worker.kernels.tables import tables
 
 log = logging.getLogger("timbre")
 
-SPREAD = 8  # rows: up to so many are quickest on all of the card
 CREWS = 2
 
 
@@ -42,12 +41,12 @@ class FusedPredictor:
             return found and FewRows(predictor, known, found, crews)
 
         self.few = _proven(predictor, lambda: few(1), (3, MOST_ROWS))
-        self.crews = _proven(predictor, lambda: few(CREWS), (3, MOST_ROWS, CREWS * MOST_ROWS - 3))
+        self.crews = _proven(predictor, lambda: few(CREWS), (MOST_ROWS, CREWS * MOST_ROWS - 3))
         self.many = _proven(predictor, lambda: ManyRows(predictor, known), (3, 2 * MOST_ROWS))
 
     def form(self, rows: int) -> Form | None:
         """The quickest of those that serve."""
-        if self.few and (rows <= SPREAD or (rows <= MOST_ROWS and not self.crews)):
+        if self.few and rows <= MOST_ROWS:
             return self.few
         return self.crews if self.crews and rows <= CREWS * MOST_ROWS else self.many
 

@@ -1,0 +1,166 @@
+"""Weights in 8 bits: a setting, never the default. Prompts are quicker, sound drifts a little.
+
+In the talker's blocks, what makes queries, keys and values, gates, and what goes back down is
+rounded to float8_e4m3fn, with a scale for each output. Scales are powers of two, so that two
+bytes hold the rounded numbers exactly: every form of the network has the same weights. Products of
+very many rows are made in 8 bits where the device can, their inputs rounded row by row.
+Attention's last product stays whole: rounding its inputs takes longer than it saves. So does the
+predictor, whose rows are never so many. The numbers in 8 bits lie beside the others: half as much
+memory again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from engine.model.layers import Attention, Block, Stack
+from engine.model.talker import Talker
+
+AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
+
+LARGEST = 448.0  # number of float8_e4m3fn
+LEAST = -100  # exponent of a scale: rows of nothing have one, too
+OFF = 0.06  # relative, of a product: twice what rounding its inputs does
+PROVEN = (17, 300)  # rows
+
+log = logging.getLogger("timbre")
+
+
+class Eight(NamedTuple):
+    """Rows of numbers in 8 bits."""
+
+    numbers: Tensor  # [rows, columns]
+    scale: Tensor  # of each row, float32: [1, rows] of weights, [rows, 1] of inputs
+
+
+def rounded(weight: Tensor) -> Eight:
+    """A weight [outputs, inputs] in 8 bits."""
+    most = weight.float().abs().amax(1)
+    part, exponent = torch.frexp(most / LARGEST)
+    exponent = (exponent - (part == 0.5).int()).clamp(LEAST, 127)  # 2 ** exponent is enough
+    scale = ((exponent + 127) << 23).view(torch.float32)  # exactly, as no power is everywhere
+    numbers = (weight.float() / scale[:, None]).to(torch.float8_e4m3fn)
+    return Eight(numbers, scale[None])
+
+
+def spread(weight: Eight, dtype: torch.dtype) -> Tensor:
+    """The same numbers in more bits."""
+    return (weight.numbers.float() * weight.scale.t()).to(dtype)
+
+
+@torch.no_grad()
+def round_weights(talker: Talker) -> None:
+    """From now on the weights are rounded, and carry their 8 bits where those are of use."""
+    able = _able(talker.model.norm.weight) and all(
+        size % 16 == 0 for linear in rounded_linears(talker) for size in linear.weight.shape
+    )
+    for linear in rounded_linears(talker):
+        found = rounded(linear.weight)
+        linear.weight.copy_(spread(found, linear.weight.dtype))
+        if able:
+            linear.eight = found  # type: ignore[assignment]
+    if not able:
+        log.warning("Weights are rounded to 8 bits, but nothing is quicker for it on this device.")
+
+
+def rounded_linears(talker: Talker) -> Iterator[nn.Linear]:
+    """Those whose weights are rounded."""
+    for block in _blocks(talker.model):
+        yield from (block.self_attn.qkv_proj, block.mlp.gate_up_proj, block.mlp.down_proj)
+
+
+def _blocks(stack: Stack) -> list[Block]:
+    return list(stack.layers)  # type: ignore[arg-type]
+
+
+def _able(weight: Tensor) -> bool:
+    """Whether the device multiplies 8 bits, and we can round inputs for it."""
+    if weight.device.type != "cuda" or weight.dtype != torch.bfloat16:
+        return False
+    recent = torch.cuda.get_device_capability(weight.device) >= (8, 9)
+    return recent and hasattr(torch, "_scaled_mm") and find_spec("triton") is not None
+
+
+def product(x: Eight, linear: nn.Linear) -> Tensor:
+    """As `linear` would, of inputs in 8 bits."""
+    weight: Eight = linear.eight  # type: ignore[assignment]
+    made: Tensor = torch._scaled_mm(
+        x.numbers, weight.numbers.t(), scale_a=x.scale, scale_b=weight.scale,
+        out_dtype=torch.bfloat16, use_fast_accum=True,
+    )  # fmt: skip
+    return made
+
+
+class Layers:
+    """Many rows through all the blocks of a network."""
+
+    def __init__(self, stack: Stack) -> None:
+        from engine.worker import eight_kernels, fused  # they need Triton
+
+        self._stack, self._eps = stack, stack.shape.eps
+        self._kernels, self._fused = eight_kernels, fused
+
+    def __call__(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Inputs [R, width] -> normed hidden states [R, width]."""
+        added = None
+        for layer, block in enumerate(_blocks(self._stack)):
+            x, normed = self._normed(x, added, block.input_layernorm.weight)
+            mixed = attend(layer, block.self_attn, product(normed, block.self_attn.qkv_proj))
+            added = nn.functional.linear(mixed, block.self_attn.o_proj.weight)
+            x, normed = self._normed(x, added, block.post_attention_layernorm.weight)
+            inner = self._gated(product(normed, block.mlp.gate_up_proj))
+            added = product(inner, block.mlp.down_proj)
+        last: Tensor = self._fused.add_norm(x, added, self._stack.norm.weight, self._eps)[1]
+        return last
+
+    def _normed(self, x: Tensor, added: Tensor | None, norm: Tensor) -> tuple[Tensor, Eight]:
+        total, *normed = self._kernels.add_norm(x, added, norm, self._eps)
+        return total, Eight(*normed)
+
+    def _gated(self, gates: Tensor) -> Eight:
+        return Eight(*self._kernels.gate(gates))
+
+    @torch.inference_mode()
+    def off(self, rows: int) -> float:
+        """How far products in 8 bits are from ordinary ones, for random inputs: the worst."""
+        apart = [(own.float() - other).norm() / other.norm() for own, other in self._pairs(rows)]
+        return float(torch.stack(apart).max())
+
+    def _pairs(self, rows: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """What comes of the first block's products in 8 bits, and of the ordinary ones."""
+        block, random = _blocks(self._stack)[0], torch.Generator().manual_seed(rows)
+        qkv, mlp, norm = block.self_attn.qkv_proj, block.mlp, block.input_layernorm
+        x = torch.randn(rows, qkv.in_features, generator=random).to(qkv.weight)
+        _, alone = self._normed(x, None, norm.weight)
+        total, normed = self._normed(x, x, norm.weight)
+        yield product(alone, qkv), qkv(norm(x)).float()
+        yield product(normed, qkv), qkv(norm(total)).float()
+        gates = mlp.gate_up_proj(norm(total))
+        yield product(normed, mlp.gate_up_proj), gates.float()
+        gate, up = gates.chunk(2, -1)
+        inner = mlp.down_proj(nn.functional.silu(gate) * up)
+        yield product(self._gated(gates), mlp.down_proj), inner.float()
+
+
+def layers(stack: Stack) -> Layers | None:
+    """None where weights are whole, or this device errs with 8 bits."""
+    if not hasattr(_blocks(stack)[0].self_attn.qkv_proj, "eight"):
+        return None
+    try:
+        found = Layers(stack)
+        off = max(found.off(rows) for rows in PROVEN)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # whatever a driver or compiler may say
+        log.warning("Products in 8 bits do not run here: %s", error)
+        return None
+    if off < OFF:
+        return found
+    log.warning("Products in 8 bits are %.0e off here and are not used.", off)
+    return None
