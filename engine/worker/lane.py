@@ -184,11 +184,11 @@ class Lane:
     def speak(self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]) -> Half | None:
         """Run pieces of prompts, then make the codes of a frame of these rows; pieces may also be
         left for the other half."""
-        due = list(due)
-        if self._beside(pieces := self._pieces(due), rows):
+        pieces = self._pieces(due)
+        if self._beside(pieces, rows):
             return self._frames(rows, partial(self._together, pieces))  # type: ignore[arg-type]
-        if due:
-            self.prefill(due)
+        if pieces:
+            self.filling(pieces)
         return self._frames(rows, self.steps) if rows else None
 
     def prefill(self, due: Iterable[tuple[int, Prefill]]) -> None:
