@@ -82,10 +82,6 @@ class FrameStep:
     def _alone(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         return self.run(x, index, index, positions, int(positions.max()) + 1)
 
-    def __call__(self, rows: Rows, index: Tensor, extent: Extent) -> Tensor:
-        """-> the frames' codes, and whether the speech ends after them: [R, 17]."""
-        return self.rest(rows, index, extent, self.open(rows, index, extent))
-
     def open(self, rows: Rows, index: Tensor, extent: Extent) -> Opened:
         """Up to the talker: the codes are there."""
         begun = self.seams.open(rows, index)
@@ -94,7 +90,7 @@ class FrameStep:
         return Opened(x, begun.position, made)
 
     def rest(self, rows: Rows, index: Tensor, extent: Extent, opened: Opened) -> Tensor:
-        """From there on, as `__call__`."""
+        """From there on -> the frames' codes, and whether the speech ends after them: [R, 17]."""
         x, position, made = opened
         hidden = self._talk(x, rows, index, position, extent.positions)
         self.close(rows, index, hidden, made, extent)
