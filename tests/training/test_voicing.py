@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from engine.model import mel
 from training import state, train_codec
 from training.train_speaker import Trainee
 from training.voicing import Ear, mistaken, strange
@@ -55,3 +56,14 @@ def test_a_decoder_hears_of_voices_and_the_ear_stays(
     sum(ear(made, wave[:, : 3 * 1920])).backward()  # type: ignore[union-attr]
     assert made.grad is not None
     assert float(made.grad.abs().sum()) > 0
+
+
+def test_the_ear_can_be_learned_through_after_somebody_only_listened(ear: Ear) -> None:
+    """What a spectrum needs is made once, by whoever comes first."""
+    mel._tensors.cache_clear()
+    made = 0.1 * torch.randn(2, 3 * 1920)
+    with torch.inference_mode():
+        ear(made, made)
+    made.requires_grad_()
+    ear(made, made.detach().roll(1, 0))[0].backward()
+    assert made.grad is not None

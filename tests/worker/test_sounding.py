@@ -95,7 +95,7 @@ def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn],
             assert len(one[row]) == len(two[row]) == frames * shape.hop
             assert (one[row].int() - two[row].int()).abs().max() <= 1
     for one, two in zip(states[0].tensors, states[1].tensors, strict=True):
-        torch.testing.assert_close(one[:SLOTS], two[:SLOTS], rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(one[:SLOTS], two[:SLOTS], rtol=1e-5, atol=1e-6)
 
 
 @settings(max_examples=12, deadline=None)
