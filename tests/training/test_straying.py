@@ -41,7 +41,7 @@ def drawn(batcher: Batcher, in_context: bool, seed: int) -> Batch:
     return batcher.draw(ROWS, in_context, LENGTH, batcher.order)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(in_context=st.booleans(), others=SHARES, own=SHARES, seed=st.integers(0, 99))
 def test_only_the_targets_sound_strays(
     talker: Talker, batcher: Batcher, in_context: bool, others: float, own: float, seed: int
