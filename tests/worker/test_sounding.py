@@ -76,6 +76,7 @@ def heard(batches: Sequence[Batch], hop: int = 1) -> dict[int, Tensor]:
 @settings(max_examples=10, deadline=None)
 @given(plan=turns(), seed=st.integers(0, 99))
 @example(plan=[((1, 0), (12, 1)), ((0, 2, 1), (5, 3, 3)), ((2,), (15,))], seed=0)
+@example(plan=[((4, 2, 1, 3, 0, 5), (15, 14, 7, 7, 7, 1)), ((1, 0), (14, 13))], seed=19)
 @torch.inference_mode()
 def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn], seed: int) -> None:
     shape = step._codec.shape
@@ -95,7 +96,14 @@ def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn],
             assert len(one[row]) == len(two[row]) == frames * shape.hop
             assert (one[row].int() - two[row].int()).abs().max() <= 1
     for one, two in zip(states[0].tensors, states[1].tensors, strict=True):
-        torch.testing.assert_close(one[:SLOTS], two[:SLOTS], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(*scaled(one[:SLOTS], two[:SLOTS]), rtol=1e-6, atol=1e-9)
+
+
+def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
+    """In units of a row's largest number: this codec's reach 1e10, and sums of such are off."""
+    one, two = (each.double().reshape(len(each), -1) for each in (one, two))
+    largest = one.abs().amax(1, keepdim=True).clamp(min=1)
+    return one / largest, two / largest
 
 
 @settings(max_examples=12, deadline=None)
