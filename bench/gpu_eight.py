@@ -17,7 +17,7 @@ import typer
 from torch import Tensor
 
 from bench.gpu_steps import random_talker
-from bench.kernels import graphed, milliseconds
+from bench.kernels import error, graphed, milliseconds
 from bench.random_config import config
 from engine.model.layers import rotation
 from engine.model.talker import Talker
@@ -31,10 +31,6 @@ POSITIONS = 512
 def told(**found: Any) -> None:
     print(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in found.items()}),
           flush=True)  # fmt: skip
-
-
-def error(found: Tensor, wanted: Tensor) -> float:
-    return ((found.float() - wanted.float()).norm() / wanted.float().norm()).item()
 
 
 def timed(work: Callable[[], Any]) -> float:

@@ -124,7 +124,7 @@ def value(logits: Tensor, ids: Tensor) -> Tensor:
 
 
 def error(found: Tensor, wanted: Tensor) -> float:
-    return ((found.double() - wanted).norm() / wanted.norm()).item()
+    return ((found.double() - wanted.double()).norm() / wanted.double().norm()).item()
 
 
 def graphed(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:

@@ -20,6 +20,7 @@ from engine.model.talker import Talker
 from engine.worker import eight
 from engine.worker.networks import load_talker
 from engine.worker.worker import TorchWorker, WorkerSettings
+from tests.worker.kernels.small import distance
 
 CPU = torch.device("cpu")
 MINI = Path(__file__).parents[2] / "presets" / "mini"
@@ -127,14 +128,10 @@ def test_norms_and_gates_are_rounded_row_by_row(rows: int) -> None:
     total, numbers, scale = eight_kernels.add_norm(x, added, norm[0], 1e-6)
     assert torch.equal(total, x + added)
     plain = F.rms_norm(total.float(), (320,), norm[0].float(), 1e-6)
-    assert off(numbers.float() * scale, plain) < 0.04
+    assert distance(numbers.float() * scale, plain) < 0.04
     numbers, scale = eight_kernels.gate(torch.cat((x, added), 1))
-    assert off(numbers.float() * scale, F.silu(x.float()) * added.float()) < 0.04
+    assert distance(numbers.float() * scale, F.silu(x.float()) * added.float()) < 0.04
     assert numbers.float().abs().amax(1).eq(eight.LARGEST).all()
-
-
-def off(found: Tensor, wanted: Tensor) -> float:
-    return ((found.float() - wanted.float()).norm() / wanted.float().norm()).item()
 
 
 @on_gpu
@@ -173,7 +170,7 @@ def test_layers_in_8_bits_are_near_the_plain_ones_and_replayed_the_same(rows: in
         return heads.reshape(len(qkv), width)
 
     made = layers(x, alone)
-    assert off(made, stack(x[:, None], at, Causal())[:, 0]) < 0.2
+    assert distance(made, stack(x[:, None], at, Causal())[:, 0].float()) < 0.2
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         again = layers(x, alone)

@@ -45,13 +45,7 @@ class FewRows:
         self._predictor, self._fit, self.most = predictor, fit, crews * MOST_ROWS
         self._kept = packed(predictor, fit) | tables
         self.between = scratch(predictor, predictor.model.norm.weight, crews)
-        text = nvrtc.source(*PARTS)
-        self._kernels = {
-            tiles: nvrtc.Module(text, nvrtc.constants(constants(predictor, fit, tiles))).kernel(
-                "predict", fit.shared
-            )
-            for tiles in TILES
-        }
+        self._kernels: dict[int, nvrtc.Kernel] = {}  # by tiles, compiled when first asked for
 
     def __call__(
         self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
@@ -67,8 +61,15 @@ class FewRows:
         tensors = self._kept | self.between
         frame = frame_of(tensors, begin, first, own, lots, count, (codes, total), each)
         tiles = next(tiles for tiles in TILES if each <= 16 * tiles)
-        self._kernels[tiles].together(crews * self._fit.blocks, THREADS, frame)
+        self._kernel(tiles).together(crews * self._fit.blocks, THREADS, frame)
         return codes, total
+
+    def _kernel(self, tiles: int) -> nvrtc.Kernel:
+        if tiles not in self._kernels:
+            known = nvrtc.constants(constants(self._predictor, self._fit, tiles))
+            module = nvrtc.Module(nvrtc.source(*PARTS), known)
+            self._kernels[tiles] = module.kernel("predict", self._fit.shared)
+        return self._kernels[tiles]
 
 
 def frame_of(
