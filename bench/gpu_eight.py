@@ -21,7 +21,7 @@ from bench.kernels import error, graphed, milliseconds
 from bench.random_config import config
 from engine.model.layers import rotation
 from engine.model.talker import Talker
-from engine.worker.eight import layers, round_weights
+from engine.worker.eight import products, round_weights
 from engine.worker.slots import Slots
 from engine.worker.talking import Talking
 
@@ -108,7 +108,7 @@ def main(
     whole = {count: talk.many(count) for count in counts}
     before = {count: timed(partial(talk.once, *talk.inputs(count))) for count in counts}
     round_weights(talker)
-    eight = layers(talker.model)
+    eight = products(talker.model)
     assert eight is not None, "this GPU makes no products in 8 bits"
     told(size=size, card=torch.cuda.get_device_name(), torch=torch.__version__, off=eight.off(300))
     talker_lines(whole, talk, eight, before)

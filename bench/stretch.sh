@@ -62,7 +62,8 @@ many() { loads "$@" --set "slots=$SLOTS" --set max_waiting=512 --set "positions=
 stage_make() { need custom_voice && need base && du -sh "$MODELS/custom_voice" "$MODELS/base"; }
 stage_check() {
     python3 -m pytest -W default -p no:cacheprovider -n "${WORKERS:-4}" --tb=short tests/worker/kernels \
-        tests/worker/test_cuda.py tests/worker/test_fused.py tests/worker/test_codec_fused.py
+        tests/worker/test_cuda.py tests/worker/test_fused.py tests/worker/test_codec_fused.py \
+        tests/worker/test_eight.py
 }
 stage_engine() { many custom_voice $LOADS --out "$out/engine.json"; }
 stage_defaults() { loads custom_voice -c 1 --out "$out/defaults.json"; }

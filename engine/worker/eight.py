@@ -12,17 +12,16 @@ memory again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from engine.model.layers import Attention, Block, Stack
+from engine.model.layers import RMSNorm, Stack
 from engine.model.talker import Talker
-
-AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
+from engine.worker.walk import blocks
 
 LARGEST = 448.0  # number of float8_e4m3fn
 LEAST = -100  # exponent of a scale: rows of nothing have one, too
@@ -71,12 +70,8 @@ def round_weights(talker: Talker) -> None:
 
 def rounded_linears(talker: Talker) -> Iterator[nn.Linear]:
     """Those whose weights are rounded."""
-    for block in _blocks(talker.model):
+    for block in blocks(talker.model):
         yield from (block.self_attn.qkv_proj, block.mlp.gate_up_proj, block.mlp.down_proj)
-
-
-def _blocks(stack: Stack) -> list[Block]:
-    return list(stack.layers)  # type: ignore[arg-type]
 
 
 def _able(weight: Tensor) -> bool:
@@ -97,33 +92,22 @@ def product(x: Eight, linear: nn.Linear) -> Tensor:
     return made
 
 
-class Layers:
-    """Many rows through all the blocks of a network."""
+class Products:
+    """Products in 8 bits, and what rounds their inputs, as `walk` asks for them."""
 
     def __init__(self, stack: Stack) -> None:
-        from engine.worker import eight_kernels, fused  # they need Triton
+        from engine.worker import eight_kernels  # they need Triton
 
-        self._stack, self._eps = stack, stack.shape.eps
-        self._kernels, self._fused = eight_kernels, fused
+        self._stack, self._kernels = stack, eight_kernels
 
-    def __call__(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Inputs [R, width] -> normed hidden states [R, width]."""
-        added = None
-        for layer, block in enumerate(_blocks(self._stack)):
-            x, normed = self._normed(x, added, block.input_layernorm.weight)
-            mixed = attend(layer, block.self_attn, product(normed, block.self_attn.qkv_proj))
-            added = nn.functional.linear(mixed, block.self_attn.o_proj.weight)
-            x, normed = self._normed(x, added, block.post_attention_layernorm.weight)
-            inner = self._gated(product(normed, block.mlp.gate_up_proj))
-            added = product(inner, block.mlp.down_proj)
-        last: Tensor = self._fused.add_norm(x, added, self._stack.norm.weight, self._eps)[1]
-        return last
-
-    def _normed(self, x: Tensor, added: Tensor | None, norm: Tensor) -> tuple[Tensor, Eight]:
-        total, *normed = self._kernels.add_norm(x, added, norm, self._eps)
+    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Eight]:
+        total, *normed = self._kernels.add_norm(x, added, norm.weight, norm.eps)
         return total, Eight(*normed)
 
-    def _gated(self, gates: Tensor) -> Eight:
+    def product(self, rows: Eight, linear: nn.Linear) -> Tensor:
+        return product(rows, linear)
+
+    def gated(self, gates: Tensor) -> Eight:
         return Eight(*self._kernels.gate(gates))
 
     @torch.inference_mode()
@@ -134,26 +118,26 @@ class Layers:
 
     def _pairs(self, rows: int) -> Iterator[tuple[Tensor, Tensor]]:
         """What comes of the first block's products in 8 bits, and of the ordinary ones."""
-        block, random = _blocks(self._stack)[0], torch.Generator().manual_seed(rows)
+        block, random = blocks(self._stack)[0], torch.Generator().manual_seed(rows)
         qkv, mlp, norm = block.self_attn.qkv_proj, block.mlp, block.input_layernorm
         x = torch.randn(rows, qkv.in_features, generator=random).to(qkv.weight)
-        _, alone = self._normed(x, None, norm.weight)
-        total, normed = self._normed(x, x, norm.weight)
+        _, alone = self.normed(x, None, norm)
+        total, normed = self.normed(x, x, norm)
         yield product(alone, qkv), qkv(norm(x)).float()
         yield product(normed, qkv), qkv(norm(total)).float()
         gates = mlp.gate_up_proj(norm(total))
         yield product(normed, mlp.gate_up_proj), gates.float()
         gate, up = gates.chunk(2, -1)
         inner = mlp.down_proj(nn.functional.silu(gate) * up)
-        yield product(self._gated(gates), mlp.down_proj), inner.float()
+        yield product(self.gated(gates), mlp.down_proj), inner.float()
 
 
-def layers(stack: Stack) -> Layers | None:
+def products(stack: Stack) -> Products | None:
     """None where weights are whole, or this device errs with 8 bits."""
-    if not hasattr(_blocks(stack)[0].self_attn.qkv_proj, "eight"):
+    if not hasattr(blocks(stack)[0].self_attn.qkv_proj, "eight"):
         return None
     try:
-        found = Layers(stack)
+        found = Products(stack)
         off = max(found.off(rows) for rows in PROVEN)
     except torch.OutOfMemoryError:
         raise

@@ -16,14 +16,14 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from engine.model.layers import Attention, Block, RMSNorm
+from engine.model.layers import Attention
 from engine.model.shapes import BlockShape
 from engine.model.talker import TalkerStack
 from engine.worker import eight
 from engine.worker.slots import Slots
+from engine.worker.walk import AttendLayer, Plain, blocks, walk
 
-Plain: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as Talking.prompt
-AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
+Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as Talking.prompt
 
 PROMPT = 150  # positions that the two forms are compared after
 ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
@@ -36,12 +36,12 @@ log = logging.getLogger("timbre")
 
 
 def talking(
-    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Plain
+    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
 ) -> Talking | None:
     """None where only the plain form runs, or where the two differ."""
     talk = _in_two_bytes(stack, slots, cos, sin, plain)
     if talk is not None:
-        talk.eight = eight.layers(stack)
+        talk.eight = eight.products(stack)
         if talk.eight is not None and not _close(talk, plain, slots, DRIFTED, "form in 8 bits"):
             talk.eight = None
         talk.crowd = CROWD
@@ -49,7 +49,7 @@ def talking(
 
 
 def _in_two_bytes(
-    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Plain
+    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
 ) -> Talking | None:
     """As weights are: in two bytes, or in four."""
     if slots.hidden.device.type != "cuda" or not _known(stack.shape):
@@ -76,7 +76,7 @@ def _in_two_bytes(
     return None
 
 
-def _close(talk: Talking, plain: Plain, slots: Slots, bound: float, name: str) -> bool:
+def _close(talk: Talking, plain: Written, slots: Slots, bound: float, name: str) -> bool:
     """Whether the form of this name, and all beside it, runs and does what the plain form does."""
     try:
         difference = differing(talk, plain, slots)
@@ -90,7 +90,7 @@ def _close(talk: Talking, plain: Plain, slots: Slots, bound: float, name: str) -
 
 
 @torch.inference_mode()
-def differing(talk: Talking, plain: Plain, slots: Slots) -> float:
+def differing(talk: Talking, plain: Written, slots: Slots) -> float:
     """How far the two are apart, on the row that is nobody's: a prompt, and a frame after it."""
     device, length = slots.hidden.device, min(PROMPT, slots.positions - 1)
     draw = torch.Generator().manual_seed(0)
@@ -134,7 +134,7 @@ class Talking:
         from engine.worker import fused, fused_attention  # they need Triton
 
         shape = stack.shape
-        self._stack, self._cache, self._eps = stack, slots.cache, shape.eps
+        self._stack, self._cache, self._plain = stack, slots.cache, Plain(shape.eps)
         self._fused, self._attention = fused, fused_attention
         done = torch.zeros(len(slots.frame) * shape.kv_heads, dtype=torch.int32, device=cos.device)
         heads = shape.heads, shape.kv_heads
@@ -142,7 +142,7 @@ class Talking:
         self._cut = fused_attention.Cut(*FEW_CUT)
         self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
         self.whole = _whole(stack, slots, cos, sin)
-        self.eight: eight.Layers | None = None  # products in 8 bits
+        self.eight: eight.Products | None = None  # products in 8 bits
         self.crowd = 0  # rows from which they are taken
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
@@ -173,10 +173,11 @@ class Talking:
 
     def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
         """Norms, residuals and gates are parts of the products."""
-        fused, eps, cut, blocks = self._fused, self._eps, self._tiles, self._blocks()
-        normed = fused.as_normed(x, blocks[0].input_layernorm.weight)
-        afters = [*(block.input_layernorm for block in blocks[1:]), self._stack.norm]
-        for layer, (block, after) in enumerate(zip(blocks, afters, strict=True)):
+        fused, eps, cut = self._fused, self._stack.shape.eps, self._tiles
+        each = blocks(self._stack)
+        normed = fused.as_normed(x, each[0].input_layernorm.weight)
+        afters = [*(block.input_layernorm for block in each[1:]), self._stack.norm]
+        for layer, (block, after) in enumerate(zip(each, afters, strict=True)):
             own, mlp = block.self_attn, block.mlp
             qkv = fused.product(normed, own.qkv_proj.weight, cut["qkv"], eps)
             mixed = attend(layer, block.self_attn, qkv)
@@ -185,25 +186,15 @@ class Talking:
             inner = fused.product(normed, mlp.gate_up_proj.weight, cut["gate"], eps, gated=True)
             down = mlp.down_proj.weight
             x, normed = fused.product_added(inner, down, cut["down"], x, after.weight)
-        return self._normed(x, None)[1]
+        return self._last(x, None)
 
     def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Products are the library's."""
+        """Products are the library's, of two bytes or of one."""
         if self.eight is not None and len(x) >= self.crowd:
-            return self.eight(x, attend)
-        linear, added = torch.nn.functional.linear, None
-        for layer, block in enumerate(self._blocks()):
-            x, normed = self._normed(x, added, block.input_layernorm)
-            qkv = linear(normed, block.self_attn.qkv_proj.weight)
-            mixed = attend(layer, block.self_attn, qkv)
-            added = linear(mixed, block.self_attn.o_proj.weight)
-            x, normed = self._normed(x, added, block.post_attention_layernorm)
-            inner = self._fused.gate(linear(normed, block.mlp.gate_up_proj.weight))
-            added = linear(inner, block.mlp.down_proj.weight)
-        return self._normed(x, added)[1]
-
-    def _blocks(self) -> list[Block]:
-        return list(self._stack.layers)  # type: ignore[arg-type]
+            x, added = walk(self._stack, self.eight, x, attend)
+        else:
+            x, added = walk(self._stack, self._plain, x, attend)
+        return self._last(x, added)
 
     def _over(self, attend: Callable[..., Tensor], index: Tensor, position: Tensor) -> AttendLayer:
         """Attention of a layer over the slots' cache."""
@@ -215,12 +206,8 @@ class Talking:
 
         return run
 
-    def _normed(
-        self, x: Tensor, added: Tensor | None, norm: RMSNorm | None = None
-    ) -> tuple[Tensor, Tensor]:
-        norm = norm or self._stack.norm
-        pair: tuple[Tensor, Tensor] = self._fused.add_norm(x, added, norm.weight, self._eps)
-        return pair
+    def _last(self, x: Tensor, added: Tensor | None) -> Tensor:
+        return self._plain.normed(x, added, self._stack.norm)[1]
 
 
 def _whole(

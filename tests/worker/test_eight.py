@@ -19,6 +19,7 @@ from engine.model.layers import Causal
 from engine.model.talker import Talker
 from engine.worker import eight
 from engine.worker.networks import load_talker
+from engine.worker.walk import walk
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.worker.kernels.small import distance
 
@@ -83,7 +84,7 @@ def test_without_asking_nothing_is_rounded(whole: Talker) -> None:
     again = load_talker(MINI, CPU, torch.float32, eight_bits=False)
     for own, other in zip(whole.parameters(), again.parameters(), strict=True):
         assert torch.equal(own, other)
-    assert eight.layers(whole.model) is None
+    assert eight.products(whole.model) is None
 
 
 @torch.inference_mode()
@@ -155,8 +156,8 @@ def test_a_served_talker_makes_its_products_in_8_bits() -> None:
 def test_layers_in_8_bits_are_near_the_plain_ones_and_replayed_the_same(rows: int) -> None:
     talker = load_talker(MINI, torch.device("cuda"), torch.bfloat16, eight_bits=True)
     stack = talker.model
-    layers = eight.layers(stack)
-    if layers is None:
+    products = eight.products(stack)
+    if products is None:
         pytest.skip("this GPU makes no products in 8 bits")
     x = drawn(rows, stack.shape.width).cuda().bfloat16()
     at = torch.zeros(rows, 1, dtype=torch.long, device="cuda")
@@ -169,10 +170,14 @@ def test_layers_in_8_bits_are_near_the_plain_ones_and_replayed_the_same(rows: in
         heads = value.unflatten(1, (shared, 1, -1)).expand(-1, -1, group, -1)
         return heads.reshape(len(qkv), width)
 
-    made = layers(x, alone)
+    def last() -> Tensor:
+        rows, added = walk(stack, products, x, alone)
+        return F.rms_norm(rows + added, x.shape[1:], stack.norm.weight, stack.norm.eps)
+
+    made = last()
     assert distance(made, stack(x[:, None], at, Causal())[:, 0].float()) < 0.2
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        again = layers(x, alone)
+        again = last()
     graph.replay()
     assert torch.equal(again, made)
