@@ -21,8 +21,9 @@ from bench.intelligibility import REFERENCE, SENTENCES, speak
 from bench.sound_measures import centroid, long_term, pitch
 from bench.words import Listener
 from engine import Blend, Design, Engine, Preset, Waveform, open_engine
-from training.speakers import BRIGHT, DARK, FAST, HIGH, LOW, SLOW, Speaker, held_out
+from training.speakers import NAMED, Speaker, held_out, on_the_way
 from training.speech import say
+from training.wording import BRIGHT, DARK, FAST, HIGH, LOW, SLOW
 
 Say: TypeAlias = Callable[[str, Speaker, str, int], Waveform]  # text, speaker, transcript, seed
 STEPS = 9
@@ -76,13 +77,13 @@ def clones(
     }
 
 
-def blend(engine: Engine, first: str, second: str, texts: list[str]) -> dict[str, Any]:
+def blend(
+    first: str, second: str, texts: list[str], make: Callable[[float, str, int], Waveform]
+) -> dict[str, Any]:
     """From one voice to another: which way pitch and centroid go at each step."""
     listener, rows = Listener(), []
     for step in range(STEPS):
-        share = step / (STEPS - 1)
-        parts = ((Preset(first), 1 - share), (Preset(second), share))
-        waves = [speak(engine, text, Blend(parts), seed)[0] for seed, text in enumerate(texts)]
+        waves = [make(step / (STEPS - 1), text, seed) for seed, text in enumerate(texts)]
         counts = [listener.errors(text, wave) for text, wave in zip(texts, waves, strict=True)]
         wrong, words = map(sum, zip(*counts, strict=True))
         pitches, brights = [pitch(w) for w in waves], [centroid(w) for w in waves]
@@ -93,8 +94,27 @@ def blend(engine: Engine, first: str, second: str, texts: list[str]) -> dict[str
         "pitch_steps_right": _one_way(pitches),
         "centroid_steps_right": _one_way(brights),
         "of_steps": STEPS - 1,
+        "pitches": [round(each, 1) for each in pitches],
+        "centroids": [round(each) for each in brights],
         "errors_percent": [round(each, 1) for each in errors],
     }
+
+
+def blends(engine: Engine | None, texts: list[str]) -> list[dict[str, Any]]:
+    """Of all pairs, by the engine, or without one by flite's voices between theirs."""
+
+    def made(first: str, second: str) -> Callable[[float, str, int], Waveform]:
+        ends = [next(who for who in NAMED if who.name == name) for name in (first, second)]
+
+        def make(share: float, text: str, seed: int) -> Waveform:
+            if engine is None:
+                return say(text, on_the_way(ends[0], ends[1], share)).wave
+            parts = ((Preset(first), 1 - share), (Preset(second), share))
+            return speak(engine, text, Blend(parts), seed)[0]
+
+        return make
+
+    return [blend(first, second, texts, made(first, second)) for first, second in PAIRS]
 
 
 def _one_way(values: tuple[float, ...]) -> int:
@@ -123,7 +143,7 @@ def main(
     model: Annotated[str, typer.Option(help="a checkpoint: folder or hub id")],
     speakers: Annotated[int, typer.Option(min=2, max=60)] = 20,
     sentences: Annotated[int, typer.Option(min=1, max=20)] = 3,
-    a_step: Annotated[int, typer.Option(min=1, help="sentences at each step of a blend")] = 12,
+    a_step: Annotated[int, typer.Option(min=1, help="sentences at each step of a blend")] = 24,
     teacher: Annotated[bool, typer.Option(help="let flite answer: the measures' ceiling")] = False,
     device: str = "auto",
 ) -> None:
@@ -141,9 +161,9 @@ def main(
     report: dict[str, Any] = {"model": model, "teacher": teacher}
     try:
         report["clone"] = clones(engine, made, cast, texts, context=False)
+        report["blends"] = blends(None if teacher else engine, lines[:a_step])
         if not teacher:
             report["clone_in_context"] = clones(engine, made, cast, texts, context=True)
-            report["blends"] = [blend(engine, *pair, lines[:a_step]) for pair in PAIRS]
             report["design"] = designs(engine, texts[0], 40)
     finally:
         engine.close()

@@ -13,14 +13,14 @@ from random import Random
 import torch
 from torch import Tensor
 
-from training import mixing, recipe
+from training import recipe
 from training.library import CODE, FRAMES, HUSH, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Ids, Library
-from training.mixing import Mixes
-from training.speakers import STYLES, TRAINED, describe, everyone
+from training.speakers import STYLES, TRAINED, everyone
+from training.wording import describe
 
 NONE = -1
 WORDINGS = 16  # instructions a speaker
-MIXED = 0.15  # of the voices by vector are spoken with two others' mixed
+MEANS = 0.4  # of the voices by vector are spoken with the mean of theirs
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,6 @@ class Batcher:
         self.library, self.instructions, self.special = library, instructions, special
         self.role = torch.tensor(special.role, device=library.device)
         self.means = torch.zeros(TRAINED, library.vectors.shape[1], device=library.device)
-        self.mixes = Mixes(*(each.to(library.device) for each in mixing.trained()))
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
         self.order = torch.zeros(0, dtype=torch.long, device=library.device)
         self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances
@@ -143,15 +142,12 @@ class Batcher:
     def _vectors(
         self, rows: Tensor, reference: Tensor, speaker: Tensor, in_context: bool
     ) -> Tensor:
-        """The reference's vector, or the speaker's mean, another utterance's, or a mix of two
-        others that comes near, a little moved."""
+        """The reference's vector, or the speaker's mean, or another utterance's, a little moved."""
         vectors = self.library.vectors
         if in_context:
             return vectors[reference]
         chance = torch.rand(len(rows), 1, device=rows.device)
-        vector = torch.where(chance < 0.4, self.means[speaker], vectors[self._other(speaker)])
-        mixed = self.mixes.draw(speaker, self.means)
-        vector = torch.where(chance > 1 - MIXED, mixed, vector)
+        vector = torch.where(chance < MEANS, self.means[speaker], vectors[self._other(speaker)])
         return vector + 0.03 * torch.randn_like(vector)
 
     def _lay_out(

@@ -1,4 +1,4 @@
-"""Who speaks: made voices along labelled axes, the named ones, and words that describe them.
+"""Who speaks: made voices along labelled axes, and the named ones.
 
 A speaker is a flite voice, or somebody between two of them, moved along four axes: pitch, vocal
 tract (formants), pace and brightness. The ranges are those that pocketsphinx still understood
@@ -16,6 +16,7 @@ from random import Random
 SEED = 20_261_120
 MADE, BETWEEN, HELD_OUT = 640, 320, 60  # MADE: the named ones among them
 TRAINED = MADE + BETWEEN
+FORMANTS, PACE = 5, 3  # an octave of each, on its axis
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Speaker:
         kind = [0.0] * len(BASES)
         kind[self.base] += 1 - self.share
         kind[self.base if self.other is None else self.other] += self.share
-        pitch, height = math.log2(self.pitch / 140), math.log2(self.height) * 5
-        return [pitch, height, math.log2(self.pace) * 3, self.tilt / 2, *kind]
+        pitch, height = math.log2(self.pitch / 140), math.log2(self.height) * FORMANTS
+        return [pitch, height, math.log2(self.pace) * PACE, self.tilt / 2, *kind]
 
 
 def _on_the_way(first: int, second: int | None, share: float, of: Callable[[Base], float]) -> float:
@@ -146,6 +147,26 @@ def _pace(random: Random) -> float:
     return 2 ** random.uniform(-0.32, 0.36)
 
 
+def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
+    """Who is between two others of two kinds, that far from the first."""
+    if share in (0, 1):
+        return second if share else first
+
+    def between(one: float, two: float) -> float:
+        return one ** (1 - share) * two**share
+
+    return Speaker(
+        name=f"{first.name} to {second.name}",
+        base=first.base,
+        pitch=between(first.pitch, second.pitch),
+        tract=between(first.tract, second.tract),
+        pace=between(first.pace, second.pace),
+        tilt=first.tilt + share * (second.tilt - first.tilt),
+        other=second.base,
+        share=share,
+    )
+
+
 def everyone() -> list[Speaker]:
     """The named voices, the others heard in training, then the held-out ones."""
     random, on_the_way = Random(SEED), Random(SEED + 1)
@@ -157,94 +178,6 @@ def everyone() -> list[Speaker]:
 
 def held_out() -> list[Speaker]:
     return everyone()[TRAINED:]
-
-
-# Words for the ends of each axis. What lies in the middle is left out, or called so.
-LOW, HIGH = (
-    ("low", "low-pitched", "deep-pitched", "rather low"),
-    ("high", "high-pitched", "rather high"),
-)
-DARK, BRIGHT = (
-    ("deep", "dark", "warm", "full", "mellow", "soft"),
-    ("bright", "thin", "clear and bright", "sharp", "light"),
-)
-SLOW, FAST = (
-    ("slow", "slow-speaking", "unhurried", "calm and slow"),
-    ("fast", "fast-speaking", "quick", "hurried"),
-)
-MEDIUM = ("medium", "ordinary", "normal", "neutral")
-PACE_PHRASES = {
-    -1: ("speaking fast", "who talks quickly", "at a quick pace", "in a hurry"),
-    1: ("speaking slowly", "who takes time", "at a slow pace", "without any hurry"),
-    0: ("at a normal pace", "speaking steadily"),
-}
-NOUNS = {
-    "woman": ("woman", "female voice", "female speaker", "lady", "woman's voice"),
-    "man": ("man", "male voice", "male speaker", "man's voice", "gentleman"),
-    "": ("voice", "speaker", "narrator", "person"),
-}
-FRAMES = (
-    "{a} {noun}",
-    "{a} {noun}, {pace}",
-    "A voice for a story: {a} {noun}.",
-    "Speak like {a} {noun}.",
-    "Speak like {a} {noun} {pace}.",
-    "I want {a} {noun}, {pace}.",
-    "Give me {a} {noun}.",
-    "Use {a} {noun}, please.",
-    "Narration by {a} {noun}, {pace}",
-    "Imagine {a} {noun} {pace}.",
-)
-
-
-def _end(value: float, edge: float) -> int:
-    return (value > edge) - (value < -edge)
-
-
-def levels(speaker: Speaker) -> dict[str, int]:
-    """-1, 0 or 1 an axis: pitch low/high, tone dark/bright, pace fast/slow."""
-    pitch, height, pace, tilt = speaker.axes()[:4]
-    return {
-        "pitch": _end(pitch, 0.2),
-        "tone": _end(tilt + 0.6 * height, 0.45),
-        "pace": _end(pace, 0.4),
-    }
-
-
-def gender(speaker: Speaker) -> str:
-    if speaker.other is not None and BASE["slt"] in (speaker.base, speaker.other):
-        return ""
-    if speaker.base == BASE["slt"]:
-        return "woman" if speaker.height > 1.02 else ""
-    return "man" if speaker.height < 1.08 and speaker.pitch < 165 else ""
-
-
-def describe(speaker: Speaker, random: Random) -> str:
-    """An instruction that fits the speaker; which axes it names, and how, is chance."""
-    level = levels(speaker)
-    words = []
-    for axis, ends in (("pitch", (LOW, HIGH)), ("tone", (DARK, BRIGHT)), ("pace", (FAST, SLOW))):
-        if level[axis] and random.random() < 0.75:
-            words.append(random.choice(ends[level[axis] > 0]))
-    random.shuffle(words)
-    who = gender(speaker) if random.random() < 0.7 else ""
-    listed = ", ".join(words) or random.choice(MEDIUM)
-    article = "an" if listed[0] in "aeiou" else "a"
-    text = random.choice(FRAMES).format(
-        a=f"{article} {listed}",
-        noun=random.choice(NOUNS[who]),
-        pace=random.choice(PACE_PHRASES[level["pace"]]),
-    )
-    return _varied(text, random)
-
-
-def _varied(text: str, random: Random) -> str:
-    if random.random() < 0.25:
-        text = text.replace(", ", " and ", 1)
-    text = text[0].upper() + text[1:]
-    if random.random() < 0.2:
-        text = text.lower()
-    return text.rstrip(".") + random.choice(("", ".", "."))
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ def strayed(batch: Batch, share: float) -> Tensor:
     own = spoken(batch)
     giver = givers(batch.vector, rows)
     there = span(own[:rows])[..., None].repeat(1, 1, batch.fed.shape[2])
+    there &= asked(batch)[:rows, None, None]
     there[..., 0] = False
     lent = batch.fed[giver].gather(1, alike(batch, own, giver).expand_as(there))
     return torch.cat((torch.where(there, lent, batch.fed[:rows]), batch.fed[rows:]))
@@ -58,6 +59,11 @@ def strayed(batch: Batch, share: float) -> Tensor:
 def spoken(batch: Batch) -> Tensor:
     """Which rows [B, T] feed back a frame of the target: all behind those that predict one."""
     return F.pad(batch.target[:, :-1, 0] != NONE, (1, 0))
+
+
+def asked(batch: Batch) -> Tensor:
+    """Which sequences [B] have a voice to come back to: all but designs."""
+    return batch.speaker.any(1)
 
 
 def givers(vector: Tensor, rows: int) -> Tensor:
@@ -108,7 +114,8 @@ def said_instead(talker: Talker, batch: Batch, embed: Embed) -> Tensor:
     heat = torch.empty_like(hidden[:, :1, :1]).uniform_(COLDEST, WARMEST).expand_as(first)
     drawn, _ = talker.code_predictor.sample(hidden.flatten(0, 1), told, Cold(heat.flatten(0, 1)))
     frames = torch.cat((first, drawn.unflatten(0, first.shape[:2])), -1)
-    return torch.where(spoken(batch)[..., None], F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)
+    own = spoken(batch) & asked(batch)[:, None]
+    return torch.where(own[..., None], F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)
 
 
 class Cold:

@@ -24,12 +24,14 @@ from training import course, recipe
 from training import state as states
 from training.batches import NONE, Batch, Batcher, Instructions, TextIds
 from training.codec import Codec
+from training.embedding import embed, mistaken
 from training.flite import PHONES
 from training.generalising import Aside, thin
 from training.guiding import Guided
 from training.library import Library
 from training.pool import Pool
 from training.recording import Recorded, Told
+from training.speaking import Speaking, due
 from training.speech import PHONES_A_FRAME
 from training.straying import NEVER, Straying
 from training.train_speaker import Trainee
@@ -37,7 +39,6 @@ from training.train_speaker import Trainee
 RATE_AT_START = 1.5e-3
 GUIDANCE = 0.5  # how much it counts where attention looks
 WARM_UP = 300
-WRONG_FIRST, WRONG_REST = 0.1, 0.15  # of the codes fed back: sampling will be wrong too
 STRAY, ECHO = 0.15, 0.25  # of the sequences hear another voice for a while, or themselves
 TOLD_WRONG = 0.04  # of the codes told to the predictor
 
@@ -69,23 +70,6 @@ def begin(talker: Talker) -> None:
     for name, weight in talker.named_parameters():
         if name.endswith(("o_proj.weight", "down_proj.weight")):
             weight.data *= 0.4
-
-
-def mistaken(codes: Tensor, first: float, rest: float) -> Tensor:
-    """Codes [..., 16] with some of them replaced by chance."""
-    share = torch.where(torch.arange(codes.shape[-1], device=codes.device) == 0, first, rest)
-    wrong = torch.rand(codes.shape, device=codes.device) < share
-    return torch.where(wrong, torch.randint_like(codes, recipe.CODES), codes)
-
-
-def embed(talker: Talker, batch: Batch) -> Tensor:
-    """The rows of a batch as the talker's input [B, T, width]."""
-    x = talker.embed_text(batch.text.clamp(min=0)) * (batch.text != NONE)[..., None]
-    x = x + talker.embed_first(batch.code.clamp(min=0)) * (batch.code != NONE)[..., None]
-    x = x + batch.vector[:, None] * batch.speaker[..., None]
-    codes = batch.fed.clamp(min=0)
-    codes = mistaken(codes, WRONG_FIRST, WRONG_REST) if talker.training else codes
-    return x + talker.embed_codes(codes) * (batch.fed[..., :1] != NONE)
 
 
 def mean(values: Tensor, over: Tensor) -> Tensor:
@@ -247,9 +231,14 @@ def run(given: argparse.Namespace) -> None:
     fill(books, pool, given.wait_hours)
     batcher.refresh()
     advance = Recorded(trainer.advance) if given.record else trainer.advance
+    speaking = Speaking(trainer.talker) if given.own else None
+
+    def draw(in_context: bool) -> Batch:
+        return batcher.draw_size(given.rows, in_context)
 
     def step() -> Told:
-        batch = batcher.draw_size(given.rows, in_context=trainer.step % 4 == 3)
+        own = speaking if due(trainer.step) else None
+        batch = own.draw(draw) if own else draw(trainer.step % 4 == 3)
         return advance(*batch.tensors(), frames=given.frames)
 
     def tell(told: Told) -> None:
@@ -275,6 +264,7 @@ def main() -> None:
     parser.add_argument("--guidance", type=float, default=GUIDANCE)
     parser.add_argument("--stray", type=float, default=STRAY, help="share: another's voice")
     parser.add_argument("--echo", type=float, default=ECHO, help="share: the talker itself")
+    parser.add_argument("--own", action="store_true", help="learn from what it says itself")
     parser.add_argument("--vary", type=int, default=1500, help="utterances encoded anew at times")
     run(parser.parse_args())
 

@@ -9,7 +9,7 @@ from engine.checkpoint import SpecialIds
 from engine.model.talker import Talker
 from engine.plan import Prompt, ReferencePrompt
 from engine.worker.prompts import Embedder
-from training import recipe, train_talker
+from training import embedding, recipe
 from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
 from training.library import (
     CODE,
@@ -125,15 +125,15 @@ def test_a_batch_equals_the_engines_layout(
     monkeypatch: pytest.MonkeyPatch, in_context: bool
 ) -> None:
     torch.manual_seed(int(in_context))
-    monkeypatch.setattr(train_talker, "WRONG_FIRST", 0.0)
-    monkeypatch.setattr(train_talker, "WRONG_REST", 0.0)
+    monkeypatch.setattr(embedding, "WRONG_FIRST", 0.0)
+    monkeypatch.setattr(embedding, "WRONG_REST", 0.0)
     library = made_library()
     batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
     batcher.refresh()
     talker = Talker(recipe.talker_shape()).eval()
     with torch.no_grad():
         batch = batcher.draw(UTTERANCES, in_context, 160, batcher.order)
-        rows = train_talker.embed(talker, batch)
+        rows = embedding.embed(talker, batch)
         for row in range(UTTERANCES):
             prompt, frames = read_prompt(batch, row)
             there = batch.target[row][:, 0] != NONE

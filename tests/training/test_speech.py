@@ -20,11 +20,10 @@ from training.speakers import (
     STYLES,
     TRAINED,
     Speaker,
-    describe,
     everyone,
     held_out,
-    levels,
 )
+from training.wording import describe, levels
 
 SENTENCE = "He put the book back on the shelf and went to bed."
 needs_flite = pytest.mark.skipif(
