@@ -210,8 +210,9 @@ def _attend_prompt(
     row, head, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     slot = tl.load(index + row)
     d, query = tl.arange(0, DIM), tl.arange(0, QUERIES)
-    new = block * (QUERIES // GROUP) + query // GROUP  # which of the row's new positions
-    there = new < length
+    each = QUERIES // GROUP  # of the row's new positions: this many, and perhaps a few queries idle
+    new = block * each + query // GROUP
+    there = (new < length) & (query < each * GROUP)
     at = tl.load(position + row * length + new, mask=there, other=0)
     place = slot * slot_step + head * head_step
     heads = ((row * length + new) * HEADS + head * GROUP + query % GROUP)[:, None] * DIM + d[
@@ -256,7 +257,7 @@ def attend_prompt(
         length, *steps, turn.eps, HEADS=turn.heads, KEPT=kept, DIM=dim, num_warps=1,
     )  # fmt: skip
     out, block = torch.empty_like(queries), max(32, triton.next_power_of_2(group))
-    _attend_prompt[(rows, kept, triton.cdiv(length * group, block))](
+    _attend_prompt[(rows, kept, triton.cdiv(length, block // group))](
         queries, index, position, keys, values, out, length, *steps, dim**-0.5,
         HEADS=turn.heads, KEPT=kept, DIM=dim, GROUP=group, QUERIES=block, BLOCK=64,
         num_warps=4, num_stages=2,

@@ -34,7 +34,7 @@ from engine.worker.fused import (  # noqa: E402
 )
 
 SLOTS, POSITIONS, EPS = 6, 200, 1e-6
-SHAPE = BlockShape(64, 96, 2, 4, 2, 32, 1e6, EPS)
+SHAPES = [BlockShape(64, 96, 2, 4, 2, 32, 1e6, EPS), BlockShape(64, 96, 2, 5, 1, 32, 1e6, EPS)]
 CLOSE = {"rtol": 1e-4, "atol": 3e-5}
 few = settings(max_examples=6, deadline=None)
 
@@ -100,32 +100,32 @@ class Held:
     positions: int = POSITIONS
 
 
-@pytest.fixture(scope="module")
-def stack() -> Stack:
-    made = Stack(SHAPE).requires_grad_(False)
+@pytest.fixture(scope="module", params=SHAPES, ids=["pairs of heads", "five heads"])
+def stack(request: pytest.FixtureRequest) -> Stack:
+    made = Stack(request.param).requires_grad_(False)
     for value in made.parameters():
         draw = torch.Generator().manual_seed(value.numel())
         value.normal_(0, 0.1, generator=draw).add_(float(value.dim() == 1))
     return made.to(HERE)
 
 
-def turns() -> tuple[Tensor, Tensor]:
+def turns(shape: BlockShape) -> tuple[Tensor, Tensor]:
     """cos and sin [positions, head_dim]."""
     everywhere = torch.arange(POSITIONS, device=HERE)[None]
-    cos, sin = rotation(everywhere, SHAPE.head_dim, SHAPE.theta)
+    cos, sin = rotation(everywhere, shape.head_dim, shape.theta)
     return cos[0, 0], sin[0, 0]
 
 
-def held() -> Held:
-    cache = KeyValueCache.allocate(SHAPE, SLOTS, POSITIONS, HERE, torch.float32)
+def held(shape: BlockShape) -> Held:
+    cache = KeyValueCache.allocate(shape, SLOTS, POSITIONS, HERE, torch.float32)
     for number, kept in enumerate(cache.tensors):
         kept.copy_(drawn(*kept.shape, seed=number))
-    return Held(torch.zeros(SLOTS), torch.zeros(SLOTS, SHAPE.width, device=HERE), cache)
+    return Held(torch.zeros(SLOTS), torch.zeros(SLOTS, shape.width, device=HERE), cache)
 
 
 @torch.inference_mode()
 def test_both_forms_are_compared_before_one_is_relied_on(stack: Stack) -> None:
-    own, cos, sin = held(), *turns()
+    own, cos, sin = held(stack.shape), *turns(stack.shape)
     talk = talking.Talking(stack, own, cos, sin)  # type: ignore[arg-type]
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
@@ -146,11 +146,11 @@ def test_both_forms_are_compared_before_one_is_relied_on(stack: Stack) -> None:
 @torch.inference_mode()
 def test_layers_over_the_cache(stack: Stack, starts: list[int], length: int, small: bool) -> None:
     """One new position a row, by both paths, and many; and what the cache keeps of them."""
-    plain, fused = held(), held()
-    cos, sin = turns()
+    plain, fused = held(stack.shape), held(stack.shape)
+    cos, sin = turns(stack.shape)
     index = torch.arange(SLOTS, device=HERE).flip(0)[: len(starts)]
     positions = torch.tensor(starts, device=HERE)[:, None] + torch.arange(length, device=HERE)
-    x = drawn(len(starts), length, SHAPE.width, seed=length)
+    x = drawn(len(starts), length, stack.shape.width, seed=length)
     attend = SlotAttend(plain.cache, index, index, positions, POSITIONS)
     wanted = stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
     talk = talking.Talking(stack, fused, cos, sin)  # type: ignore[arg-type]
