@@ -54,7 +54,7 @@ talker() { # CODEC SPEAKER STATE MINUTES HOURS-FIRST MORE...
     on_second training.train_talker --speech "$work/speech" --codec "$heard" \
         --speaker "$speaker" --tokenizer "$work/tokenizer" --state "$state" \
         --aside "$work/aside" --wait-hours "$wait_hours" --rate "${TALKER_RATE:-0.0015}" \
-        --stray "${TALKER_STRAY:-0.15}" --echo "${TALKER_ECHO:-0}" ${TALKER_OWN---own} \
+        --stray "${TALKER_STRAY:-0.15}" ${TALKER_OWN---own} \
         --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" --minutes "$minutes" \
         --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every "$often" $record "$@"
 }

@@ -18,7 +18,7 @@ from torch import Tensor
 from engine.model.talker import Talker
 from training.batches import NONE, Batch
 from training.embedding import heard, still
-from training.straying import Cold, asked
+from training.straying import asked, chance
 
 FROM, EVERY = 3000, 4  # steps before, and between, those that learn from what was said
 USES = 3  # of a batch that was said
@@ -45,6 +45,17 @@ class Kept:
         scores = (grouped @ keys.transpose(2, 3)).float() / q.shape[3] ** 0.5
         looks = scores.masked_fill(self._unheard, -torch.inf).softmax(-1).to(values.dtype)
         return (looks @ values).view_as(q)
+
+
+class Cold:
+    """Draws codes at temperatures [B, 1]."""
+
+    def __init__(self, heat: Tensor) -> None:
+        self._heat = heat
+
+    def __call__(self, _: int, logits: Tensor) -> Tensor:
+        scores = logits.float() / self._heat
+        return (scores + chance(scores)).argmax(1)
 
 
 class Rows:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -33,13 +34,13 @@ from training.pool import Pool
 from training.recording import Recorded, Told
 from training.speaking import Speaking, due
 from training.speech import PHONES_A_FRAME
-from training.straying import NEVER, Straying
+from training.straying import strayed
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
 GUIDANCE = 0.5  # how much it counts where attention looks
 WARM_UP = 300
-STRAY, ECHO = 0.15, 0.25  # of the sequences hear another voice for a while, or themselves
+STRAY = 0.15  # of the sequences hear another voice for a while
 TOLD_WRONG = 0.04  # of the codes told to the predictor
 
 
@@ -93,12 +94,10 @@ class Pupil(nn.Module):
         return lost.view_as(phones).mean(-1)
 
 
-def losses(
-    pupil: Pupil, batch: Batch, frames: int, straying: Straying = NEVER
-) -> dict[str, Tensor]:
+def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
     """Of codebook 0 and phones at every row, and of the others at `frames` rows by chance."""
     talker = pupil.talker
-    x = embed(talker, straying(talker, batch, embed) if talker.training else batch)
+    x = embed(talker, batch)
     positions = torch.arange(x.shape[1], device=x.device)[None]
     guided = Guided(batch.says)
     hidden = talker(x, positions, guided)
@@ -132,10 +131,10 @@ class Trainer:
         dropout: float = 0.0,
         highest: float = RATE_AT_START,
         guidance: float = GUIDANCE,
-        straying: Straying = NEVER,
+        stray: float = 0.0,
     ) -> None:
         self.device, self.highest, self.guidance = device, highest, guidance
-        self.straying = straying
+        self.stray = stray
         self.pupil = Pupil().to(device)
         self.talker = self.pupil.talker
         begin(self.talker)
@@ -183,7 +182,9 @@ class Trainer:
     def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
         bf16 = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
-            told = losses(self.pupil, Batch(*tensors), frames, self.straying)
+            batch = Batch(*tensors)
+            batch = replace(batch, fed=strayed(batch, self.stray))
+            told = losses(self.pupil, batch, frames)
         loss = told["first"] + told["phones"] + told["rest"]
         loss = loss + self.guidance * told["looks"] + 0.1 * told["end"]
         self.steps.zero_grad()
@@ -224,8 +225,7 @@ def run(given: argparse.Namespace) -> None:
     unheard = Library(books.ids, books.encoder, books.speaker, device)
     judges = Batcher(unheard, instructions, special)
     aside = given.aside and Aside(judges, given.aside, device)
-    straying = Straying(given.stray, given.echo)
-    trainer = Trainer(device, given.dropout, given.rate, given.guidance, straying)
+    trainer = Trainer(device, given.dropout, given.rate, given.guidance, given.stray)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     fill(books, pool, given.wait_hours)
@@ -263,7 +263,6 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--guidance", type=float, default=GUIDANCE)
     parser.add_argument("--stray", type=float, default=STRAY, help="share: another's voice")
-    parser.add_argument("--echo", type=float, default=ECHO, help="share: the talker itself")
     parser.add_argument("--own", action="store_true", help="learn from what it says itself")
     parser.add_argument("--vary", type=int, default=1500, help="utterances encoded anew at times")
     run(parser.parse_args())
