@@ -3,7 +3,8 @@
 Clones of held-out speakers (nearer to their own reference than to any other's, by speaker
 vector, and by pitch and long-term spectrum), blends in nine steps, and designs by axis.
 Needs flite for the references. `--teacher` lets flite itself answer in the model's place:
-the ceiling of the measures. Prints one JSON line last.
+the ceiling of the measures; `--judge` another checkpoint's speaker encoder in its own one's
+place. Prints one JSON line last.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ def likeness(a: Waveform, b: Waveform) -> float:
 
 
 def clones(
-    engine: Engine, make: Say, speakers: list[Speaker], texts: list[str], context: bool
+    judge: Engine, make: Say, speakers: list[Speaker], texts: list[str], context: bool
 ) -> dict[str, Any]:
     references = [say(REFERENCE, speaker).wave for speaker in speakers]
-    vectors = [engine.clone(wave).vector for wave in references]
+    vectors = [judge.clone(wave).vector for wave in references]
     right, alike = [], []
     for own, speaker in enumerate(speakers):
         for seed, text in enumerate(texts):
             wave = make(text, speaker, REFERENCE if context else "", seed)
-            vector = engine.clone(wave).vector
+            vector = judge.clone(wave).vector
             right.append(nearest(own, [cosine(vector, other) for other in vectors]))
             alike.append(nearest(own, [likeness(wave, other) for other in references]))
     return {
@@ -145,12 +146,14 @@ def main(
     sentences: Annotated[int, typer.Option(min=1, max=20)] = 3,
     a_step: Annotated[int, typer.Option(min=1, help="sentences at each step of a blend")] = 24,
     teacher: Annotated[bool, typer.Option(help="let flite answer: the measures' ceiling")] = False,
+    judge: Annotated[str, typer.Option(help="another checkpoint, to tell voices by")] = "",
     device: str = "auto",
 ) -> None:
     """Check clones, blends and designs."""
     lines = SENTENCES.read_text().splitlines()
     texts = lines[:sentences]
     engine = open_engine([model], device=device)
+    ears = open_engine([judge], device=device) if judge else engine
 
     def cloned(text: str, speaker: Speaker, transcript: str, seed: int) -> Waveform:
         voice = engine.clone(say(REFERENCE, speaker).wave, transcript)
@@ -158,15 +161,16 @@ def main(
 
     made: Say = (lambda text, speaker, *_: say(text, speaker).wave) if teacher else cloned
     cast = held_out()[:speakers]
-    report: dict[str, Any] = {"model": model, "teacher": teacher}
+    report: dict[str, Any] = {"model": model, "judge": judge or model, "teacher": teacher}
     try:
-        report["clone"] = clones(engine, made, cast, texts, context=False)
+        report["clone"] = clones(ears, made, cast, texts, context=False)
         report["blends"] = blends(None if teacher else engine, lines[:a_step])
         if not teacher:
-            report["clone_in_context"] = clones(engine, made, cast, texts, context=True)
+            report["clone_in_context"] = clones(ears, made, cast, texts, context=True)
             report["design"] = designs(engine, texts[0], 40)
     finally:
         engine.close()
+        ears.close()
     typer.echo(json.dumps(report))
 
 
