@@ -8,14 +8,15 @@ function is simply called.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
 Told: TypeAlias = dict[str, Tensor]
 Step: TypeAlias = Callable[..., Told]
-WARM = 4  # steps before a recording: plans are made and memory is found
+Made = TypeVar("Made")
+WARM = 4  # calls before a recording: plans are made and memory is found
 
 
 class Recorded:
@@ -39,13 +40,19 @@ class Recorded:
         self, inputs: tuple[Tensor, ...], choices: dict[str, Hashable]
     ) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Told]:
         places = tuple(x.clone() for x in inputs)
-        here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
-        aside.wait_stream(here)
-        with torch.cuda.stream(aside):
-            for _ in range(WARM):
-                self._step(*places, **choices)
-        here.wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            told = self._step(*places, **choices)
+        graph, told = captured(lambda: self._step(*places, **choices))
         return graph, places, told
+
+
+def captured(call: Callable[[], Made]) -> tuple[torch.cuda.CUDAGraph, Made]:
+    """A recording of the call, and where its replays leave what it makes."""
+    here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
+    aside.wait_stream(here)
+    with torch.cuda.stream(aside):
+        for _ in range(WARM):
+            call()
+    here.wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        made = call()
+    return graph, made

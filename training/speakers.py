@@ -59,7 +59,7 @@ class Speaker:
 
     @property
     def height(self) -> float:
-        return _on_the_way(self.base, self.other, self.share, lambda base: base.height) * self.tract
+        return _of_both(self.base, self.other, self.share, lambda base: base.height) * self.tract
 
     def axes(self) -> list[float]:
         """About -1 … 1 each: pitch, formants, pace, tilt; then how much of each flite voice."""
@@ -70,10 +70,15 @@ class Speaker:
         return [pitch, height, math.log2(self.pace) * PACE, self.tilt / 2, *kind]
 
 
-def _on_the_way(first: int, second: int | None, share: float, of: Callable[[Base], float]) -> float:
+def _of_both(first: int, second: int | None, share: float, of: Callable[[Base], float]) -> float:
     """What a base has, between two of them."""
     there = of(BASES[first if second is None else second])
-    return float(of(BASES[first]) ** (1 - share) * there**share)
+    return between(of(BASES[first]), there, share)
+
+
+def between(one: float, two: float, share: float) -> float:
+    """That far from one factor to another."""
+    return float(one ** (1 - share) * two**share)
 
 
 def _named(
@@ -126,11 +131,11 @@ def _between(random: Random, index: int) -> Speaker:
 
     def drawn(of: Callable[[Base], tuple[float, float]]) -> float:
         """Evenly in a range between both voices' ranges."""
-        low, high = (_on_the_way(base, other, share, lambda b, i=i: of(b)[i]) for i in (0, 1))
+        low, high = (_of_both(base, other, share, lambda b, i=i: of(b)[i]) for i in (0, 1))
         return math.exp(random.uniform(math.log(low), math.log(high)))
 
-    natural = _on_the_way(base, other, share, lambda each: each.pitch)
-    height = _on_the_way(base, other, share, lambda each: each.height)
+    natural = _of_both(base, other, share, lambda each: each.pitch)
+    height = _of_both(base, other, share, lambda each: each.height)
     return Speaker(
         name=f"between{index:04d}",
         base=base,
@@ -152,15 +157,12 @@ def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
     if share in (0, 1):
         return second if share else first
 
-    def between(one: float, two: float) -> float:
-        return one ** (1 - share) * two**share
-
     return Speaker(
         name=f"{first.name} to {second.name}",
         base=first.base,
-        pitch=between(first.pitch, second.pitch),
-        tract=between(first.tract, second.tract),
-        pace=between(first.pace, second.pace),
+        pitch=between(first.pitch, second.pitch, share),
+        tract=between(first.tract, second.tract, share),
+        pace=between(first.pace, second.pace, share),
         tilt=first.tilt + share * (second.tilt - first.tilt),
         other=second.base,
         share=share,
@@ -169,11 +171,11 @@ def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
 
 def everyone() -> list[Speaker]:
     """The named voices, the others heard in training, then the held-out ones."""
-    random, on_the_way = Random(SEED), Random(SEED + 1)
+    random, ways = Random(SEED), Random(SEED + 1)
     made = [_made(random, index) for index in range(len(NAMED), MADE + HELD_OUT)]
-    between = [_between(on_the_way, index) for index in range(BETWEEN)]
+    mixed = [_between(ways, index) for index in range(BETWEEN)]
     known = MADE - len(NAMED)
-    return [*NAMED, *made[:known], *between, *made[known:]]
+    return [*NAMED, *made[:known], *mixed, *made[known:]]
 
 
 def held_out() -> list[Speaker]:

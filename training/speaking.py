@@ -18,6 +18,7 @@ from torch import Tensor
 from engine.model.talker import Talker
 from training.batches import NONE, Batch
 from training.embedding import heard, still
+from training.recording import captured
 from training.straying import asked, chance
 
 FROM, EVERY = 3000, 4  # steps before, and between, those that learn from what was said
@@ -65,13 +66,13 @@ class Rows:
         (size, length), block = like.text.shape, talker.shape.block
         x = still(talker, like)
         kept = (2, block.layers, size, block.kv_heads, length, block.head_dim)
-        self._talker, self._graph = talker, None
-        self._still, self._fed = torch.empty_like(x), like.fed.new_empty(size, length + 1, 16)
-        self._first, self._own = like.target[..., 0].clone(), like.ends.clone()
+        self._talker = talker
+        self._still, self._fed = torch.zeros_like(x), like.fed.new_zeros(size, length + 1, 16)
+        self._first, self._own = torch.zeros_like(like.text), torch.zeros_like(like.ends)
         self._keys, self._values = x.new_zeros(kept)
         self._at = torch.zeros(1, dtype=torch.long, device=x.device)
         self._heat = x.new_ones(size, 1, dtype=torch.float)
-        self._graph = self._recorded() if x.is_cuda else None
+        self._graph = captured(self._row)[0] if x.is_cuda else None
 
     def __call__(self, batch: Batch) -> Tensor:
         """The frames fed back [B, T, 16], those of the targets as they are said."""
@@ -101,20 +102,6 @@ class Rows:
         self._fed.index_copy_(1, after, torch.where(own, frame, self._fed.index_select(1, after)))
         at.add_(1)
 
-    def _recorded(self) -> torch.cuda.CUDAGraph:
-        for place in (self._still, self._fed, self._first, self._own):
-            place.zero_()
-        here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
-        aside.wait_stream(here)
-        with torch.cuda.stream(aside):
-            for _ in range(2):
-                self._row()
-        here.wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self._row()
-        return graph
-
 
 class Speaking:
     """What a talker says at the time: a copy of it speaks, in few bits on a GPU."""
@@ -125,14 +112,14 @@ class Speaking:
             self._copy.to(torch.bfloat16)
         self._rows: dict[torch.Size, Rows] = {}
         self._said: Batch | None = None
-        self._uses, self._count = 0, 0
+        self._drawn = 0
 
     def draw(self, draw: Callable[[bool], Batch]) -> Batch:
         """A batch that was said, the same one a few times; one in four has a context."""
-        if self._said is None or self._uses == USES:
-            self._said, self._uses = self.say(draw(self._count % 4 == 3)), 0
-            self._count += 1
-        self._uses += 1
+        said, used = divmod(self._drawn, USES)
+        if self._said is None or used == 0:
+            self._said = self.say(draw(said % 4 == 3))
+        self._drawn += 1
         return self._said
 
     @torch.no_grad()

@@ -82,16 +82,6 @@ def _able(weight: Tensor) -> bool:
     return recent and hasattr(torch, "_scaled_mm") and find_spec("triton") is not None
 
 
-def product(x: Eight, linear: nn.Linear) -> Tensor:
-    """As `linear` would, of inputs in 8 bits."""
-    weight: Eight = linear.eight  # type: ignore[assignment]
-    made: Tensor = torch._scaled_mm(
-        x.numbers, weight.numbers.t(), scale_a=x.scale, scale_b=weight.scale,
-        out_dtype=torch.bfloat16, use_fast_accum=True,
-    )  # fmt: skip
-    return made
-
-
 class Products:
     """Products in 8 bits, and what rounds their inputs, as `walk` asks for them."""
 
@@ -105,7 +95,13 @@ class Products:
         return total, Eight(*normed)
 
     def product(self, rows: Eight, linear: nn.Linear) -> Tensor:
-        return product(rows, linear)
+        """As `linear` would, of inputs in 8 bits."""
+        weight: Eight = linear.eight  # type: ignore[assignment]
+        made: Tensor = torch._scaled_mm(
+            rows.numbers, weight.numbers.t(), scale_a=rows.scale, scale_b=weight.scale,
+            out_dtype=torch.bfloat16, use_fast_accum=True,
+        )  # fmt: skip
+        return made
 
     def gated(self, gates: Tensor) -> Eight:
         return Eight(*self._kernels.gate(gates))
@@ -123,13 +119,13 @@ class Products:
         x = torch.randn(rows, qkv.in_features, generator=random).to(qkv.weight)
         _, alone = self.normed(x, None, norm)
         total, normed = self.normed(x, x, norm)
-        yield product(alone, qkv), qkv(norm(x)).float()
-        yield product(normed, qkv), qkv(norm(total)).float()
+        yield self.product(alone, qkv), qkv(norm(x)).float()
+        yield self.product(normed, qkv), qkv(norm(total)).float()
         gates = mlp.gate_up_proj(norm(total))
-        yield product(normed, mlp.gate_up_proj), gates.float()
+        yield self.product(normed, mlp.gate_up_proj), gates.float()
         gate, up = gates.chunk(2, -1)
         inner = mlp.down_proj(nn.functional.silu(gate) * up)
-        yield product(self.gated(gates), mlp.down_proj), inner.float()
+        yield self.product(self.gated(gates), mlp.down_proj), inner.float()
 
 
 def products(stack: Stack) -> Products | None:

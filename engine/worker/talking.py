@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from engine.model.shapes import BlockShape
 from engine.model.talker import TalkerStack
 from engine.worker import eight
 from engine.worker.slots import Slots
-from engine.worker.walk import AttendLayer, Plain, blocks, walk
+from engine.worker.walk import AttendLayer, Plain, Products, blocks, walk
 
 Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as Talking.prompt
 
@@ -134,7 +134,7 @@ class Talking:
         from engine.worker import fused, fused_attention  # they need Triton
 
         shape = stack.shape
-        self._stack, self._cache, self._plain = stack, slots.cache, Plain(shape.eps)
+        self._stack, self._cache, self._plain = stack, slots.cache, Plain()
         self._fused, self._attention = fused, fused_attention
         done = torch.zeros(len(slots.frame) * shape.kv_heads, dtype=torch.int32, device=cos.device)
         heads = shape.heads, shape.kv_heads
@@ -190,11 +190,9 @@ class Talking:
 
     def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
         """Products are the library's, of two bytes or of one."""
-        if self.eight is not None and len(x) >= self.crowd:
-            x, added = walk(self._stack, self.eight, x, attend)
-        else:
-            x, added = walk(self._stack, self._plain, x, attend)
-        return self._last(x, added)
+        rounded = self.eight if len(x) >= self.crowd else None
+        products: Products[Any] = rounded or self._plain
+        return self._last(*walk(self._stack, products, x, attend))
 
     def _over(self, attend: Callable[..., Tensor], index: Tensor, position: Tensor) -> AttendLayer:
         """Attention of a layer over the slots' cache."""

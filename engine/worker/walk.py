@@ -32,13 +32,13 @@ class Products(Protocol[Rows]):
 class Plain:
     """Products are the library's, of weights as they are; the rest is `fused`."""
 
-    def __init__(self, eps: float) -> None:
+    def __init__(self) -> None:
         from engine.worker import fused  # it needs Triton
 
-        self._fused, self._eps = fused, eps
+        self._fused = fused
 
     def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Tensor]:
-        pair: tuple[Tensor, Tensor] = self._fused.add_norm(x, added, norm.weight, self._eps)
+        pair: tuple[Tensor, Tensor] = self._fused.add_norm(x, added, norm.weight, norm.eps)
         return pair
 
     def product(self, rows: Tensor, linear: nn.Linear) -> Tensor:

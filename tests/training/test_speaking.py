@@ -15,9 +15,15 @@ from training.embedding import embed
 from training.speaking import USES, Speaking
 from training.straying import asked, spoken
 
-from .test_straying import batcher, drawn, talker
+from .test_straying import batcher, drawn
 
-__all__ = ["batcher", "talker"]  # fixtures
+__all__ = ["batcher"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def talker() -> Talker:
+    torch.manual_seed(0)
+    return Talker(recipe.talker_shape())
 
 
 def argmax(_: int, logits: torch.Tensor) -> torch.Tensor:

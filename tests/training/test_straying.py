@@ -7,7 +7,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.talker import Talker
 from training import recipe, straying
 from training.batches import NONE, Batch, Batcher, Instructions
 
@@ -15,12 +14,6 @@ from .test_batches import TEXT_IDS, fake_ids, made_library
 
 ROWS, LENGTH = 12, 160
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
-
-
-@pytest.fixture(scope="module")
-def talker() -> Talker:
-    torch.manual_seed(0)
-    return Talker(recipe.talker_shape())
 
 
 @pytest.fixture(scope="module")
