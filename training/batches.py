@@ -20,7 +20,7 @@ from training.wording import describe
 
 NONE = -1
 WORDINGS = 16  # instructions a speaker
-MEANS = 0.4  # of the voices by vector are spoken with the mean of theirs
+AT_HOME = 0.4  # of the voices by vector are asked for by where they are at home
 
 
 @dataclass(frozen=True)
@@ -88,19 +88,16 @@ class Batcher:
     def __init__(self, library: Library, instructions: Instructions, special: TextIds) -> None:
         self.library, self.instructions, self.special = library, instructions, special
         self.role = torch.tensor(special.role, device=library.device)
-        self.means = torch.zeros(TRAINED, library.vectors.shape[1], device=library.device)
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
         self.order = torch.zeros(0, dtype=torch.long, device=library.device)
         self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances
 
     def refresh(self) -> None:
-        """After the library has grown: mean vectors, and plain utterances by speaker."""
+        """After the library has grown: utterances by speaker and by length."""
         table = self.library.table
         plain = (table[:, STYLE] == 0).nonzero()[:, 0]
         who = table[plain, SPEAKER]
         counts = torch.bincount(who, minlength=TRAINED)
-        sums = torch.zeros_like(self.means).index_add_(0, who, self.library.vectors[plain])
-        self.means = sums / counts.clamp(min=1)[:, None]
         self.order = plain[who.argsort(stable=True)]
         self.by_speaker[1:] = counts.cumsum(0)
         need = table[:, TEXT_LENGTH] + table[:, FRAMES]
@@ -142,12 +139,14 @@ class Batcher:
     def _vectors(
         self, rows: Tensor, reference: Tensor, speaker: Tensor, in_context: bool
     ) -> Tensor:
-        """The reference's vector, or the speaker's mean, or another utterance's, a little moved."""
-        vectors = self.library.vectors
+        """The reference's vector; or the voice's home, as it is or as another of its utterances
+        misreads it."""
+        library = self.library
         if in_context:
-            return vectors[reference]
-        chance = torch.rand(len(rows), 1, device=rows.device)
-        vector = torch.where(chance < MEANS, self.means[speaker], vectors[self._other(speaker)])
+            return library.vectors[reference]
+        other, home = self._other(speaker), library.homes[rows]
+        misread = library.vectors[other] - library.homes[other]
+        vector = home + misread * ~self._chance((len(rows), 1), AT_HOME)
         return vector + 0.03 * torch.randn_like(vector)
 
     def _lay_out(

@@ -1,6 +1,6 @@
 """Put the trained parts together in the published layout.
 
-Preset speakers are rows of the talker's codec embedding: each gets the mean of its vectors,
+Preset speakers are rows of the talker's codec embedding: each gets the vector of its home,
 so that presets, clones and blends live in one space. Weights are written in half precision:
 the talker in bfloat16, the codec in float16, whose finer steps its sums need.
 
@@ -26,15 +26,17 @@ from engine.worker.weights import export
 from training import recipe
 from training import state as states
 from training.codec import Codec
+from training.homes import homes
 from training.speakers import NAMED
 from training.train_speaker import Trainee
 
 
-def seat(talker: Talker, means: Tensor) -> None:
-    """Give each preset its mean vector."""
-    with torch.no_grad():
-        rows = talker.model.codec_embedding.weight
-        rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)] = means[: len(NAMED)]
+@torch.no_grad()
+def seat(talker: Talker) -> None:
+    """Give each preset the vector of its home."""
+    rows = talker.model.codec_embedding.weight
+    theirs = homes(torch.tensor([speaker.axes() for speaker in NAMED]))
+    rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)] = theirs
 
 
 def half(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
@@ -76,9 +78,8 @@ def main() -> None:
     codec, speaker, talker = Codec(), Trainee(), Talker(recipe.talker_shape())
     codec.load_state_dict(states.load(given.codec)["codec"])
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
-    trained = states.load(given.talker)
-    talker.load_state_dict(trained["talker"])
-    seat(talker, trained["means"])
+    talker.load_state_dict(states.load(given.talker)["talker"])
+    seat(talker)
     write(given.out, given.tokenizer, codec, speaker.encoder, talker)
     size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
     print(f"{given.out}: {size / 1e6:.1f} MB")

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
+from training.homes import faster, homes
 from training.pool import Pool, Spot
-from training.speakers import NAMED
+from training.speakers import NAMED, everyone
 from training.speech import FRAME, PHONE_STEP, PHONES_A_FRAME
 
 HUSH = 6  # frames of silence kept after an utterance, for references that end in silence
@@ -49,6 +50,8 @@ class Library:
         self.phones = torch.zeros(0, PHONES_A_FRAME, dtype=torch.uint8, device=device)
         self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text ids said, by frame
         self.vectors = torch.zeros(0, speaker.shape.width, device=device)  # an utterance each
+        self.homes = torch.zeros_like(self.vectors)  # of its voice, at its speed
+        self._axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
         self.table = torch.zeros(0, 6, dtype=torch.long, device=device)
         self._done = 0
 
@@ -107,6 +110,8 @@ class Library:
         self.phones = torch.cat((self.phones, kept(phones)))
         self.places = torch.cat((self.places, kept(places)))
         self.vectors = torch.cat((self.vectors, vectors.float()))
+        axes = self._axes[[spot.speaker for spot in spots]]
+        self.homes = torch.cat((self.homes, homes(faster(axes, speed))))
         self.table = torch.cat((self.table, torch.tensor(rows, device=self.device)))
 
     def _cut(

@@ -22,7 +22,6 @@ from engine.worker import weights
 from training import recipe, tokenizer
 from training import state as states
 from training.codec import Codec
-from training.speakers import NAMED
 from training.train_speaker import Trainee
 
 CODEC_HEAD, VOICE_PARTS = "phone_head.", "encoder."
@@ -54,12 +53,10 @@ def join(export: Path, parts: Path, out: Path) -> None:
     weights.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))
-    rows = talker.model.codec_embedding.weight.detach()
-    means = rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)].clone()
     beside = {name: kept[name] for name in ("judges", "listener") if name in kept}
     states.save({"codec": codec.state_dict(), **beside}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
-    said = {"talker": talker.state_dict(), "phones": kept["phones"], "means": means}
+    said = {"talker": talker.state_dict(), "phones": kept["phones"]}
     states.save(said, out / "talker.pt")
     (out / "tokenizer").mkdir(exist_ok=True)
     for name in tokenizer.FILES:

@@ -1,10 +1,9 @@
-"""Smooth the speaker encoder: every sentence's vector goes to where its voice lies.
+"""Smooth the speaker encoder: every sentence's vector goes to where its voice is at home.
 
 A classifier puts voices it has never heard between those it knows, each sentence elsewhere, and
-half way between two vectors lies nobody. Here a voice's place follows from its axes in a straight
-line, so that half way between two places lies the voice that is half way between theirs. The
-encoder learns it from any sentence, some a little faster or slower, a third of them copies that a
-codec has made.
+half way between two vectors lies nobody. Here every voice has its home (`homes.py`), and the
+encoder learns to find it from any sentence, some a little faster or slower, a third of them copies
+that a codec has made.
 
     python -m training.smooth_speaker --speech DIR --begin speaker.pt --codec codec.pt \\
         --out smooth.pt --minutes 20
@@ -13,7 +12,6 @@ codec has made.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 
@@ -22,12 +20,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.speaker import SpeakerEncoder
-from training import recipe
 from training import state as states
 from training.codec import Codec
+from training.homes import faster, homes
 from training.library import resampled
 from training.pool import Pool
-from training.speakers import BASES, FORMANTS, PACE, everyone
+from training.speakers import everyone
 from training.speech import FRAME, RATE
 from training.train_speaker import (
     Plain,
@@ -40,38 +38,15 @@ from training.train_speaker import (
     worn,
 )
 
-# How far apart an axis puts voices: by how well it is read off one sentence.
-WEIGHTS = (2.6, 3.6, 0.7, 2.2, *(3.6 for _ in BASES))
-MIDDLE = 3.0  # what all have in common, so that a cosine also tells more from less
 SETTLED, RIDGE = 3200, 30.0  # sentences to begin with, and how little they are trusted
 SPEED = 0.06  # at most so much faster or slower
 COPY = 48  # frames of a copy
 FEWEST = 6  # codebooks of it
 
 
-def places(axes: Tensor) -> Tensor:
-    """Where voices lie, by their axes [..., axes]: [..., width]."""
-    scale = torch.tensor((*WEIGHTS, MIDDLE), device=axes.device)
-    at = torch.cat((axes, torch.ones_like(axes[..., :1])), -1) * scale
-    return at @ directions(len(scale)).to(axes.device)
-
-
-def directions(count: int) -> Tensor:
-    """So many directions at right angles to each other: [count, width]."""
-    waves = torch.arange(1, count + 1)[:, None] * (torch.arange(recipe.WIDTH) + 0.5)
-    return (waves * math.pi / recipe.WIDTH).cos() * math.sqrt(2 / recipe.WIDTH)
-
-
-def faster(axes: Tensor, speed: float) -> Tensor:
-    """Axes [..., axes] of the same voices played so much faster: higher, of shorter tracts."""
-    moved = axes.clone()
-    moved[..., :3] += math.log2(speed) * torch.tensor((1, FORMANTS, -PACE), device=axes.device)
-    return moved
-
-
 @torch.no_grad()
 def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor) -> None:
-    """Begin with the last layer that leads what is heard by now nearest to the places."""
+    """Begin with the last layer that leads what is heard by now nearest to the homes."""
     last = encoder.fc
     heard: list[Tensor] = []
     listening = last.register_forward_pre_hook(lambda _, given: heard.append(given[0][..., 0]))
@@ -83,7 +58,7 @@ def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor) -> None:
     middle, spread = known.mean(0), known.std(0) + 1e-6
     like = F.pad((known - middle) / spread, (0, 1), value=1.0)
     square = like.T @ like + RIDGE * torch.eye(like.shape[1], device=like.device)
-    lies = places(axes[torch.cat([voice for _, voice in drawn])])
+    lies = homes(axes[torch.cat([voice for _, voice in drawn])])
     weight, bias = torch.linalg.solve(square, like.T @ lies).split((len(middle), 1))
     last.weight.copy_((weight / spread[:, None]).T[..., None])
     last.bias.copy_(bias[0] - (middle / spread) @ weight)
@@ -118,9 +93,17 @@ def filled(folder: Path, hours: float, device: torch.device) -> Plain:
     return Plain(pool)
 
 
+def grow(plain: Plain) -> None:
+    """Take in some of the speech that has been made since."""
+    if plain.pool.refresh():
+        plain.list()
+
+
 def run(given: argparse.Namespace) -> None:
     device = torch.device(given.device)
     torch.manual_seed(given.seed)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
     plain, trainee = filled(given.speech, given.hours, device), Trainee().to(device)
     trainee.load_state_dict(states.load(given.begin)["speaker"])
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
@@ -145,7 +128,7 @@ def learn(
         wave, voice = mixed(speech, copied, given.batch // 3)
         speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
         wave = resampled(wave, round(wave.shape[1] / speed))
-        off = encoder.embed(worn(wave)) - places(faster(axes[voice], speed))
+        off = encoder.embed(worn(wave)) - homes(faster(axes[voice], speed))
         loss = off.square().sum(1).mean()
         steps.zero_grad()
         loss.backward()
@@ -153,7 +136,8 @@ def learn(
         steps.step()
         step += 1
         if step % given.every == 0:
-            print(f"{step} off {loss.item():.3f}", flush=True)
+            print(f"{step} {plain.pool.hours:.1f}h off {loss.item():.3f}", flush=True)
+            grow(plain)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import torch
 
 PIECE = 15 * 2**20
 LARGEST_HALF = 6e4
-KEPT = {"codec", "judges", "listener", "speaker", "talker", "phones", "means", "step", "seconds"}
+KEPT = {"codec", "judges", "listener", "speaker", "talker", "phones", "step", "seconds"}
 PAUSE = 5.0  # seconds: between two steps more than this is not training
 
 

@@ -65,10 +65,14 @@ class Plain:
     """Utterances said in the speaker's own manner, by length."""
 
     def __init__(self, pool: Pool) -> None:
-        kept = [spot for spot in pool.spots if spot.style == 0]
-        table = [(spot.start, spot.stop - spot.start, spot.speaker) for spot in kept]
-        self.rows = torch.tensor(table, device=pool.device)
         self.pool = pool
+        self.list()
+
+    def list(self) -> None:
+        """All that the pool has by now."""
+        kept = [spot for spot in self.pool.spots if spot.style == 0]
+        table = [(spot.start, spot.stop - spot.start, spot.speaker) for spot in kept]
+        self.rows = torch.tensor(table, device=self.pool.device)
 
     def draw(self, batch: int, length: int) -> tuple[Tensor, Tensor]:
         rows = self.rows[self.rows[:, 1] >= length]

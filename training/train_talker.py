@@ -151,12 +151,11 @@ class Trainer:
         )
         self.step, self.seconds = 0, 0.0
 
-    def state(self, means: Tensor) -> dict[str, object]:
+    def state(self) -> dict[str, object]:
         return {
             "talker": self.talker.state_dict(),
             "phones": self.pupil.phones.state_dict(),
             "steps": self.steps.state_dict(),
-            "means": means,
             "step": self.step,
             "seconds": self.seconds,
             "chance": states.chance(self.device),
@@ -248,7 +247,7 @@ def run(given: argparse.Namespace) -> None:
         if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
             batcher.refresh()
 
-    course.follow(trainer, given, step, tell, lambda: trainer.state(batcher.means))
+    course.follow(trainer, given, step, tell, trainer.state)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from engine.checkpoint import SpecialIds
 from engine.model.talker import Talker
 from engine.plan import Prompt, ReferencePrompt
 from engine.worker.prompts import Embedder
-from training import embedding, recipe
+from training import batches, embedding, recipe
 from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
 from training.library import (
     CODE,
@@ -74,6 +74,7 @@ def made_library() -> Library:
     said = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
     library.places = torch.cat(said).to(torch.int16)
     library.vectors = torch.randn(UTTERANCES, recipe.WIDTH)
+    library.homes = torch.randn(UTTERANCES, recipe.WIDTH)
     library.table = table
     return library
 
@@ -176,6 +177,26 @@ def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
         assert batch.ends.any(1).all()
     sizes = {batch.text.shape[1] for batch in drawn}
     assert sizes <= {size.in_context if in_context else size.alone for size in SIZES}
+
+
+@pytest.mark.parametrize("at_home", [False, True])
+def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
+    monkeypatch: pytest.MonkeyPatch, at_home: bool
+) -> None:
+    monkeypatch.setattr(batches, "AT_HOME", float(at_home))
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    batcher.refresh()
+    batch = batcher.draw(UTTERANCES, False, 160, batcher.order)
+    misread = library.vectors - library.homes
+    for row in range(UTTERANCES):
+        frame = batch.target[row][batch.target[row][:, 0] != NONE][0]
+        tape = int((library.codes == frame).all(1).nonzero()[0, 0])
+        own = int((library.table[:, CODE] == tape).nonzero()[0, 0])
+        off = batch.vector[row] - library.homes[own]
+        theirs = misread[library.table[:, SPEAKER] == library.table[own, SPEAKER]]
+        nearest = off.norm() if at_home else (off - theirs).norm(dim=1).min()
+        assert nearest < 1
 
 
 def test_every_speaker_is_described() -> None:

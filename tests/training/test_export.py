@@ -12,6 +12,7 @@ from engine.worker.networks import load_codec, load_encoder, load_speaker, load_
 from training import recipe, state, tokenizer
 from training.codec import Codec
 from training.export import seat, write
+from training.homes import homes
 from training.speakers import NAMED
 from training.text import Corpus
 from training.train_speaker import Trainee
@@ -27,7 +28,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     tokenizer.save(tokenizer.train(corpus), root / "tokenizer")
     codec, talker = Codec().eval(), Talker(recipe.talker_shape())
     begin(talker)
-    seat(talker, torch.randn(len(NAMED), recipe.WIDTH))
+    seat(talker)
     write(root / "model", root / "tokenizer", codec, Trainee().encoder, talker)
     return root / "model", codec, talker
 
@@ -48,6 +49,13 @@ def test_the_engine_reads_every_part(exported: tuple[Path, Codec, Talker]) -> No
     with torch.no_grad():
         wanted = codec.decoder(codes.transpose(1, 2))
     torch.testing.assert_close(made, wanted, atol=2e-2, rtol=0)
+
+
+def test_presets_are_at_home(exported: tuple[Path, Codec, Talker]) -> None:
+    rows = exported[2].model.codec_embedding.weight.detach()
+    for row, speaker in enumerate(NAMED):
+        home = homes(torch.tensor(speaker.axes()))
+        torch.testing.assert_close(rows[recipe.FIRST_SPEAKER + row], home)
 
 
 def test_it_can_do_everything(exported: tuple[Path, Codec, Talker]) -> None:

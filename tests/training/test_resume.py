@@ -35,7 +35,7 @@ def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
 
     first = train_talker.Trainer(CPU)
     step(first)
-    state.save(first.state(batcher.means), tmp_path / "talker.pt")
+    state.save(first.state(), tmp_path / "talker.pt")
     step(first)
     second = train_talker.Trainer(CPU)
     second.resume(tmp_path / "talker.pt", again=False)
@@ -48,7 +48,7 @@ def test_weights_alone_begin_a_schedule_of_their_own(tmp_path: Path) -> None:
     torch.manual_seed(0)
     first, second = train_talker.Trainer(CPU), train_talker.Trainer(CPU)
     first.step, first.seconds = 7, 70.0
-    state.save(first.state(torch.zeros(2, 3)), tmp_path / "whole.pt")
+    state.save(first.state(), tmp_path / "whole.pt")
     state.weights(tmp_path / "whole.pt", tmp_path / "small.pt")
     sizes = [(tmp_path / name).stat().st_size for name in ("small.pt", "whole.pt")]
     assert sizes[0] < 0.6 * sizes[1]

@@ -1,4 +1,4 @@
-"""Voices lie in a straight line along their axes, and batches hold speech and copies."""
+"""Every sentence leads to its voice's home, and batches hold speech and copies."""
 
 from __future__ import annotations
 
@@ -8,59 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from engine.model.speaker import SpeakerEncoder
 from training import recipe
-from training.smooth_speaker import directions, faster, mixed, places, settle
-from training.speakers import NAMED, TRAINED, Speaker, everyone, on_the_way
+from training.homes import homes
+from training.smooth_speaker import mixed, settle
+from training.speakers import everyone
 from training.speech import RATE
 
-AXES = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]])
+AXES = torch.tensor([speaker.axes() for speaker in everyone()[:1]])
 
 
-def axes(speaker: Speaker) -> torch.Tensor:
-    return torch.tensor(speaker.axes())
-
-
-@settings(deadline=None)
-@given(st.sampled_from(NAMED), st.sampled_from(NAMED), st.floats(0.01, 0.99))
-def test_who_lies_between_two_voices_has_a_mix_of_their_places(
-    first: Speaker, second: Speaker, share: float
-) -> None:
-    ends = places(axes(first)), places(axes(second))
-    between = places(axes(on_the_way(first, second, share)))
-    torch.testing.assert_close(between, torch.lerp(*ends, share), atol=1e-4, rtol=1e-4)
-
-
-def test_directions_are_at_right_angles() -> None:
-    torch.testing.assert_close(directions(9) @ directions(9).T, torch.eye(9), atol=1e-5, rtol=0)
-
-
-def test_nobody_else_has_a_place_as_near_by_cosine() -> None:
-    lies = torch.nn.functional.normalize(places(AXES), dim=1)
-    assert torch.equal((lies @ lies.T).argmax(1), torch.arange(TRAINED))
-
-
-@settings(deadline=None)
-@given(st.floats(0.9, 1.1), st.integers(0, TRAINED - 1))
-def test_played_faster_a_voice_is_higher_shorter_and_quicker(speed: float, index: int) -> None:
-    speaker = everyone()[index]
-    moved = Speaker(
-        speaker.name,
-        speaker.base,
-        speaker.pitch * speed,
-        speaker.tract * speed,
-        speaker.pace / speed,
-        speaker.tilt,
-        other=speaker.other,
-        share=speaker.share,
-    )
-    torch.testing.assert_close(faster(axes(speaker), speed), axes(moved), atol=1e-4, rtol=1e-4)
-
-
-def test_settled_the_last_layer_leads_to_the_places_of_what_it_can_tell() -> None:
+def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None:
     """Voices that are hums of two heights, which any layers before it tell apart."""
     torch.manual_seed(0)
     encoder = SpeakerEncoder(recipe.speaker_shape()).eval()
@@ -79,8 +38,8 @@ def test_settled_the_last_layer_leads_to_the_places_of_what_it_can_tell() -> Non
         settle(encoder, plain, axes)
     wave, voice = draw(16, 3 * RATE)
     with torch.no_grad():
-        off = encoder.embed(wave) - places(axes[voice])
-    apart = (places(axes[0]) - places(axes[1])).norm()
+        off = encoder.embed(wave) - homes(axes[voice])
+    apart = (homes(axes[0]) - homes(axes[1])).norm()
     assert off.norm(dim=1).max() < 0.3 * apart
 
 
