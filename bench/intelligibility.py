@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -23,7 +24,10 @@ from training.speakers import NAMED, Speaker, held_out
 
 SENTENCES = Path(__file__).parent.parent / "training" / "heldout.txt"
 REFERENCE = "The captain of the ship gave her a letter from her brother."
+AT_ONCE = 3  # requests: two cores have no more than that to give
 TOO_SHORT = 0.6  # of the teacher's time: the end came early
+
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -54,13 +58,23 @@ def percent(part: int, whole: int) -> float | None:
     return round(100 * part / whole, 1) if whole else None
 
 
-def speak(engine: Engine, text: str, voice: Voice, seed: int) -> tuple[Waveform, str]:
-    """The whole waveform, and why it ended."""
-    with engine.submit(SpeechRequest(text, voice, "english", seed=seed, live=False)) as stream:
-        chunks = [chunk.pcm for chunk in stream]
-        end = stream.end
-    pcm = np.concatenate(chunks) if chunks else np.zeros(0, np.int16)
-    return (pcm / 32768).astype(np.float32), end.reason if end else "error"
+def speaking(engine: Engine, voice: Voice) -> Callable[[str, int], tuple[Waveform, str]]:
+    """What speaks a text with a seed: the whole waveform, and why it ended."""
+
+    def speak(text: str, seed: int) -> tuple[Waveform, str]:
+        with engine.submit(SpeechRequest(text, voice, "english", seed=seed, live=False)) as stream:
+            chunks = [chunk.pcm for chunk in stream]
+            end = stream.end
+        pcm = np.concatenate(chunks) if chunks else np.zeros(0, np.int16)
+        return (pcm / 32768).astype(np.float32), end.reason if end else "error"
+
+    return speak
+
+
+def together(make: Callable[[str, int], Made], texts: list[str]) -> Iterator[Made]:
+    """What is made of each text with its number as the seed, some at a time, in their order."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield from pool.map(make, texts, range(len(texts)))
 
 
 def teacher() -> Callable[[str, Speaker], Waveform] | None:
@@ -92,8 +106,8 @@ def judge(engine: Engine, sentences: list[str], clones: int) -> list[dict[str, A
     listener, say, rows = Listener(), teacher(), []
     for voice, speaker in cast(engine, say, clones):
         score = Score(named(voice, speaker))
-        for seed, text in enumerate(sentences):
-            wave, reason = speak(engine, text, voice, seed)
+        made = together(speaking(engine, voice), sentences)
+        for text, (wave, reason) in zip(sentences, made, strict=True):
             count(score, listener, text, wave, reason, say(text, speaker) if say else None)
         rows.append(score.row())
         typer.echo(line(rows[-1]), err=True)

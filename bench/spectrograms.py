@@ -14,7 +14,7 @@ import pyloudnorm
 import torch
 import typer
 
-from bench.intelligibility import speak
+from bench.intelligibility import speaking
 from engine import FRAME_SAMPLES, SAMPLE_RATE, Preset, Waveform, open_engine
 from studio.commands.place import MINI
 from training import speech
@@ -68,7 +68,7 @@ def main(
             taught = speech.say(SENTENCE, speaker).wave
             waves[f"{speaker.name}: teacher"] = taught
             waves[f"{speaker.name}: through the codec"] = copied(codec, taught)
-            own, _ = speak(engine, SENTENCE, Preset(speaker.name), seed=1)
+            own, _ = speaking(engine, Preset(speaker.name))(SENTENCE, 1)
             waves[f"{speaker.name}: the model"] = own
     for name, wave in waves.items():
         typer.echo(f"{name}: {measured(wave)}")

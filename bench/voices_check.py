@@ -10,24 +10,30 @@ place. Prints one JSON line last.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from random import Random
+from threading import Lock
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
 
-from bench.intelligibility import REFERENCE, SENTENCES, speak
+from bench.intelligibility import REFERENCE, SENTENCES, speaking, together
 from bench.sound_measures import centroid, long_term, pitch
 from bench.words import Listener
-from engine import Blend, Design, Engine, Preset, Waveform, open_engine
+from engine import Blend, Design, Engine, Preset, Voice, Waveform, open_engine
 from training.speakers import NAMED, Speaker, held_out, on_the_way
 from training.speech import say
 from training.wording import BRIGHT, DARK, FAST, HIGH, LOW, SLOW
 
-Say: TypeAlias = Callable[[str, Speaker, str, int], Waveform]  # text, speaker, transcript, seed
+Speaks: TypeAlias = Callable[[str, int], Waveform]  # text, seed
+Clones: TypeAlias = Callable[[Speaker, str], Speaks]  # of whom, with which transcript
+Way: TypeAlias = Callable[[float], Speaks]  # so far from one voice to another
+Between: TypeAlias = Callable[[str, str], Way]
+FLITE = Lock()
 STEPS = 9
+SENTENCES_EACH = 3  # of a clone
 PAIRS = (
     ("robert", "june"),
     ("clara", "angus"),
@@ -58,15 +64,51 @@ def likeness(a: Waveform, b: Waveform) -> float:
     return -float(octaves * 3 + np.abs(long_term(a) - long_term(b)).mean())
 
 
+def sounding(engine: Engine, voice: Voice) -> Speaks:
+    speak = speaking(engine, voice)
+    return lambda text, seed: speak(text, seed)[0]
+
+
+def model_clones(engine: Engine) -> Clones:
+    def by(speaker: Speaker, transcript: str) -> Speaks:
+        return sounding(engine, engine.clone(say(REFERENCE, speaker).wave, transcript))
+
+    return by
+
+
+def model_between(engine: Engine) -> Between:
+    def way(first: str, second: str) -> Way:
+        def on_it(share: float) -> Speaks:
+            return sounding(engine, Blend(((Preset(first), 1 - share), (Preset(second), share))))
+
+        return on_it
+
+    return way
+
+
+def taught(speaker: Speaker, _: str = "") -> Speaks:
+    """flite itself, one sentence at a time."""
+
+    def by(text: str, _: int) -> Waveform:
+        with FLITE:
+            return say(text, speaker).wave
+
+    return by
+
+
+def taught_between(first: str, second: str) -> Way:
+    ends = [next(who for who in NAMED if who.name == name) for name in (first, second)]
+    return lambda share: taught(on_the_way(ends[0], ends[1], share))
+
+
 def clones(
-    judge: Engine, make: Say, speakers: list[Speaker], texts: list[str], context: bool
+    judge: Engine, by: Clones, speakers: list[Speaker], texts: list[str], context: bool
 ) -> dict[str, Any]:
     references = [say(REFERENCE, speaker).wave for speaker in speakers]
     vectors = [judge.clone(wave).vector for wave in references]
     right, alike = [], []
     for own, speaker in enumerate(speakers):
-        for seed, text in enumerate(texts):
-            wave = make(text, speaker, REFERENCE if context else "", seed)
+        for wave in together(by(speaker, REFERENCE if context else ""), texts):
             vector = judge.clone(wave).vector
             right.append(nearest(own, [cosine(vector, other) for other in vectors]))
             alike.append(nearest(own, [likeness(wave, other) for other in references]))
@@ -78,50 +120,50 @@ def clones(
     }
 
 
-def blend(
-    first: str, second: str, texts: list[str], make: Callable[[float, str, int], Waveform]
-) -> dict[str, Any]:
+def blend(way: Way, texts: list[str]) -> dict[str, Any]:
     """From one voice to another: which way pitch and centroid go at each step."""
-    listener, rows = Listener(), []
-    for step in range(STEPS):
-        waves = [make(step / (STEPS - 1), text, seed) for seed, text in enumerate(texts)]
-        counts = [listener.errors(text, wave) for text, wave in zip(texts, waves, strict=True)]
-        wrong, words = map(sum, zip(*counts, strict=True))
-        pitches, brights = [pitch(w) for w in waves], [centroid(w) for w in waves]
-        rows.append((float(np.mean(pitches)), float(np.mean(brights)), 100 * wrong / words))
-    pitches, brights, errors = zip(*rows, strict=True)
+    listener = Listener()
+    steps = [step(way(number / (STEPS - 1)), texts, listener) for number in range(STEPS)]
+    pitches, brights, errors = zip(*steps, strict=True)
     return {
-        "voices": [first, second],
-        "pitch_steps_right": _one_way(pitches),
-        "centroid_steps_right": _one_way(brights),
-        "of_steps": STEPS - 1,
+        "pitch_in_order": in_order(pitches),
+        "centroid_in_order": in_order(brights),
+        "of_steps": STEPS,
+        "pitch_moves_right": one_way(pitches),
+        "centroid_moves_right": one_way(brights),
+        "of_moves": STEPS - 1,
         "pitches": [round(each, 1) for each in pitches],
         "centroids": [round(each) for each in brights],
         "errors_percent": [round(each, 1) for each in errors],
     }
 
 
-def blends(engine: Engine | None, texts: list[str]) -> list[dict[str, Any]]:
-    """Of all pairs, by the engine, or without one by flite's voices between theirs."""
-
-    def made(first: str, second: str) -> Callable[[float, str, int], Waveform]:
-        ends = [next(who for who in NAMED if who.name == name) for name in (first, second)]
-
-        def make(share: float, text: str, seed: int) -> Waveform:
-            if engine is None:
-                return say(text, on_the_way(ends[0], ends[1], share)).wave
-            parts = ((Preset(first), 1 - share), (Preset(second), share))
-            return speak(engine, text, Blend(parts), seed)[0]
-
-        return make
-
-    return [blend(first, second, texts, made(first, second)) for first, second in PAIRS]
+def step(by: Speaks, texts: list[str], listener: Listener) -> tuple[float, float, float]:
+    """Mean pitch, mean centroid and word errors in percent of one voice on the way."""
+    waves = list(together(by, texts))
+    counts = [listener.errors(text, wave) for text, wave in zip(texts, waves, strict=True)]
+    wrong, words = map(sum, zip(*counts, strict=True))
+    pitches, brights = [pitch(wave) for wave in waves], [centroid(wave) for wave in waves]
+    return float(np.mean(pitches)), float(np.mean(brights)), 100 * wrong / words
 
 
-def _one_way(values: tuple[float, ...]) -> int:
-    """Steps that go the way of the whole."""
+def blends(between: Between, texts: list[str]) -> list[dict[str, Any]]:
+    return [{"voices": pair} | blend(between(*pair), texts) for pair in PAIRS]
+
+
+def one_way(values: Sequence[float]) -> int:
+    """Moves from a step to the next that go the way of the whole."""
     whole = values[-1] - values[0]
     return sum((b - a) * whole > 0 for a, b in pairwise(values))
+
+
+def in_order(values: Sequence[float]) -> int:
+    """How many of these, at most, lie in order the way of the whole."""
+    whole, longest = values[-1] - values[0], []
+    for index, value in enumerate(values):
+        before = [longest[j] for j in range(index) if (value - values[j]) * whole > 0]
+        longest.append(1 + max(before, default=0))
+    return max(longest)
 
 
 def designs(engine: Engine, text: str, count: int) -> dict[str, Any]:
@@ -132,7 +174,7 @@ def designs(engine: Engine, text: str, count: int) -> dict[str, Any]:
         low, high, measure = AXES[axis]
         frame = random.choice(DESIGNS)
         ends = [
-            measure(speak(engine, text, Design(frame.format(random.choice(words))), index)[0])
+            measure(sounding(engine, Design(frame.format(random.choice(words))))(text, index))
             for words in (low, high)
         ]
         right[axis] += ends[0] < ends[1]
@@ -140,38 +182,42 @@ def designs(engine: Engine, text: str, count: int) -> dict[str, Any]:
     return {"pairs": count, "right": right, "right_percent": share}
 
 
+def check(
+    engine: Engine | None, judge: Engine, cast: list[Speaker], lines: list[str], a_step: int
+) -> dict[str, Any]:
+    """All there is to check of a model, or of flite in its place."""
+    texts = lines[:SENTENCES_EACH]
+    by = model_clones(engine) if engine else taught
+    between = model_between(engine) if engine else taught_between
+    report: dict[str, Any] = {
+        "clone": clones(judge, by, cast, texts, context=False),
+        "blends": blends(between, lines[:a_step]),
+    }
+    if engine:
+        report["clone_in_context"] = clones(judge, by, cast, texts, context=True)
+        report["design"] = designs(engine, texts[0], 40)
+    return report
+
+
 def main(
     model: Annotated[str, typer.Option(help="a checkpoint: folder or hub id")],
     speakers: Annotated[int, typer.Option(min=2, max=60)] = 20,
-    sentences: Annotated[int, typer.Option(min=1, max=20)] = 3,
     a_step: Annotated[int, typer.Option(min=1, help="sentences at each step of a blend")] = 24,
     teacher: Annotated[bool, typer.Option(help="let flite answer: the measures' ceiling")] = False,
     judge: Annotated[str, typer.Option(help="another checkpoint, to tell voices by")] = "",
     device: str = "auto",
 ) -> None:
     """Check clones, blends and designs."""
-    lines = SENTENCES.read_text().splitlines()
-    texts = lines[:sentences]
+    told = {"model": model, "judge": judge or model, "teacher": teacher}
     engine = open_engine([model], device=device)
     ears = open_engine([judge], device=device) if judge else engine
-
-    def cloned(text: str, speaker: Speaker, transcript: str, seed: int) -> Waveform:
-        voice = engine.clone(say(REFERENCE, speaker).wave, transcript)
-        return speak(engine, text, voice, seed)[0]
-
-    made: Say = (lambda text, speaker, *_: say(text, speaker).wave) if teacher else cloned
-    cast = held_out()[:speakers]
-    report: dict[str, Any] = {"model": model, "judge": judge or model, "teacher": teacher}
     try:
-        report["clone"] = clones(ears, made, cast, texts, context=False)
-        report["blends"] = blends(None if teacher else engine, lines[:a_step])
-        if not teacher:
-            report["clone_in_context"] = clones(ears, made, cast, texts, context=True)
-            report["design"] = designs(engine, texts[0], 40)
+        lines, cast = SENTENCES.read_text().splitlines(), held_out()[:speakers]
+        report = check(None if teacher else engine, ears, cast, lines, a_step)
     finally:
         engine.close()
         ears.close()
-    typer.echo(json.dumps(report))
+    typer.echo(json.dumps(told | report))
 
 
 if __name__ == "__main__":

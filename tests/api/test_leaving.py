@@ -67,8 +67,8 @@ def test_leaving_in_the_middle_frees_the_slot_within_a_step(
     cancel, noticed = SpeechStream.cancel, []
 
     def noting(stream: SpeechStream) -> None:
-        noticed.append(engine.stats().steps)
         cancel(stream)
+        noticed.append(engine.stats().steps)
 
     monkeypatch.setattr(SpeechStream, "cancel", noting)
     with listening(url, {**LONG, **way}) as wire:
