@@ -47,21 +47,27 @@ FEWEST = 6  # codebooks of it
 @torch.no_grad()
 def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor) -> None:
     """Begin with the last layer that leads what is heard by now nearest to the homes."""
-    last = encoder.fc
-    heard: list[Tensor] = []
-    listening = last.register_forward_pre_hook(lambda _, given: heard.append(given[0][..., 0]))
-    drawn = [plain.draw(32, 3 * RATE) for _ in range(SETTLED // 32)]
-    for wave, _ in drawn:
-        encoder.embed(worn(wave))
-    listening.remove()
-    known = torch.cat(heard)  # [sentences, 2 C]
+    known, voices = heard(encoder, plain)
     middle, spread = known.mean(0), known.std(0) + 1e-6
     like = F.pad((known - middle) / spread, (0, 1), value=1.0)
     square = like.T @ like + RIDGE * torch.eye(like.shape[1], device=like.device)
-    lies = homes(axes[torch.cat([voice for _, voice in drawn])])
-    weight, bias = torch.linalg.solve(square, like.T @ lies).split((len(middle), 1))
-    last.weight.copy_((weight / spread[:, None]).T[..., None])
-    last.bias.copy_(bias[0] - (middle / spread) @ weight)
+    solved = torch.linalg.solve(square, like.T @ homes(axes[voices]))
+    weight, bias = solved.split((len(middle), 1))
+    encoder.fc.weight.copy_((weight / spread[:, None]).T[..., None])
+    encoder.fc.bias.copy_(bias[0] - (middle / spread) @ weight)
+
+
+def heard(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
+    """Of some sentences: what the last layer is given [sentences, 2 C], and whose they are."""
+    given: list[Tensor] = []
+    listening = encoder.fc.register_forward_pre_hook(lambda _, args: given.append(args[0][..., 0]))
+    voices = []
+    for _ in range(SETTLED // 32):
+        wave, voice = plain.draw(32, 3 * RATE)
+        encoder.embed(worn(wave))
+        voices.append(voice)
+    listening.remove()
+    return torch.cat(given), torch.cat(voices)
 
 
 def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
@@ -125,11 +131,7 @@ def learn(
     while (over := (time.monotonic() - begun) / (60 * given.minutes)) < 1:
         steps.param_groups[0]["lr"] = given.rate * eased(step, 100, over)
         speech = plain.draw(given.batch * 2 // 3, crop(1.0, 4.0))
-        wave, voice = mixed(speech, copied, given.batch // 3)
-        speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
-        wave = resampled(wave, round(wave.shape[1] / speed))
-        off = encoder.embed(worn(wave)) - homes(faster(axes[voice], speed))
-        loss = off.square().sum(1).mean()
+        loss = astray(encoder, *mixed(speech, copied, given.batch // 3), axes)
         steps.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(encoder.parameters(), 20.0)
@@ -138,6 +140,14 @@ def learn(
         if step % given.every == 0:
             print(f"{step} {plain.pool.hours:.1f}h off {loss.item():.3f}", flush=True)
             grow(plain)
+
+
+def astray(encoder: SpeakerEncoder, wave: Tensor, voice: Tensor, axes: Tensor) -> Tensor:
+    """How far waves [B, samples], all at one speed, lead from the homes of their voices [B]."""
+    speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
+    wave = resampled(wave, round(wave.shape[1] / speed))
+    off = encoder.embed(worn(wave)) - homes(faster(axes[voice], speed))
+    return off.square().sum(1).mean()
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -211,34 +212,48 @@ def fill(books: Library, pool: Pool, hours: float) -> None:
     print(f"{pool.hours:.1f} hours, {len(books)} utterances", flush=True)
 
 
+def batchers(
+    given: argparse.Namespace, books: Library, tokenizer: Tokenizer
+) -> tuple[Batcher, Aside | None]:
+    """What draws from these books, and what judges by speech that is set aside."""
+    special = text_ids(tokenizer)
+    instructions = Instructions(books.ids, special, books.device)
+    unheard = Library(books.ids, books.encoder, books.speaker, books.device)
+    judges = Batcher(unheard, instructions, special)
+    aside = Aside(judges, given.aside, books.device) if given.aside else None
+    return Batcher(books, instructions, special), aside
+
+
+def drawing(given: argparse.Namespace, trainer: Trainer, batcher: Batcher) -> Callable[[], Batch]:
+    """What draws the next batch: one in four has a context; some are said by the talker itself."""
+    speaking = Speaking(trainer.talker) if given.own else None
+
+    def draw(in_context: bool) -> Batch:
+        return batcher.draw_size(given.rows, in_context)
+
+    def following() -> Batch:
+        if speaking and due(trainer.step):
+            return speaking.draw(draw)
+        return draw(trainer.step % 4 == 3)
+
+    return following
+
+
 def run(given: argparse.Namespace) -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
     device = torch.device(given.device)
     torch.manual_seed(given.seed)
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
-    special = text_ids(tokenizer)
     books, pool = library(given, tokenizer, device), Pool(given.speech, given.hours, device)
-    instructions = Instructions(books.ids, special, device)
-    batcher = Batcher(books, instructions, special)
-    unheard = Library(books.ids, books.encoder, books.speaker, device)
-    judges = Batcher(unheard, instructions, special)
-    aside = given.aside and Aside(judges, given.aside, device)
+    batcher, aside = batchers(given, books, tokenizer)
     trainer = Trainer(device, given.dropout, given.rate, given.guidance, given.stray)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     fill(books, pool, given.wait_hours)
     batcher.refresh()
     advance = Recorded(trainer.advance) if given.record else trainer.advance
-    speaking = Speaking(trainer.talker) if given.own else None
-
-    def draw(in_context: bool) -> Batch:
-        return batcher.draw_size(given.rows, in_context)
-
-    def step() -> Told:
-        own = speaking if due(trainer.step) else None
-        batch = own.draw(draw) if own else draw(trainer.step % 4 == 3)
-        return advance(*batch.tensors(), frames=given.frames)
+    draw = drawing(given, trainer, batcher)
 
     def tell(told: Told) -> None:
         print(course.line(trainer, pool.hours, told), flush=True)
@@ -246,6 +261,9 @@ def run(given: argparse.Namespace) -> None:
             print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
         if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
             batcher.refresh()
+
+    def step() -> Told:
+        return advance(*draw().tensors(), frames=given.frames)
 
     course.follow(trainer, given, step, tell, trainer.state)
 
