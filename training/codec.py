@@ -96,9 +96,16 @@ class Codec(nn.Module):
             quantizer.acoustic_residual_vector_quantizer,
         )
 
-    def forward(self, wave: Tensor, depth: Tensor, window: Tensor | None = None) -> Coded:
-        """Only the frames in `window` become sound again: waves are the costly part."""
-        latents = self.encoder.latents(wave)
+    def forward(
+        self, wave: Tensor, depth: Tensor, window: Tensor | None = None, apart: int = 0
+    ) -> Coded:
+        """Only the frames in `window` become sound again: waves are the costly part.
+
+        The first `apart` rows are heard in two halves that know nothing of each other.
+        """
+        latents = self.encoder.latents(wave[apart:])
+        if apart:
+            latents = torch.cat((self._heard_apart(wave[:apart]), latents))
         said, sounds = self._halves()
         words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
         sound, sound_loss = quantize(sounds, latents, depth, self.training)
@@ -107,6 +114,11 @@ class Codec(nn.Module):
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
         return Coded(self.synthesise(latent, window), words_loss + sound_loss, phones)
+
+    def _heard_apart(self, wave: Tensor) -> Tensor:
+        """Latents [B, width, T] of two halves, the second as a clone follows its reference."""
+        halves = self.encoder.latents(torch.cat(wave.chunk(2, 1)))
+        return torch.cat(halves.chunk(2), 2)
 
     def synthesise(self, latent: Tensor, window: Tensor | None) -> Tensor:
         """As the decoder does, but for some frames; its first layers see all of them."""

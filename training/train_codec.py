@@ -2,7 +2,8 @@
 
 python -m training.train_codec --speech DIR --state codec.pt --minutes 15
 
-With --decoder-only the codes stay what they are, so that a talker can learn them meanwhile.
+With --decoder-only the codes stay what they are, so that a talker can learn them meanwhile. Half
+of the speech is then heard in two halves, as a clone follows a reference that was heard apart.
 With --speaker a voice counts as well: what is made is heard by that speaker encoder.
 """
 
@@ -37,6 +38,7 @@ HEARD = 21  # frames of a crop that become sound
 HEARD_OF_VOICES = 41  # where the voice counts: a speaker is not known by a second
 STRANGE, MISTAKEN = 2.0, 0.2  # what the ear says of the voice
 WARM = 5  # of them are not looked at: there the convolutions do not see all that they will
+BEGINS = 8  # one step in so many looks at the beginnings, where there is nothing to see
 
 
 class Trainer:
@@ -112,21 +114,26 @@ class Trainer:
         all_ = self.free + 0.8 * (1 - self.free)
         return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, ALL, some))
 
-    def window(self, frames: int) -> Tensor:
-        """Which frames become sound: a stretch somewhere in the crop."""
+    def window(self, frames: int, begins: bool) -> Tensor:
+        """Which frames become sound: a stretch somewhere in the crop, or its beginning."""
         heard = HEARD_OF_VOICES if self.ear else HEARD
+        if begins:
+            return torch.arange(heard - WARM, device=self.device)
         start = torch.randint(frames - heard + 1, (1,), device=self.device)
         return start + torch.arange(heard, device=self.device)
 
-    def advance(self, real: Tensor, phones: Tensor, judged: bool) -> dict[str, Tensor]:
-        window = self.window(phones.shape[1])
-        coded = self.codec(real, self.depth(len(real)), window)
-        made = coded.wave[:, WARM * FRAME :]
-        real = real.unflatten(1, (-1, FRAME))[:, window[WARM:]].flatten(1)
+    def advance(
+        self, real: Tensor, phones: Tensor, judged: bool, begins: bool = False
+    ) -> dict[str, Tensor]:
+        window, warm = self.window(phones.shape[1], begins), 0 if begins else WARM
+        apart = len(real) // 2 if self.decoder_only else 0
+        coded = self.codec(real, self.depth(len(real)), window, apart)
+        made = coded.wave[:, warm * FRAME :]
+        real = real.unflatten(1, (-1, FRAME))[:, window[warm:]].flatten(1)
         spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
         spectral = self.spectral(made, real)
         losses = {"spectral": spectral, "commitment": coded.commitment, "phones": spoken}
-        said = phones[:, window[WARM:]].flatten(1)
+        said = phones[:, window[warm:]].flatten(1)
         losses["listens"] = self.listen(real, said)
         understood, seen = self.understand(real, made, said)
         losses |= {"heard": understood, "missed": seen}
@@ -198,7 +205,8 @@ def run(given: argparse.Namespace) -> None:
 
     def step() -> Told:
         judged = course.progress(trainer, given) > given.judged_from
-        return advance(*pool.crops(given.batch, CROP), judged=judged)
+        begins = given.decoder_only and trainer.step % BEGINS == 0
+        return advance(*pool.crops(given.batch, CROP), judged=judged, begins=begins)
 
     def tell(losses: Told) -> None:
         pool.refresh(3)

@@ -35,6 +35,30 @@ def test_a_window_is_a_part_of_the_whole() -> None:
     torch.testing.assert_close(part[:, 5 * 1920 :], whole[:, 9 * 1920 :], atol=1e-4, rtol=1e-3)
 
 
+def test_rows_heard_apart_are_two_halves_that_were_heard_alone() -> None:
+    torch.manual_seed(5)
+    codec, wave = Codec().eval(), small_wave(8)
+    codec.share_tables()
+    with torch.no_grad():
+        made = codec(wave, torch.full((2,), 15), apart=1).wave
+        halves = [codec.encoder.encode(half) for half in wave[:1].chunk(2, 1)]
+        parted, whole = torch.cat(halves, 1), codec.encoder.encode(wave[1:])
+        wanted = codec.decoder(torch.cat((parted, whole)).transpose(1, 2))
+    assert not torch.equal(parted, codec.encoder.encode(wave[:1]))
+    torch.testing.assert_close(made, wanted)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_beginnings_are_looked_at_from_the_first_sample(begins: bool) -> None:
+    trainer = train_codec.Trainer(torch.device("cpu"), decoder_only=True)
+    window = trainer.window(64, begins)
+    assert window.diff().unique().tolist() == [1]
+    if begins:
+        assert window.tolist() == list(range(train_codec.HEARD - train_codec.WARM))
+    else:
+        assert len(window) == train_codec.HEARD
+
+
 def test_gradients_reach_the_encoder_and_words_stay_apart() -> None:
     codec, wave = Codec().train(), small_wave()
     codec(wave, torch.tensor([15, UNQUANTISED])).wave.square().sum().backward()
@@ -69,10 +93,10 @@ def test_a_decoder_alone_changes_how_codes_sound_and_not_which_they_are(
     monkeypatch.setattr(train_codec, "HEARD", 4)
     monkeypatch.setattr(train_codec, "WARM", 1)
     torch.manual_seed(4)
-    trainer, wave = train_codec.Trainer(torch.device("cpu"), decoder_only=True), small_wave(5)
+    trainer, wave = train_codec.Trainer(torch.device("cpu"), decoder_only=True), small_wave(6)
     before = {name: value.clone() for name, value in trainer.codec.state_dict().items()}
     trainer.rate(0.5)
-    trainer.advance(wave, torch.zeros(2, 5, 4, dtype=torch.long), judged=True)
+    trainer.advance(wave, torch.zeros(2, 6, 4, dtype=torch.long), judged=True)
     changed = {
         name.split(".")[0]
         for name, value in trainer.codec.state_dict().items()

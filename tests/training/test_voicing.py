@@ -47,7 +47,7 @@ def test_a_decoder_hears_of_voices_and_the_ear_stays(
     torch.manual_seed(3)
     before = [value.clone() for value in ear.state_dict().values()]
     trainer = train_codec.Trainer(CPU, True, ear, 1e-4)
-    wave, phones = 0.1 * torch.randn(2, 5 * 1920), torch.zeros(2, 5, 4, dtype=torch.long)
+    wave, phones = 0.1 * torch.randn(2, 6 * 1920), torch.zeros(2, 6, 4, dtype=torch.long)
     trainer.rate(0.5)
     told = trainer.advance(wave, phones, judged=False)
     assert told["strange"] > 0
