@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from random import Random
 from threading import Lock
@@ -69,19 +70,13 @@ def sounding(engine: Engine, voice: Voice) -> Speaks:
     return lambda text, seed: speak(text, seed)[0]
 
 
-def model_clones(engine: Engine) -> Clones:
-    def by(speaker: Speaker, transcript: str) -> Speaks:
-        return sounding(engine, engine.clone(say(REFERENCE, speaker).wave, transcript))
-
-    return by
+def cloned(engine: Engine, speaker: Speaker, transcript: str) -> Speaks:
+    return sounding(engine, engine.clone(say(REFERENCE, speaker).wave, transcript))
 
 
-def model_between(engine: Engine) -> Between:
-    def way(first: str, second: str) -> Way:
-        def on_it(share: float) -> Speaks:
-            return sounding(engine, Blend(((Preset(first), 1 - share), (Preset(second), share))))
-
-        return on_it
+def blended(engine: Engine, first: str, second: str) -> Way:
+    def way(share: float) -> Speaks:
+        return sounding(engine, Blend(((Preset(first), 1 - share), (Preset(second), share))))
 
     return way
 
@@ -187,8 +182,8 @@ def check(
 ) -> dict[str, Any]:
     """All there is to check of a model, or of flite in its place."""
     texts = lines[:SENTENCES_EACH]
-    by = model_clones(engine) if engine else taught
-    between = model_between(engine) if engine else taught_between
+    by: Clones = partial(cloned, engine) if engine else taught
+    between: Between = partial(blended, engine) if engine else taught_between
     report: dict[str, Any] = {
         "clone": clones(judge, by, cast, texts, context=False),
         "blends": blends(between, lines[:a_step]),

@@ -19,8 +19,8 @@ codec_minutes=${CODEC_MINUTES:-40}
 codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
 codec_stays=${CODEC_STAYS:-0}           # 1: the codec that is there is not trained
 rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
-more_steps=${SPEAKER_AGAIN:-0}          # steps of a speaker encoder that is there already
-smooth_minutes=${SPEAKER_SMOOTH:-2}     # behind them: one place for each voice
+more_steps=${SPEAKER_AGAIN:-}           # steps more of a speaker encoder that is there; 0: smoothed alone
+smooth_minutes=${SPEAKER_SMOOTH:-4}     # behind them: every voice finds its home
 decoder_minutes=${DECODER_MINUTES:-0}
 talker_minutes=${TALKER_MINUTES:-40}
 by=${BY:+--by $BY}                     # when talker and decoder stop, in seconds since 1970
@@ -78,27 +78,40 @@ trap 'kill $maker 2>/dev/null || true' EXIT
 } &
 aside=$!
 
+# A talker asks for voices by their homes, so a speaker encoder has to know them.
+smooth() { # BEGIN CODEC
+    on_third training.smooth_speaker --speech "$work/speech" --begin "$1" --codec "$2" \
+        --out "$work/again.pt" --hours "$hours" --minutes "$smooth_minutes" --batch 192 \
+        --copies 4000 >> "$work/speaker.log" 2>&1
+    mv "$work/again.pt" "$work/speaker.pt"
+    rm -f "$work/speaker.new"
+}
+
 # A speaker encoder that is there already learns voices through the codec, too.
 speaker_again() {
-    on_third training.train_speaker --speech "$work/speech" --begin "$work/early-speaker.pt" \
-        --codec "$work/early.pt" --out "$work/again.pt" --wait-hours "${SPEAKER_HOURS:-6}" \
-        --hours "$hours" --rate 0.001 --steps "$more_steps" > "$work/speaker.log" 2>&1
-    [ "$smooth_minutes" = 0 ] || on_third training.smooth_speaker --speech "$work/speech" \
-        --begin "$work/again.pt" --codec "$work/early.pt" --out "$work/again.pt" --hours "$hours" \
-        --minutes "$smooth_minutes" --batch 192 --copies 4000 >> "$work/speaker.log" 2>&1
-    mv "$work/again.pt" "$work/speaker.pt"
+    begin=$work/early-speaker.pt
+    if [ "${more_steps:-0}" -gt 0 ]; then
+        on_third training.train_speaker --speech "$work/speech" --begin "$begin" \
+            --codec "$work/early.pt" --out "$work/again.pt" --wait-hours "${SPEAKER_HOURS:-6}" \
+            --hours "$hours" --rate 0.001 --steps "$more_steps" > "$work/speaker.log" 2>&1
+        begin=$work/again.pt
+    fi
+    smooth "$begin" "$work/early.pt"
 }
 
 # The speaker encoder learns beside the codec, and so does a talker that rehearses.
 rehearse() {
-    [ -f "$work/speaker.pt" ] || on_second training.train_speaker --speech "$work/speech" \
-        --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
-        --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1
+    if [ ! -f "$work/speaker.pt" ]; then
+        touch "$work/speaker.new"
+        on_second training.train_speaker --speech "$work/speech" \
+            --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
+            --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1
+    fi
     [ "$rehearsal" = 1 ] && [ ! -f "$work/talker.pt" ] || return 0
     until [ -f "$work/codec.pt" ] && [ -f "$work/aside.done" ]; do sleep 1; done
     [ -f "$work/early.pt" ] || cp "$work/codec.pt" "$work/early.pt"
     cp "$work/speaker.pt" "$work/early-speaker.pt"
-    [ "$more_steps" = 0 ] || speaker_again &
+    { [ -z "$more_steps" ] && [ ! -f "$work/speaker.new" ]; } || speaker_again &
     again=$!
     [ "$codec_stays" = 0 ] || often=15 # a rehearsal that is stopped loses no more
     instead=exec
@@ -121,6 +134,7 @@ rehearsing=$!
     codec "$work/codec.pt" "$codec_minutes" --judged-from "$codec_judged_from" | tee -a "$work/codec.log"
 wait $rehearsing || [ -f "$work/speaker.pt" ]
 wait $aside
+[ ! -f "$work/speaker.new" ] || smooth "$work/speaker.pt" "$work/codec.pt"
 
 # Beside the talker where there is a second GPU, after it where there is one.
 decoder() {

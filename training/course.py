@@ -24,6 +24,14 @@ class Trainer(Protocol):
     def rate(self, progress: float) -> None: ...
 
 
+def begun(given: argparse.Namespace) -> torch.device:
+    """The device, quick at products, and chance from the seed."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.manual_seed(given.seed)
+    return torch.device(given.device)
+
+
 def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentParser:
     """What every course is asked for."""
     parser = argparse.ArgumentParser(description=about)

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.speaker import SpeakerEncoder
+from training import course
 from training import state as states
 from training.codec import Codec
 from training.homes import faster, homes
@@ -99,17 +100,8 @@ def filled(folder: Path, hours: float, device: torch.device) -> Plain:
     return Plain(pool)
 
 
-def grow(plain: Plain) -> None:
-    """Take in some of the speech that has been made since."""
-    if plain.pool.refresh():
-        plain.list()
-
-
 def run(given: argparse.Namespace) -> None:
-    device = torch.device(given.device)
-    torch.manual_seed(given.seed)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
+    device = course.begun(given)
     plain, trainee = filled(given.speech, given.hours, device), Trainee().to(device)
     trainee.load_state_dict(states.load(given.begin)["speaker"])
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
@@ -139,7 +131,7 @@ def learn(
         step += 1
         if step % given.every == 0:
             print(f"{step} {plain.pool.hours:.1f}h off {loss.item():.3f}", flush=True)
-            grow(plain)
+            plain.grow()
 
 
 def astray(encoder: SpeakerEncoder, wave: Tensor, voice: Tensor, axes: Tensor) -> Tensor:

@@ -189,11 +189,8 @@ class Trainer:
 
 
 def run(given: argparse.Namespace) -> None:
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    device = torch.device(given.device)
-    torch.manual_seed(given.seed)
+    device = course.begun(given)
     ear = Ear(given.speaker, device) if given.speaker else None
     trainer = Trainer(device, given.decoder_only, ear, given.rate)
     pool = Pool(given.speech, given.hours, device)

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.speaker import SpeakerEncoder
-from training import recipe
+from training import course, recipe
 from training import state as states
 from training.codec import ALL, Codec
 from training.pool import Pool
@@ -66,10 +66,14 @@ class Plain:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.list()
+        self._list()
 
-    def list(self) -> None:
-        """All that the pool has by now."""
+    def grow(self) -> None:
+        """Take in some of the speech that has been made since."""
+        if self.pool.refresh():
+            self._list()
+
+    def _list(self) -> None:
         kept = [spot for spot in self.pool.spots if spot.style == 0]
         table = [(spot.start, spot.stop - spot.start, spot.speaker) for spot in kept]
         self.rows = torch.tensor(table, device=self.pool.device)
@@ -118,10 +122,7 @@ def crop(shortest: float, longest: float) -> int:
 
 
 def run(given: argparse.Namespace) -> None:
-    device = torch.device(given.device)
-    torch.manual_seed(given.seed)
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
+    device = course.begun(given)
     pool = Pool(given.speech, given.hours, device)
     while pool.hours < given.wait_hours or not pool.spots:
         if not pool.refresh():

@@ -240,10 +240,7 @@ def drawing(given: argparse.Namespace, trainer: Trainer, batcher: Batcher) -> Ca
 
 
 def run(given: argparse.Namespace) -> None:
-    torch.backends.cuda.matmul.allow_tf32 = True
-    torch.backends.cudnn.allow_tf32 = True
-    device = torch.device(given.device)
-    torch.manual_seed(given.seed)
+    device = course.begun(given)
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
     books, pool = library(given, tokenizer, device), Pool(given.speech, given.hours, device)
     batcher, aside = batchers(given, books, tokenizer)
