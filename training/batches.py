@@ -19,7 +19,8 @@ from training.speakers import STYLES, TRAINED, everyone
 from training.wording import describe
 
 NONE = -1
-WORDINGS = 16  # instructions a speaker
+WORDINGS = 48  # instructions a speaker
+TRIED = 16  # utterances, of which the one at the most similar speed is a reference
 AT_HOME = 0.4  # of the voices by vector are asked for by where they are at home
 
 
@@ -122,7 +123,7 @@ class Batcher:
         library = self.library
         rows = among[torch.randint(len(among), (batch,), device=library.device)]
         table = library.table[rows]
-        reference = self._other(table[:, SPEAKER]) if in_context else rows
+        reference = self._reference(rows, table[:, SPEAKER]) if in_context else rows
         vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
         design = self._chance((batch,), 0.25) & (not in_context)
         return self._lay_out(table, library.table[reference], vector, design, in_context, length)
@@ -130,8 +131,15 @@ class Batcher:
     def _chance(self, size: tuple[int, ...], share: float) -> Tensor:
         return torch.rand(size, device=self.library.device) < share
 
+    def _reference(self, rows: Tensor, speaker: Tensor) -> Tensor:
+        """Another plain utterance of each speaker [B], about as fast: faster is another voice."""
+        some = self._other(speaker[:, None].expand(-1, TRIED))
+        apart = (self.library.speeds[some] - self.library.speeds[rows, None]).abs()
+        nearest = (apart + (some == rows[:, None])).argmin(1, keepdim=True)
+        return some.gather(1, nearest)[:, 0]
+
     def _other(self, speaker: Tensor) -> Tensor:
-        """Another plain utterance of each speaker [B] (by chance the same one)."""
+        """Another plain utterance of each speaker [...] (by chance the same one)."""
         first, after = self.by_speaker[speaker], self.by_speaker[speaker + 1]
         chance = torch.rand(speaker.shape, device=speaker.device)
         return self.order[first + (chance * (after - first)).long()]

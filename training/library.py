@@ -51,6 +51,7 @@ class Library:
         self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text ids said, by frame
         self.vectors = torch.zeros(0, speaker.shape.width, device=device)  # an utterance each
         self.homes = torch.zeros_like(self.vectors)  # of its voice, at its speed
+        self.speeds = torch.zeros(0, device=device)  # at which it was encoded
         self._axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
         self.table = torch.zeros(0, 6, dtype=torch.long, device=device)
         self._done = 0
@@ -112,6 +113,7 @@ class Library:
         self.vectors = torch.cat((self.vectors, vectors.float()))
         axes = self._axes[[spot.speaker for spot in spots]]
         self.homes = torch.cat((self.homes, homes(faster(axes, speed))))
+        self.speeds = torch.cat((self.speeds, self.vectors.new_full((len(spots),), speed)))
         self.table = torch.cat((self.table, torch.tensor(rows, device=self.device)))
 
     def _cut(

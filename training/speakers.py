@@ -21,13 +21,14 @@ FORMANTS, PACE = 5, 3  # an octave of each, on its axis
 
 @dataclass(frozen=True)
 class Base:
-    """A flite voice: its natural pitch, the factors it bears, and its formants' height."""
+    """A flite voice: its natural pitch, the factors it bears, its formants' height, its drawl."""
 
     voice: str
     pitch: float
     pitches: tuple[float, float]
     tracts: tuple[float, float]
     height: float  # formants relative to an average man
+    drawl: float  # how long it takes for a sentence, relative to the others
     steady: bool = False  # flite does not move its pitch: it goes with the formants alone
 
     def pitched(self, factor: float, tract: float) -> float:
@@ -35,10 +36,10 @@ class Base:
 
 
 BASES = (
-    Base("slt", 172.0, (0.72, 1.40), (0.82, 0.98), 1.16),
-    Base("rms", 98.0, (0.74, 1.70), (0.95, 1.18), 1.00, steady=True),
-    Base("awb", 128.0, (0.68, 1.50), (0.95, 1.18), 0.98),
-    Base("kal16", 108.0, (0.76, 1.50), (0.95, 1.15), 1.00),
+    Base("slt", 172.0, (0.72, 1.40), (0.82, 0.98), 1.16, 0.98),
+    Base("rms", 98.0, (0.74, 1.70), (0.95, 1.18), 1.00, 1.12, steady=True),
+    Base("awb", 128.0, (0.68, 1.50), (0.95, 1.18), 0.98, 0.99),
+    Base("kal16", 108.0, (0.76, 1.50), (0.95, 1.15), 1.00, 0.92),
 )
 BASE = {base.voice: index for index, base in enumerate(BASES)}
 
@@ -60,6 +61,11 @@ class Speaker:
     @property
     def height(self) -> float:
         return _of_both(self.base, self.other, self.share, lambda base: base.height) * self.tract
+
+    @property
+    def drawl(self) -> float:
+        """How long a sentence takes, which is not its pace alone: some voices are slower."""
+        return _of_both(self.base, self.other, self.share, lambda base: base.drawl) * self.pace
 
     def axes(self) -> list[float]:
         """About -1 … 1 each: pitch, formants, pace, tilt; then how much of each flite voice."""

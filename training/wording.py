@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
-from training.speakers import BASE, Speaker
+from training.speakers import BASE, PACE, Speaker
 
 # Words for the ends of each axis. What lies in the middle is left out, or called so.
 LOW, HIGH = (
@@ -41,6 +42,25 @@ FRAMES = (
     "Use {a} {noun}, please.",
     "Narration by {a} {noun}, {pace}",
     "Imagine {a} {noun} {pace}.",
+    "I would like to hear {a} {noun}.",
+    "It is {a} {noun} that reads this, {pace}.",
+    "With {a} {noun}",
+    # People who type little leave the article out, or name nobody at all.
+    "{listed} {noun}",
+    "{listed} {noun}.",
+    "{listed} {noun} {pace}",
+    "{listed} {noun}, {pace}",
+    "{listed}",
+    "{listed}, {pace}",
+    "{noun}, {listed}",
+    "{noun}: {listed}, {pace}",
+    "{pace}, {listed} {noun}",
+    "Sound {listed}.",
+    "Make it {listed}.",
+    "The {noun} is {listed}.",
+    "The {noun} should be {listed}, {pace}.",
+    "Someone {listed}",
+    "Somebody {listed}, {pace}",
 )
 
 
@@ -50,11 +70,11 @@ def _end(value: float, edge: float) -> int:
 
 def levels(speaker: Speaker) -> dict[str, int]:
     """-1, 0 or 1 an axis: pitch low/high, tone dark/bright, pace fast/slow."""
-    pitch, height, pace, tilt = speaker.axes()[:4]
+    pitch, height, _, tilt = speaker.axes()[:4]
     return {
         "pitch": _end(pitch, 0.2),
         "tone": _end(tilt + 0.6 * height, 0.45),
-        "pace": _end(pace, 0.4),
+        "pace": _end(math.log2(speaker.drawl) * PACE, 0.5),
     }
 
 
@@ -79,6 +99,7 @@ def describe(speaker: Speaker, random: Random) -> str:
     article = "an" if listed[0] in "aeiou" else "a"
     text = random.choice(FRAMES).format(
         a=f"{article} {listed}",
+        listed=listed,
         noun=random.choice(NOUNS[who]),
         pace=random.choice(PACE_PHRASES[level["pace"]]),
     )

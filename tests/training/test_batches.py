@@ -75,6 +75,7 @@ def made_library() -> Library:
     library.places = torch.cat(said).to(torch.int16)
     library.vectors = torch.randn(UTTERANCES, recipe.WIDTH)
     library.homes = torch.randn(UTTERANCES, recipe.WIDTH)
+    library.speeds = 0.94 + 0.12 * torch.rand(UTTERANCES)
     library.table = table
     return library
 
@@ -190,13 +191,35 @@ def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
     batch = batcher.draw(UTTERANCES, False, 160, batcher.order)
     misread = library.vectors - library.homes
     for row in range(UTTERANCES):
-        frame = batch.target[row][batch.target[row][:, 0] != NONE][0]
-        tape = int((library.codes == frame).all(1).nonzero()[0, 0])
-        own = int((library.table[:, CODE] == tape).nonzero()[0, 0])
+        own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
         off = batch.vector[row] - library.homes[own]
         theirs = misread[library.table[:, SPEAKER] == library.table[own, SPEAKER]]
         nearest = off.norm() if at_home else (off - theirs).norm(dim=1).min()
         assert nearest < 1
+
+
+def test_a_reference_is_the_utterance_that_is_about_as_fast(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batches, "TRIED", 200)
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    batcher.refresh()
+    batch = batcher.draw(UTTERANCES, True, 160, batcher.order)
+    for row in range(UTTERANCES):
+        there = batch.target[row][:, 0] != NONE
+        heard = batch.fed[row][batch.fed[row][:, 0] != NONE]
+        own, told = (spoken(library, frames[0]) for frames in (batch.target[row][there], heard))
+        same = library.table[batcher.order, SPEAKER] == library.table[own, SPEAKER]
+        others = [int(each) for each in batcher.order[same] if each != own] or [own]
+        speeds = library.speeds
+        assert told == min(others, key=lambda each: float(abs(speeds[each] - speeds[own])))
+
+
+def spoken(library: Library, frame: torch.Tensor) -> int:
+    """The utterance that begins with this frame."""
+    tape = (library.codes == frame).all(1).nonzero()[0, 0]
+    return int((library.table[:, CODE] == tape).nonzero()[0, 0])
 
 
 def test_every_speaker_is_described() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.sound_measures import long_term, pitch
+from bench.voices_check import AXES, DESIGNS
 from training import flite, speech, text
 from training.speakers import (
     BASE,
@@ -111,6 +112,14 @@ def test_a_description_never_names_the_wrong_end(index: int, seed: int) -> None:
             assert over not in told
         if level[axis] >= 0:
             assert under not in told
+
+
+def test_what_the_bench_asks_for_is_never_learned() -> None:
+    words = [word for low, high, _ in AXES.values() for word in low + high]
+    asked = {frame.format(word).lower() for frame in DESIGNS for word in words}
+    random, voices = Random(7), everyone()[:TRAINED]
+    told = {describe(random.choice(voices), random) for _ in range(20_000)}
+    assert not asked & {each.lower().rstrip(".") for each in told}
 
 
 @needs_flite
