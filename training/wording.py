@@ -47,7 +47,6 @@ FRAMES = (
     "With {a} {noun}",
     # People who type little leave the article out, or name nobody at all.
     "{listed} {noun}",
-    "{listed} {noun}.",
     "{listed} {noun} {pace}",
     "{listed} {noun}, {pace}",
     "{listed}",
