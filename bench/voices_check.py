@@ -35,12 +35,14 @@ Between: TypeAlias = Callable[[str, str], Way]
 FLITE = Lock()
 STEPS = 9
 SENTENCES_EACH = 3  # of a clone
+# Ends that differ by a fifth or more in pitch and in brightness: where they are level, steps
+# have no order, flite's own neither.
 PAIRS = (
     ("robert", "june"),
-    ("clara", "angus"),
+    ("clara", "noah"),
     ("iris", "otto"),
-    ("vera", "noah"),
-    ("felix", "fergus"),
+    ("vera", "fergus"),
+    ("milo", "felix"),
 )
 AXES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Waveform], float]]] = {
     "pitch": (LOW, HIGH, pitch),

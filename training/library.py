@@ -8,8 +8,7 @@ speech with a trained codec and speaker encoder, utterance by utterance as shard
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -18,22 +17,14 @@ from torch import Tensor
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from training.homes import faster, homes
-from training.pool import Pool, Spot
+from training.pool import Pool
 from training.speakers import NAMED, everyone
-from training.speech import FRAME, PHONE_STEP, PHONES_A_FRAME
+from training.speech import FRAME, PHONES_A_FRAME
+from training.takes import HUSH, Coded, Take, batches, place_ids, shifted
 
-HUSH = 6  # frames of silence kept after an utterance, for references that end in silence
-BATCH = 64  # utterances encoded at once
 SPEED = 0.06  # at most so much faster or slower
 # Columns of the table; FRAMES leaves the silence out.
 TEXT, TEXT_LENGTH, CODE, FRAMES, SPEAKER, STYLE = range(6)
-
-
-class Coded(Protocol):
-    """A text's ids, and where each of them ends in it."""
-
-    ids: list[int]
-    offsets: list[tuple[int, int]]
 
 
 class Ids(Protocol):
@@ -64,8 +55,8 @@ class Library:
         """Take in utterances the pool has got since the last time."""
         spots = pool.spots[self._done : self._done + at_most]
         self._done += len(spots)
-        for batch in _batches(spots):
-            self._add(pool, batch, 1.0)
+        for batch in batches(spots):
+            self._add(shifted(pool, batch, 1.0))
         return len(spots)
 
     @torch.no_grad()
@@ -76,98 +67,43 @@ class Library:
             return 0
         spots = [pool.spots[index] for index in torch.randint(len(pool.spots), (count,)).tolist()]
         named = [spot for spot in spots if spot.speaker < len(NAMED)]
-        for batch in _batches(named):
-            self._add(pool, batch, 1.0)
-        for batch in _batches([spot for spot in spots if spot.speaker >= len(NAMED)]):
+        for batch in batches(named):
+            self._add(shifted(pool, batch, 1.0))
+        for batch in batches([spot for spot in spots if spot.speaker >= len(NAMED)]):
             speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
-            self._add(pool, batch, speed)
+            self._add(shifted(pool, batch, speed))
         return len(spots)
 
-    def _add(self, pool: Pool, spots: list[Spot], speed: float) -> None:
-        """A batch of about equal lengths, each behind less than a frame of silence."""
-        shifts = torch.randint(FRAME, (len(spots),)).tolist()
-        frames = [
-            math.ceil((_length(spot) + shift) / speed / FRAME)
-            for spot, shift in zip(spots, shifts, strict=True)
-        ]
-        wave = self._cut(pool, spots, shifts, speed, (max(frames) + HUSH) * FRAME)
+    def _add(self, take: Take) -> None:
+        wave, frames = take.wave(), take.frames
         codes = self.encoder.encode(wave)
-        phones, letters = self._said(pool, spots, shifts, speed, codes.shape[1])
+        phones, letters = take.said(codes.shape[1])
+        texts = self.ids([spot.text for spot in take.spots])
+        rows = self._rows(take, texts)
         same = min(frames) * FRAME
-        vectors = self.speaker.embed(wave[:, :same])
-        texts = self.ids([spot.text for spot in spots])
-        places = place_ids(texts, letters)
+        axes = self._axes[[spot.speaker for spot in take.spots]]
+        self.text = longer(self.text, torch.tensor([token for text in texts for token in text.ids]))
+        self.codes = longer(self.codes, kept(codes, frames).to(torch.uint8))
+        self.phones = longer(self.phones, kept(phones, frames))
+        self.places = longer(self.places, kept(place_ids(texts, letters), frames))
+        self.vectors = longer(self.vectors, self.speaker.embed(wave[:, :same]).float())
+        self.homes = longer(self.homes, homes(faster(axes, take.speed)))
+        self.speeds = longer(self.speeds, torch.full((len(rows),), take.speed))
+        self.table = longer(self.table, rows)
+
+    def _rows(self, take: Take, texts: Sequence[Coded]) -> Tensor:
+        """Of the table: where each utterance's text and codes will be, and what it is."""
         rows, at, code_at = [], len(self.text), len(self.codes)
-        for spot, text, count in zip(spots, texts, frames, strict=True):
+        for spot, text, count in zip(take.spots, texts, take.frames, strict=True):
             rows.append([at, len(text.ids), code_at, count, spot.speaker, spot.style])
             at, code_at = at + len(text.ids), code_at + count + HUSH
-        flat = [token for text in texts for token in text.ids]
-
-        def kept(values: Tensor) -> Tensor:
-            return torch.cat([row[: n + HUSH] for row, n in zip(values, frames, strict=True)])
-
-        self.text = torch.cat((self.text, torch.tensor(flat, device=self.device)))
-        self.codes = torch.cat((self.codes, kept(codes).to(torch.uint8)))
-        self.phones = torch.cat((self.phones, kept(phones)))
-        self.places = torch.cat((self.places, kept(places)))
-        self.vectors = torch.cat((self.vectors, vectors.float()))
-        axes = self._axes[[spot.speaker for spot in spots]]
-        self.homes = torch.cat((self.homes, homes(faster(axes, speed))))
-        self.speeds = torch.cat((self.speeds, self.vectors.new_full((len(spots),), speed)))
-        self.table = torch.cat((self.table, torch.tensor(rows, device=self.device)))
-
-    def _cut(
-        self, pool: Pool, spots: list[Spot], shifts: list[int], speed: float, length: int
-    ) -> Tensor:
-        """Waves [B, length]: silence, the utterance at some speed, silence."""
-        before = torch.tensor(shifts, device=self.device)[:, None]
-        lengths = torch.tensor([_length(spot) for spot in spots], device=self.device)[:, None]
-        starts = torch.tensor([spot.start for spot in spots], device=self.device) - before[:, 0]
-        own = math.ceil(length * speed)
-        at = torch.arange(own, device=self.device)
-        wave = pool.cut(starts, own) * ((at >= before) & (at < before + lengths))
-        return resampled(wave, length)
-
-    def _said(
-        self, pool: Pool, spots: list[Spot], shifts: list[int], speed: float, frames: int
-    ) -> tuple[Tensor, Tensor]:
-        """Of the waves that `_cut` makes: phones [B, frames, 4], silence being phone 0, and the
-        letters said by the middle of each frame [B, frames]."""
-        middles = (torch.arange(frames * PHONES_A_FRAME, device=self.device) + 0.5) * PHONE_STEP
-        before = torch.tensor(shifts, device=self.device)[:, None]
-        lengths = torch.tensor([_length(spot) for spot in spots], device=self.device)[:, None]
-        starts = torch.tensor([spot.start for spot in spots], device=self.device)[:, None]
-        at = (middles * speed - before).floor().long()  # samples into the utterance
-        inside = (at >= 0) & (at < lengths)
-        label = (starts + at.clamp(min=0).minimum(lengths - 1)) // PHONE_STEP
-        phones = (pool.phones[label] * inside).view(len(spots), frames, PHONES_A_FRAME)
-        letters = pool.places[label].view(len(spots), frames, PHONES_A_FRAME)
-        return phones, letters[..., PHONES_A_FRAME // 2]
+        return torch.tensor(rows)
 
 
-def resampled(wave: Tensor, length: int) -> Tensor:
-    """[B, n] -> [B, length]: the same sound, faster or slower."""
-    own = wave.shape[1]
-    if own == length:
-        return wave
-    return torch.fft.irfft(torch.fft.rfft(wave)[:, : length // 2 + 1], length) * (length / own)
+def longer(tape: Tensor, values: Tensor) -> Tensor:
+    return torch.cat((tape, values.to(tape.device)))
 
 
-def place_ids(texts: Sequence[Coded], letters: Tensor) -> Tensor:
-    """Which text id is said where so many letters are: [B, frames] -> [B, frames]."""
-    longest = max(len(text.ids) for text in texts)
-    ends = [[end for _, end in text.offsets] for text in texts]
-    table = torch.tensor([row + row[-1:] * (longest - len(row)) for row in ends])
-    table = table.to(letters.device, torch.int16)
-    last = torch.tensor([len(row) - 1 for row in ends], device=letters.device)[:, None]
-    return torch.searchsorted(table, letters.contiguous(), right=True).minimum(last).to(torch.int16)
-
-
-def _batches(spots: list[Spot]) -> Iterator[list[Spot]]:
-    ordered = sorted(spots, key=_length)
-    for start in range(0, len(ordered), BATCH):
-        yield ordered[start : start + BATCH]
-
-
-def _length(spot: Spot) -> int:
-    return spot.stop - spot.start
+def kept(values: Tensor, frames: Sequence[int]) -> Tensor:
+    """Of rows [B, T, ...], so many frames and a hush, end to end."""
+    return torch.cat([row[: count + HUSH] for row, count in zip(values, frames, strict=True)])

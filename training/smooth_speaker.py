@@ -24,10 +24,10 @@ from training import course
 from training import state as states
 from training.codec import Codec
 from training.homes import faster, homes
-from training.library import resampled
 from training.pool import Pool
 from training.speakers import everyone
 from training.speech import FRAME, RATE
+from training.takes import resampled
 from training.train_speaker import (
     Plain,
     Trainee,

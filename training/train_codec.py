@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -33,12 +34,31 @@ WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
 CROP = 64  # frames
 FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows skip quantisation; least once judged
-HEARD_RIGHT, SEEN_ALIKE = 1.0, 4.0  # what the listener says, beside 15 of spectral distance
 HEARD = 21  # frames of a crop that become sound
 HEARD_OF_VOICES = 41  # where the voice counts: a speaker is not known by a second
-STRANGE, MISTAKEN = 2.0, 0.2  # what the ear says of the voice
 WARM = 5  # of them are not looked at: there the convolutions do not see all that they will
 BEGINS = 8  # one step in so many looks at the beginnings, where there is nothing to see
+# What each loss counts for the codec; listener and judges learn from losses of their own.
+COUNTS = {
+    "spectral": 15.0,
+    "commitment": 0.1,
+    "phones": 1.0,
+    "heard": 1.0,
+    "missed": 4.0,
+    "strange": 2.0,
+    "mistaken": 0.2,
+    "score": 1.0,
+    "features": 1.0,
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Frames that became sound: as they are, as they are made [B, samples], phones [B, n]."""
+
+    real: Tensor
+    made: Tensor
+    said: Tensor
 
 
 class Trainer:
@@ -125,65 +145,76 @@ class Trainer:
     def advance(
         self, real: Tensor, phones: Tensor, judged: bool, begins: bool = False
     ) -> dict[str, Tensor]:
-        window, warm = self.window(phones.shape[1], begins), 0 if begins else WARM
-        apart = len(real) // 2 if self.decoder_only else 0
-        coded = self.codec(real, self.depth(len(real)), window, apart)
-        made = coded.wave[:, warm * FRAME :]
-        real = real.unflatten(1, (-1, FRAME))[:, window[warm:]].flatten(1)
-        spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
-        spectral = self.spectral(made, real)
-        losses = {"spectral": spectral, "commitment": coded.commitment, "phones": spoken}
-        said = phones[:, window[warm:]].flatten(1)
-        losses["listens"] = self.listen(real, said)
-        understood, seen = self.understand(real, made, said)
-        losses |= {"heard": understood, "missed": seen}
-        loss = 15 * spectral + 0.1 * coded.commitment + spoken
-        loss = loss + HEARD_RIGHT * understood + SEEN_ALIKE * seen
-        if self.ear:
-            losses["strange"], losses["mistaken"] = self.ear(made, real)
-            loss = loss + STRANGE * losses["strange"] + MISTAKEN * losses["mistaken"]
+        shown, losses = self.make(real, phones, begins)
+        losses |= self.compare(shown)
         if judged:
-            losses["judges"] = self.judge(real, made)
-            score, features = self.fool(real, made)
-            losses |= {"score": score, "features": features}
-            loss = loss + score + features
+            losses |= self.criticise(shown)
+        loss = torch.stack([COUNTS[name] * losses[name] for name in COUNTS if name in losses]).sum()
         self.codec_steps.zero_grad()
         loss.backward()
         losses["norm"] = nn.utils.clip_grad_norm_(self.codec.parameters(), 10.0)
         self.codec_steps.step()
         return {name: value.detach() for name, value in losses.items()}
 
-    def listen(self, real: Tensor, said: Tensor) -> Tensor:
+    def make(self, real: Tensor, phones: Tensor, begins: bool) -> tuple[Shown, dict[str, Tensor]]:
+        """Some frames of these crops as they are and as they are made, and what coding cost."""
+        window, warm = self.window(phones.shape[1], begins), 0 if begins else WARM
+        apart = len(real) // 2 if self.decoder_only else 0
+        coded = self.codec(real, self.depth(len(real)), window, apart)
+        at = window[warm:]
+        shown = Shown(
+            real=real.unflatten(1, (-1, FRAME))[:, at].flatten(1),
+            made=coded.wave[:, warm * FRAME :],
+            said=phones[:, at].flatten(1),
+        )
+        spoken = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
+        return shown, {"commitment": coded.commitment, "phones": spoken}
+
+    def compare(self, shown: Shown) -> dict[str, Tensor]:
+        """How unlike the real sound the made one is: by spectrum, words, and voice."""
+        losses = {"spectral": self.spectral(shown.made, shown.real), "listens": self.listen(shown)}
+        losses["heard"], losses["missed"] = self.understand(shown)
+        if self.ear:
+            losses["strange"], losses["mistaken"] = self.ear(shown.made, shown.real)
+        return losses
+
+    def criticise(self, shown: Shown) -> dict[str, Tensor]:
+        """The judges learn to tell made from real, then say how badly they are fooled."""
+        losses = {"judges": self.judge(shown)}
+        losses["score"], losses["features"] = self.fool(shown)
+        return losses
+
+    def listen(self, shown: Shown) -> Tensor:
         """The listener learns from real speech what is said in it."""
-        loss = heard(self.listener(real)[-1], said)
+        loss = heard(self.listener(shown.real)[-1], shown.said)
         self.listener_steps.zero_grad()
         loss.backward()
         self.listener_steps.step()
         return loss
 
-    def understand(self, real: Tensor, made: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
+    def understand(self, shown: Shown) -> tuple[Tensor, Tensor]:
         """How badly the listener understands made speech, and how unlike real it looks."""
         self.listener.requires_grad_(False)
         with torch.no_grad():
-            truth = self.listener(real)
-        told = self.listener(made)
+            truth = self.listener(shown.real)
+        told = self.listener(shown.made)
         self.listener.requires_grad_(True)
-        return heard(told[-1], said), missed(truth, told)
+        return heard(told[-1], shown.said), missed(truth, told)
 
-    def judge(self, real: Tensor, made: Tensor) -> Tensor:
+    def judge(self, shown: Shown) -> Tensor:
         with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False):
-            loss = judge_loss(self.judges(real), self.judges(made.detach()))
+            loss = judge_loss(self.judges(shown.real), self.judges(shown.made.detach()))
         self.judge_steps.zero_grad()
         loss.backward()
         self.judge_steps.step()
         return loss
 
-    def fool(self, real: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+    def fool(self, shown: Shown) -> tuple[Tensor, Tensor]:
         self.judges.requires_grad_(False)
         with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False):
             with torch.no_grad():
-                truth = self.judges(real)
-            result = fooling_loss(truth, self.judges(made))
+                truth = self.judges(shown.real)
+            result = fooling_loss(truth, self.judges(shown.made))
         self.judges.requires_grad_(True)
         return result
 

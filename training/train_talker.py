@@ -239,6 +239,22 @@ def drawing(given: argparse.Namespace, trainer: Trainer, batcher: Batcher) -> Ca
     return following
 
 
+def telling(
+    given: argparse.Namespace, trainer: Trainer, batcher: Batcher, pool: Pool, aside: Aside | None
+) -> Callable[[Told], None]:
+    """What says at times how it goes, and takes in the speech that has come meanwhile."""
+    books = batcher.library
+
+    def tell(told: Told) -> None:
+        print(course.line(trainer, pool.hours, told), flush=True)
+        if aside:
+            print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
+        if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
+            batcher.refresh()
+
+    return tell
+
+
 def run(given: argparse.Namespace) -> None:
     device = course.begun(given)
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
@@ -252,17 +268,12 @@ def run(given: argparse.Namespace) -> None:
     advance = Recorded(trainer.advance) if given.record else trainer.advance
     draw = drawing(given, trainer, batcher)
 
-    def tell(told: Told) -> None:
-        print(course.line(trainer, pool.hours, told), flush=True)
-        if aside:
-            print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
-        if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
-            batcher.refresh()
-
     def step() -> Told:
         return advance(*draw().tensors(), frames=given.frames)
 
-    course.follow(trainer, given, step, tell, trainer.state)
+    course.follow(
+        trainer, given, step, telling(given, trainer, batcher, pool, aside), trainer.state
+    )
 
 
 def main() -> None:

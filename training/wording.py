@@ -20,6 +20,7 @@ SLOW, FAST = (
     ("slow", "slow-speaking", "unhurried", "calm and slow"),
     ("fast", "fast-speaking", "quick", "hurried"),
 )
+ENDS = {"pitch": (LOW, HIGH), "tone": (DARK, BRIGHT), "pace": (FAST, SLOW)}
 MEDIUM = ("medium", "ordinary", "normal", "neutral")
 PACE_PHRASES = {
     -1: ("speaking fast", "who talks quickly", "at a quick pace", "in a hurry"),
@@ -88,21 +89,26 @@ def gender(speaker: Speaker) -> str:
 def describe(speaker: Speaker, random: Random) -> str:
     """An instruction that fits the speaker; which axes it names, and how, is chance."""
     level = levels(speaker)
-    words = []
-    for axis, ends in (("pitch", (LOW, HIGH)), ("tone", (DARK, BRIGHT)), ("pace", (FAST, SLOW))):
-        if level[axis] and random.random() < 0.75:
-            words.append(random.choice(ends[level[axis] > 0]))
-    random.shuffle(words)
+    words = _words(level, random)
     who = gender(speaker) if random.random() < 0.7 else ""
     listed = ", ".join(words) or random.choice(MEDIUM)
-    article = "an" if listed[0] in "aeiou" else "a"
     text = random.choice(FRAMES).format(
-        a=f"{article} {listed}",
+        a=f"{'an' if listed[0] in 'aeiou' else 'a'} {listed}",
         listed=listed,
         noun=random.choice(NOUNS[who]),
         pace=random.choice(PACE_PHRASES[level["pace"]]),
     )
     return _varied(text, random)
+
+
+def _words(level: dict[str, int], random: Random) -> list[str]:
+    """For most of the axes where the voice is not in the middle."""
+    words = []
+    for axis, ends in ENDS.items():
+        if level[axis] and random.random() < 0.75:
+            words.append(random.choice(ends[level[axis] > 0]))
+    random.shuffle(words)
+    return words
 
 
 def _varied(text: str, random: Random) -> str:

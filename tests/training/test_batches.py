@@ -14,15 +14,14 @@ from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
 from training.library import (
     CODE,
     FRAMES,
-    HUSH,
     SPEAKER,
     STYLE,
     TEXT,
     TEXT_LENGTH,
-    Coded,
     Library,
 )
 from training.speakers import TRAINED
+from training.takes import HUSH, Coded
 
 UTTERANCES = 24
 BASE = 1530
