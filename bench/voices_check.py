@@ -35,14 +35,14 @@ Between: TypeAlias = Callable[[str, str], Way]
 FLITE = Lock()
 STEPS = 9
 SENTENCES_EACH = 3  # of a clone
-# Ends that differ by a fifth or more in pitch and in brightness: where they are level, steps
-# have no order, flite's own neither.
+# Ends that differ by a fifth or more in pitch and in brightness, and between which flite's own
+# voices lie in order (`--teacher`): where those do not, no blend of theirs can be asked to.
 PAIRS = (
     ("robert", "june"),
     ("clara", "noah"),
     ("iris", "otto"),
     ("vera", "fergus"),
-    ("milo", "felix"),
+    ("milo", "angus"),
 )
 AXES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Waveform], float]]] = {
     "pitch": (LOW, HIGH, pitch),
