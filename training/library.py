@@ -20,7 +20,7 @@ from training.homes import faster, homes
 from training.pool import Pool
 from training.speakers import NAMED, everyone
 from training.speech import FRAME, PHONES_A_FRAME
-from training.takes import HUSH, Coded, Take, batches, place_ids, shifted
+from training.takes import HUSH, Coded, Take, bundles, place_ids, shifted
 
 SPEED = 0.06  # at most so much faster or slower
 # Columns of the table; FRAMES leaves the silence out.
@@ -55,8 +55,8 @@ class Library:
         """Take in utterances the pool has got since the last time."""
         spots = pool.spots[self._done : self._done + at_most]
         self._done += len(spots)
-        for batch in batches(spots):
-            self._add(shifted(pool, batch, 1.0))
+        for bundle in bundles(spots):
+            self._add(shifted(pool, bundle, 1.0))
         return len(spots)
 
     @torch.no_grad()
@@ -67,11 +67,11 @@ class Library:
             return 0
         spots = [pool.spots[index] for index in torch.randint(len(pool.spots), (count,)).tolist()]
         named = [spot for spot in spots if spot.speaker < len(NAMED)]
-        for batch in batches(named):
-            self._add(shifted(pool, batch, 1.0))
-        for batch in batches([spot for spot in spots if spot.speaker >= len(NAMED)]):
+        for bundle in bundles(named):
+            self._add(shifted(pool, bundle, 1.0))
+        for bundle in bundles([spot for spot in spots if spot.speaker >= len(NAMED)]):
             speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
-            self._add(shifted(pool, batch, speed))
+            self._add(shifted(pool, bundle, speed))
         return len(spots)
 
     def _add(self, take: Take) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
@@ -17,7 +18,7 @@ from training.pool import Pool, Spot
 from training.speech import FRAME, PHONE_STEP, PHONES_A_FRAME
 
 HUSH = 6  # frames of silence kept after an utterance, for references that end in silence
-BATCH = 64  # utterances encoded at once
+BUNDLE = 64  # utterances encoded at once
 
 
 class Coded(Protocol):
@@ -61,15 +62,15 @@ class Take:
         phones = (self.pool.phones[label] * inside).view(shape)
         return phones, self.pool.places[label].view(shape)[..., PHONES_A_FRAME // 2]
 
-    @property
+    @cached_property
     def _before(self) -> Tensor:
         return self._column(self.shifts)
 
-    @property
+    @cached_property
     def _lengths(self) -> Tensor:
         return self._column([length(spot) for spot in self.spots])
 
-    @property
+    @cached_property
     def _starts(self) -> Tensor:
         return self._column([spot.start for spot in self.spots])
 
@@ -77,11 +78,11 @@ class Take:
         return torch.tensor(values, device=self.pool.device)[:, None]
 
 
-def batches(spots: list[Spot]) -> Iterator[list[Spot]]:
-    """Of about equal lengths."""
+def bundles(spots: list[Spot]) -> Iterator[list[Spot]]:
+    """Of about equal lengths, so many as are encoded at once."""
     ordered = sorted(spots, key=length)
-    for start in range(0, len(ordered), BATCH):
-        yield ordered[start : start + BATCH]
+    for start in range(0, len(ordered), BUNDLE):
+        yield ordered[start : start + BUNDLE]
 
 
 def shifted(pool: Pool, spots: list[Spot], speed: float) -> Take:
