@@ -112,9 +112,9 @@ def checkpoint() -> Path:
     return golden / "custom_voice-1b7"
 
 
-@pytest.fixture
-def zero(checkpoint: Path, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    with as_zerogpu(checkpoint, tmp_path) as started:
+@pytest.fixture(scope="module")
+def zero(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    with as_zerogpu(checkpoint, tmp_path_factory.mktemp("zero")) as started:
         yield started
 
 
