@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from training import recipe
+from training.bundles import HUSH
 from training.library import CODE, FRAMES, SPEAKER, STYLE, TEXT, TEXT_LENGTH, Ids, Library
 from training.speakers import STYLES, TRAINED, everyone
-from training.takes import HUSH
 from training.wording import describe
 
 NONE = -1

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
+from training.bundles import HUSH, Bundle, Coded, of_a_length, place_ids, shifted
 from training.homes import faster, homes
 from training.pool import Pool
 from training.speakers import NAMED, everyone
 from training.speech import FRAME, PHONES_A_FRAME
-from training.takes import HUSH, Coded, Take, bundles, place_ids, shifted
 
 SPEED = 0.06  # at most so much faster or slower
 # Columns of the table; FRAMES leaves the silence out.
@@ -55,8 +55,8 @@ class Library:
         """Take in utterances the pool has got since the last time."""
         spots = pool.spots[self._done : self._done + at_most]
         self._done += len(spots)
-        for bundle in bundles(spots):
-            self._add(shifted(pool, bundle, 1.0))
+        for alike in of_a_length(spots):
+            self._add(shifted(pool, alike, 1.0))
         return len(spots)
 
     @torch.no_grad()
@@ -67,34 +67,34 @@ class Library:
             return 0
         spots = [pool.spots[index] for index in torch.randint(len(pool.spots), (count,)).tolist()]
         named = [spot for spot in spots if spot.speaker < len(NAMED)]
-        for bundle in bundles(named):
-            self._add(shifted(pool, bundle, 1.0))
-        for bundle in bundles([spot for spot in spots if spot.speaker >= len(NAMED)]):
+        for alike in of_a_length(named):
+            self._add(shifted(pool, alike, 1.0))
+        for alike in of_a_length([spot for spot in spots if spot.speaker >= len(NAMED)]):
             speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
-            self._add(shifted(pool, bundle, speed))
+            self._add(shifted(pool, alike, speed))
         return len(spots)
 
-    def _add(self, take: Take) -> None:
-        wave, frames = take.wave(), take.frames
+    def _add(self, bundle: Bundle) -> None:
+        wave, frames = bundle.wave(), bundle.frames
         codes = self.encoder.encode(wave)
-        phones, letters = take.said(codes.shape[1])
-        texts = self.ids([spot.text for spot in take.spots])
-        rows = self._rows(take, texts)
+        phones, letters = bundle.said(codes.shape[1])
+        texts = self.ids([spot.text for spot in bundle.spots])
+        rows = self._rows(bundle, texts)
         same = min(frames) * FRAME
-        axes = self._axes[[spot.speaker for spot in take.spots]]
+        axes = self._axes[[spot.speaker for spot in bundle.spots]]
         self.text = longer(self.text, torch.tensor([token for text in texts for token in text.ids]))
         self.codes = longer(self.codes, kept(codes, frames).to(torch.uint8))
         self.phones = longer(self.phones, kept(phones, frames))
         self.places = longer(self.places, kept(place_ids(texts, letters), frames))
         self.vectors = longer(self.vectors, self.speaker.embed(wave[:, :same]).float())
-        self.homes = longer(self.homes, homes(faster(axes, take.speed)))
-        self.speeds = longer(self.speeds, torch.full((len(rows),), take.speed))
+        self.homes = longer(self.homes, homes(faster(axes, bundle.speed)))
+        self.speeds = longer(self.speeds, torch.full((len(rows),), bundle.speed))
         self.table = longer(self.table, rows)
 
-    def _rows(self, take: Take, texts: Sequence[Coded]) -> Tensor:
+    def _rows(self, bundle: Bundle, texts: Sequence[Coded]) -> Tensor:
         """Of the table: where each utterance's text and codes will be, and what it is."""
         rows, at, code_at = [], len(self.text), len(self.codes)
-        for spot, text, count in zip(take.spots, texts, take.frames, strict=True):
+        for spot, text, count in zip(bundle.spots, texts, bundle.frames, strict=True):
             rows.append([at, len(text.ids), code_at, count, spot.speaker, spot.style])
             at, code_at = at + len(text.ids), code_at + count + HUSH
         return torch.tensor(rows)

@@ -22,12 +22,12 @@ from torch import Tensor, nn
 from engine.model.speaker import SpeakerEncoder
 from training import course
 from training import state as states
+from training.bundles import resampled
 from training.codec import Codec
 from training.homes import faster, homes
 from training.pool import Pool
 from training.speakers import everyone
 from training.speech import FRAME, RATE
-from training.takes import resampled
 from training.train_speaker import (
     Plain,
     Trainee,

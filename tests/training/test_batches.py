@@ -11,6 +11,7 @@ from engine.plan import Prompt, ReferencePrompt
 from engine.worker.prompts import Embedder
 from training import batches, embedding, recipe
 from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
+from training.bundles import HUSH, Coded
 from training.library import (
     CODE,
     FRAMES,
@@ -21,7 +22,6 @@ from training.library import (
     Library,
 )
 from training.speakers import TRAINED
-from training.takes import HUSH, Coded
 
 UTTERANCES = 24
 BASE = 1530

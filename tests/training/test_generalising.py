@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.model.layers import Causal
 from engine.model.talker import Talker
-from training import library, recipe, takes
+from training import bundles, library, recipe
 from training.generalising import thin
 from training.library import CODE, FRAMES, SPEAKER, TEXT_LENGTH, Library
 from training.pool import Pool, Spot
@@ -89,7 +89,7 @@ def test_a_tone_goes_up_with_the_speed(speed: float) -> None:
     time = torch.arange(24_000) / 24_000
     tone = torch.sin(2 * torch.pi * 500 * time)[None]
     length = round(24_000 / speed)
-    made = takes.resampled(tone, length)
+    made = bundles.resampled(tone, length)
     assert made.shape == (1, length)
     loudest = int(torch.fft.rfft(made).abs().argmax()) * 24_000 / length
     assert loudest == pytest.approx(500 * speed, rel=0.01)
@@ -138,7 +138,7 @@ def test_places_are_found_as_one_would_by_hand(seed: int) -> None:
     torch.manual_seed(seed)
     texts = [Encoded("a" * int(length)) for length in torch.randint(1, 9, (3,))]
     letters = torch.randint(0, 12, (3, 5), dtype=torch.int16)
-    found = takes.place_ids(texts, letters)
+    found = bundles.place_ids(texts, letters)
     for text, row, own in zip(texts, letters, found, strict=True):
         assert own.tolist() == [min(int(letter), len(text.ids) - 1) for letter in row]
 

@@ -18,7 +18,7 @@ from training.pool import Pool, Spot
 from training.speech import FRAME, PHONE_STEP, PHONES_A_FRAME
 
 HUSH = 6  # frames of silence kept after an utterance, for references that end in silence
-BUNDLE = 64  # utterances encoded at once
+AT_ONCE = 64  # utterances encoded at once
 
 
 class Coded(Protocol):
@@ -29,7 +29,7 @@ class Coded(Protocol):
 
 
 @dataclass(frozen=True)
-class Take:
+class Bundle:
     """Utterances of about equal lengths; before each, so many samples of silence."""
 
     pool: Pool
@@ -78,16 +78,16 @@ class Take:
         return torch.tensor(values, device=self.pool.device)[:, None]
 
 
-def bundles(spots: list[Spot]) -> Iterator[list[Spot]]:
+def of_a_length(spots: list[Spot]) -> Iterator[list[Spot]]:
     """Of about equal lengths, so many as are encoded at once."""
     ordered = sorted(spots, key=length)
-    for start in range(0, len(ordered), BUNDLE):
-        yield ordered[start : start + BUNDLE]
+    for start in range(0, len(ordered), AT_ONCE):
+        yield ordered[start : start + AT_ONCE]
 
 
-def shifted(pool: Pool, spots: list[Spot], speed: float) -> Take:
+def shifted(pool: Pool, spots: list[Spot], speed: float) -> Bundle:
     """These utterances, each behind some silence by chance."""
-    return Take(pool, spots, torch.randint(FRAME, (len(spots),)).tolist(), speed)
+    return Bundle(pool, spots, torch.randint(FRAME, (len(spots),)).tolist(), speed)
 
 
 def resampled(wave: Tensor, samples: int) -> Tensor:
