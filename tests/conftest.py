@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -22,3 +23,9 @@ def golden_folders() -> list[Path]:
 @pytest.fixture(scope="session")
 def golden_dir() -> Path:
     return GOLDEN
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays, so no collection need look at it again: 0.3 s each time."""
+    gc.collect()
+    gc.freeze()
