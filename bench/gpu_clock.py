@@ -155,8 +155,9 @@ def host(engine: Engine, seconds: float) -> Made:
     with clocked(engine) as clock:
         time.sleep(seconds)
     wall, others = time.perf_counter() - begun, time.process_time() - others
-    turns = [turn for turn in clock.turns if turn.plan]
-    ran = sum(turn.processor for turn in clock.turns)
+    every = list(clock.turns)  # the turn that was under way may still end and join them
+    turns = [turn for turn in every if turn.plan]
+    ran = sum(turn.processor for turn in every)
     return {
         "audio_per_second": round((engine.loop.meter.audio_seconds - heard) / wall, 1),
         "cores": {"engine": round(ran / wall, 2), "others": round((others - ran) / wall, 2)},
@@ -164,7 +165,7 @@ def host(engine: Engine, seconds: float) -> Made:
         "turn_ms": spread(turn.ended - turn.begun for turn in turns),
         "step_ms": spread(turn.device for turn in turns),
         "work": work_of([turn.plan for turn in turns]),
-        "parts": dict(parts_of(turns, clock.turns)),
+        "parts": dict(parts_of(turns, every)),
         "kinds": dict(kinds_of(turns)),
     }
 
