@@ -26,7 +26,7 @@ from bench.words import Listener
 from engine import Blend, Design, Engine, Preset, Voice, Waveform, open_engine
 from training.speakers import NAMED, Speaker, held_out, on_the_way
 from training.speech import say
-from training.wording import BRIGHT, DARK, FAST, HIGH, LOW, SLOW
+from training.wording import ENDS
 
 Speaks: TypeAlias = Callable[[str, int], Waveform]  # text, seed
 Clones: TypeAlias = Callable[[Speaker, str], Speaks]  # of whom, with which transcript
@@ -45,9 +45,9 @@ PAIRS = (
     ("milo", "angus"),
 )
 AXES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Waveform], float]]] = {
-    "pitch": (LOW, HIGH, pitch),
-    "pace": (FAST, SLOW, len),
-    "tone": (DARK, BRIGHT, centroid),
+    "pitch": (*ENDS["pitch"], pitch),
+    "pace": (*ENDS["pace"], len),
+    "tone": (*ENDS["tone"], centroid),
 }
 DESIGNS = ("{} voice, please", "Somebody who sounds {}", "Read this with a {} voice")
 

@@ -37,7 +37,7 @@ class Bundle:
     shifts: list[int]
     speed: float
 
-    @property
+    @cached_property
     def frames(self) -> list[int]:
         """Of each utterance with the silence before it."""
         both = zip(self.spots, self.shifts, strict=True)
