@@ -17,9 +17,11 @@ import typer
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from engine import InvalidSetting, InvalidText, TimbreError, checked
-from studio import commands, settings, space
-from studio.choosing import Choices
+from studio import cli as commands
+from studio import settings
+from studio.server import hf_space
 from studio.settings import StudioSettings
+from studio.voices.voice_catalog import Choices
 from studio.watermark import judge
 
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -86,7 +88,7 @@ def serve(
             api=api,
         )
         _quiet_gradio()
-        run = commands.serve_lent if space.is_zero(os.environ) else commands.serve_studio
+        run = commands.serve_lent if hf_space.is_zero(os.environ) else commands.serve_studio
         run(commands.Place(own, console))
 
 
@@ -211,7 +213,7 @@ def read_settings(**arguments: Any) -> StudioSettings:
     if unknown:
         there = "python app.py settings lists what there is"
         raise InvalidSetting(f"{', '.join(sorted(unknown))}: no such setting; {there}.")
-    here = space.defaults(os.environ)
+    here = hf_space.defaults(os.environ)
     told = {name: value for name, value in here.items() if not os.environ.get(_variable(name))}
     try:
         return checked(Environment, **told | _given(**arguments))

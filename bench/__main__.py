@@ -21,11 +21,11 @@ from typing import Annotated, Any
 
 import typer
 
-from bench.card import Card, asking, watched
 from bench.compare import judge
-from bench.figures import figures, json_line, table
-from bench.measure import Listen, Run, burst, closed_loop, poisson
-from bench.texts import Kind, Work
+from bench.gpu_monitor import Card, asking, watched
+from bench.load_generator import Listen, Run, burst, closed_loop, poisson
+from bench.report import figures, json_line, table
+from bench.workload import Kind, Work
 
 WARM = 4
 
@@ -95,7 +95,7 @@ async def measured(plan: Plan, listen: Listen, work: Work) -> list[dict[str, Any
 def settle() -> None:
     """What is there by now is not looked through again: that would stop everybody meanwhile.
 
-    A server does the same when serving begins (studio/settling.py).
+    A server does the same when serving begins (studio/server/gc_freeze.py).
     """
     gc.collect()
     gc.freeze()

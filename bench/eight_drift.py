@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from bench.intelligibility import SENTENCES, percent
-from bench.words import Listener
+from bench.quality.intelligibility import SENTENCES, percent
+from bench.quality.wer import Listener
 from engine import Engine, Preset, Sampling, SpeechRequest, open_engine
 
 GREEDY = Sampling(greedy=True, repetition_penalty=1.0)

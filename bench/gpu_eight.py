@@ -16,14 +16,14 @@ import torch
 import typer
 from torch import Tensor
 
-from bench.gpu_steps import random_talker
-from bench.kernels import error, graphed, milliseconds
+from bench.gpu.decode_steps import random_talker
+from bench.gpu.kernels import error, graphed, milliseconds
 from bench.random_config import config
 from engine.model.layers import rotation
 from engine.model.talker import Talker
 from engine.worker.eight import products, round_weights
-from engine.worker.slots import Slots
-from engine.worker.talking import Talking
+from engine.worker.state.slot_state import Slots
+from engine.worker.talker.talker_forward import Talking
 
 POSITIONS = 512
 

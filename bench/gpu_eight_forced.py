@@ -17,14 +17,14 @@ import typer
 from torch import Tensor, nn
 
 from bench.eight_drift import spoken
-from bench.intelligibility import SENTENCES
+from bench.quality.intelligibility import SENTENCES
 from engine import Preset, Sampling, open_engine
-from engine.checkpoint import LocalCheckpoint
+from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.layers import Causal
 from engine.model.talker import Talker
 from engine.worker.eight import LARGEST, rounded_linears
-from engine.worker.networks import load_talker
-from engine.worker.prompts import Embedder
+from engine.worker.loading.model_loader import load_talker
+from engine.worker.state.prompts import Embedder
 
 PARTS = ("hidden", "first", "others")
 FORMS = ("whole", "bfloat16", "weights", "weights and inputs")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from statistics import median
 
 from bench.reference_sound import hum, marked
-from bench.texts import DESCRIPTION, TRANSCRIPT, Job, Kind
+from bench.workload import DESCRIPTION, TRANSCRIPT, Job, Kind
 from engine import Design, Engine, Pcm, Preset, SpeechRequest, Voice
 
 

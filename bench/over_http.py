@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bench.http_lines import Server, form
 from bench.reference_sound import data_url, hum, marked, wav
-from bench.texts import DESCRIPTION, TRANSCRIPT, Job, Kind
+from bench.workload import DESCRIPTION, TRANSCRIPT, Job, Kind
 
 SPEECH, VOICES = "/v1/audio/speech", "/v1/audio/voices"
 SPEAKER = "alloy"  # a voice at OpenAI, which stands for one of those that a server of ours has

@@ -18,11 +18,11 @@ from torch import nn
 
 from bench.random_config import SIZES, codec_config, config, tokenizer
 from engine.model.codec import CodecDecoder
+from engine.model.configs import CodecShape, EncoderShape, SpeakerShape, TalkerShape
 from engine.model.encoder import CodecEncoder
-from engine.model.shapes import CodecShape, EncoderShape, SpeakerShape, TalkerShape
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.weights import export
+from engine.worker.loading.weight_loader import export
 
 GENERATION = {
     "do_sample": True,

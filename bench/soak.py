@@ -29,7 +29,7 @@ import typer
 
 from bench.soak_visits import Broken, Visitor
 from bench.soak_watch import Watch
-from studio.page import SESSIONS
+from studio.ui.page import SESSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAVES = 0.25  # of the visits that can be left: a fifth of all

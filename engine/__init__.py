@@ -4,7 +4,15 @@ Importing this package leaves torch out: the device side is loaded by `open_engi
 """
 
 from engine.atomic import PART, replacing, saying_why, write_whole
-from engine.blend import format_blend, mix, parse_blend
+from engine.audio.audio_io import (
+    Loudspeaker,
+    SoundWriter,
+    check_target,
+    duration,
+    open_sound,
+    save_sound,
+)
+from engine.audio.reference_audio import Recording, load_recording
 from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
 from engine.engine import Engine
 from engine.errors import (
@@ -27,15 +35,11 @@ from engine.errors import (
     UnknownVoice,
 )
 from engine.exchange import exchange
-from engine.fake import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
-from engine.library import Library
+from engine.messages import Said
 from engine.open import open_engine, open_lent, read_capabilities
-from engine.recording import Recording, load_recording
-from engine.routing import Routed, at_home, describe, speaker_names
-from engine.said import Said
-from engine.sound import Loudspeaker, SoundWriter, check_target, duration, open_sound, save_sound
 from engine.stats import Stats
 from engine.stream import Finish, SpeechStream
+from engine.testing.fake_engine import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.types import (
     CODEBOOKS,
     FRAME_SAMPLES,
@@ -58,7 +62,10 @@ from engine.types import (
     Voice,
     Waveform,
 )
-from engine.voice_folder import Damaged, SavedVoice
+from engine.voices.blend import format_blend, mix, parse_blend
+from engine.voices.library import Library
+from engine.voices.routing import Routed, at_home, describe, speaker_names
+from engine.voices.voice_store import Damaged, SavedVoice
 
 __all__ = [
     "CODEBOOKS",

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.errors import NotSaved
-from engine.said import Said
+from engine.messages import Said
 
 PART = ".part"  # the ending of a file on its way
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

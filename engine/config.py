@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from engine.errors import InvalidSetting
-from engine.said import Said, misfit
+from engine.messages import Said, misfit
 from engine.types import Settings
 
 Group = TypeVar("Group", bound=BaseModel)

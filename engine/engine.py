@@ -18,17 +18,17 @@ from typing import TypeAlias
 
 from engine.config import EngineSettings
 from engine.errors import EngineClosed, EngineError, InvalidSetting
-from engine.intake import Intake
 from engine.loop import Loop
-from engine.mailbox import Mailbox
+from engine.messages import Said
 from engine.plan import Checkpoint, Worker
-from engine.roster import Roster
-from engine.routing import Routed, cloner, restrict, route_voice
-from engine.said import Said
-from engine.sequence import Sequence
+from engine.requests.input_processor import Intake
+from engine.requests.output_queue import Mailbox
+from engine.requests.registry import Roster
+from engine.requests.sequence import Sequence
 from engine.stats import Meter, Stats
 from engine.stream import Finish, Handles, SpeechStream
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
+from engine.voices.routing import Routed, cloner, restrict, route_voice
 from engine.watchdog import Watchdog
 
 CLOSED = Said("The engine is closed. Start it again.")

@@ -25,7 +25,7 @@ This module knows nothing of HTTP, pages or devices.
 
 from __future__ import annotations
 
-from engine.said import Said
+from engine.messages import Said
 
 
 class TimbreError(Exception):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.checkpoint import LocalCheckpoint
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.checkpoints.hub import resolve
 from engine.engine import Engine
-from engine.hub import resolve
+from engine.messages import Said
 from engine.open import check_one_codec, model_name
-from engine.said import Said
 
 
 def exchange(

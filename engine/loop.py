@@ -15,13 +15,13 @@ from dataclasses import replace
 
 from engine.config import EngineSettings
 from engine.errors import EngineError, StepFailed
-from engine.inbox import Inbox
+from engine.model_manager import Talkers
 from engine.plan import Pending, StepResult, Worker
-from engine.roster import Roster
-from engine.scheduler import Delivery, Scheduler
-from engine.sequence import Sequence
+from engine.requests.command_queue import Inbox
+from engine.requests.registry import Roster
+from engine.requests.sequence import Sequence
+from engine.scheduler.scheduler import Delivery, Scheduler
 from engine.stats import Meter, Stats
-from engine.talkers import Talkers
 
 GLANCE = 5e-5  # seconds between two looks for sound
 

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.checkpoint import LocalCheckpoint
-from engine.checkpoint_files import codec_digest
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.checkpoints.files import codec_digest
+from engine.checkpoints.hub import resolve
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting
-from engine.hub import resolve
-from engine.lent import Lend, LentEngine
 from engine.plan import Worker
 from engine.types import Capabilities
+from engine.zerogpu import Lend, LentEngine
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.sequence import Sequence
+from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
 
 RECENT = 512  # live requests whose first sound is remembered

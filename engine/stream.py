@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from engine.errors import InvalidText
-from engine.mailbox import Mailbox
+from engine.requests.output_queue import Mailbox
 from engine.types import Chunk, End, Pcm
 
 # What all sound passes through on its way to a listener, chunk by chunk, in the listener's thread

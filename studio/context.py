@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine import Engine, Library
-from studio.choosing import Choices
-from studio.takes import Takes
-from studio.transport import LiveTakes
+from studio.takes.live_takes import LiveTakes
+from studio.takes.take_store import Takes
+from studio.voices.voice_catalog import Choices
 
 
 @dataclass(frozen=True)

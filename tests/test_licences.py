@@ -112,7 +112,7 @@ def test_the_program_needs_nothing_else(licences: Any, tmp_path: Path) -> None:
     said = ["app.py", "say", "Hello.", "--model", str(golden / "custom_voice-1b7")]
     said += ["--voice", "ryan", "--max-frames", "5", "--out", str(tmp_path / "hello.mp3")]
     served = tmp_path / "served.py"
-    served.write_text("import studio.page, studio.api, studio.script, studio.zero")
+    served.write_text("import studio.ui.page, studio.api, studio.scripts, studio.server.zerogpu")
     for line in (said, [str(served)]):
         ran = subprocess.run(
             [sys.executable, "-c", WITHOUT, ",".join(missing), *line],

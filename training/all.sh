@@ -59,12 +59,12 @@ talker() { # CODEC SPEAKER STATE MINUTES HOURS-FIRST MORE...
         --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every "$often" $record "$@"
 }
 
-[ -f "$work/corpus.json" ] || $python -m training.text --root "$packages" --out "$work/corpus.json"
+[ -f "$work/corpus.json" ] || $python -m training.data.text --root "$packages" --out "$work/corpus.json"
 [ -d "$work/tokenizer" ] || $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
 
 # Speech is made beside the training, some cores left free.
 workers=$(( $(nproc) > 3 ? $(nproc) - 2 - 2 * second : 1 ))
-OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.speech \
+OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.data.synthesize_corpus \
     --corpus "$work/corpus.json" --out "$work/speech" --shards "${SHARDS:-420}" \
     --workers "$workers" --utterances "${UTTERANCES:-160}" > "$work/speech.log" 2>&1 &
 maker=$!
@@ -72,7 +72,7 @@ trap 'kill $maker 2>/dev/null || true' EXIT
 
 # Speech that the talker is judged by and never learns from.
 {
-    OMP_NUM_THREADS=1 $python -m training.speech --corpus "$work/corpus.json" --out "$work/aside" \
+    OMP_NUM_THREADS=1 $python -m training.data.synthesize_corpus --corpus "$work/corpus.json" --out "$work/aside" \
         --first 100000 --shards 2 --workers 2 --utterances "${UTTERANCES:-160}" > "$work/aside.log" 2>&1
     touch "$work/aside.done"
 } &

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from engine.model.codec import CodecDecoder
 from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from engine.model.layers import Causal
-from training import recipe
-from training.flite import PHONES
-from training.speech import PHONES_A_FRAME
+from training import model_config
+from training.data.flite import PHONES
+from training.data.synthesize_corpus import PHONES_A_FRAME
 
 DECAY = 0.99
 DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
-ALL = recipe.CODEBOOKS - 1  # the deepest: every acoustic codebook
+ALL = model_config.CODEBOOKS - 1  # the deepest: every acoustic codebook
 UNQUANTISED = 0  # a depth: the latents pass as they are, so that both ends use all of them
 
 
@@ -72,9 +72,9 @@ def quantize(
 class Codec(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = CodecEncoder(recipe.encoder_shape())
-        self.decoder = CodecDecoder(recipe.decoder_shape())
-        inner = recipe.encoder_shape().codebook_dim
+        self.encoder = CodecEncoder(model_config.encoder_shape())
+        self.decoder = CodecDecoder(model_config.decoder_shape())
+        inner = model_config.encoder_shape().codebook_dim
         self.phone_head = nn.Sequential(
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )

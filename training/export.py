@@ -22,12 +22,12 @@ from torch import Tensor
 
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.weights import export
-from training import recipe
+from engine.worker.loading.weight_loader import export
+from training import model_config
 from training import state as states
+from training.batching.speaker_targets import homes
 from training.codec import Codec
-from training.homes import homes
-from training.speakers import NAMED
+from training.data.speakers import NAMED
 from training.train_speaker import Trainee
 
 
@@ -36,7 +36,7 @@ def seat(talker: Talker) -> None:
     """Give each preset the vector of its home."""
     rows = talker.model.codec_embedding.weight
     theirs = homes(torch.tensor([speaker.axes() for speaker in NAMED]))
-    rows[recipe.FIRST_SPEAKER : recipe.FIRST_SPEAKER + len(NAMED)] = theirs
+    rows[model_config.FIRST_SPEAKER : model_config.FIRST_SPEAKER + len(NAMED)] = theirs
 
 
 def half(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
@@ -53,10 +53,10 @@ def write(
         shutil.copy(path, folder / path.name)
     pieces = Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
     texts = {
-        folder / "config.json": recipe.model(pieces.token_to_id("assistant")),
-        folder / "generation_config.json": recipe.GENERATION,
-        inner / "config.json": recipe.codec(),
-        inner / "preprocessor_config.json": recipe.PREPROCESSOR,
+        folder / "config.json": model_config.model(pieces.token_to_id("assistant")),
+        folder / "generation_config.json": model_config.GENERATION,
+        inner / "config.json": model_config.codec(),
+        inner / "preprocessor_config.json": model_config.PREPROCESSOR,
     }
     for path, content in texts.items():
         path.write_text(json.dumps(content, indent=1))
@@ -75,7 +75,7 @@ def main() -> None:
     for name in ("codec", "speaker", "talker", "tokenizer", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     given = parser.parse_args()
-    codec, speaker, talker = Codec(), Trainee(), Talker(recipe.talker_shape())
+    codec, speaker, talker = Codec(), Trainee(), Talker(model_config.talker_shape())
     codec.load_state_dict(states.load(given.codec)["codec"])
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
     talker.load_state_dict(states.load(given.talker)["talker"])

@@ -18,8 +18,8 @@ from typing import Any
 from torch import Tensor
 
 from engine.model.talker import Talker
-from engine.worker import weights
-from training import recipe, tokenizer
+from engine.worker.loading import weight_loader
+from training import model_config, tokenizer
 from training import state as states
 from training.codec import Codec
 from training.train_speaker import Trainee
@@ -49,8 +49,8 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 def join(export: Path, parts: Path, out: Path) -> None:
     """States to go on from, weights alone, and the tokenizer they know."""
     kept = states.load(parts)
-    codec, voices, talker = codec_of(export), Trainee(), Talker(recipe.talker_shape())
-    weights.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
+    codec, voices, talker = codec_of(export), Trainee(), Talker(model_config.talker_shape())
+    weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))
     beside = {name: kept[name] for name in ("judges", "listener") if name in kept}
@@ -74,7 +74,7 @@ def codec_of(export: Path) -> Codec:
     """Encoder and decoder of an export, as training has them."""
     codec = Codec().eval()
     sound = {"encoder.": codec.encoder, "decoder.": codec.decoder}
-    weights.load(export / "speech_tokenizer", sound, "cpu")
+    weight_loader.load(export / "speech_tokenizer", sound, "cpu")
     return codec
 
 

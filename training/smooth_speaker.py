@@ -20,14 +20,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.speaker import SpeakerEncoder
-from training import course
 from training import state as states
-from training.bundles import resampled
+from training import train_loop
+from training.batching.encoding_batches import resampled
+from training.batching.speaker_targets import faster, homes
 from training.codec import Codec
-from training.homes import faster, homes
-from training.pool import Pool
-from training.speakers import everyone
-from training.speech import FRAME, RATE
+from training.data.speakers import everyone
+from training.data.speech_pool import Pool
+from training.data.synthesize_corpus import FRAME, RATE
 from training.train_speaker import (
     Plain,
     Trainee,
@@ -101,7 +101,7 @@ def filled(folder: Path, hours: float, device: torch.device) -> Plain:
 
 
 def run(given: argparse.Namespace) -> None:
-    device = course.begun(given)
+    device = train_loop.begun(given)
     plain, trainee = filled(given.speech, given.hours, device), Trainee().to(device)
     trainee.load_state_dict(states.load(given.begin)["speaker"])
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)

@@ -17,9 +17,9 @@ from random import Random
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import Qwen2TokenizerFast
 
-from training.speakers import STYLES, everyone
-from training.text import Corpus, load
-from training.wording import describe
+from training.data.speakers import STYLES, everyone
+from training.data.text import Corpus, load
+from training.data.voice_descriptions import describe
 
 SIZE = 1_530  # before the special tokens
 SPECIAL = (

@@ -19,15 +19,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from training import course
 from training import state as states
+from training import train_loop
 from training.codec import ALL, UNQUANTISED, Codec, SpectralLoss
-from training.discriminators import Judges, fooling_loss, judge_loss
-from training.listening import Listener, heard, missed
-from training.pool import Pool
-from training.recording import Recorded, Told
-from training.speech import FRAME
-from training.voicing import Ear
+from training.data.speech_pool import Pool
+from training.data.synthesize_corpus import FRAME
+from training.graph_steps import Recorded, Told
+from training.losses.discriminators import Judges, fooling_loss, judge_loss
+from training.losses.phone_recognizer import Listener, heard, missed
+from training.losses.speaker_loss import Ear
 
 RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
@@ -221,7 +221,7 @@ class Trainer:
 
 def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
-    device = course.begun(given)
+    device = train_loop.begun(given)
     ear = Ear(given.speaker, device) if given.speaker else None
     trainer = Trainer(device, given.decoder_only, ear, given.rate)
     pool = Pool(given.speech, given.hours, device)
@@ -232,19 +232,19 @@ def run(given: argparse.Namespace) -> None:
     advance = Recorded(trainer.advance) if given.record else trainer.advance
 
     def step() -> Told:
-        judged = course.progress(trainer, given) > given.judged_from
+        judged = train_loop.progress(trainer, given) > given.judged_from
         begins = given.decoder_only and trainer.step % BEGINS == 0
         return advance(*pool.crops(given.batch, CROP), judged=judged, begins=begins)
 
     def tell(losses: Told) -> None:
         pool.refresh(3)
-        print(course.line(trainer, pool.hours, losses), flush=True)
+        print(train_loop.line(trainer, pool.hours, losses), flush=True)
 
-    course.follow(trainer, given, step, tell, trainer.state)
+    train_loop.follow(trainer, given, step, tell, trainer.state)
 
 
 def main() -> None:
-    parser = course.options(__doc__, hours=60, seed=1)
+    parser = train_loop.options(__doc__, hours=60, seed=1)
     parser.add_argument("--batch", type=int, default=48)
     parser.add_argument("--decoder-only", action="store_true")
     parser.add_argument("--speaker", type=Path, help="state of a speaker encoder: voices count")

@@ -22,12 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.speaker import SpeakerEncoder
-from training import course, recipe
+from training import model_config, train_loop
 from training import state as states
 from training.codec import ALL, Codec
-from training.pool import Pool
-from training.speakers import TRAINED, everyone
-from training.speech import FRAME, RATE
+from training.data.speakers import TRAINED, everyone
+from training.data.speech_pool import Pool
+from training.data.synthesize_corpus import FRAME, RATE
 
 LENGTH = 6.0  # of a vector
 SCALE, MARGIN = 24.0, 0.15  # of the cosine classifier
@@ -38,9 +38,9 @@ AXES = len(everyone()[0].axes())
 class Trainee(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = SpeakerEncoder(recipe.speaker_shape())
-        self.who = nn.Parameter(torch.randn(TRAINED, recipe.WIDTH) * 0.05)
-        self.axes = nn.Linear(recipe.WIDTH, AXES)
+        self.encoder = SpeakerEncoder(model_config.speaker_shape())
+        self.who = nn.Parameter(torch.randn(TRAINED, model_config.WIDTH) * 0.05)
+        self.axes = nn.Linear(model_config.WIDTH, AXES)
 
     def forward(self, wave: Tensor, speaker: Tensor, axes: Tensor) -> dict[str, Tensor]:
         vector = self.encoder.embed(wave)
@@ -122,7 +122,7 @@ def crop(shortest: float, longest: float) -> int:
 
 
 def run(given: argparse.Namespace) -> None:
-    device = course.begun(given)
+    device = train_loop.begun(given)
     pool = Pool(given.speech, given.hours, device)
     while pool.hours < given.wait_hours or not pool.spots:
         if not pool.refresh():

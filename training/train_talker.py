@@ -22,20 +22,20 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from engine.model.talker import Talker
-from training import course, recipe
+from training import model_config, train_loop
 from training import state as states
-from training.batches import NONE, Batch, Batcher, Instructions, TextIds
+from training.batching.batches import NONE, Batch, Batcher, Instructions, TextIds
+from training.batching.embedding import embed, mistaken
+from training.batching.perturbation import strayed
+from training.batching.self_rollout import Speaking, due
+from training.batching.talker_dataset import Library
 from training.codec import Codec
-from training.embedding import embed, mistaken
-from training.flite import PHONES
-from training.generalising import Aside, thin
-from training.guiding import Guided
-from training.library import Library
-from training.pool import Pool
-from training.recording import Recorded, Told
-from training.speaking import Speaking, due
-from training.speech import PHONES_A_FRAME
-from training.straying import strayed
+from training.data.flite import PHONES
+from training.data.speech_pool import Pool
+from training.data.synthesize_corpus import PHONES_A_FRAME
+from training.graph_steps import Recorded, Told
+from training.losses.attention_guidance import Guided
+from training.losses.regularization import Aside, thin
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
@@ -85,8 +85,8 @@ class Pupil(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.talker = Talker(recipe.talker_shape())
-        self.phones = nn.Linear(recipe.WIDTH, PHONES_A_FRAME * len(PHONES))
+        self.talker = Talker(model_config.talker_shape())
+        self.phones = nn.Linear(model_config.WIDTH, PHONES_A_FRAME * len(PHONES))
 
     def said(self, hidden: Tensor, phones: Tensor) -> Tensor:
         """Loss [B, T] of phones [B, T, 4] read from hidden states."""
@@ -103,7 +103,7 @@ def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
     guided = Guided(batch.says)
     hidden = talker(x, positions, guided)
     wanted = batch.target[..., 0] != NONE
-    end = recipe.IDS["codec_eos_token_id"]
+    end = model_config.IDS["codec_eos_token_id"]
     first = torch.where(batch.ends, end, batch.target[..., 0]).clamp(min=0)
     logits = talker.logits(hidden).float()
     each = F.cross_entropy(logits.flatten(0, 1), first.flatten(), reduction="none").view_as(first)
@@ -246,7 +246,7 @@ def telling(
     books = batcher.library
 
     def tell(told: Told) -> None:
-        print(course.line(trainer, pool.hours, told), flush=True)
+        print(train_loop.line(trainer, pool.hours, told), flush=True)
         if aside:
             print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
         if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
@@ -256,7 +256,7 @@ def telling(
 
 
 def run(given: argparse.Namespace) -> None:
-    device = course.begun(given)
+    device = train_loop.begun(given)
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
     books, pool = library(given, tokenizer, device), Pool(given.speech, given.hours, device)
     batcher, aside = batchers(given, books, tokenizer)
@@ -271,13 +271,13 @@ def run(given: argparse.Namespace) -> None:
     def step() -> Told:
         return advance(*draw().tensors(), frames=given.frames)
 
-    course.follow(
+    train_loop.follow(
         trainer, given, step, telling(given, trainer, batcher, pool, aside), trainer.state
     )
 
 
 def main() -> None:
-    parser = course.options(__doc__, hours=70, seed=3)
+    parser = train_loop.options(__doc__, hours=70, seed=3)
     parser.add_argument("--codec", type=Path, required=True)
     parser.add_argument("--speaker", type=Path, required=True)
     parser.add_argument("--tokenizer", type=Path, required=True)

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.model.configs import CodecShape
 from engine.model.convs import (
     CausalConv,
     CausalUpsample,
@@ -28,7 +29,6 @@ from engine.model.convs import (
 )
 from engine.model.layers import Attend, Causal, Stack
 from engine.model.quantizer import SplitQuantizer
-from engine.model.shapes import CodecShape
 
 
 @dataclass(frozen=True)

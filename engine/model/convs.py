@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from engine.model.products import convolve, upsample
+from engine.model.conv_matmul import convolve, upsample
 
 
 class Memory:

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.model.configs import BlockShape, EncoderShape
 from engine.model.convs import CausalConv
 from engine.model.layers import Attend, Attention, LayerScale, rotation
-from engine.model.shapes import BlockShape, EncoderShape
-from engine.model.spans import WHOLE, Span
+from engine.model.padding import WHOLE, Span
 
 
 class ResNetBlock(nn.Module):

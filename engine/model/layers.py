@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.shapes import BlockShape
+from engine.model.configs import BlockShape
 
 
 class Attend(Protocol):

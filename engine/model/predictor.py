@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.model.configs import BlockShape, TalkerShape
 from engine.model.layers import Causal, Stack, rotation
-from engine.model.shapes import BlockShape, TalkerShape
 
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.model.configs import SpeakerShape
 from engine.model.mel import HOP, mel_spectrogram
-from engine.model.shapes import SpeakerShape
-from engine.model.spans import WHOLE, Span
+from engine.model.padding import WHOLE, Span
 
 
 def same_conv(channels: int, out: int, kernel: int = 1, dilation: int = 1) -> nn.Conv1d:

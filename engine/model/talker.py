@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.model.configs import TalkerShape
 from engine.model.layers import Attend, Stack
 from engine.model.predictor import Predictor
-from engine.model.shapes import TalkerShape
 
 
 class TalkerStack(Stack):

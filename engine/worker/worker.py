@@ -13,18 +13,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.checkpoint import LocalCheckpoint
+from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
 from engine.plan import Admit, Decode, Pending, StepPlan
 from engine.types import Clone, Waveform
-from engine.worker.decoding import Decoding
+from engine.worker.codec.codec_runner import Decoding
+from engine.worker.cuda_graphs import finish
 from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
-from engine.worker.graphs import finish
-from engine.worker.hearing import Hearing, hearing
-from engine.worker.lane import FrameBatch, Half, Lane, lane_for
-from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
-from engine.worker.pending import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
-from engine.worker.references import Listener, Shelf
+from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
+from engine.worker.model_runner import FrameBatch, Half, Lane, lane_for
+from engine.worker.reference.encoder_graphs import Hearing, hearing
+from engine.worker.reference.reference_encoder import Listener, Shelf
+from engine.worker.step_output import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
 
 FEW_ROWS = 4  # up to which a first sound goes before the talker
 TRACED_ROWS = 4  # half a second of loading each

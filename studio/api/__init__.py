@@ -4,7 +4,7 @@
 knows nothing of the page beside it.
 """
 
-from studio.api.create import create_api
+from studio.api.application import create_api
 from studio.api_settings import ApiSettings
 
 __all__ = ["ApiSettings", "create_api"]

@@ -13,13 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
-from studio.api.answer import Answer, Delivery
+from studio.api.api_context import Shared, Wire, json_only
+from studio.api.disconnect import unless_left
 from studio.api.errors import ApiError
 from studio.api.forms import Form, read_form
-from studio.api.leaving import unless_left
 from studio.api.schemas import BlendBody, Numbers
-from studio.api.voices import NO_NAMES
-from studio.api.wire import Shared, Wire, json_only
+from studio.api.streaming_response import Answer, Delivery
+from studio.api.voice_resolver import NO_NAMES
 
 router = APIRouter(tags=["voices"])
 PREVIEW = "Hello. This is how I sound when I read to you."

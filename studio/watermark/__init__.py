@@ -12,9 +12,9 @@ this"; it does not say which program, which server or which person.
     verdict    a stranger's file checked and judged in words
 """
 
-from studio.watermark.marking import Watermark, open_watermark
-from studio.watermark.verdict import CLEAR, MARKED, UNSURE, Verdict, judge
-from studio.watermark.weights import MISSING, is_installed
+from studio.watermark.detect import CLEAR, MARKED, UNSURE, Verdict, judge
+from studio.watermark.embed import Watermark, open_watermark
+from studio.watermark.perth_weights import MISSING, is_installed
 
 __all__ = [
     "CLEAR",

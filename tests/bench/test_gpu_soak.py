@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.gpu_soak import EVERY, LEAVES, MEMORY, Account, Held, faults, main, memory, visits
-from bench.gpu_soak_heard import Distance, Heard, Visit, distance, judged, parted
+from bench.gpu.soak import EVERY, LEAVES, MEMORY, Account, Held, faults, main, memory, visits
+from bench.gpu.soak_listener import Distance, Heard, Visit, distance, judged, parted
 from engine import FRAME_SAMPLES, Chunk, End, Preset, SpeechRequest
 
 FRAMES = 6

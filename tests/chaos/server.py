@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import Costs, EngineSettings, FakeEngine, Library
 from studio.api import create_api
-from studio.serving import listen, serve
+from studio.server.serving import listen, serve
 
 
 def main(folder: str, grace: str, step: str) -> None:

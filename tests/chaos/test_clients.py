@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from engine import Costs, Engine, EngineSettings, FakeEngine, Library
 from studio.api import create_api
-from tests.api.serving import serving, wait_until
+from tests.support.serving import serving, wait_until
 
 TIMES = 40
 BODY = {"input": "x" * 300, "response_format": "pcm"}

@@ -12,10 +12,10 @@ import pytest
 
 from engine import Clone, Costs, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
 from studio.api import ApiSettings
+from studio.api.auth import Rates
 from studio.api.errors import ApiError
-from studio.api.gate import Rates
-from studio.script import Casting, Project, Projects
-from studio.takes import Keeping, Takes
+from studio.scripts import Casting, Project, Projects
+from studio.takes.take_store import Keeping, Takes
 
 HOUR, DECADE = 3_600.0, 315_360_000.0
 JUMPS = [-DECADE, -HOUR, HOUR, DECADE]

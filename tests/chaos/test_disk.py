@@ -13,10 +13,9 @@ from fastapi.testclient import TestClient
 
 from engine import PART, Clone, FakeEngine, Library, NotSaved, Pcm, save_sound
 from studio.api import create_api
-from studio.script import Casting, Project, Projects, script_of_text
-from studio.takes import Takes
-
-from .disks import full_after, read_only
+from studio.scripts import Casting, Project, Projects, script_of_text
+from studio.takes.take_store import Takes
+from tests.chaos.disks import full_after, read_only
 
 VOICE = Clone(np.ones(64, np.float32), "what was said", np.ones((40, 16), np.int64))
 

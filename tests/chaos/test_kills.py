@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def kill(folder: Path, kills: int, seed: int) -> dict[str, int]:
-    command = [sys.executable, "-m", "tests.chaos.keeper", str(folder), str(kills), str(seed)]
+    command = [sys.executable, "-m", "tests.chaos.saver", str(folder), str(kills), str(seed)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     told = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False

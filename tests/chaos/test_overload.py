@@ -14,8 +14,8 @@ import pytest
 
 from engine import Costs, Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
 from studio.api import create_api
-from tests.api.serving import serving
-from tests.sim.theatre import FAST, Theatre, poisson
+from tests.support.serving import serving
+from tests.support.simulation import FAST, Theatre, poisson
 
 BEARABLE = 25.0  # requests a second on the simulated card
 NOTICED = 0.01  # seconds of silence that a careful ear notices

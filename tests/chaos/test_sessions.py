@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from bench.soak_watch import Watch
-from studio.page import LARGEST_UPLOAD, SESSIONS
-from studio.sessions import Recent
+from studio.ui.page import LARGEST_UPLOAD, SESSIONS
+from studio.ui.sessions import Recent
 
 ROOT = Path(__file__).parents[2]
 MEGABYTES = 25  # for as many visits again as are remembered; without a bound about 60
@@ -21,7 +21,7 @@ MEGABYTES = 25  # for as many visits again as are remembered; without a bound ab
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[tuple[str, int]]:
     """Address and process."""
-    command = [sys.executable, "-m", "tests.api.page_server", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.support.page_server", str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:  # type: ignore[call-overload]
         assert process.stdout is not None

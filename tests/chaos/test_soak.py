@@ -12,9 +12,8 @@ import pytest
 from bench.soak import Town, metric, soak, studio
 from bench.soak_visits import Broken, Refused, check, expect
 from bench.soak_watch import Sample, Watch, slope
+from tests.chaos.test_drain import served
 from tests.conftest import GOLDEN
-
-from .test_drain import served
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 API = ("file", "stream", "events", "socket", "listing")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from engine import CheckpointError, TimbreError, open_engine, read_capabilities
-from engine.checkpoint_files import read_row
+from engine.checkpoints.files import read_row
 from tests.conftest import GOLDEN
 from tests.hostile.bounds import Worst
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidSetting, InvalidText, Preset
-from studio.script import (
+from studio.scripts import (
     SUFFIXES,
     Delivery,
     Script,

@@ -25,9 +25,9 @@ from engine import (
     TimbreError,
     parse_blend,
 )
-from engine.checkpoint import LocalCheckpoint
+from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Prompt
-from studio.api.sentences import Sentences
+from studio.api.websocket.sentence_buffer import Sentences
 from tests.conftest import golden_folders
 
 SOON = 2.0  # seconds, on a busy machine

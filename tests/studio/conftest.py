@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from studio.context import Studio
-from studio.tabs.script_tab import EXAMPLE, ScriptTab
-from tests.studio.browser import browser, open_page, open_pages
-from tests.studio.tab_makers import make_studio
+from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
+from tests.support.browser import browser, open_page, open_pages
+from tests.support.tab_makers import make_studio
 
 __all__ = ["browser", "open_page", "open_pages"]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.checkpoint import SpecialIds
+from engine.checkpoints.checkpoint import SpecialIds
 from engine.model.talker import Talker
 from engine.plan import Prompt, ReferencePrompt
-from engine.worker.prompts import Embedder
-from training import batches, embedding, recipe
-from training.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
-from training.bundles import HUSH, Coded
-from training.library import (
+from engine.worker.state.prompts import Embedder
+from training import model_config
+from training.batching import batches, embedding
+from training.batching.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
+from training.batching.encoding_batches import HUSH, Coded
+from training.batching.talker_dataset import (
     CODE,
     FRAMES,
     SPEAKER,
@@ -21,12 +22,12 @@ from training.library import (
     TEXT_LENGTH,
     Library,
 )
-from training.speakers import TRAINED
+from training.data.speakers import TRAINED
 
 UTTERANCES = 24
 BASE = 1530
 TEXT_IDS = TextIds(BASE + 3, BASE + 4, BASE + 5, [BASE + 1, 7, 8], [BASE + 1, 9, 8], [BASE + 2, 8])
-IDS = recipe.IDS
+IDS = model_config.IDS
 SPECIAL = SpecialIds(
     im_start=BASE + 1,
     im_end=BASE + 2,
@@ -72,8 +73,8 @@ def made_library() -> Library:
     library.phones = torch.randint(0, 40, (int(kept.sum()), 4), dtype=torch.uint8)
     said = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
     library.places = torch.cat(said).to(torch.int16)
-    library.vectors = torch.randn(UTTERANCES, recipe.WIDTH)
-    library.homes = torch.randn(UTTERANCES, recipe.WIDTH)
+    library.vectors = torch.randn(UTTERANCES, model_config.WIDTH)
+    library.homes = torch.randn(UTTERANCES, model_config.WIDTH)
     library.speeds = 0.94 + 0.12 * torch.rand(UTTERANCES)
     library.table = table
     return library
@@ -99,7 +100,7 @@ def read_prompt(batch: Batch, row: int) -> tuple[Prompt, int]:
         layout="whole" if whole else "streamed",
         instruct_ids=tuple(text[:told].tolist()),
         role_ids=tuple(TEXT_IDS.role),
-        language_id=recipe.ENGLISH if bool((code == recipe.ENGLISH).any()) else None,
+        language_id=model_config.ENGLISH if bool((code == model_config.ENGLISH).any()) else None,
         vector=batch.vector[row].numpy() if voiced else None,
         reference=ReferencePrompt("r", tuple(said[:split]), reference.numpy())
         if len(reference)
@@ -131,7 +132,7 @@ def test_a_batch_equals_the_engines_layout(
     library = made_library()
     batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
     batcher.refresh()
-    talker = Talker(recipe.talker_shape()).eval()
+    talker = Talker(model_config.talker_shape()).eval()
     with torch.no_grad():
         batch = batcher.draw(UTTERANCES, in_context, 160, batcher.order)
         rows = embedding.embed(talker, batch)

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from engine import read_capabilities
-from engine.worker.networks import load_codec, load_encoder, load_speaker, load_talker
-from training import recipe, state, tokenizer
+from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
+from training import model_config, state, tokenizer
+from training.batching.speaker_targets import homes
 from training.codec import Codec
+from training.data.speakers import NAMED
+from training.data.text import Corpus
 from training.export import seat, write
-from training.homes import homes
-from training.speakers import NAMED
-from training.text import Corpus
 from training.train_speaker import Trainee
 from training.train_talker import Talker, begin, text_ids
 
@@ -26,7 +26,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     sentences = ["The old man found a letter.", "Nobody saw the red lamp again."] * 40
     corpus = Corpus(sentences, sentences, sentences, ["lamp", "letter", "window"], [], [])
     tokenizer.save(tokenizer.train(corpus), root / "tokenizer")
-    codec, talker = Codec().eval(), Talker(recipe.talker_shape())
+    codec, talker = Codec().eval(), Talker(model_config.talker_shape())
     begin(talker)
     seat(talker)
     write(root / "model", root / "tokenizer", codec, Trainee().encoder, talker)
@@ -41,7 +41,7 @@ def test_the_engine_reads_every_part(exported: tuple[Path, Codec, Talker]) -> No
     torch.testing.assert_close(
         loaded.model.codec_embedding.weight, rows, atol=1e-2, rtol=1e-2, check_stride=False
     )
-    assert load_speaker(folder, cpu).shape.width == recipe.WIDTH
+    assert load_speaker(folder, cpu).shape.width == model_config.WIDTH
     wave = 0.1 * torch.randn(1, 5 * 1920)
     codes = load_encoder(folder, cpu).encode(wave)
     made = load_codec(folder, cpu, torch.float32)(codes.transpose(1, 2))
@@ -55,7 +55,7 @@ def test_presets_are_at_home(exported: tuple[Path, Codec, Talker]) -> None:
     rows = exported[2].model.codec_embedding.weight.detach()
     for row, speaker in enumerate(NAMED):
         home = homes(torch.tensor(speaker.axes()))
-        torch.testing.assert_close(rows[recipe.FIRST_SPEAKER + row], home)
+        torch.testing.assert_close(rows[model_config.FIRST_SPEAKER + row], home)
 
 
 def test_it_can_do_everything(exported: tuple[Path, Codec, Talker]) -> None:

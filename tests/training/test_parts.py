@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from studio.commands.place import MINI
+from studio.cli.app_context import MINI
 from training import parts, state, train_codec, train_talker
 from training.train_speaker import Trainee
 

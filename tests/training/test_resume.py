@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.training.test_batches import TEXT_IDS, UTTERANCES, fake_ids, made_library
 from training import state, train_codec, train_talker
-from training.batches import Batcher, Instructions
-
-from .test_batches import TEXT_IDS, UTTERANCES, fake_ids, made_library
+from training.batching.batches import Batcher, Instructions
 
 CPU = torch.device("cpu")
 

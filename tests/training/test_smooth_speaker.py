@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from engine.model.speaker import SpeakerEncoder
-from training import recipe
-from training.homes import homes
+from training import model_config
+from training.batching.speaker_targets import homes
+from training.data.speakers import everyone
+from training.data.synthesize_corpus import RATE
 from training.smooth_speaker import mixed, settle
-from training.speakers import everyone
-from training.speech import RATE
 
 AXES = torch.tensor([speaker.axes() for speaker in everyone()[:1]])
 
@@ -22,7 +22,7 @@ AXES = torch.tensor([speaker.axes() for speaker in everyone()[:1]])
 def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None:
     """Voices that are hums of two heights, which any layers before it tell apart."""
     torch.manual_seed(0)
-    encoder = SpeakerEncoder(recipe.speaker_shape()).eval()
+    encoder = SpeakerEncoder(model_config.speaker_shape()).eval()
     axes = torch.stack((AXES[0], AXES[0]))
     axes[1, 0] += 1.0
     moments = torch.arange(3 * RATE) / RATE

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training import grammar, text
+from training.data import text, text_templates
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_tidy_text_is_a_sentence_or_nothing(raw: str) -> None:
 
 @given(st.integers())
 def test_patterns_are_filled(seed: int) -> None:
-    sentence = grammar.sentence(Random(seed))
+    sentence = text_templates.sentence(Random(seed))
     assert sentence.isascii()
     assert not {"{", "}"} & set(sentence)
     assert sentence[0] == sentence[0].upper()

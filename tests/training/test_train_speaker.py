@@ -8,7 +8,7 @@ import torch
 
 from training import state as states
 from training.codec import Codec
-from training.speech import FRAME
+from training.data.synthesize_corpus import FRAME
 from training.train_speaker import copied, copier
 
 

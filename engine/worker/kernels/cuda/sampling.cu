@@ -1,5 +1,5 @@
 // One draw by one block: rank the best, cut by top-k and top-p, take the one that the lot names.
-// The rules are those of engine/worker/sampling.py; equal logits rank by their ids.
+// The rules are those of engine/worker/state/sampling.py; equal logits rank by their ids.
 
 constexpr int BOOKS = POSITIONS - 1;
 constexpr float UNREACHED = 3e38f;

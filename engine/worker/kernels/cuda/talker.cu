@@ -1,5 +1,5 @@
 // One new position of every row through the talker, in one launch. Keys and values are those of
-// engine/worker/cache.py: a row's slot has as many as its position says, from earlier launches.
+// engine/worker/state/kv_cache.py: a row's slot has as many as its position says, from earlier launches.
 
 struct Pass {
   const u8* layers;     // [LAYERS, LAYER_STAGES, GRID, STAGE]

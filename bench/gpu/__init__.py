@@ -1,0 +1,1 @@
+"""Benchmarks and profiles of single parts on a GPU."""

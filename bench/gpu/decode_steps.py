@@ -1,0 +1,238 @@
+"""`python -m bench.gpu.decode_steps`: frame steps of a random talker, checked and timed.
+
+The network is made on the device, at the shapes of a published checkpoint, so nothing is
+written to disk. Checks that replayed steps make the codes of plain ones and that company and
+padding change nothing within a bucket; then prints ms a frame by rows. The codec is not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bench.random_config import config
+from engine.checkpoints.checkpoint import SpecialIds
+from engine.checkpoints.files import Table
+from engine.model.configs import TalkerShape
+from engine.model.talker import Talker
+from engine.plan import Admit, Draw, Prefill, Prompt
+from engine.worker.cuda_graphs import Record, recorder
+from engine.worker.loading.weight_loader import blank
+from engine.worker.model_runner import Lane
+from engine.worker.state.sampling import knobs, uniforms
+from engine.worker.talker.decode_graphs import PlainSteps, ReplayedSteps, Steps
+from engine.worker.talker.prefill import Filling
+
+DRAWN = Draw(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
+GREEDY = Draw(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
+MAX_FRAMES = 600
+
+
+@torch.no_grad()
+def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dtype) -> Talker:
+    """Weights of such a size that signals neither die nor explode; it never ends."""
+    talker = blank(lambda: Talker(TalkerShape.read(raw)), dtype).to_empty(device=device)
+    generator = torch.Generator(device).manual_seed(0)
+    for name, value in talker.named_parameters():
+        if value.dim() > 1:
+            value.normal_(0, value[0].numel() ** -0.5, generator=generator)
+        else:
+            value.fill_(0.0 if name.endswith("bias") else 1.0)
+    talker.codec_head.weight[raw["codec_eos_token_id"]] = 0
+    return talker
+
+
+def make_lane(size: str, slots: int, positions: int, dtype: torch.dtype, device: str) -> Lane:
+    raw, place = config(size, "custom_voice"), torch.device(device)
+    talker = random_talker(raw["talker_config"], place, dtype)
+    table = Table(raw, "config")
+    shape = talker.shape
+    ids = SpecialIds.read(table, table.table("talker_config"), shape.text_vocab, shape.codes)
+    return Lane(talker, ids, slots, positions, place, dtype)
+
+
+def fill(lane: Lane, rows: Sequence[int], draw: Draw, text: int = 40) -> None:
+    """Give the rows prompts of different lengths, each with a seed of its own."""
+    for row in rows:
+        words = tuple(range(100 + row, 100 + row + text + row % 7))
+        prompt = Prompt(words, "whole", role_ids=(1, 2, 3), language_id=2050, speaker_id=3061)
+        lane.release(row)
+        lane.admit([(row, Admit(row, "bench", prompt, draw, 1000 + row, MAX_FRAMES, True))])
+        lane.prefill([(row, Prefill(row, 0, len(prompt)))])
+
+
+def codes(lane: Lane, steps: Steps, rows: Sequence[int], draw: Draw, frames: int) -> Tensor:
+    """[frames, R, 17]"""
+    fill(lane, rows, draw)
+    lane.steps = steps
+    return torch.stack([lane.frames(rows).made.clone() for _ in range(frames)])
+
+
+def check(lane: Lane, record: Record, frames: int, counts: Sequence[int]) -> None:
+    """Replays against the same shapes as they are written, and against plain steps."""
+    replayed, padded = ReplayedSteps(lane.step, record), ReplayedSteps(lane.step, _as_written)
+    for draw, name in ((GREEDY, "greedy"), (DRAWN, "drawn")):
+        for count in counts:
+            rows = list(range(count))
+            graph = codes(lane, replayed, rows, draw, frames)
+            written = codes(lane, padded, rows, draw, frames)
+            same = torch.equal(graph, written)
+            again = torch.equal(written, codes(lane, padded, rows, draw, frames))
+            plain = codes(lane, PlainSteps(lane.step), rows, draw, frames)
+            agree = (graph == plain).all(-1).float().mean().item()
+            print(f"{name} {count} rows, {frames} frames: graph == as written {same}, written "
+                  f"twice {again}, frames as in plain steps {agree:.3f}", flush=True)  # fmt: skip
+            assert same or not again, "a replay makes other codes"
+    assert len({tuple(row.tolist()) for row in graph[:, 0]}) > 1, "every frame is the same"
+    few = codes(lane, replayed, [2, 5, 6], DRAWN, frames)  # 3 rows in the bucket of 3
+    more = codes(lane, replayed, [1, 5, 9], DRAWN, frames)
+    same = torch.equal(few[:, 1], more[:, 1])
+    print(f"other company in the same bucket changes nothing: {same}", flush=True)
+    assert same
+
+
+def drift(lane: Lane, count: int, frames: int) -> None:
+    """Fused kernels against plain ones: hidden states, and the codes that come of them."""
+    step, fused, rows = lane.step, lane.step.talk, list(range(count))
+    replayed = lane.filling
+    if fused is None:
+        return
+    lane.filling = Filling(step, lane.ledger)  # nothing recorded
+    fill(lane, rows, GREEDY)
+    index = torch.arange(count, device=step.device)
+    x, position = lane.slots.hidden[index], lane.slots.position[index]
+    made = fused(x, index, position).float()
+    ours = codes(lane, PlainSteps(step), rows, GREEDY, frames)
+    fill(lane, rows, GREEDY)
+    prompts = lane.slots.hidden[index].float()
+    step.talk = None
+    fill(lane, rows, GREEDY)
+    plain = step.run(x[:, None], index, index, position[:, None], 256)[:, 0].float()
+    error = ((made - plain).norm() / plain.norm()).item()
+    other = lane.slots.hidden[index].float()
+    begun = ((prompts - other).norm() / other.norm()).item()
+    same = (codes(lane, PlainSteps(step), rows, GREEDY, frames) == ours).all(-1).float().mean()
+    step.talk, lane.filling = fused, replayed
+    print(f"fused talker, {count} rows: hidden differs by {error:.2e}, "
+          f"after prompts by {begun:.2e}, "
+          f"greedy frames as without {same.item():.3f}", flush=True)  # fmt: skip
+
+
+def _as_written(work: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    return work
+
+
+def milliseconds(run: Callable[[], object], repeats: int) -> tuple[float, float]:
+    """Of the device and of the host, for each call."""
+    for _ in range(3):
+        run()
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    for _ in range(repeats):
+        run()
+    host = time.perf_counter() - begun
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - begun) / repeats, 1e3 * host / repeats
+
+
+def timings(
+    lane: Lane, record: Record, counts: Sequence[int], plain: bool
+) -> list[dict[str, float]]:
+    table = [_timed(lane, record, count, plain) for count in counts]
+    for row in table:
+        print(json.dumps(row), flush=True)
+    return table
+
+
+def _timed(lane: Lane, record: Record, count: int, plain: bool) -> dict[str, float]:
+    rows = list(range(count))
+    fill(lane, rows, DRAWN)
+    spent: dict[str, float] = {"rows": count}
+    if plain:
+        lane.steps = PlainSteps(lane.step)
+        spent["plain"], _ = milliseconds(lambda: lane.frames(rows), 5)
+    lane.steps = ReplayedSteps(lane.step, record)
+    lane.frames(rows)
+    spent["graph"], spent["host"] = milliseconds(lambda: lane.frames(rows), 40)
+    spent |= parts(lane, record, count)
+    return {name: round(value, 3) for name, value in spent.items()}
+
+
+def parts(lane: Lane, record: Record, count: int) -> dict[str, float]:
+    """The talker's and the predictor's own time, replayed."""
+    step, index = lane.step, torch.arange(count, device=lane.step.device)
+    slots = lane.slots
+    x = slots.hidden[index][:, None]
+    positions = slots.position[index][:, None]
+    _, rest, _ = knobs(slots.knobs[index])
+    lots = uniforms(slots.keys[index], slots.frame[index], 16)[:, :-1]
+    works: dict[str, Callable[[], object]] = {
+        "talker": lambda: (
+            step.talk(x[:, 0], index, positions[:, 0])
+            if step.talk
+            else step.run(x, index, index, positions, 256)
+        ),
+        "predictor": lambda: step.predict(x[:, 0], x[:, 0], rest, lots, 64),
+    }
+    spent = {}
+    for name, work in works.items():
+        work()
+        spent[name], _ = milliseconds(record(work), 20)
+    return spent
+
+
+def profile(lane: Lane, record: Record, count: int, out: Path) -> None:
+    """Kernels of a step, as they are written, by time."""
+    rows = list(range(count))
+    fill(lane, rows, DRAWN)
+    lane.steps = ReplayedSteps(lane.step, _as_written)
+    lane.frames(rows)
+    with torch.profiler.profile() as seen:
+        lane.frames(rows)
+        torch.cuda.synchronize()
+    spent = seen.key_averages().table(sort_by="cuda_time_total", row_limit=45)
+    (out / f"kernels-{count}.txt").write_text(spent)
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--size", default="1.7B")
+    ask.add_argument("--device", default="cuda")
+    ask.add_argument("--slots", type=int, default=128)
+    ask.add_argument("--positions", type=int, default=1024)
+    ask.add_argument("--rows", type=int, nargs="+", default=[1, 8, 32, 64, 128])
+    ask.add_argument("--check", type=int, nargs="*", default=[1, 3, 17, 64])
+    ask.add_argument("--frames", type=int, default=40)
+    ask.add_argument("--float32", action="store_true")
+    ask.add_argument("--times", type=int, default=1, help="0: only check")
+    ask.add_argument("--plain", action="store_true", help="time plain steps too")
+    ask.add_argument("--profile", type=int, nargs="*", default=[])
+    ask.add_argument("--out", type=Path, default=Path("."))
+    given = ask.parse_args()
+    dtype = torch.float32 if given.float32 else torch.bfloat16
+    with torch.inference_mode():
+        begun = time.perf_counter()
+        lane = make_lane(given.size, given.slots, given.positions, dtype, given.device)
+        record = recorder(lane.step.device) or _as_written
+        print(
+            f"made in {time.perf_counter() - begun:.1f} s, {lane.bytes / 2**30:.2f} GiB", flush=True
+        )
+        if given.check:
+            for count in given.check:
+                drift(lane, count, given.frames)
+            check(lane, record, given.frames, given.check)
+        if given.device == "cuda" and given.times:
+            table = timings(lane, record, given.rows, given.plain)
+            (given.out / "steps.json").write_text(json.dumps(table))
+            for count in given.profile:
+                profile(lane, record, count, given.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""`python -m bench.gpu.encoders`: recordings into voices on a GPU, as it is written and replayed.
+
+Random weights of the published shapes. A line a length: milliseconds with the answer on the host,
+and what replaying changes: codes that are others, and how far vectors are from each other.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import torch
+import typer
+from torch import nn
+
+from bench.random_checkpoint import scatter, write_json
+from bench.random_config import codec_config, config
+from engine.model.configs import EncoderShape, SpeakerShape
+from engine.model.encoder import CodecEncoder
+from engine.model.speaker import SpeakerEncoder
+from engine.types import SAMPLE_RATE, Waveform
+from engine.worker.cuda_graphs import finish
+from engine.worker.device import keep_float32
+from engine.worker.reference.encoder_graphs import Hearing, PlainHearing, hearing
+
+SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
+
+
+class Ears(NamedTuple):
+    """One network, heard in two ways."""
+
+    plain: PlainHearing
+    served: Hearing
+
+
+def networks(size: str, device: torch.device) -> dict[str, Ears]:
+    generator = torch.Generator().manual_seed(0)
+    encoder = CodecEncoder(EncoderShape.read(codec_config(size)))
+    speaker = SpeakerEncoder(SpeakerShape.read(config(size, "base")["speaker_encoder_config"]))
+    ready = [_ready(scatter(network, generator), device) for network in (encoder, speaker)]
+    works = {"codes": ready[0].encode, "vector": ready[1].embed}
+    return {
+        name: Ears(PlainHearing(work, device), hearing(work, device))
+        for name, work in works.items()
+    }
+
+
+def _ready(network: nn.Module, device: torch.device) -> nn.Module:
+    return network.eval().requires_grad_(False).to(device)
+
+
+def noise(seconds: float, seed: int = 0) -> Waveform:
+    draw = np.random.default_rng(seed)
+    samples = round(seconds * SAMPLE_RATE)
+    return (0.1 * draw.standard_normal(samples)).astype(np.float32)
+
+
+def milliseconds(hear: Hearing, seconds: float, times: int) -> float:
+    """With the answer on the host; every time another recording."""
+
+    def once(number: int) -> float:
+        audio, start = noise(seconds, number), time.perf_counter()
+        hear([audio])[0].cpu()
+        return 1e3 * (time.perf_counter() - start)
+
+    return statistics.median([once(number) for number in range(times + 2)][2:])
+
+
+def difference(ears: Ears, audio: Waveform) -> float:
+    """Share of the codes that are others; of a vector, one less the cosine."""
+    wanted = ears.plain([audio])[0].cpu()
+    made = ears.served([audio])[0][: len(wanted)].cpu()
+    if wanted.is_floating_point():
+        return float(1 - torch.cosine_similarity(wanted.double(), made.double(), 0))
+    return float((made != wanted).float().mean())
+
+
+def taken(work: Callable[[], object], device: torch.device) -> float:
+    start = time.perf_counter()
+    work()
+    finish(device)
+    return time.perf_counter() - start
+
+
+@torch.inference_mode()
+def main(
+    size: str = "1.7B",
+    device: str = "cuda",
+    times: int = 15,
+    seconds: Annotated[list[float] | None, typer.Option()] = None,
+    out: Path | None = None,
+) -> None:
+    place = torch.device(device)
+    keep_float32(place)
+    report: dict[str, object] = {"torch": torch.__version__}
+    for name, ears in networks(size, place).items():
+        warm = taken(ears.served.warm, place)
+        print(f"{name}: ready after {warm:.2f} s", flush=True)
+        for length in seconds or SECONDS:
+            row = {
+                "written_ms": milliseconds(ears.plain, length, times),
+                "served_ms": milliseconds(ears.served, length, times),
+                "difference": difference(ears, noise(length)),
+            }
+            report[f"{name} {length:g} s"] = row
+            told = ", ".join(f"{key} {value:.3g}" for key, value in row.items())
+            print(f"{name} {length:g} s: {told}", flush=True)
+    if out:
+        write_json(out, report)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,200 @@
+"""`python -m bench.gpu.kernels`: fused kernels against their plain forms, on this machine's GPU.
+
+Random weights of the published shapes, made on the card. First what must hold (codes, sums,
+error against float64, a row alone as in company, twice the same), then ms a frame as graphs.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Tensor
+
+from bench.random_checkpoint import scatter
+from bench.random_config import config
+from engine.model.configs import TalkerShape
+from engine.model.predictor import Predictor
+from engine.worker.kernels.cuda.predictor_kernels import FusedPredictor, fused
+from engine.worker.kernels.cuda.predictor_persistent import FewRows, last_logits
+from engine.worker.kernels.cuda.verify import Form
+from engine.worker.state.sampling import CANDIDATES, Knobs, pick
+
+ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    hidden: Tensor
+    first: Tensor
+    own: Knobs
+    lots: Tensor
+
+    @classmethod
+    def random(cls, rows: int, width: int) -> Inputs:
+        hidden, first = torch.randn(2, rows, width, device="cuda").bfloat16()
+        ones = torch.ones(rows, 1, device="cuda")
+        own = Knobs(ones / 0.9, ones * 50, ones, ones)
+        return cls(hidden, first, own, torch.rand(rows, 15, device="cuda"))
+
+    def __getitem__(self, rows: slice) -> Inputs:
+        own = Knobs(*(column[rows] for column in self.own.tensors))
+        return Inputs(self.hidden[rows], self.first[rows], own, self.lots[rows])
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return self.hidden, self.first, self.own, self.lots, CANDIDATES
+
+
+def published(size: str) -> Predictor:
+    shape = TalkerShape.read(config(size, "custom_voice")["talker_config"])
+    with torch.device("cuda"):
+        network = Predictor(shape)
+    return scatter(network, torch.Generator("cuda").manual_seed(0)).bfloat16().requires_grad_(False)
+
+
+def check(network: Predictor, kernel: FewRows, rows: int) -> dict[str, Any]:
+    inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
+    codes, total = kernel(*inputs.arguments)
+    own_logits = last_logits(kernel.between, rows).clone()
+    again, _ = kernel(*inputs.arguments)
+    alone, _ = kernel(*inputs[rows - 1 : rows].arguments)
+    logits, sums = told(network, inputs, codes)
+    exact, _ = told(copy.deepcopy(network).double(), inputs, codes)
+    drawn = [
+        pick(each, inputs.own, inputs.lots[:, at : at + 1], CANDIDATES)
+        for at, each in enumerate(logits)
+    ]
+    wanted = pick(own_logits, inputs.own, inputs.lots[:, -1:], CANDIDATES)
+    return dict(
+        rows=rows,
+        sums_equal=torch.equal(total, sums),
+        twice_equal=torch.equal(codes, again),
+        alone_equal=torch.equal(codes[rows - 1 :], alone),
+        draw_equal=bool((value(own_logits, wanted) == value(own_logits, codes[:, -1])).all()),
+        codes_as_plain=(torch.stack(drawn, 1) == codes).float().mean().item(),
+        error=error(own_logits, exact[-1]),
+        plain_error=error(logits[-1], exact[-1]),
+    )
+
+
+def check_draws(network: Predictor, kernel: Form, rows: int) -> dict[str, Any]:
+    """Near enough to float64 that draws agree about as often as the plain form's do."""
+    inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
+    codes, total = kernel(*inputs.arguments)
+    again, _ = kernel(*inputs.arguments)
+    logits, sums = told(network, inputs, codes)
+    exact, _ = told(copy.deepcopy(network).double(), inputs, codes)
+
+    def agreed(each: list[Tensor]) -> float:
+        drawn = [pick(one, inputs.own, inputs.lots[:, at : at + 1], CANDIDATES)
+                 for at, one in enumerate(each)]  # fmt: skip
+        return (torch.stack(drawn, 1) == codes).float().mean().item()
+
+    return dict(
+        rows=rows,
+        sums_equal=torch.equal(total, sums),
+        twice_equal=torch.equal(codes, again),
+        codes_as_plain=agreed(logits),
+        codes_as_exact=agreed(exact),
+    )
+
+
+def told(network: Predictor, inputs: Inputs, codes: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The plain logits of every book where the codes before it are these, and the sum."""
+    logits: list[Tensor] = []
+    like = network.lm_head[0].weight
+
+    def choose(book: int, each: Tensor) -> Tensor:
+        logits.append(each)
+        return codes[:, book - 1]
+
+    _, total = network.sample(inputs.hidden.to(like.dtype), inputs.first.to(like.dtype), choose)
+    return logits, total
+
+
+def value(logits: Tensor, ids: Tensor) -> Tensor:
+    return logits.gather(1, ids[:, None])[:, 0]
+
+
+def error(found: Tensor, wanted: Tensor) -> float:
+    return ((found.double() - wanted.double()).norm() / wanted.double().norm()).item()
+
+
+def graphed(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    """A graph of one call."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        call()
+    return graph
+
+
+def milliseconds(graph: torch.cuda.CUDAGraph, repeats: int = 30) -> float:
+    """The median of single replays, without what the host takes to launch them."""
+    times = []
+    for _ in range(repeats + 5):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return sorted(times[5:])[repeats // 2]
+
+
+def plain(network: Predictor, inputs: Inputs) -> Any:
+    def choose(book: int, logits: Tensor) -> Tensor:
+        return pick(logits, inputs.own, inputs.lots[:, book - 1 : book], CANDIDATES)
+
+    return network.sample(inputs.hidden, inputs.first, choose)
+
+
+def timed(
+    network: Predictor, kernels: FusedPredictor, rows: int, beside_plain: bool
+) -> dict[str, Any]:
+    inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
+    forms: dict[str, Any] = {"few": kernels.few, "crews": kernels.crews, "many": kernels.many}
+    found = {
+        name: milliseconds(graphed(partial(form, *inputs.arguments)))
+        for name, form in forms.items()
+        if form and rows <= getattr(form, "most", rows)
+    }
+    if beside_plain:
+        found["plain"] = milliseconds(graphed(lambda: plain(network, inputs)))
+    return {"rows": rows} | {f"{name}_ms": round(ms, 3) for name, ms in found.items()}
+
+
+@torch.inference_mode()
+def main(
+    size: str = "1.7B",
+    rows: Annotated[str, typer.Option(help="as 1,2,4")] = ",".join(map(str, ROWS)),
+    beside_plain: Annotated[bool, typer.Option(help="time the plain form, too")] = True,
+    checked: Annotated[bool, typer.Option(help="check before timing")] = True,
+) -> None:
+    network = published(size)
+    kernels = fused(network)
+    assert kernels is not None, "this GPU cannot run the fused predictor"
+    counts = [int(count) for count in rows.split(",")]
+    for count in counts if checked else ():
+        for name in ("few", "crews"):
+            kernel = getattr(kernels, name)
+            if isinstance(kernel, FewRows) and count <= kernel.most:
+                print(json.dumps({"form": name} | check(network, kernel, count)))
+        if kernels.many:
+            print(json.dumps({"form": "many"} | check_draws(network, kernels.many, count)))
+    for count in counts:
+        print(json.dumps(timed(network, kernels, count, beside_plain)))
+
+
+if __name__ == "__main__":
+    typer.run(main)

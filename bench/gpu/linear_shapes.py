@@ -1,0 +1,180 @@
+"""`python -m bench.gpu.linear_shapes`: how products of few rows are best cut.
+
+Every tile is timed over all layers of a published talker with random weights, in one graph,
+so that weights come from memory and not from a cache. Prints microseconds a layer by rows,
+beside the library's product and beside what the memory alone would take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.worker.cuda_graphs import Recorder
+
+LAYERS, WIDTH, INNER, HEADS, KEPT, DIM = 28, 2048, 6144, 16, 8, 128
+BANDWIDTH = 4.3e12  # bytes a second that an H200's memory gives at best
+# name -> columns, inputs, what is fused
+PRODUCTS = {
+    "qkv": ((HEADS + 2 * KEPT) * DIM, WIDTH, "norm"),
+    "out": (WIDTH, HEADS * DIM, "added"),
+    "gate": (2 * INNER, WIDTH, "gated"),
+    "down": (WIDTH, INNER, "added"),
+}
+TILES = [
+    cut
+    for cut in itertools.product((16, 32), (32, 64, 128), (4, 8), (3, 4, 6))
+    if cut[0] * cut[1] * cut[2] * cut[3] <= 72 << 10  # elements on their way
+]
+
+CUTS = [*itertools.product((32, 64, 128), (4, 8), (2, 3), (1, 4)), (64, 4, 3, 2), (64, 4, 3, 8)]
+
+
+def weights(name: str, layers: int) -> list[Tensor]:
+    columns, inputs, _ = PRODUCTS[name]
+    return [
+        torch.randn(columns, inputs, device="cuda", dtype=torch.bfloat16) * inputs**-0.5
+        for _ in range(layers)
+    ]
+
+
+def call(name: str, rows: int, cut: tuple[int, ...] | None) -> Callable[[Tensor], Any]:
+    """The product of a weight, cut like this or by the library, with what is fused to it."""
+    from engine.worker.kernels.triton.linear import (
+        Tile,
+        add_norm,
+        as_normed,
+        gate,
+        product,
+        product_added,
+    )
+
+    columns, inputs, kind = PRODUCTS[name]
+    x = torch.randn(rows, inputs, device="cuda", dtype=torch.bfloat16)
+    norm = torch.ones(max(columns, inputs), device="cuda", dtype=torch.bfloat16)
+    added = torch.zeros(rows, columns, device="cuda", dtype=torch.bfloat16)
+    if cut is not None:
+        tile, normed = Tile(*cut), as_normed(x, norm[:inputs])
+        if kind == "added":
+            return lambda w: product_added(x, w, tile, added, norm)
+        return lambda w: product(normed, w, tile, 1e-6, gated=kind == "gated")
+    if kind == "added":
+        return lambda w: add_norm(F.linear(x, w), added, norm[:columns], 1e-6)
+    if kind == "gated":
+        return lambda w: gate(F.linear(x, w))
+    return lambda w: F.linear(x, w)
+
+
+def compile_some(work: list[tuple[str, int, tuple[int, ...]]]) -> None:
+    """In a process of its own: what it compiles, the others find."""
+    for name, rows, cut in work:
+        try:
+            call(name, rows, cut)(weights(name, 1)[0])
+        except Exception as error:
+            print("cannot be cut so:", name, rows, cut, type(error).__name__, flush=True)
+    torch.cuda.synchronize()
+
+
+def compile_all(rows: list[int], processes: int) -> None:
+    blocks = sorted({16 if count <= 16 else 32 for count in rows})
+    work = [(name, block, cut) for name in PRODUCTS for block in blocks for cut in TILES]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        pool.map(compile_some, [work[i::processes] for i in range(processes)], 1)
+
+
+def microseconds(record: Recorder, run: Callable[[], Any], repeats: int = 20) -> float:
+    run()
+    replay = record(run)
+    replay()
+    torch.cuda.synchronize()
+    begun = time.perf_counter()
+    for _ in range(repeats):
+        replay()
+    torch.cuda.synchronize()
+    return 1e6 * (time.perf_counter() - begun) / repeats
+
+
+def tune(rows: list[int], record: Recorder) -> list[dict[str, Any]]:
+    table = []
+    for name, (columns, inputs, _) in PRODUCTS.items():
+        own = weights(name, LAYERS)
+        floor = round(columns * inputs * 2 / BANDWIDTH * 1e6, 2)
+        for count in rows:
+            spent = timed(name, count, own, record)
+            best = dict(sorted(spent.items(), key=lambda pair: pair[1])[:5])
+            found = {"product": name, "rows": count, "floor": floor}
+            table.append({**found, "library": spent["None"], "best": best})
+            print(json.dumps(table[-1]), flush=True)
+    return table
+
+
+def timed(name: str, rows: int, own: list[Tensor], record: Recorder) -> dict[str, float]:
+    """Microseconds a layer by tile; None is the library."""
+    spent: dict[str, float] = {}
+    for cut in (None, *TILES):
+        try:
+            run = over(call(name, rows, cut), own)
+            spent[str(cut)] = round(microseconds(record, run) / len(own), 2)
+        except Exception as error:
+            print(name, rows, cut, type(error).__name__, flush=True)
+    return spent
+
+
+def over(run: Callable[[Any], Any], layers: Iterable[Any]) -> Callable[[], Any]:
+    return lambda: [run(layer) for layer in layers]
+
+
+def attention(rows: int, length: int, record: Recorder) -> None:
+    """Microseconds a layer for rows of one length, by cut."""
+    from engine.worker.kernels.triton.attention import Cut, Turn, attend
+
+    positions = 1024
+    cos, sin = torch.randn(2, positions, DIM, device="cuda", dtype=torch.bfloat16)
+    norm = torch.ones(DIM, device="cuda", dtype=torch.bfloat16)
+    done = torch.zeros(rows * KEPT, dtype=torch.int32, device="cuda")
+    turn = Turn(HEADS, KEPT, 1e-6, cos, sin, done)
+    cache = torch.randn(LAYERS, 2, rows, KEPT, positions, DIM, device="cuda", dtype=torch.bfloat16)
+    qkv = torch.randn(rows, (HEADS + 2 * KEPT) * DIM, device="cuda", dtype=torch.bfloat16)
+    index, at = torch.arange(rows, device="cuda"), torch.full((rows,), length, device="cuda")
+    spent = {}
+    for cut in CUTS:
+        one = partial(attend, qkv, (norm, norm), turn, index, at, cut=Cut(*cut))
+        run = over(lambda kept, one=one: one(*kept), cache)
+        spent[str(cut)] = round(microseconds(record, run) / LAYERS, 2)
+    floor = rows * length * KEPT * DIM * 4 / BANDWIDTH * 1e6
+    best = dict(sorted(spent.items(), key=lambda pair: pair[1]))
+    print(f"attention {rows} rows of {length}, floor {floor:.2f} us:", best, flush=True)
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--rows", type=int, nargs="+", default=[1, 8, 16, 32])
+    ask.add_argument("--processes", type=int, default=14)
+    ask.add_argument("--out", type=Path, default=Path("."))
+    ask.add_argument("--products", type=int, default=1, help="0: only attention")
+    given = ask.parse_args()
+    begun = time.perf_counter()
+    if given.products:
+        compile_all(given.rows, given.processes)
+    print(f"compiled in {time.perf_counter() - begun:.1f} s", flush=True)
+    with torch.inference_mode():
+        record = Recorder(torch.device("cuda"))
+        for rows, length in itertools.product((1, 8, 32, 64, 128), (200, 900)):
+            attention(rows, length, record)
+        table = tune(given.rows, record) if given.products else []
+    (given.out / "tiles.json").write_text(json.dumps(table))
+
+
+if __name__ == "__main__":
+    main()

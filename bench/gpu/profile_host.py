@@ -1,0 +1,231 @@
+"""Every turn of the engine's thread, timed part by part from outside.
+
+A part's time is its own: what it calls and has a name as well is told apart, so that all parts
+together are the whole. Nothing in here waits for the device that would not wait anyway.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from unittest.mock import patch
+
+import numpy as np
+
+from engine import Engine
+from engine.plan import StepPlan
+from engine.worker.cuda_graphs import Replays
+from engine.worker.model_runner import Lane
+from engine.worker.step_output import PendingStep, Stopwatch
+
+REPLAY = "replay"  # told with the part that it belongs to, where it is one of these
+WAIT, ASLEEP, REST = "wait for device", "asleep", "the rest"
+OWN = (
+    *("calls", "plan", "launch", "admit", "prompts", f"prompts, {REPLAY}", "frames"),
+    *(f"frames, {REPLAY}", "codec", f"codec, {REPLAY}", "send for results", WAIT),
+    *("read results", "commit", "deliver", REPLAY, REST, ASLEEP),
+)  # parts, in a turn's order
+KINDS = ("frames alone", "prompts", "codec", "prompts and codec")  # of turns, by what is in them
+
+Made: TypeAlias = dict[str, Any]
+Note: TypeAlias = Callable[["Turn", Any, Any], None]  # what a part was given, and what it made
+
+
+@dataclass
+class Turn:
+    """Once around, in seconds; a part's own are without those of the parts in it."""
+
+    begun: float
+    ended: float = 0.0
+    processor: float = 0.0  # seconds that the thread really ran
+    device: float = 0.0  # of the step that was read, as the stopwatch tells
+    plan: StepPlan = field(default_factory=lambda: StepPlan(-1))
+    parts: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    calls: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def kind(self) -> str:
+        has = {"prompts": self.plan.prefill, "codec": self.plan.decode}
+        return " and ".join(name for name, work in has.items() if work) or KINDS[0]
+
+
+class Clock:
+    """Books every moment of a turn for the innermost part that runs."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self._open: Turn | None = None
+        self._names: list[str] = []
+        self._since = 0.0
+
+    def part(self, name: str, work: Callable[..., Any], note: Note | None) -> Callable[..., Any]:
+        def run(*given: Any, **named: Any) -> Any:
+            turn = self._open
+            if turn is None:
+                return work(*given, **named)
+            inside = f"{self._names[-1]}, {name}"
+            self._enter(turn, inside if inside in OWN else name)
+            try:
+                made = work(*given, **named)
+            finally:
+                self._book(turn)
+                self._names.pop()
+            if note:
+                note(turn, given, made)
+            return made
+
+        return run
+
+    def turn(self, work: Callable[..., bool]) -> Callable[..., bool]:
+        def run(*given: Any) -> bool:
+            turn, ran = Turn(time.perf_counter()), time.thread_time()
+            self._open, self._names, self._since = turn, [REST], turn.begun
+            try:
+                return work(*given)
+            finally:
+                self._book(turn)
+                self._open, turn.ended = None, self._since
+                turn.processor = time.thread_time() - ran
+                self.turns.append(turn)
+
+        return run
+
+    def _enter(self, turn: Turn, name: str) -> None:
+        self._book(turn)
+        self._names.append(name)
+        turn.calls[name] += 1
+
+    def _book(self, turn: Turn) -> None:
+        now = time.perf_counter()
+        turn.parts[self._names[-1]] += now - self._since
+        self._since = now
+
+
+@contextmanager
+def clocked(engine: Engine) -> Iterator[Clock]:
+    """Every turn, and every part of it that has a name of its own."""
+    clock, loop = Clock(), engine.loop
+    worker, scheduler = loop._worker, loop.scheduler
+    own: list[tuple[Any, str, str, Note | None]] = [
+        (scheduler, "plan", "plan", None),
+        (worker, "launch", "launch", _note_plan),
+        (worker, "_admit", "admit", None),
+        (Lane, "prefill", "prompts", None),
+        (Lane, "_frames", "frames", None),
+        (worker, "_decode", "codec", None),
+        (Replays, "run", REPLAY, None),
+        (PendingStep, "__init__", "send for results", None),
+        (PendingStep, "made", WAIT, None),
+        (Stopwatch, "wait", WAIT, _note_device),
+        (PendingStep, "read", "read results", None),
+        (PendingStep, "hear", "read results", None),
+        (scheduler, "commit", "commit", None),
+        (scheduler, "hear", "commit", None),
+        (loop, "deliver", "deliver", None),
+    ]
+    with ExitStack() as stack:
+        for place, name, told, note in own:
+            work = clock.part(told, getattr(place, name), note)
+            stack.enter_context(patch.object(place, name, work))
+        stack.enter_context(patch.object(loop, "_take_calls", _taking(clock, loop._take_calls)))
+        stack.enter_context(patch.object(loop, "turn", clock.turn(loop.turn)))
+        yield clock
+
+
+def _note_plan(turn: Turn, given: Any, made: Any) -> None:
+    turn.plan = given[0]
+
+
+def _note_device(turn: Turn, given: Any, made: Any) -> None:
+    turn.device += made
+
+
+def _taking(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool], None]:
+    asleep, awake = clock.part(ASLEEP, work, None), clock.part("calls", work, None)
+    return lambda wait: asleep(wait) if wait else awake(wait)
+
+
+def host(engine: Engine, seconds: float) -> Made:
+    """What the turns of so many seconds did, and how long each part of them took."""
+    heard, others, begun = engine.loop.meter.audio_seconds, time.process_time(), time.perf_counter()
+    with clocked(engine) as clock:
+        time.sleep(seconds)
+    wall, others = time.perf_counter() - begun, time.process_time() - others
+    every = list(clock.turns)  # the turn that was under way may still end and join them
+    turns = [turn for turn in every if turn.plan]
+    ran = sum(turn.processor for turn in every)
+    return {
+        "audio_per_second": round((engine.loop.meter.audio_seconds - heard) / wall, 1),
+        "cores": {"engine": round(ran / wall, 2), "others": round((others - ran) / wall, 2)},
+        "turns": len(turns),
+        "turn_ms": spread(turn.ended - turn.begun for turn in turns),
+        "step_ms": spread(turn.device for turn in turns),
+        "work": work_of([turn.plan for turn in turns]),
+        "parts": dict(parts_of(turns, every)),
+        "kinds": dict(kinds_of(turns)),
+    }
+
+
+def spread(seconds: Iterable[float]) -> Made:
+    """Milliseconds."""
+    found = [1e3 * each for each in seconds] or [0.0]
+    middle, late = np.percentile(found, (50, 95))
+    return {"p50": round(middle, 3), "p95": round(late, 3), "mean": round(np.mean(found), 3)}
+
+
+def work_of(plans: Sequence[StepPlan]) -> Made:
+    """How much a turn has of everything, on average; rows: the fewest, usual and most as well."""
+    rows = [len(plan.frames) for plan in plans] or [0]
+    found = {
+        "admissions": sum(len(plan.admit) for plan in plans),
+        "prompts": sum(len(plan.prefill) for plan in plans),
+        "prompt_rows": sum(each.stop - each.start for plan in plans for each in plan.prefill),
+        "chunks": sum(len(plan.decode) for plan in plans),
+        "first_chunks": sum(not each.start for plan in plans for each in plan.decode),
+        "chunk_frames": sum(each.stop - each.start for plan in plans for each in plan.decode),
+    }
+    told = {name: round(count / max(1, len(plans)), 2) for name, count in found.items()}
+    low, usual, high = (int(each) for each in np.percentile(rows, (5, 50, 95)))
+    return {"rows": {"p5": low, "p50": usual, "p95": high, "mean": np.mean(rows).round(1)}} | told
+
+
+def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Made]]:
+    """In order. Shares are of all the time, so together they are 1."""
+    wall = sum(sum(turn.parts.values()) for turn in every)
+    for name in (name for name in OWN if any(name in turn.parts for turn in every)):
+        spent = sum(turn.parts.get(name, 0.0) for turn in every)
+        calls = sum(turn.calls[name] for turn in turns) / max(1, len(turns))
+        told = spread(turn.parts.get(name, 0.0) for turn in turns)
+        yield name, told | {"share": round(spent / wall, 4), "calls": round(calls, 2)}
+
+
+def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Made]]:
+    """Turns with prompts, chunks, both or neither."""
+    for kind in KINDS:
+        same = [turn for turn in turns if turn.kind == kind]
+        rows = np.mean([len(turn.plan.frames) for turn in same] or [0]).round(1)
+        lasted = spread(turn.ended - turn.begun for turn in same)
+        yield kind, {"turns": len(same), "rows": rows, **lasted}
+
+
+def host_lines(told: Made) -> Iterator[tuple[str, str]]:
+    """The same for people: labels and what is beside them, empty where a part never ran."""
+    cores, work = told["cores"], told["work"]
+    each = f"{work['prompts']} prompts, {work['chunks']} chunks"
+    yield "audio s/s, cores", f"{told['audio_per_second']}, {cores['engine']} + {cores['others']}"
+    yield "rows, and a turn", "{p5}/{p50}/{p95}, ".format(**work["rows"]) + each
+    yield "turn, ms p50 p95", _ms(told["turn_ms"])
+    yield "step on device", _ms(told["step_ms"])
+    for name in OWN:
+        part = told["parts"].get(name)
+        yield f"  {name}", f"{_ms(part)} {part['share']:7.1%}" if part else ""
+    for kind, same in told["kinds"].items():
+        yield kind, f"{_ms(same)} {same['turns']:5} x {same['rows']} rows"
+
+
+def _ms(found: Made) -> str:
+    return f"{found['p50']:7.2f} {found['p95']:7.2f}"

@@ -1,0 +1,288 @@
+"""`python -m bench.gpu.profile_load MODEL -c 32`: where the time goes while requests come and end.
+
+`gpu_turns` asks the same of endless streams. Here listeners ask as `python -m bench` has them
+ask, so prompts, admissions and first chunks are in it. The turns of the engine's thread are
+timed first, for every load; then a moment of every load is traced, on the device where there is
+one. Under the trace turns are longer: its shares are to be read beside its own turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from pathlib import Path
+from threading import Event, Thread
+from typing import Annotated, NamedTuple
+
+import torch
+import typer
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as Profile
+
+from bench.__main__ import changes, machine
+from bench.gpu.profile_host import Made, host, host_lines
+from bench.gpu.profile_step import PARTS, Kernel, beside, by_part, kernels
+from bench.in_process import InProcess
+from bench.load_generator import Listen, Run, burst, closed_loop
+from bench.workload import Job, Work
+from engine import Engine, open_engine
+
+RUNS = ("nothing", "step alone", "codec alone", "both")  # what the device does
+CALLS = 16  # that are told by name
+SHOWN = 2  # of them on the screen
+WIDTH, LINES, NONE = 40, 40, "-"  # of the table
+
+
+class Seconds(NamedTuple):
+    """How long each load is looked at."""
+
+    timed: float
+    traced: float
+    warm: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many listeners, each asking anew, or all at once again and again."""
+
+    count: int
+    at_once: bool = False
+
+    def __str__(self) -> str:
+        return f"{'burst' if self.at_once else 'closed'} {self.count}"
+
+    async def keep(self, listen: Listen, jobs: Iterator[Job]) -> list[Run]:
+        if not self.at_once:
+            return [await closed_loop(listen, jobs, self.count)]
+        runs = []
+        while some := list(islice(jobs, self.count)):
+            runs.append(await burst(listen, iter(some), self.count))
+        return runs
+
+
+@contextmanager
+def kept(engine: Engine, load: Load, work: Work, warm: float) -> Iterator[list[Run]]:
+    """Under this load, once it has warmed up; the runs are there at the end."""
+    stop, runs = Event(), list[Run]()
+    jobs = takewhile(lambda _: not stop.is_set(), work.stream())
+    listen = InProcess(engine, work.kinds, None).listen
+    thread = Thread(target=lambda: runs.extend(asyncio.run(load.keep(listen, jobs))))
+    thread.start()
+    try:
+        time.sleep(warm)
+        yield runs
+    finally:
+        stop.set()
+        thread.join()
+
+
+class Call(NamedTuple):
+    """Something the host did: a call of the device's library, or an operation of torch."""
+
+    name: str
+    launch: int
+    begun: int  # nanoseconds
+    lasted: int
+
+
+def traced(engine: Engine, seconds: float) -> Made:
+    """What ran meanwhile; a trace that fails is told and takes nothing else with it."""
+    try:
+        seen, turns, wall = trace(engine, seconds)
+        made = calls(seen)
+        found = kernels(seen)
+        told = {"turns": turns, "turn_ms": round(1e3 * wall / max(1, turns), 3)}
+        told |= called(made, turns)
+        return told | (ran(found, made, turns) if found else {})
+    except Exception as error:
+        return {"error": repr(error)[:300]}
+
+
+def trace(engine: Engine, seconds: float) -> tuple[Profile, int, float]:
+    """The trace, turns and seconds."""
+    with _tracing():
+        pass  # the first one takes long to begin
+    with _tracing() as seen:
+        first, begun = engine.loop.meter.steps, time.perf_counter()
+        time.sleep(seconds)
+        turns, wall = engine.loop.meter.steps - first, time.perf_counter() - begun
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+    return seen, turns, wall
+
+
+def _tracing() -> Profile:
+    if torch.cuda.is_available():
+        return Profile(activities=[ProfilerActivity.CUDA])
+    every = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    return Profile(activities=[ProfilerActivity.CPU], experimental_config=every)
+
+
+def calls(seen: Profile) -> list[Call]:
+    told = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
+    return [
+        Call(e.name(), e.correlation_id(), e.start_ns(), e.duration_ns())
+        for e in told
+        if e.device_type() == torch._C._autograd.DeviceType.CPU
+    ]
+
+
+def called(made: Iterable[Call], turns: int) -> Made:
+    """Launches a turn; calls and their milliseconds a turn, the longest first."""
+    spent, counts, turns = Counter[str](), Counter[str](), max(1, turns)
+    for call in made:
+        spent[call.name] += call.lasted
+        counts[call.name] += 1
+    launches = {name: count / turns for name, count in counts.items() if "Launch" in name}
+    graphs = sum(count for name, count in launches.items() if "Graph" in name)
+    single = sum(count for name, count in launches.items() if "Kernel" in name)
+    loudest = [
+        {
+            "name": name[:40],
+            "calls": round(counts[name] / turns, 1),
+            "ms": round(ns / 1e6 / turns, 3),
+        }
+        for name, ns in spent.most_common(CALLS)
+    ]
+    return {"graphs": round(graphs, 1), "outside": round(single, 1), "calls": loudest}
+
+
+def ran(found: Sequence[Kernel], made: Iterable[Call], turns: int) -> Made:
+    """Who had the device how long, and what was busy, by part."""
+    alone = [kernel for kernel in found if not kernel.copies]
+    late = waited(alone, {call.launch: call for call in made if call.launch})
+    return {"shares": shares(alone), "host_late": late, **by_part(found, max(1, turns))}
+
+
+def shares(found: Sequence[Kernel]) -> Made:
+    """Of the time from the first kernel to the last one."""
+    aside = beside(found)
+    edges = [(kernel.begun, kernel.stream in aside, 1) for kernel in found]
+    edges += [(kernel.ended, kernel.stream in aside, -1) for kernel in found]
+    spent, running, since = [0, 0, 0, 0], [0, 0], 0
+    for at, codec, step in sorted(edges):
+        spent[(running[0] > 0) + 2 * (running[1] > 0)] += at - since if since else 0
+        running[codec] += step
+        since = at
+    return {name: round(ns / max(1, sum(spent)), 4) for name, ns in zip(RUNS, spent, strict=True)}
+
+
+def waited(found: Sequence[Kernel], by_launch: dict[int, Call]) -> float | None:
+    """The share of the time in which nothing ran because the next launch was not made yet.
+
+    What passes between two kernels of one launch, or after it was made, is the device's own.
+    None where the trace does not tell which call started what.
+    """
+    if not any(kernel.launch in by_launch for kernel in found):
+        return None
+    first, until, late, begun = found[0].begun, found[0].ended, 0, set[int]()
+    for kernel in found:
+        call = by_launch.get(kernel.launch)
+        if call and kernel.launch not in begun:
+            late += max(0, min(kernel.begun, call.begun + call.lasted) - until)
+        begun.add(kernel.launch)
+        until = max(until, kernel.ended)
+    return round(late / max(1, until - first), 4)
+
+
+def lines(found: Made) -> Iterator[tuple[str, str]]:
+    """What is told of a load on the screen, a line each."""
+    for label, cell in host_lines(found["host"]):
+        yield label, cell or NONE
+    if found["failed"]:
+        yield "failed", f"{found['failed']}: {found['first_error'][:30]}"
+    yield from trace_lines(found["trace"])
+
+
+def trace_lines(told: Made) -> Iterator[tuple[str, str]]:
+    yield "turn under trace", told.get("error", f"{told.get('turn_ms', 0):7.2f}")[:WIDTH]
+    for name in RUNS if "shares" in told else ():
+        yield f"  {name} runs", f"{told['shares'][name]:7.1%}{_late(told, name)}"
+    for part in PARTS if "ms" in told else ():
+        yield f"  {part} there", f"{told['ms'][part]:7.2f} ms {told['kernels'][part]:7.1f} kernels"
+    yield "  launches", f"{told.get('graphs', NONE)} graphs, {told.get('outside', NONE)} kernels"
+    for at, call in enumerate(told.get("calls", ())[:SHOWN], 1):
+        yield f"  call {at}", f"{call['ms']:7.2f} ms {call['calls']:7.1f} {call['name'][:17]}"
+
+
+def _late(told: Made, name: str) -> str:
+    """How much of it is the host's fault, where that is known."""
+    late = told["host_late"] if name == RUNS[0] else None
+    return "" if late is None else f" (host late {late:.1%})"
+
+
+def table(report: Sequence[Made]) -> str:
+    """A column a load."""
+    columns = [dict(lines(found)) for found in report]
+    labels = dict.fromkeys(label for column in columns for label in column)
+    rows = [[label, *(column.get(label, NONE) for column in columns)] for label in labels]
+    rows = [["load", *(found["load"] for found in report)], *rows]
+    told = [row for row in rows if any(cell != NONE for cell in row[1:])][:LINES]
+    return "\n".join(_line(*row) for row in told)
+
+
+def _line(label: str, *cells: str) -> str:
+    return (f"{label:20}" + "".join(f"{cell:{WIDTH}}" for cell in cells)).rstrip()
+
+
+def timed(engine: Engine, load: Load, work: Work, seconds: Seconds) -> Made:
+    with kept(engine, load, work, seconds.warm) as runs:
+        found = host(engine, seconds.timed)
+    print(f"{load}: {found['audio_per_second']} audio s a second", file=sys.stderr, flush=True)
+    return {"load": str(load), "host": found, "trace": {}, **failures(runs)}
+
+
+def measured(
+    engine: Engine, loads: Sequence[Load], work: Work, seconds: Seconds, out: Path
+) -> list[Made]:
+    """All loads without a trace first: what has been traced may be slower ever after."""
+    report = [timed(engine, load, work, seconds) for load in loads]
+    save(report, out)
+    for load, found in zip(loads, report, strict=True):
+        with kept(engine, load, work, seconds.warm):
+            found["trace"] = traced(engine, seconds.traced)
+    save(report, out)
+    return report
+
+
+def save(report: Sequence[Made], out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "loads.json").write_text(json.dumps({"loads": report, **machine()}, indent=1))
+
+
+def failures(runs: Sequence[Run]) -> Made:
+    errors = [stream.error for run in runs for stream in run.streams if stream.error]
+    return {"failed": len(errors), "first_error": errors[0] if errors else ""}
+
+
+def main(
+    model: str,
+    concurrency: Annotated[list[int], typer.Option("-c", help="streams at a time")] = [],  # noqa: B006
+    at_once: Annotated[list[int], typer.Option("--burst", help="all at once")] = [],  # noqa: B006
+    seconds: Annotated[float, typer.Option(help="of turns that are timed")] = 3.0,
+    trace: Annotated[float, typer.Option(help="seconds that are traced")] = 1.0,
+    warm: Annotated[float, typer.Option(help="seconds of the load before that")] = 2.0,
+    frames: Annotated[tuple[int, int], typer.Option(help="shortest and longest")] = (25, 90),
+    device: str = "auto",
+    dtype: str = "auto",
+    profile: str | None = None,
+    change: Annotated[list[str], typer.Option("--set", help="of the engine: slots=256")] = [],  # noqa: B006
+    out: Path = Path("."),
+) -> None:
+    """Where the time of each load goes: a table, and all of it in OUT/loads.json."""
+    loads = [*(Load(count) for count in concurrency), *(Load(count, True) for count in at_once)]
+    how: Made = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
+    spans, work = Seconds(seconds, trace, warm), Work(("preset",), *frames)
+    with open_engine([model], **how) as engine:
+        print(table(measured(engine, loads or [Load(32)], work, spans, out)))
+
+
+if __name__ == "__main__":
+    typer.run(main)

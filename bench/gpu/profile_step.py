@@ -1,0 +1,289 @@
+"""`python -m bench.gpu.profile_step MODEL`: where the time of a step goes, in the whole engine.
+
+Endless streams are kept speaking while the host's part of every turn is timed, kernels are
+traced and Python is profiled, one after the other. A kernel's part is told by its neighbours:
+ours have names, and the library's products between two of ours belong to the same part.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import io
+import json
+import pstats
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from engine import Engine, Preset, SpeechRequest, open_engine
+from engine.worker.step_output import PendingStep
+
+TEXT = "The morning train was late again, so she read the last chapter on the platform."
+PREDICTOR = ("predict", "add_norm", "gate", "attend_rows", "sum_rows", "draw_rows")
+TALKER = ("_product", "_attend", "_add_norm", "_gate", "talk")
+SEAMS = ("open_rows", "feed_rows", "close_rows")
+PROMPTS = ("_keep", "_attend_prompt")
+CODEC = ("convolve", "remember", "smooth", "sound")
+PARTS = ("talker", "prompts", "predictor", "rest", "codec", "copies")
+COPIES = ("Memcpy", "Memset")
+HOST = ("plan", "plan and launch", "wait and read", "commit", "deliver")  # of a turn, in a line
+LOUDEST = 14  # kernels, and functions, that are told by name
+
+
+class Clock:
+    """Seconds and calls by name."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
+
+    def timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any, **named: Any) -> Any:
+            begun = time.perf_counter()
+            try:
+                return work(*given, **named)
+            finally:
+                self.seconds[name] += time.perf_counter() - begun
+                self.calls[name] += 1
+
+        return run
+
+
+@contextmanager
+def clocked(engine: Engine) -> Iterator[Clock]:
+    """The parts of every turn, timed."""
+    clock, loop = Clock(), engine.loop
+    own: list[tuple[Any, str, str]] = [
+        (loop, "_launch", "plan and launch"),
+        (loop.scheduler, "plan", "plan"),
+        *((PendingStep, name, "wait and read") for name in ("made", "read", "hear")),
+        (loop.scheduler, "commit", "commit"),
+        (loop, "deliver", "deliver"),
+        (loop, "turn", "turn"),
+    ]
+    before = [(place, name, getattr(place, name)) for place, name, _ in own]
+    for place, name, told in own:
+        setattr(place, name, clock.timed(told, getattr(place, name)))
+    try:
+        yield clock
+    finally:
+        for place, name, work in before:
+            setattr(place, name, work)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    stream: int
+    begun: int  # nanoseconds
+    lasted: int
+    launch: int  # shared by all that one call has started; 0: not known
+
+    @property
+    def ended(self) -> int:
+        return self.begun + self.lasted
+
+    @property
+    def copies(self) -> bool:
+        return self.name.startswith(COPIES)
+
+
+def kernels(seen: torch.profiler.profile) -> list[Kernel]:
+    """What ran on the device, in order."""
+    told = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
+    found = [
+        Kernel(e.name(), e.device_resource_id(), e.start_ns(), e.duration_ns(), e.correlation_id())
+        for e in told
+        if e.device_type() == torch._C._autograd.DeviceType.CUDA and e.duration_ns() > 0
+    ]
+    return sorted(found, key=lambda kernel: kernel.begun)
+
+
+def beside(found: Iterable[Kernel]) -> set[int]:
+    """The codec's streams."""
+    return {kernel.stream for kernel in found if _named(kernel, CODEC)}
+
+
+def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
+    """Each kernel with the part of a step that it belongs to."""
+    aside, plain = beside(found), []
+    for kernel in found:
+        if kernel.copies:
+            yield "copies", kernel
+        elif kernel.stream in aside:
+            yield "codec", kernel
+        else:
+            plain.append(kernel)
+    filling = {kernel.launch for kernel in plain if _named(kernel, PROMPTS)} - {0}
+    marks = [_mark(kernel, filling) for kernel in plain]
+    after = _next(marks)
+    before = None
+    for kernel, mark, behind in zip(plain, marks, after, strict=True):
+        before = mark or before
+        yield mark or (before if before == behind and before else "rest"), kernel
+
+
+def _mark(kernel: Kernel, filling: set[int]) -> str | None:
+    """Prompts and frames share kernels; what a prompt's recording launches is the prompt's."""
+    if _named(kernel, SEAMS):
+        return "rest"
+    if _named(kernel, PREDICTOR):
+        return "predictor"
+    if _named(kernel, TALKER):
+        return "prompts" if kernel.launch in filling else "talker"
+    return "prompts" if _named(kernel, PROMPTS) else None
+
+
+def _next(marks: Sequence[str | None]) -> list[str | None]:
+    """The mark at or behind each place."""
+    found, behind = [], None
+    for mark in reversed(marks):
+        behind = mark or behind
+        found.append(behind)
+    return found[::-1]
+
+
+def _named(kernel: Kernel, names: Iterable[str]) -> bool:
+    return kernel.name in names
+
+
+def covered(found: Sequence[Kernel]) -> float:
+    """The share of the time in which any kernel ran."""
+    busy, until = 0, found[0].begun
+    for kernel in found:
+        busy += max(0, kernel.ended - max(until, kernel.begun))
+        until = max(until, kernel.ended)
+    return busy / max(1, until - found[0].begun)
+
+
+class Speaking:
+    """Endless streams, and what is measured beside them."""
+
+    def __init__(self, engine: Engine, rows: int, frames: int) -> None:
+        self._engine, self._rows = engine, rows
+        voice = Preset(next(iter(next(iter(engine.capabilities().values())).speakers)))
+        ask = partial(SpeechRequest, text=TEXT, voice=voice, max_frames=frames, ignore_end=True)
+        self._streams = [engine.submit(ask(seed=seed)) for seed in range(rows)]
+
+    def settle(self, seconds: float) -> int:
+        """Until all speak, or time is up; how many do."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self._engine.stats().running < self._rows:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        return self._engine.stats().running
+
+    def steps(self, seconds: float) -> float:
+        """Steps a second."""
+        begun, first = time.perf_counter(), self._engine.stats().steps
+        time.sleep(seconds)
+        return (self._engine.stats().steps - first) / (time.perf_counter() - begun)
+
+    def stop(self) -> None:
+        for stream in self._streams:
+            stream.cancel()
+        while self._engine.stats().running:
+            time.sleep(0.02)
+
+
+def host(engine: Engine, speaking: Speaking, seconds: float) -> dict[str, float]:
+    """Milliseconds of each part of a turn."""
+    with clocked(engine) as clock:
+        speaking.steps(seconds)
+    turns = max(1, clock.calls["plan"])
+    return {name: round(1e3 * spent / turns, 3) for name, spent in clock.seconds.items()}
+
+
+def device(speaking: Speaking, engine: Engine, seconds: float) -> dict[str, Any]:
+    """Milliseconds and kernels a step by part, and the longest kernels by name."""
+    if not torch.cuda.is_available():
+        return {}
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        first = engine.stats().steps
+        speaking.steps(seconds)
+        torch.cuda.synchronize()
+        steps = max(1, engine.stats().steps - first)
+    found = kernels(seen)
+    return {"busy": round(covered(found), 3), **by_part(found, steps)} if found else {}
+
+
+def by_part(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
+    spent, counts, names = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for part, kernel in parted(found):
+        spent[part] += kernel.lasted
+        counts[part] += 1
+        names[part, kernel.name[:80]] += kernel.lasted
+    loudest = [[*key, round(ns / 1e3 / steps, 1)] for key, ns in names.most_common(LOUDEST)]
+    return {
+        "ms": {part: round(spent[part] / 1e6 / steps, 3) for part in PARTS},
+        "kernels": {part: round(counts[part] / steps, 1) for part in PARTS},
+        "us_by_kernel": loudest,
+    }
+
+
+def python(engine: Engine, speaking: Speaking, seconds: float) -> str:
+    """The functions in which the engine's thread spends its own time."""
+    profile = cProfile.Profile()
+    engine.loop.inbox.post(profile.enable)
+    speaking.steps(seconds)
+    engine.loop.inbox.post(profile.disable)
+    time.sleep(0.2)
+    told = io.StringIO()
+    pstats.Stats(profile, stream=told).sort_stats("tottime").print_stats(30)
+    return told.getvalue()
+
+
+def measured(engine: Engine, rows: int, frames: int, seconds: float, out: Path) -> dict[str, Any]:
+    speaking = Speaking(engine, rows, frames)
+    try:
+        running = speaking.settle(20)
+        step = 1e3 / max(1e-9, speaking.steps(seconds))
+        found: dict[str, Any] = {"rows": rows, "running": running, "step_ms": round(step, 3)}
+        found |= {"host_ms": host(engine, speaking, seconds)}
+        found |= {"device": device(speaking, engine, min(0.4, seconds))}
+        (out / f"python-{rows}.txt").write_text(python(engine, speaking, seconds))
+    finally:
+        speaking.stop()
+    return found
+
+
+def line(found: dict[str, Any]) -> str:
+    """What fits on a line."""
+    told, on = found["host_ms"], found["device"]
+    parts = [
+        f"{part} {ms} ({on['kernels'][part]:g})" for part, ms in on.get("ms", {}).items() if ms
+    ]
+    own = [f"{name} {told.get(name, 0)}" for name in HOST]
+    return (
+        f"{found['rows']:4} rows ({found['running']} ran): {found['step_ms']} ms a step, "
+        f"busy {on.get('busy', '-')}; host: {', '.join(own)}; device: {', '.join(parts)}"
+    )
+
+
+def main(
+    model: str,
+    rows: Annotated[str, typer.Option(help="as 1,16,64")] = "1,16,64,256",
+    frames: Annotated[int, typer.Option(help="of each stream: they must last")] = 1500,
+    seconds: Annotated[float, typer.Option(help="of each measurement")] = 1.0,
+    device: str = "auto",
+    out: Path = Path("."),
+) -> None:
+    counts = [int(count) for count in rows.split(",")]
+    report = []
+    with open_engine([model], device=device, slots=max(counts), max_waiting=1024) as engine:
+        for count in counts:
+            report.append(measured(engine, count, frames, seconds, out))
+            print(line(report[-1]), flush=True)
+    (out / "turns.json").write_text(json.dumps(report, indent=1))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,286 @@
+"""`python -m bench.gpu.soak MODEL --minutes 10 --rate 6 --out DIR`: an engine used for a long time.
+
+Listeners come by chance to an engine in this process, with texts, lengths, voices and sampling of
+all kinds; a fifth of them leave early. It fails when an answer was not whole, a slot stays taken,
+memory grows, sound is not that of its codes, or codes are others alone (in float32; where sums are
+rounded to two bytes, how many are and from which frame on is told). All of it is in DIR/soak.json.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import torch
+import typer
+
+from bench.__main__ import changes, machine
+from bench.gpu.soak_listener import Heard, Visit, again, judged, listen, sounds, two_bytes
+from bench.reference_sound import hum
+from bench.soak_watch import WARM, Sample, Watch, slope
+from bench.workload import DESCRIPTION, TRANSCRIPT, Work
+from engine import Busy, Design, Engine, Preset, Sampling, SpeechRequest, Voice, open_engine
+
+Made: TypeAlias = dict[str, Any]
+
+SAMPLINGS = (
+    Sampling(greedy=True),
+    Sampling(),
+    Sampling(temperature=0.3, predictor_temperature=0.3),
+)
+LENGTHS = (5, 150)  # frames
+LEAVES = 0.2  # of the listeners
+CHUNKS = 6  # after which they leave at the latest
+EVERY = 5.0  # seconds between two looks at the memory
+REST = 10.0  # seconds until nothing is left of anybody
+MEMORY = {"process": "megabytes", "allocated": "allocated", "reserved": "reserved"}
+TOLD = 10  # of what is wrong
+
+
+def voices(engine: Engine) -> list[Voice]:
+    """All that its checkpoints can speak with."""
+    own = engine.capabilities().values()
+    found: list[Voice] = [Preset(name) for each in own for name in each.speakers if each.preset]
+    if any(each.design for each in own):
+        found.append(Design(DESCRIPTION))
+    if any(each.clone for each in own):
+        found += [engine.clone(hum(), TRANSCRIPT), engine.clone(hum())]
+    return found
+
+
+def visits(speakers: Sequence[Voice], seed: int) -> Iterator[Visit]:
+    """Without end; the same for the same seed."""
+    chance = random.Random(seed)
+    for job in Work(("preset",), *LENGTHS, seed=seed).stream():
+        request = SpeechRequest(
+            text=job.text,
+            voice=chance.choice(speakers),
+            sampling=chance.choice(SAMPLINGS),
+            seed=job.seed,
+            max_frames=job.frames,
+            ignore_end=True,
+        )
+        leaves = chance.randint(0, CHUNKS) if chance.random() < LEAVES else None
+        yield Visit(request, leaves)
+
+
+@dataclass
+class Account:
+    """How requests ended, the first things that went wrong, and some that were whole."""
+
+    sample: int
+    chance: random.Random
+    ends: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    kept: list[Heard] = field(default_factory=list)
+
+    async def attend(self, engine: Engine, visit: Visit) -> None:
+        try:
+            heard = await listen(engine, visit)
+        except Busy:
+            self.ends["refused"] += 1
+        except asyncio.TimeoutError:
+            self._note("stuck", f"{visit.request.max_frames} frames never came to their end")
+        except Exception as error:  # a failed request is a figure, not an end of the run
+            self._note("failed", repr(error))
+        else:
+            self.take(heard, visit)
+
+    def take(self, heard: Heard, visit: Visit) -> None:
+        early = heard.end.reason == "cancelled"
+        fault = heard.fault or ("cancelled by nobody" if early and visit.leaves is None else "")
+        if fault:
+            self._note("failed", fault)
+        elif early:
+            self.ends["left"] += 1
+        else:
+            self.ends["whole"] += 1
+            self._keep(heard)
+
+    def _keep(self, heard: Heard) -> None:
+        """Each whole one with the same chance."""
+        if len(self.kept) < self.sample:
+            self.kept.append(heard)
+        elif (at := self.chance.randrange(self.ends["whole"])) < self.sample:
+            self.kept[at] = heard
+
+    def _note(self, end: str, why: str) -> None:
+        self.ends[end] += 1
+        if len(self.wrong) < TOLD:
+            self.wrong.append(f"{end}: {why}"[:300])
+
+
+async def arrive(
+    engine: Engine, coming: Iterator[Visit], rate: float, seconds: float, account: Account
+) -> None:
+    """By chance, `rate` a second on average, whatever becomes of the others."""
+    here, due, begun = set[asyncio.Task[None]](), 0.0, time.perf_counter()
+    chance = random.Random(rate)
+    while (due := due + chance.expovariate(rate)) < seconds:
+        await asyncio.sleep(max(0.0, begun + due - time.perf_counter()))
+        task = asyncio.create_task(account.attend(engine, next(coming)))
+        here.add(task)
+        task.add_done_callback(here.discard)
+    await asyncio.gather(*here)
+
+
+@dataclass(frozen=True)
+class Held(Sample):
+    """Megabytes of the process and of the card; 0 where there is none."""
+
+    allocated: float
+    reserved: float
+
+
+def look() -> Held:
+    card = torch.cuda.is_available()
+    allocated = torch.cuda.memory_allocated() if card else 0
+    reserved = torch.cuda.memory_reserved() if card else 0
+    return Held(**asdict(Watch(os.getpid()).look()), allocated=allocated / 2**20,
+                reserved=reserved / 2**20)  # fmt: skip
+
+
+async def watch(samples: list[Sample]) -> None:
+    while True:
+        samples.append(look())
+        await asyncio.sleep(EVERY)
+
+
+def memory(samples: list[Sample]) -> Made:
+    """First, last, and what the slope over the last two thirds comes to."""
+    kept = samples[int(len(samples) * WARM) :]
+    minutes = (kept[-1].at - kept[0].at) / 60
+    told = {}
+    for name, what in MEMORY.items():
+        first, last = getattr(samples[0], what), getattr(samples[-1], what)
+        rise = slope(kept, what)
+        told[name] = {"first_mb": round(first, 1), "last_mb": round(last, 1)}
+        told[name] |= {"mb_a_minute": round(rise, 3), "grown_mb": round(rise * minutes, 1)}
+    return told
+
+
+def left(engine: Engine) -> dict[str, int]:
+    """What is still here of requests."""
+    stats, scheduler = engine.stats(), engine.loop.scheduler
+    slots = scheduler.slots
+    found = {
+        "running": stats.running,
+        "waiting": stats.waiting,
+        "active": len(scheduler.active),
+        "slots": slots.total - slots.free,
+        "unsettled talkers": sum(not slots.settled(talker) for talker in slots.talkers),
+    }
+    return {name: count for name, count in found.items() if count}
+
+
+async def rest(engine: Engine) -> dict[str, int]:
+    """What is left when there was time for it to go."""
+    until = time.monotonic() + REST
+    while left(engine) and time.monotonic() < until:
+        await asyncio.sleep(0.1)
+    return left(engine)
+
+
+async def lived(
+    engine: Engine, rate: float, seconds: float, account: Account, seed: int
+) -> list[Sample]:
+    samples: list[Sample] = []
+    watching = asyncio.create_task(watch(samples))
+    await arrive(engine, visits(voices(engine), seed), rate, seconds, account)
+    watching.cancel()
+    return [*samples, look()]
+
+
+async def soak(
+    engine: Engine, rate: float, seconds: float, sample: int, seed: int, growth: float
+) -> Made:
+    account = Account(sample, random.Random(seed))
+    samples = await lived(engine, rate, seconds, account, seed)
+    stuck, stats, held = await rest(engine), engine.stats(), memory(samples)
+    told: Made = {"seconds": seconds, "rate": rate, "seed": seed, "two_bytes": two_bytes(engine)}
+    told |= {end: account.ends[end] for end in ("whole", "left", "refused", "failed", "stuck")}
+    told |= {"remains": stuck, "slots": stats.slots, "failed_steps": stats.failed_steps}
+    told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held}
+    told["again"], wrong = await compared(engine, account.kept)
+    told["wrong"] = [*account.wrong, *faults(told, growth), *wrong]
+    return told | {"good": not told["wrong"]}
+
+
+async def compared(engine: Engine, kept: Sequence[Heard]) -> tuple[Made, list[str]]:
+    """With what is made again, request by request, and then by the codec alone."""
+    try:
+        found = await again(engine, kept)
+        await rest(engine)
+        return judged(found, sounds(engine, kept), two_bytes(engine))
+    except Exception as error:
+        return {"error": repr(error)[:300]}, [f"nothing could be compared: {error!r}"[:300]]
+
+
+def faults(told: Made, growth: float) -> Iterator[str]:
+    if told["remains"]:
+        yield f"remains: {told['remains']}"
+    if told["failed_steps"]:
+        yield f"{told['failed_steps']} steps failed"
+    for name, held in told["memory"].items():
+        if held["grown_mb"] > growth:
+            yield f"memory ({name}) has grown by {held['grown_mb']} MB"
+
+
+def lines(told: Made) -> Iterator[str]:
+    """Eight at most."""
+    ends = ", ".join(f"{told[end]} {end}" for end in ("whole", "left", "refused", "failed"))
+    yield f"{told['seconds']:g} s, {told['rate']:g} a second: {ends}, {told['stuck']} stuck"
+    yield f"remains: {told['remains'] or 'nothing'} of {told['slots']} slots, {told['gaps']} gaps"
+    for name, held in told["memory"].items():
+        span = f"{held['first_mb']:9.1f} to {held['last_mb']:9.1f} MB"
+        yield f"{name:10}{span}, {held['mb_a_minute']:+.3f} a minute of the last two thirds"
+    yield from again_lines(told["again"])
+    yield "good" if told["good"] else f"WRONG: {'; '.join(told['wrong'])}"
+
+
+def again_lines(found: Made) -> Iterator[str]:
+    if "error" in found:
+        yield f"again: {found['error']}"
+        return
+    apart = f", others part at {found['parted_at']}" if found["parted_at"] else ""
+    yield f"codes alone: {found['same']} of {found['compared']} the same{apart}"
+    yield (
+        f"sound of the codes: at most {found['largest_difference']:.2e} off, "
+        f"{found['within']} within 1e-3, noisiest frame {found['least_decibels']} dB below"
+    )
+
+
+def main(
+    model: str,
+    minutes: Annotated[float, typer.Option(min=0.01)] = 10,
+    rate: Annotated[float, typer.Option(help="arrivals a second", min=0.01)] = 6,
+    sample: Annotated[int, typer.Option(help="whole ones that are made again", min=1)] = 50,
+    growth: Annotated[float, typer.Option(help="megabytes that memory may grow by")] = 64,
+    seed: int = 7,
+    device: str = "auto",
+    dtype: str = "auto",
+    profile: str | None = None,
+    change: Annotated[list[str], typer.Option("--set", help="of the engine: slots=256")] = [],  # noqa: B006
+    out: Path = Path("."),
+) -> None:
+    """Use an engine for a while: some lines, and all of it in OUT/soak.json."""
+    how: Made = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
+    with open_engine([model], **how) as engine:
+        told = asyncio.run(soak(engine, rate, 60 * minutes, sample, seed, growth))
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "soak.json").write_text(json.dumps({"model": model, **told, **machine()}, indent=1))
+    print("\n".join(lines(told)), flush=True)
+    sys.exit(not told["good"])
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,139 @@
+"""What the reference package (qwen-tts 0.1.1) says of a checkpoint: golden tensors for tests.
+
+One sentence a way of asking, greedy, in float32. Runs in the environment that
+`bench/reference_package.py` describes; RECORDING is a mono 24 kHz sound file of what --said says.
+
+    bench/.reference/bin/python -m bench.make_golden --model presets/mini --speaker clara \\
+        --recording RECORDING --said TEXT --out tests/mini
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.reference_package import stand_in
+
+TEXT = "The train leaves at seven forty-five."
+INSTRUCTION = "A bright, quick female voice."
+GREEDY: dict[str, Any] = {
+    "do_sample": False,
+    "subtalker_dosample": False,
+    "repetition_penalty": 1.0,
+    "max_new_tokens": 48,
+}
+SILENCE = 12_000  # samples that the engine puts after a reference before it is encoded
+
+
+@contextlib.contextmanager
+def as_base(folder: str) -> Iterator[str]:
+    """A copy that says it is a Base model: the package loads a speaker encoder for no other."""
+    with tempfile.TemporaryDirectory() as made:
+        copy = shutil.copytree(folder, Path(made, "model"))
+        config = json.loads((copy / "config.json").read_text())
+        (copy / "config.json").write_text(json.dumps(config | {"tts_model_type": "base"}))
+        yield str(copy)
+
+
+class Recorder:
+    """A model of the package that remembers the codes it last made."""
+
+    def __init__(self, folder: str) -> None:
+        import torch
+        from qwen_tts import Qwen3TTSModel
+
+        torch.set_num_threads(1)
+        with as_base(folder) as base:
+            self.model = Qwen3TTSModel.from_pretrained(
+                base, device_map="cpu", dtype=torch.float32, attn_implementation="eager"
+            )
+        self.model.model.eval()
+        self._inner = self.model.model.generate
+        self.model.model.generate = self._generate
+        self.codes: Any = None
+
+    def _generate(self, *args: Any, **choices: Any) -> Any:
+        codes, hidden = self._inner(*args, **choices)
+        self.codes = codes[0]
+        return codes, hidden
+
+    def kind(self, kind: str) -> None:
+        self.model.model.tts_model_type = kind
+
+
+def clones(recorder: Recorder, wave: Any, said: str) -> tuple[Any, Any]:
+    """The prompts of a voice alone and in context; its vector is of the sound as it is."""
+    recorder.kind("base")
+    create = recorder.model.create_voice_clone_prompt
+    alone = create((wave, 24_000), x_vector_only_mode=True)[0]
+    padded = np.concatenate((wave, np.zeros(SILENCE, np.float32)))
+    context = create((padded, 24_000), ref_text=said)[0]
+    return alone, replace(context, ref_spk_embedding=alone.ref_spk_embedding)
+
+
+def record(recorder: Recorder, given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tensors by `case.stage`, and the cases as they were asked for."""
+    import soundfile
+    import torch
+
+    wave, _ = soundfile.read(given.recording, dtype="float32")
+    model, tensors, cases = recorder.model, {}, {}
+    alone, context = clones(recorder, wave, given.said)
+
+    def keep(name: str, kind: str, call: Any, asked: dict[str, Any], **more: Any) -> None:
+        recorder.kind(kind)
+        waves, _ = call(text=TEXT, language="English", **asked, **more, **GREEDY)
+        tensors[f"{name}.codes"] = recorder.codes.contiguous()
+        tensors[f"{name}.wav"] = torch.from_numpy(np.asarray(waves[0], np.float32))
+        frames = len(recorder.codes)
+        ended = frames < GREEDY["max_new_tokens"] - 1
+        cases[name] = {"text": TEXT, "language": "English", **asked}
+        cases[name] |= {"frames": frames, "ended_by_eos": ended}
+
+    keep("preset", "custom_voice", model.generate_custom_voice, {"speaker": given.speaker})
+    keep("design", "voice_design", model.generate_voice_design, {"instruct": INSTRUCTION})
+    clone = model.generate_voice_clone
+    keep("clone", "base", clone, {}, voice_clone_prompt=[alone])
+    keep("clone_in_context", "base", clone, {}, voice_clone_prompt=[context])
+    cases["clone"] |= {"x_vector_only_mode": True}
+    cases["clone_in_context"] |= {"ref_text": given.said}
+    tensors |= {
+        "reference_wav": torch.from_numpy(np.asarray(wave, np.float32)),
+        "reference_codes": context.ref_code.contiguous(),
+        "reference_embedding": alone.ref_spk_embedding.float().contiguous(),
+    }
+    return tensors, cases
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--speaker", required=True)
+    parser.add_argument("--recording", required=True)
+    parser.add_argument("--said", required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    stand_in()
+    with contextlib.redirect_stdout(sys.stderr):
+        tensors, cases = record(Recorder(given.model), given)
+    from safetensors.torch import save_file
+
+    given.out.mkdir(parents=True, exist_ok=True)
+    save_file({name: x.clone() for name, x in tensors.items()}, given.out / "golden.safetensors")
+    told = {"cases": cases, "greedy": GREEDY}
+    (given.out / "golden.json").write_text(json.dumps(told, indent=1) + "\n")
+    print({name: case["frames"] for name, case in cases.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What is heard: words understood, voices told apart, spectra."""

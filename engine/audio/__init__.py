@@ -1,0 +1,1 @@
+"""Audio in and out: checked reference audio, sound files, the loudspeaker."""

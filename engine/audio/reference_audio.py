@@ -1,0 +1,256 @@
+"""A user's audio becomes a checked waveform: 24 kHz, mono, trimmed and levelled.
+
+Every limit is checked before the work it bounds, and every refusal is an InvalidAudio that
+says what to do. Knows no voices and no networks.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import InvalidAudio
+from engine.messages import Said
+from engine.types import SAMPLE_RATE, Waveform
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | tuple[NDArray[Any], int]"
+
+SHORTEST, LONGEST = 1.0, 60.0  # seconds
+MAX_BYTES = 100 << 20  # a minute of 192 kHz, stereo, 32 bits, and some room
+MAX_CHANNELS = 8
+RATES = (8_000, 192_000)
+FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
+LEVEL = 0.1  # -20 dBFS: the loudness of the sounding parts after levelling
+_READABLE = Said("Use a WAV, FLAC, OGG or MP3 file.")
+_WHOLE = Said("The recording")
+_BLOCK = 1 << 16  # frames read at once
+_WINDOW = SAMPLE_RATE // 100  # 10 ms
+_FLOOR = 1e-3  # -60 dBFS is silence
+_QUIET = 1e-2  # -40 dB under the loudest window is a pause
+_MARGIN = 10  # windows kept around the sound
+_PEAK, _MAX_GAIN = 0.97, 30.0
+_CLIPPED = 0.9999  # of the loudest sample
+_CLIPPED_NOTED, _CLIPPED_REFUSED = 0.001, 0.1  # shares of all samples
+_RIFF_SLACK = 64  # bytes by which common writers get their own header wrong
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A usable reference, and in plain words what was done to it."""
+
+    waveform: Waveform
+    seconds: float
+    notes: tuple[Said, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class _Raw:
+    mono: Waveform
+    rate: int
+    channels: int
+
+
+def load_recording(source: Source) -> Recording:
+    """Read and check a path, a file's bytes, or (samples, rate). Raises InvalidAudio."""
+    raw = _from_array(*source) if isinstance(source, tuple) else _decode(_bytes(source))
+    if not np.isfinite(raw.mono).all():
+        raise InvalidAudio("The recording has samples that are no numbers. Export it again.")
+    notes = [Said("{count} channels mixed to one", count=raw.channels)] if raw.channels > 1 else []
+    mono = raw.mono / max(1.0, float(np.abs(raw.mono).max()))
+    _check_clipping(mono, notes)
+    wave = _resample(mono - mono.mean(), raw.rate, notes)
+    wave, active = _trim(wave, notes)
+    return Recording(_levelled(wave, active, notes), len(wave) / SAMPLE_RATE, tuple(notes))
+
+
+def _bytes(source: str | os.PathLike[str] | bytes) -> bytes:
+    if isinstance(source, bytes):
+        _check_size(len(source))
+        return source
+    path = Path(source)
+    try:
+        if not path.is_file():
+            raise InvalidAudio(
+                "There is no file {path}. Check the name of the recording.", path=path
+            )
+        _check_size(path.stat().st_size)
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES)
+    except (OSError, ValueError) as error:
+        raise InvalidAudio("{path} cannot be read: {error}.", path=path, error=error) from error
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise InvalidAudio(
+            "The file has {size} MB; at most {most} are read. Cut it to under a minute.",
+            size=size >> 20,
+            most=MAX_BYTES >> 20,
+        )
+
+
+def _decode(data: bytes) -> _Raw:
+    """The content says what it is; the name of the file is never asked."""
+    import soundfile
+
+    _check_riff(data)
+    try:
+        with soundfile.SoundFile(io.BytesIO(data)) as file:
+            if file.format not in FORMATS:
+                raise InvalidAudio(
+                    "{format} files are not read. {advice}",
+                    format=file.format,
+                    advice=_READABLE,
+                )
+            _check_shape(file.samplerate, file.channels, _promised(file))
+            return _Raw(_read_blocks(file), file.samplerate, file.channels)
+    except (soundfile.SoundFileError, RuntimeError, ValueError) as error:
+        raise InvalidAudio(
+            "This is no sound file, or it is damaged. {advice}", advice=_READABLE
+        ) from error
+
+
+def _check_riff(data: bytes) -> None:
+    """The decoder reads a WAV that was cut short without a word; its header knows better."""
+    size = int.from_bytes(data[4:8], "little")
+    unknown = size in (0, 0xFFFFFFFF)  # written to a pipe
+    if data[:4] == b"RIFF" and not unknown and size + 8 > len(data) + _RIFF_SLACK:
+        raise InvalidAudio("The recording is cut short. Copy or download the file again.")
+
+
+def _promised(file: Any) -> int | None:
+    """Frames the header claims; None where the writer did not know."""
+    unknown = file.frames <= 0 or file.frames >= 1 << 62
+    return None if unknown else int(file.frames)
+
+
+def _check_shape(rate: int, channels: int, frames: int | None) -> None:
+    if not RATES[0] <= rate <= RATES[1]:
+        raise InvalidAudio(
+            "The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.", rate=rate
+        )
+    if not 1 <= channels <= MAX_CHANNELS:
+        raise InvalidAudio(
+            "The recording has {channels} channels. Export it in mono or stereo.", channels=channels
+        )
+    if frames is None:
+        return
+    if frames > LONGEST * rate:
+        raise InvalidAudio(
+            "The recording lasts {seconds:,.0f} s. Cut it to {most:.0f} s or less; "
+            "5 to 15 s are best.",
+            seconds=frames / rate,
+            most=LONGEST,
+        )
+    _check_long_enough(frames / rate)
+
+
+def _check_long_enough(seconds: float, what: Said = _WHOLE) -> None:
+    if seconds < SHORTEST:
+        raise InvalidAudio(
+            "{what} lasts {seconds:.1f} s. Record at least {least:.0f} s; 5 to 15 s are best.",
+            what=what,
+            seconds=seconds,
+            least=SHORTEST,
+        )
+
+
+def _read_blocks(file: Any) -> Waveform:
+    """Mono samples, read in pieces and never past the limit, whatever the header claims."""
+    limit, count = int(LONGEST * file.samplerate), 0
+    blocks: list[Waveform] = []
+    while count <= limit:
+        block = file.read(_BLOCK, dtype="float32", always_2d=True)
+        if len(block) == 0:
+            break
+        blocks.append(block.mean(axis=1))
+        count += len(block)
+    promised = None if file.format == "MP3" else _promised(file)  # an MP3 only estimates
+    if count < (promised or 0):
+        raise InvalidAudio("The recording is cut short. Copy or download the file again.")
+    _check_shape(file.samplerate, file.channels, count)
+    return np.concatenate(blocks)
+
+
+def _from_array(samples: NDArray[Any], rate: int) -> _Raw:
+    """[samples] or [samples, channels], whole numbers or floats."""
+    array = np.asarray(samples)
+    if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
+        raise InvalidAudio("The recording must be samples, or samples by channels, as numbers.")
+    channels = array.shape[1] if array.ndim == 2 else 1
+    _check_shape(int(rate), channels, len(array))
+    floats = _as_float(array)
+    return _Raw(floats if floats.ndim == 1 else floats.mean(axis=1), int(rate), channels)
+
+
+def _as_float(array: NDArray[Any]) -> Waveform:
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # too large for float32 becomes inf and is refused
+            return array.astype(np.float32)
+    bits = array.dtype.itemsize * 8
+    middle = 2.0 ** (bits - 1)
+    offset = middle if array.dtype.kind == "u" else 0.0
+    return ((array.astype(np.float64) - offset) / middle).astype(np.float32)
+
+
+def _check_clipping(wave: Waveform, notes: list[Said]) -> None:
+    """Clipping is many neighbours at one and the same extreme."""
+    size = np.abs(wave)
+    extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
+    share = float(np.mean(extreme[1:] & extreme[:-1]))
+    if share > _CLIPPED_REFUSED:
+        raise InvalidAudio(
+            "{share:.0%} of the recording is clipped. Record it again with a lower input level.",
+            share=share,
+        )
+    if share > _CLIPPED_NOTED:
+        notes.append(
+            Said(
+                "{share:.1%} of it is clipped; a quieter recording would sound better", share=share
+            )
+        )
+
+
+def _resample(wave: Waveform, rate: int, notes: list[Said]) -> Waveform:
+    if rate == SAMPLE_RATE:
+        return wave
+    import soxr
+
+    notes.append(Said("resampled from {rate:,} Hz", rate=rate))
+    if rate < SAMPLE_RATE:
+        notes.append(Said("its highest tones are missing; record at 24,000 Hz or more"))
+    return np.asarray(soxr.resample(wave, rate, SAMPLE_RATE, quality="HQ"), np.float32)
+
+
+def _trim(wave: Waveform, notes: list[Said]) -> tuple[Waveform, Waveform]:
+    """Cut silence from both ends. Returns what is left, and its sounding windows alone."""
+    count = len(wave) // _WINDOW
+    windows = wave[: count * _WINDOW].reshape(count, _WINDOW)
+    loudness = np.sqrt(np.mean(np.square(windows, dtype=np.float64), axis=1))  # [windows]
+    sounding = loudness > max(_FLOOR, _QUIET * float(loudness.max()))
+    if not sounding.any():
+        raise InvalidAudio("The recording is silent. Check the microphone and record it again.")
+    _check_long_enough(float(sounding.sum()) * _WINDOW / SAMPLE_RATE + 0.5, Said("The sound in it"))
+    where = np.flatnonzero(sounding)
+    start = max(0, where[0] - _MARGIN) * _WINDOW
+    stop = min(len(wave), (where[-1] + 1 + _MARGIN) * _WINDOW)
+    cut = (len(wave) - (stop - start)) / SAMPLE_RATE
+    if cut >= 0.1:
+        notes.append(Said("{cut:.1f} s of silence cut from its ends", cut=cut))
+    return wave[start:stop], windows[sounding].reshape(-1)
+
+
+def _levelled(wave: Waveform, active: Waveform, notes: list[Said]) -> Waveform:
+    """One loudness for every reference, without clipping it."""
+    loudness = float(np.sqrt(np.mean(np.square(active, dtype=np.float64))))
+    gain = min(LEVEL / loudness, _PEAK / float(np.abs(wave).max()), _MAX_GAIN)
+    decibels = 20 * np.log10(gain)
+    if abs(decibels) >= 1:
+        notes.append(Said("levelled by {decibels:+.0f} dB", decibels=float(decibels)))
+    return (wave * gain).astype(np.float32)

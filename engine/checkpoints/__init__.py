@@ -1,0 +1,1 @@
+"""A model folder as the host reads it, without its weights."""

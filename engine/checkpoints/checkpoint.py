@@ -1,0 +1,278 @@
+"""A model folder as the host knows it: what it is, what it can do, how it is spoken to.
+
+Prompts are laid out here as ids and vectors; embedding them is the worker's part. No weights
+are loaded: a preset speaker's vector is one row read from the file. No torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import ValidationError
+
+from engine.checkpoints.files import Table, read_json, read_row
+from engine.checkpoints.tokens import Tokens
+from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownVoice
+from engine.messages import Said, misfit
+from engine.plan import Draw, Prompt, ReferencePrompt
+from engine.types import CODEBOOKS, Capabilities, Clone, Codes, Design, Preset, Sampling, Vector
+from engine.voices.routing import describe, no_language
+
+KINDS = ("custom_voice", "base", "voice_design")
+LARGEST = 1 << 20  # no vocabulary, width or length of a checkpoint comes near
+RESERVED_CODES = 1024  # the end of the talker's vocabulary: special ids and speakers
+_EMBEDDING = "talker.model.codec_embedding.weight"
+
+# What generation_config.json leaves out.
+_DEFAULTS: dict[str, float] = {"temperature": 0.9, "top_k": 50, "top_p": 1.0}
+_PENALTY = 1.05
+
+
+@dataclass(frozen=True)
+class SpecialIds:
+    """Control ids of a checkpoint: of its text vocabulary, then of its codes."""
+
+    im_start: int
+    im_end: int
+    tts_pad: int
+    tts_bos: int
+    tts_eos: int
+    codec_pad: int
+    codec_bos: int
+    codec_eos: int
+    think: int
+    nothink: int
+    think_bos: int
+    think_eos: int
+
+    @classmethod
+    def read(cls, config: Table, talker: Table, text_vocab: int, codes: int) -> SpecialIds:
+        text = {
+            name: config.integer(f"{name}_token_id", 0, text_vocab - 1)
+            for name in ("im_start", "im_end", "tts_pad", "tts_bos", "tts_eos")
+        }
+        think = {
+            name: talker.integer(f"codec_{name}_id", 0, codes - 1)
+            for name in ("think", "nothink", "think_bos", "think_eos")
+        }
+        return cls(
+            **text,
+            **think,
+            codec_pad=talker.integer("codec_pad_id", 0, codes - 1),
+            codec_bos=talker.integer("codec_bos_id", 0, codes - 1),
+            codec_eos=talker.integer("codec_eos_token_id", 0, codes - 1),
+        )
+
+
+class LocalCheckpoint:
+    """A checkpoint folder in the published layout. `positions`: what a slot is to hold at most."""
+
+    def __init__(self, folder: Path | str, positions: int = LARGEST, name: str = "") -> None:
+        self.folder = Path(folder)
+        config = Table(read_json(self.folder / "config.json"), str(self.folder / "config.json"))
+        talker = config.table("talker_config")
+        self._width = talker.integer("hidden_size", 1, LARGEST)
+        self._codes = talker.integer("vocab_size", RESERVED_CODES + 1, LARGEST)
+        predictor = talker.table("code_predictor_config")
+        self._entries = predictor.integer("vocab_size", 1, LARGEST)  # of codebooks 1–15
+        if talker.integer("num_code_groups", 1, LARGEST) != CODEBOOKS:
+            raise talker.wrong("num_code_groups", str(CODEBOOKS))
+        text_vocab = talker.integer("text_vocab_size", 1, LARGEST)
+        self.ids = SpecialIds.read(config, talker, text_vocab, self._codes)
+        self.max_positions = min(positions, talker.integer("max_position_embeddings", 1, 1 << 30))
+        self._languages = talker.numbers("codec_language_id", self._codes)
+        self._speakers = _lowered(talker.numbers("spk_id", self._codes))
+        self.capabilities = self._read_capabilities(config, talker, name or self.folder.name)
+        self._defaults = _read_sampling(self.folder / "generation_config.json")
+        self._tokens = Tokens(self.folder)
+        if self._tokens.size > text_vocab:
+            raise talker.wrong(
+                "text_vocab_size", Said("at least the tokenizer's {size}", size=self._tokens.size)
+            )
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        return self._tokens.encode(text)
+
+    def language_id(self, language: str, speaker: str | None) -> int | None:
+        wanted, own = language.strip().lower(), self.capabilities
+        dialect = own.dialects.get((speaker or "").lower())
+        if dialect and wanted in ("chinese", "auto"):
+            return self._languages[dialect]
+        if wanted == "auto":
+            return None
+        if wanted not in own.languages:
+            raise no_language(language, own)
+        return self._languages[wanted]
+
+    def prompt(
+        self,
+        text_ids: tuple[int, ...],
+        voice: Preset | Clone | Design,
+        language: str,
+        layout: Literal["whole", "streamed"],
+        open_text: bool,
+    ) -> Prompt:
+        speaker = voice.name if isinstance(voice, Preset) else None
+        return Prompt(
+            text_ids=text_ids,
+            layout="streamed" if open_text else layout,
+            open_text=open_text,
+            role_ids=(self.ids.im_start, *self._words.assistant),
+            **self._spoken_by(voice),
+            language_id=self.language_id(language, speaker),
+        )
+
+    def draw(self, sampling: Sampling) -> Draw:
+        chosen = {key: value for key, value in sampling if value is not None}
+        chosen["greedy"] = sampling.greedy or self._defaults["greedy"]
+        if sampling.predictor_greedy is None:
+            chosen["predictor_greedy"] = sampling.greedy or self._defaults["predictor_greedy"]
+        return Draw(**{**self._defaults, **chosen})
+
+    def speaker_vector(self, name: str) -> Vector:
+        vector = read_row(self.folder, _EMBEDDING, self._speaker_id(name))
+        if len(vector) != self._width or not np.isfinite(vector).all():
+            raise CheckpointError(
+                "The voice '{name}' is damaged in {folder}.", name=name, folder=self.folder
+            )
+        return vector
+
+    def _spoken_by(self, voice: Preset | Clone | Design) -> dict[str, Any]:
+        """What a prompt says of its voice."""
+        if isinstance(voice, Preset):
+            instruct = self._instruct_ids(voice.instruct, self.capabilities.instruct)
+            return {"speaker_id": self._speaker_id(voice.name), "instruct_ids": instruct}
+        if isinstance(voice, Design):
+            self._require(self.capabilities.design, Said("design voices"))
+            return {"instruct_ids": self._instruct_ids(voice.instruct, True)}
+        self._require(
+            self.capabilities.clone or self.capabilities.preset, Said("take a speaker vector")
+        )
+        return {"vector": self._vector(voice.vector), "reference": self._reference(voice)}
+
+    def _speaker_id(self, name: str) -> int:
+        self._require(self.capabilities.preset, Said("speak with preset voices"))
+        if name.lower() not in self._speakers:
+            there = ", ".join(self.capabilities.speakers)
+            raise UnknownVoice(
+                "No voice is called '{name}'. There are: {there}.", name=name[:80], there=there
+            )
+        return self._speakers[name.lower()]
+
+    def _instruct_ids(self, instruct: str, allowed: bool) -> tuple[int, ...]:
+        if not instruct:
+            return ()
+        self._require(allowed, Said("follow instructions"))
+        words = self._tokens.encode(f"user\n{instruct}")  # as one text: words may join the newline
+        return (self.ids.im_start, *words, self.ids.im_end, *self._words.newline)
+
+    def _vector(self, vector: Vector) -> Vector:
+        if vector.shape != (self._width,) or not np.isfinite(vector).all():
+            raise InvalidVoice(
+                "{name} takes speaker vectors of {width} finite numbers, "
+                "not of {size}. Make the voice again with this model.",
+                name=self.capabilities.name,
+                width=self._width,
+                size=vector.size,
+            )
+        return vector.astype(np.float32)
+
+    def _reference(self, voice: Clone) -> ReferencePrompt | None:
+        if voice.codes is None or not voice.transcript:
+            return None
+        self._require(self.capabilities.clone, Said("continue a recording"))
+        codes = self._checked(voice.codes)
+        key = hashlib.sha256(codes.tobytes()).hexdigest()
+        return ReferencePrompt(key, self._tokens.encode(voice.transcript), codes)
+
+    def _checked(self, codes: Codes) -> Codes:
+        entries = min(self._entries, self._codes - RESERVED_CODES)
+        shaped = codes.ndim == 2 and codes.shape[1] == CODEBOOKS and len(codes) > 0
+        if not shaped or codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= entries:
+            raise InvalidVoice("This voice's recording is damaged. Make the voice again.")
+        return np.ascontiguousarray(codes, np.int64)
+
+    def _require(self, able: bool, what: Said) -> None:
+        if not able:
+            own = self.capabilities
+            raise NotCapable(
+                "{name} cannot {what}. It has: {has}. Use another model.",
+                name=own.name,
+                what=what,
+                has=describe(own),
+            )
+
+    @cached_property
+    def _words(self) -> _Words:
+        return _Words(self._tokens.encode("assistant\n"), self._tokens.encode("\n"))
+
+    def _read_capabilities(self, config: Table, talker: Table, name: str) -> Capabilities:
+        kinds, size = _kinds(config), config.text("tts_model_size")
+        spoken = tuple(key for key in self._languages if "dialect" not in key)
+        preset = "custom_voice" in kinds
+        return Capabilities(
+            name=name,
+            size=size,
+            width=self._width,
+            speakers=tuple(self._speakers) if preset else (),
+            languages=spoken,
+            dialects=_dialects(talker, self._languages) if preset else {},
+            preset=preset,
+            clone="base" in kinds,
+            design="voice_design" in kinds,
+            instruct=preset and size != "0b6",  # the small model was not trained to
+        )
+
+
+@dataclass(frozen=True)
+class _Words:
+    assistant: tuple[int, ...]  # "assistant\n"
+    newline: tuple[int, ...]
+
+
+def _kinds(config: Table) -> list[str]:
+    """What the checkpoint was trained for: one kind, or several."""
+    kinds = config.raw.get("tts_capabilities") or [config.raw.get("tts_model_type")]
+    if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
+        raise config.wrong("tts_model_type", Said("one of {there}", there=", ".join(KINDS)))
+    return kinds
+
+
+def _dialects(talker: Table, languages: dict[str, int]) -> dict[str, str]:
+    """Dialect by speaker; most speakers have none (false)."""
+    if talker.raw.get("spk_is_dialect") is None:
+        return {}
+    table = talker.table("spk_is_dialect")
+    spoken = {name.lower(): dialect for name, dialect in table.raw.items() if dialect}
+    for name, dialect in spoken.items():
+        if not isinstance(dialect, str) or dialect not in languages:
+            raise table.wrong(name, Said("false or a language"))
+    return spoken
+
+
+def _lowered(table: dict[str, int]) -> dict[str, int]:
+    return {name.lower(): number for name, number in table.items()}
+
+
+def _read_sampling(path: Path) -> dict[str, Any]:
+    """The checkpoint's own sampling, each number checked as a user's would be."""
+    raw = read_json(path) if path.is_file() else {}
+    values = {key: raw.get(key, value) for key, value in _DEFAULTS.items()}
+    values |= {f"predictor_{key}": raw.get(f"subtalker_{key}", _DEFAULTS[key]) for key in _DEFAULTS}
+    values["repetition_penalty"] = raw.get("repetition_penalty", _PENALTY)
+    try:
+        checked = Sampling(**values).model_dump(exclude={"greedy", "predictor_greedy"})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise CheckpointError(
+            "{path}: {field}: {problem}.", path=path, field=first["loc"][0], problem=misfit(first)
+        ) from error
+    if None in checked.values():
+        raise CheckpointError("{path}: a sampling number is null. Download it again.", path=path)
+    greedy = {"greedy": "do_sample", "predictor_greedy": "subtalker_dosample"}
+    return checked | {name: raw.get(key, True) is False for name, key in greedy.items()}

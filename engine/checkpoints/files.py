@@ -1,0 +1,168 @@
+"""Reading a checkpoint's files as what they are: untrusted.
+
+JSON with its types and bounds checked, and single rows of a safetensors file. Every fault is
+a CheckpointError that names the file and the key. No torch, no prompts, no networks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from engine.errors import CheckpointError
+from engine.messages import Said
+from engine.types import Vector
+
+CODEC_FOLDER = "speech_tokenizer"
+LARGEST_JSON = 16 << 20  # bytes
+WIDEST_ROW = 1 << 20  # numbers
+_STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise CheckpointError("{path} is too large to be a configuration.", path=path)
+        return _object(path.read_bytes(), path)
+    except OSError as error:
+        raise CheckpointError(
+            "{path} cannot be read ({reason}). A checkpoint folder needs it.",
+            path=path,
+            reason=error.strerror,
+        ) from error
+
+
+def _object(raw: bytes, path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            "{path} is damaged: {error}. Download it again.", path=path, error=error
+        ) from error
+    if not isinstance(value, dict):
+        raise CheckpointError("{path} is damaged: no JSON object. Download it again.", path=path)
+    return value
+
+
+def codec_digest(folder: Path) -> str:
+    """What tells one codec from another: its decoder's shape and its weights."""
+    config = read_json(folder / CODEC_FOLDER / "config.json").get("decoder_config")
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
+    for path in sorted((folder / CODEC_FOLDER).glob("*.safetensors")):
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A JSON object read with care: a wrong type or a number out of bounds is an error."""
+
+    raw: Mapping[str, Any]
+    source: str
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        """A whole number of low..high."""
+        value = self.raw.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self.wrong(key, Said("a whole number from {low} to {high}", low=low, high=high))
+        return value
+
+    def text(self, key: str) -> str:
+        value = self.raw.get(key)
+        if not isinstance(value, str) or not value:
+            raise self.wrong(key, Said("a word"))
+        return value
+
+    def table(self, key: str) -> Table:
+        value = self.raw.get(key)
+        if not isinstance(value, dict):
+            raise self.wrong(key, Said("an object"))
+        return Table(value, f"{self.source}: {key}")
+
+    def numbers(self, key: str, high: int) -> dict[str, int]:
+        """A table of whole numbers below `high`, by name; empty where the key is missing."""
+        if self.raw.get(key) is None:
+            return {}
+        inner = self.table(key)
+        return {name: inner.integer(name, 0, high - 1) for name in inner.raw}
+
+    def wrong(self, key: str, wanted: str) -> CheckpointError:
+        found = repr(self.raw.get(key, "missing"))[:60]
+        return CheckpointError(
+            "{source}: '{key}' should be {wanted}, not {found}. Download it again.",
+            source=self.source,
+            key=key,
+            wanted=wanted,
+            found=found,
+        )
+
+
+def read_row(folder: Path, name: str, row: int) -> Vector:
+    """One row of a matrix among the folder's weights, as float32."""
+    path = folder / _shard(folder, name)
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if not 0 < size <= LARGEST_JSON:
+                raise CheckpointError(
+                    "{path} is no safetensors file. Download it again.", path=path
+                )
+            header = Table(_object(file.read(size), path), str(path)).table(name)
+            dtype, width, start = _place(header, row)
+            file.seek(8 + size + start)
+            data = file.read(width * dtype.itemsize)
+    except OSError as error:
+        raise CheckpointError(
+            "{path} cannot be read ({reason}).", path=path, reason=error.strerror
+        ) from error
+    if len(data) != width * dtype.itemsize:
+        raise CheckpointError("{path} ends too early. Download it again.", path=path)
+    return _decode(np.frombuffer(data, dtype))
+
+
+def _shard(folder: Path, name: str) -> str:
+    """The file that holds this tensor."""
+    if (folder / "model.safetensors").is_file():
+        return "model.safetensors"
+    path = folder / "model.safetensors.index.json"
+    shard = Table(read_json(path), str(path)).table("weight_map").text(name)
+    if Path(shard).name != shard:
+        raise CheckpointError(
+            "{path} points outside its folder: {shard!r}.", path=path, shard=shard
+        )
+    return shard
+
+
+def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
+    """How the numbers are stored, how many a row has, and where the row starts."""
+    stored, shape, ends = (header.raw.get(key) for key in ("dtype", "shape", "data_offsets"))
+    if stored not in _STORED:
+        raise header.wrong("dtype", Said("one of {there}", there=", ".join(_STORED)))
+    if not _naturals(shape) or not 0 <= row < shape[0] or shape[1] > WIDEST_ROW:
+        raise header.wrong("shape", Said("a matrix with a row {row}", row=row))
+    dtype, width = np.dtype(_STORED[stored]), shape[1]
+    if not _naturals(ends) or ends[1] - ends[0] != shape[0] * width * dtype.itemsize:
+        raise header.wrong("data_offsets", Said("as long as the shape says"))
+    return dtype, width, ends[0] + row * width * dtype.itemsize
+
+
+def _naturals(value: Any) -> TypeGuard[list[int]]:
+    """Two whole numbers, none negative."""
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    return all(type(number) is int and number >= 0 for number in value)
+
+
+def _decode(numbers: np.ndarray[Any, np.dtype[Any]]) -> Vector:
+    if numbers.dtype == np.uint16:  # bfloat16: the upper half of a float32
+        return (numbers.astype(np.uint32) << 16).view(np.float32)
+    return numbers.astype(np.float32)

@@ -1,0 +1,1 @@
+"""Torch-free twins of the worker and of a checkpoint, for tests alone."""

@@ -1,0 +1,117 @@
+"""A checkpoint without files: the twin of LocalCheckpoint for tests and for trying pages.
+
+Its tokens are characters and one token is one frame, about the speed of real speech.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from engine.errors import InvalidVoice, NotCapable, UnknownVoice
+from engine.plan import Draw, Prompt, ReferencePrompt
+from engine.types import Capabilities, Clone, Design, Preset, Sampling, Vector
+from engine.voices.routing import no_language
+
+SPEAKERS = ("ryan", "vivian", "serena", "aiden", "eric", "dylan")
+LANGUAGES = ("chinese", "english", "german", "french", "japanese")
+ROLE = (1, 2, 3)
+
+
+def fake_capabilities(name: str = "fake", **changes: object) -> Capabilities:
+    """Presets, cloning and design in one, unless told otherwise."""
+    values = {
+        "name": name,
+        "size": "1b7",
+        "width": 16,
+        "speakers": SPEAKERS,
+        "languages": LANGUAGES,
+        "dialects": {"eric": "sichuan_dialect", "dylan": "beijing_dialect"},
+        "preset": True,
+        "clone": True,
+        "design": True,
+        "instruct": True,
+    }
+    return Capabilities(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class FakeCheckpoint:
+    """What the host knows of a model that does not exist."""
+
+    capabilities: Capabilities = field(default_factory=fake_capabilities)
+    max_positions: int = 4096
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        return tuple(map(ord, text))
+
+    def language_id(self, language: str, speaker: str | None) -> int | None:
+        own, wanted = self.capabilities, language.strip().lower()
+        if speaker in own.dialects and wanted in ("auto", "chinese"):
+            return 100 + sorted(own.dialects).index(speaker)
+        if wanted == "auto":
+            return None
+        if wanted not in own.languages:
+            raise no_language(language, own)
+        return own.languages.index(wanted)
+
+    def prompt(
+        self,
+        text_ids: tuple[int, ...],
+        voice: Preset | Clone | Design,
+        language: str,
+        layout: Literal["whole", "streamed"],
+        open_text: bool,
+    ) -> Prompt:
+        speaker = voice.name if isinstance(voice, Preset) else None
+        return Prompt(
+            text_ids=text_ids,
+            layout="streamed" if open_text else layout,
+            open_text=open_text,
+            instruct_ids=() if isinstance(voice, Clone) else self.text_ids(voice.instruct),
+            role_ids=ROLE,
+            language_id=self.language_id(language, speaker),
+            speaker_id=self._speaker_id(speaker) if speaker is not None else None,
+            vector=self._vector(voice) if isinstance(voice, Clone) else None,
+            reference=self._reference(voice) if isinstance(voice, Clone) else None,
+        )
+
+    def draw(self, sampling: Sampling) -> Draw:
+        defaults = {
+            "temperature": 0.9, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05,
+            "predictor_greedy": sampling.greedy, "predictor_temperature": 0.9,
+            "predictor_top_k": 50, "predictor_top_p": 1.0,
+        }  # fmt: skip
+        chosen = {key: value for key, value in sampling if value is not None}
+        return Draw(**{**defaults, **chosen})
+
+    def speaker_vector(self, name: str) -> Vector:
+        seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
+        random = np.random.default_rng(seed)
+        return random.standard_normal(self.capabilities.width).astype(np.float32)
+
+    def _speaker_id(self, name: str) -> int:
+        if name not in self.capabilities.speakers:
+            there = ", ".join(self.capabilities.speakers)
+            raise UnknownVoice(
+                "No voice is called '{name}'. There are: {there}.", name=name[:80], there=there
+            )
+        return 1000 + self.capabilities.speakers.index(name)
+
+    def _vector(self, voice: Clone) -> Vector:
+        if voice.vector.shape != (self.capabilities.width,):
+            raise InvalidVoice(
+                "This model takes vectors of {width} numbers.", width=self.capabilities.width
+            )
+        return voice.vector
+
+    def _reference(self, voice: Clone) -> ReferencePrompt | None:
+        if voice.codes is None or not voice.in_context:
+            return None
+        if not self.capabilities.clone:
+            raise NotCapable("{name} cannot continue a recording.", name=self.capabilities.name)
+        key = hashlib.sha256(voice.codes.tobytes()).hexdigest()
+        return ReferencePrompt(key, self.text_ids(voice.transcript), voice.codes)

@@ -1,0 +1,54 @@
+"""An engine without a model: the real one over a fake worker and fake checkpoints.
+
+For tests of everything above the worker, and for trying the pages without weights. What it
+speaks are tones, one for each letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from engine.config import EngineSettings
+from engine.engine import Engine
+from engine.testing.fake_checkpoint import FakeCheckpoint, fake_capabilities
+from engine.testing.fake_worker import Clock, Costs, FakeWorker, VirtualClock
+
+__all__ = [
+    "Clock",
+    "Costs",
+    "FakeCheckpoint",
+    "FakeEngine",
+    "FakeWorker",
+    "VirtualClock",
+    "fake_capabilities",
+]
+
+
+class FakeEngine(Engine):
+    """Speaks tones as fast as `costs` allow: at once, unless told otherwise."""
+
+    def __init__(
+        self,
+        checkpoints: Sequence[FakeCheckpoint] = (FakeCheckpoint(),),
+        settings: EngineSettings | None = None,
+        costs: Costs | None = None,
+        clock: Clock | None = None,
+        loaded: bool = True,
+        room: int = 8,
+        start: bool = True,
+    ) -> None:
+        """`loaded`: all talkers are on the device already. `room`: talkers that fit there."""
+        settings = settings or EngineSettings(slots=8)
+        clock = clock or Clock()
+        self._make = partial(FakeWorker, settings.slots, costs, clock, room)
+        self.worker = self._make()
+        named = {each.capabilities.name: each for each in checkpoints}
+        for name in named if loaded else ():
+            self.worker.load(name)
+        super().__init__(self.worker, named, settings, clock.now, start, self._replace)
+
+    def _replace(self, checkpoints: object) -> FakeWorker:
+        """A new worker has loaded nothing, and none of the faults that tests have set."""
+        self.worker = self._make()
+        return self.worker

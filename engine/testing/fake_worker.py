@@ -1,0 +1,260 @@
+"""A worker without a device: codes and tones computed from seed, text and frame number.
+
+It is strict where a real one would go wrong silently: work out of order, on a slot that is
+free, or on text that is not there raises. Steps take the time a cost model says, on a real
+clock or a virtual one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from engine.errors import EngineClosed, OutOfMemory, StepFailed
+from engine.plan import Admit, Checkpoint, Feed, Frame, Prompt, StepPlan, StepResult
+from engine.testing.fake_speech import fake_codes, fake_frames, fake_sound
+from engine.types import CODEBOOKS, FRAME_SECONDS, SAMPLE_RATE, Clone, Codes, Pcm, Waveform
+
+
+class Clock:
+    """Real time."""
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            time.sleep(seconds)
+
+
+class VirtualClock(Clock):
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def now(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += max(0.0, seconds)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds a step takes: a fixed part when anything runs, and parts that grow."""
+
+    step: float = 0.0
+    row: float = 0.0
+    prefill_row: float = 0.0
+    decoded_frame: float = 0.0
+
+    def of(self, plan: StepPlan) -> float:
+        decoded = sum(piece.stop - piece.start for piece in plan.decode)
+        prefilled = sum(piece.stop - piece.start for piece in plan.prefill)
+        frames = (self.step + self.row * len(plan.frames)) if plan.frames else 0.0
+        return frames + self.prefill_row * prefilled + self.decoded_frame * decoded
+
+
+@dataclass
+class FakeSlot:
+    """What a slot holds."""
+
+    prompt: Prompt
+    admit: Admit
+    filled: int = 0
+    codes: list[Codes] = field(default_factory=list)
+    decoded: int = 0
+
+    def feed(self, feed: Feed) -> None:
+        _check(self.prompt.open_text, "text for a text that is complete")
+        ids = self.prompt.text_ids + feed.text_ids
+        self.prompt = replace(self.prompt, text_ids=ids, open_text=not feed.closed)
+
+    def fill(self, start: int, stop: int) -> None:
+        _check(start == self.filled and start < stop <= len(self.prompt), "prefill out of order")
+        _check(self._covers(0), "prefill before there is text")
+        self.filled = stop
+
+    def frame(self, codes: Codes, length: int) -> Frame:
+        made = len(self.codes)
+        _check(self.filled == len(self.prompt), "a frame before the prompt is filled")
+        _check(made < self.admit.max_frames, "more frames than were announced")
+        _check(self._covers(made + 1), "a frame for which there is no text")
+        self.codes.append(codes)
+        ended = made + 1 == length and not (self.prompt.open_text or self.admit.ignore_end)
+        return Frame(codes, ended)
+
+    def decode(self, start: int, stop: int) -> Codes:
+        _check(start == self.decoded and start < stop <= len(self.codes), "sound out of order")
+        self.decoded = stop
+        return np.stack(self.codes[start:stop])
+
+    def _covers(self, frames: int) -> bool:
+        reference = self.prompt.reference
+        told = len(self.prompt.text_ids) + (len(reference.text_ids) if reference else 0)
+        beside = 1 + (len(reference.codes) if reference else 0)
+        return not self.prompt.open_text or told >= beside + frames
+
+
+def _check(right: bool, what: str) -> None:
+    if not right:
+        raise StepFailed("The plan is wrong: {what}.", what=what)
+
+
+@dataclass(frozen=True)
+class FakePending:
+    """A step whose frames are there at `due`, and whose sound comes so much `later`."""
+
+    result: StepResult | Exception
+    audio: Mapping[int, Pcm]
+    due: float
+    later: float
+    clock: Clock
+
+    def made(self, seconds: float) -> bool:
+        self._sleep(min(self.due, self.clock.now() + seconds))
+        return self.clock.now() >= self.due
+
+    def read(self) -> StepResult:
+        self._sleep(self.due)
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+    def sounded(self) -> bool:
+        return self.clock.now() >= self.due + self.later
+
+    def hear(self) -> Mapping[int, Pcm]:
+        self._sleep(self.due + self.later)
+        return self.audio
+
+    def _sleep(self, until: float) -> None:
+        self.clock.sleep(until - self.clock.now())
+
+
+class FakeWorker:
+    """The Worker protocol. Tests set the hooks to make it fail."""
+
+    def __init__(
+        self, slots: int = 8, costs: Costs | None = None, clock: Clock | None = None, room: int = 8
+    ) -> None:
+        """`room`: talkers that fit on the device."""
+        self.costs = costs or Costs()
+        self.clock = clock or Clock()
+        self.room = room
+        self.fault: Callable[[StepPlan], None] = lambda plan: None  # may raise
+        self.refuse: Callable[[Admit], Exception | None] = lambda admit: None
+        self.frames_of: Callable[[Admit, Prompt], int] = lambda admit, prompt: fake_frames(prompt)
+        self.codes_of: Callable[[Prompt, int, int], Codes] = fake_codes
+        self.sound_of: Callable[[Codes], Pcm] = fake_sound
+        self.running: dict[int, FakeSlot] = {}
+        self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
+        self.timed: dict[int, float] = {}  # seconds by rows
+        self.sound_later = 0.0  # seconds that sound comes after the frames of its step
+        self.resets = 0
+        self.closed = False
+        self._slots = slots
+        self._loaded: dict[str, range] = {}
+        self._refused: set[int] = set()
+        self._busy_until = 0.0
+
+    def slots(self, talker: str) -> range:
+        return self._loaded.get(talker, range(0))
+
+    def load(self, talker: str) -> range:
+        if self.closed:
+            raise EngineClosed("The engine is closed.")
+        if len(self._loaded) >= self.room:
+            raise OutOfMemory("There is no memory left for another model.")
+        taken = {own.start // self._slots for own in self._loaded.values()}
+        first = self._slots * next(place for place in range(self.room) if place not in taken)
+        self._loaded[talker] = range(first, first + self._slots)
+        return self._loaded[talker]
+
+    def timings(self, talker: str) -> Mapping[int, float]:
+        return self.timed
+
+    def unload(self, talker: str) -> None:
+        _check(not set(self._loaded[talker]) & set(self.running), "unloaded while it speaks")
+        del self._loaded[talker]
+
+    def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
+        _check(out not in self._loaded, "exchanged while it is loaded")
+
+    def launch(self, plan: StepPlan) -> FakePending:
+        self.plans.append(plan)
+        seconds = self.costs.of(plan)
+        self._busy_until = max(self._busy_until, self.clock.now()) + seconds
+        try:
+            self.fault(plan)
+            result: StepResult | Exception = self._step(plan, seconds)
+            audio = self._sound(plan)
+        except Exception as error:
+            result, audio = error, {}
+        return FakePending(result, audio, self._busy_until, self.sound_later, self.clock)
+
+    def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
+        vector = np.resize(audio, 16).astype(np.float32)
+        frames = max(1, round(len(audio) / SAMPLE_RATE / FRAME_SECONDS))
+        codes = np.arange(frames * CODEBOOKS, dtype=np.int64).reshape(frames, CODEBOOKS) % 2048
+        return Clone(vector, transcript, codes if transcript else None)
+
+    def reset(self) -> None:
+        self.running.clear()
+        self.resets += 1
+
+    def memory(self) -> int:
+        return len(self._loaded) << 30
+
+    def close(self) -> None:
+        self.closed = True
+        self.running.clear()
+
+    def _step(self, plan: StepPlan, seconds: float) -> StepResult:
+        for slot in plan.release:
+            self.running.pop(slot, None)
+        failed = {admit.slot: error for admit in plan.admit if (error := self._admit(admit))}
+        there = self.running
+        self._check_known(plan)
+        for feed in plan.feed:
+            if feed.slot in there:
+                self.running[feed.slot].feed(feed)
+        for piece in plan.prefill:
+            if piece.slot in there:
+                self.running[piece.slot].fill(piece.start, piece.stop)
+        frames = {slot: self._frame(slot) for slot in plan.frames if slot in there}
+        return StepResult(plan.number, seconds, frames, failed)
+
+    def _sound(self, plan: StepPlan) -> dict[int, Pcm]:
+        return {
+            piece.slot: self.sound_of(self.running[piece.slot].decode(piece.start, piece.stop))
+            for piece in plan.decode
+            if piece.slot in self.running
+        }
+
+    def _admit(self, admit: Admit) -> Exception | None:
+        _check(admit.slot in self._loaded.get(admit.talker, ()), "a slot of another talker")
+        _check(admit.slot not in self.running, "a slot that is taken")
+        self._refused.discard(admit.slot)
+        error = self.refuse(admit)
+        if error:
+            self._refused.add(admit.slot)
+        else:
+            self.running[admit.slot] = FakeSlot(admit.prompt, admit)
+        return error
+
+    def _frame(self, slot: int) -> Frame:
+        held = self.running[slot]
+        codes = self.codes_of(held.prompt, held.admit.seed, len(held.codes))
+        return held.frame(codes, self.frames_of(held.admit, held.prompt))
+
+    def _check_known(self, plan: StepPlan) -> None:
+        """Work for a slot that was refused may be on its way; for a free one it is a fault."""
+        asked = {*plan.frames, *(feed.slot for feed in plan.feed)}
+        asked |= {piece.slot for piece in plan.prefill} | {piece.slot for piece in plan.decode}
+        _check(asked <= {*self.running, *self._refused}, "work for a slot that is free")

@@ -1,0 +1,1 @@
+"""Voices as data: saved, blended, and routed to the checkpoint that speaks them."""

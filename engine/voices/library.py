@@ -1,0 +1,257 @@
+"""Saved voices: a folder each, with a card (JSON) and, but for designs, a safetensors file.
+
+A voice comes, goes to the trash and comes back by one rename of its folder, so a crash leaves
+it whole or absent. Names are text for people, ids are safe file names, and nothing leads out
+of the library. What is damaged is reported and left alone. Knows no checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from engine.atomic import PART, saying_why, sync, write_whole
+from engine.errors import InvalidVoice, NotSaved, UnknownVoice
+from engine.messages import misfit
+from engine.types import Design
+from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
+from engine.voices.voice_store import (
+    CARD,
+    ID,
+    Damaged,
+    SavedVoice,
+    Stamp,
+    Storable,
+    fill_folder,
+    look_into,
+    read_folder,
+    stamp_of,
+)
+
+TRASH = ".trash"
+REMEMBERED = 10_000  # voices, some 10 kB each
+STALE = 3600.0  # seconds after which an unfinished voice belongs to nobody
+_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
+
+
+_Found = TypeVar("_Found", SavedVoice, Damaged)
+
+
+class Library:
+    """The voices of a folder; `built_in` names a second folder that is only read.
+
+    A call instead of a folder is made anew each time: where each person has a folder.
+    """
+
+    def __init__(
+        self, folder: Path | str | Callable[[], Path], built_in: Path | str | None = None
+    ) -> None:
+        self._place = folder if callable(folder) else partial(Path, folder)
+        self._built_in = Path(built_in) if built_in else None
+        self._lock = RLock()  # of writers in this process
+        self._known: dict[Path, tuple[Stamp, SavedVoice | Damaged]] = {}
+
+    @property
+    def folder(self) -> Path:
+        return self._place()
+
+    def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
+        """Keep a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
+        kind = "design" if isinstance(voice, Design) else "clone"
+        card = _card({"kind": kind, "created": _now(), **details}, voice, name)
+        return self._store(card, voice)
+
+    def list(self) -> tuple[SavedVoice, ...]:
+        """Every voice that can be read, by name."""
+        return tuple(sorted(self._scan(SavedVoice), key=lambda own: (own.name.casefold(), own.id)))
+
+    def damaged(self) -> tuple[Damaged, ...]:
+        """What lies in the library and cannot be read."""
+        return tuple(self._scan(Damaged))
+
+    def get(self, voice_id: str) -> SavedVoice:
+        """One voice by its id. Raises UnknownVoice or InvalidVoice."""
+        place = self._find(voice_id)
+        return read_folder(place, built_in=place.parent == self._built_in)
+
+    def find(self, name: str) -> SavedVoice | None:
+        """A voice by id or by name, whatever the case; the oldest where several share it."""
+        wanted = name.strip().casefold()
+        voices = sorted(self._scan(SavedVoice), key=lambda saved: saved.card.created)
+        by_id = (saved for saved in voices if saved.id == wanted)
+        by_name = (saved for saved in voices if saved.name.casefold() == wanted)
+        return next(by_id, None) or next(by_name, None)
+
+    def rename(self, voice_id: str, name: str) -> SavedVoice:
+        return self.change(voice_id, name=name)
+
+    def change(self, voice_id: str, **details: Any) -> SavedVoice:
+        """Change fields of the card; the id and the numbers stay."""
+        with self._lock:
+            saved = self._own(voice_id)
+            card = _card({**saved.card.model_dump(), **details}, saved.voice)
+            write_whole(self.folder / voice_id / CARD, write_card(card))
+            return SavedVoice(voice_id, card, saved.voice)
+
+    def delete(self, voice_id: str) -> str:
+        """Move a voice to the trash. Returns the ticket `restore` takes."""
+        with self._lock:
+            self._own(voice_id)
+            self._known.pop(self.folder / voice_id, None)
+            return _move(self.folder / voice_id, self._trash(), voice_id).name
+
+    def restore(self, ticket: str) -> SavedVoice:
+        """Bring a deleted voice back, under another id if its own was taken since."""
+        with self._lock:
+            place = self._trash() / _safe(ticket)
+            if not os.path.lexists(place):
+                raise UnknownVoice("The trash holds no voice '{ticket}'.", ticket=ticket)
+            read_folder(place)
+            return read_folder(_move(place, self.folder, ticket, self._built_in))
+
+    def export(self, voice_id: str) -> bytes:
+        """A voice as one file."""
+        saved = self.get(voice_id)
+        return pack(saved.card, saved.voice)
+
+    def import_file(self, data: bytes) -> SavedVoice:
+        """A voice from one file of anybody's; checked before anything is written."""
+        return self._store(*unpack(data))
+
+    def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
+        """Filled aside, then given its name."""
+        with self._lock, saying_why(self.folder / slug(card.name)):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            aside = self.folder / f".{secrets.token_hex(6)}{PART}"
+            aside.mkdir()
+            try:
+                kept = fill_folder(aside, card, voice)
+                place = _move(aside, self.folder, slug(card.name), self._built_in)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+            return SavedVoice(place.name, card, kept)
+
+    def _sweep(self) -> None:
+        """Drop what a crash left unfinished; a recent one may still be in somebody's hands."""
+        for aside in self.folder.glob(f".*{PART}"):
+            if time.time() - aside.lstat().st_mtime > STALE:
+                shutil.rmtree(aside, ignore_errors=True)
+
+    def _own(self, voice_id: str) -> SavedVoice:
+        saved = self.get(voice_id)
+        if saved.built_in:
+            raise InvalidVoice(
+                "'{name}' comes with the program. Save a copy instead.", name=saved.name
+            )
+        return saved
+
+    def _scan(self, wanted: type[_Found]) -> Iterator[_Found]:
+        for place in self._places():
+            found = self._look(place)
+            if isinstance(found, wanted):
+                yield found
+
+    def _look(self, place: Path) -> SavedVoice | Damaged:
+        """What lies there, read again only when it has changed."""
+        stamp, known = stamp_of(place), self._known.get(place)
+        if known is None or known[0] != stamp:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            known = stamp, look_into(place, built_in=place.parent == self._built_in)
+            self._known[place] = known
+        return known[1]
+
+    def _places(self) -> Iterator[Path]:
+        for folder in self._folders():
+            yield from sorted(place for place in folder.iterdir() if place.name[0] != ".")
+
+    def _folders(self) -> tuple[Path, ...]:
+        both = (self.folder, self._built_in)
+        return tuple(folder for folder in both if folder is not None and folder.is_dir())
+
+    def _find(self, voice_id: str) -> Path:
+        places = [folder / _safe(voice_id) for folder in self._folders()]
+        for place in places:
+            if os.path.lexists(place):
+                return place
+        raise UnknownVoice("No saved voice has the id '{voice_id}'.", voice_id=voice_id)
+
+    def _trash(self) -> Path:
+        trash = self.folder / TRASH
+        if trash.is_symlink():
+            raise InvalidVoice("{trash} is a link. Remove it.", trash=trash)
+        with saying_why(trash):
+            trash.mkdir(parents=True, exist_ok=True)
+        return trash
+
+
+def slug(name: str) -> str:
+    """A safe file name for any name: `Café Noir` → `cafe-noir`, `声音` → `voice`."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    safe = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:48].strip("-")
+    return f"voice-{safe}" if _RESERVED.fullmatch(safe) else safe or "voice"
+
+
+def _safe(voice_id: str) -> str:
+    if not ID.fullmatch(voice_id):
+        raise UnknownVoice("'{voice_id}' is no id of a saved voice.", voice_id=voice_id[:80])
+    return voice_id
+
+
+def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> Path:
+    """Rename a voice's folder to the wanted id, or with the first number that makes it new."""
+    base = _safe(wanted)[:56]
+    for number in count(2):
+        target = folder / wanted
+        wanted = f"{base}-{number}"
+        if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
+            continue
+        try:
+            with saying_why(target):
+                place.rename(target)
+                sync(folder)
+        except NotSaved:
+            if os.path.lexists(place) and os.path.lexists(target):  # another process was quicker
+                continue
+            raise
+        return target
+    raise AssertionError("numbers do not end")
+
+
+def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> VoiceCard:
+    """A card whose fields agree with the voice."""
+    own: dict[str, Any] = {"width": None}
+    if isinstance(voice, Design):
+        own["instruct"] = voice.instruct
+    else:
+        own |= {
+            "width": len(voice.vector),
+            "transcript": voice.transcript,
+            "model": voice.model,
+        }
+    title = " ".join((name if name is not None else fields["name"]).split())
+    try:
+        return VoiceCard(**{**fields, **own, "name": title})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidVoice(
+            "{field}: {problem}.", field=first["loc"][0], problem=misfit(first)
+        ) from error
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

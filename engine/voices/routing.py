@@ -1,0 +1,237 @@
+"""Which checkpoint speaks a voice, and the plain voice it speaks.
+
+The voice picks the checkpoint. A blend becomes a vector here; nothing behind this module
+knows blends. Reads capabilities and speaker vectors; knows no weights, slots or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
+from engine.messages import Said
+from engine.plan import Checkpoint
+from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
+from engine.voices.blend import mix
+
+Checkpoints: TypeAlias = Mapping[str, Checkpoint]
+_NEEDS = {
+    "preset": Said("has preset speakers (a CustomVoice model)"),
+    "clone": Said("clones (a Base model)"),
+    "design": Said("designs voices (a VoiceDesign model)"),
+    "instruct": Said("follows instructions (a 1.7B CustomVoice model)"),
+    "vectors": Said("clones or has preset speakers (a Base or CustomVoice model)"),
+}
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A checkpoint's name and the voice it is to speak."""
+
+    checkpoint: str
+    voice: Preset | Clone | Design
+
+
+def route(request: SpeechRequest, checkpoints: Checkpoints) -> Routed:
+    """Pick the checkpoint for a request. Raises RequestError that names what there is."""
+    return route_voice(request.voice, checkpoints, request.model)
+
+
+def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None) -> Routed:
+    """Pick by the voice, or take the checkpoint that is named."""
+    able = restrict(checkpoints, model)
+    if isinstance(voice, Preset):
+        return _preset(voice, able)
+    if isinstance(voice, Design):
+        return _design(voice, able)
+    if isinstance(voice, Clone):
+        return _clone(voice, able)
+    return _blend(voice, able, checkpoints)
+
+
+def at_home(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
+    """The model it was made with is here and can speak it; also where none is known."""
+    own = capabilities.get(voice.model)
+    fits = own is not None and own.width == len(voice.vector)
+    return not voice.model or (fits and own is not None and speaks(voice, own))
+
+
+def speaks(voice: Clone, own: Capabilities) -> bool:
+    """Recorded words need a checkpoint that clones; a vector alone can go to any speaker row."""
+    return _ABILITIES["clone" if voice.in_context else "vectors"](own)
+
+
+def cloner(checkpoints: Checkpoints, model: str | None = None) -> str:
+    """The checkpoint that turns recordings into voices."""
+    return next(iter(_able(restrict(checkpoints, model), "clone")))
+
+
+def restrict(checkpoints: Checkpoints, model: str | None) -> Checkpoints:
+    """The checkpoints a request may use: all, or the one it names."""
+    if model is None:
+        return checkpoints
+    if model not in checkpoints:
+        raise InvalidSetting(
+            "No model is called '{model}'. There are: {there}.",
+            model=model,
+            there=", ".join(checkpoints),
+        )
+    return {model: checkpoints[model]}
+
+
+def speaker(name: str, capabilities: Capabilities) -> str | None:
+    """The checkpoint's own spelling of a speaker's name."""
+    wanted = name.strip().casefold()
+    return next((own for own in capabilities.speakers if own.casefold() == wanted), None)
+
+
+def speaker_names(checkpoints: Checkpoints) -> list[str]:
+    """Every preset speaker of these checkpoints, sorted."""
+    return sorted({own for each in checkpoints.values() for own in each.capabilities.speakers})
+
+
+def describe(capabilities: Capabilities) -> Said:
+    """What a checkpoint can do, in a few words."""
+    count = len(capabilities.speakers)
+    abilities = {
+        Said("{count} preset speakers", count=count): capabilities.preset and count != 1,
+        Said("1 preset speaker"): capabilities.preset and count == 1,
+        Said("instructions"): capabilities.instruct,
+        Said("cloning"): capabilities.clone,
+        Said("voice design"): capabilities.design,
+    }
+    return Said.listed(name for name, has in abilities.items() if has) or Said("nothing")
+
+
+def no_language(language: str, own: Capabilities) -> UnknownLanguage:
+    """What to raise where a checkpoint does not speak a language."""
+    return UnknownLanguage(
+        "{name} does not speak '{wanted}'. It speaks: {there}.",
+        name=own.name,
+        wanted=language[:80],
+        there=", ".join(("auto", *own.languages)),
+    )
+
+
+def _preset(voice: Preset, checkpoints: Checkpoints) -> Routed:
+    holders = _holders(voice.name, checkpoints)
+    if voice.instruct.strip():
+        holders = _able(holders, "instruct")
+    name, checkpoint = next(iter(holders.items()))
+    own = speaker(voice.name, checkpoint.capabilities) or voice.name
+    return Routed(name, replace(voice, name=own))
+
+
+def _design(voice: Design, checkpoints: Checkpoints) -> Routed:
+    designers = _able(checkpoints, "design")
+    if not voice.instruct.strip():
+        raise InvalidVoice("Describe the voice in a few words, for example 'a calm low voice'.")
+    return Routed(next(iter(designers)), voice)
+
+
+def _clone(voice: Clone, checkpoints: Checkpoints) -> Routed:
+    """The model it was made with; else one that clones, where there is one."""
+    _check_vector(voice.vector)
+    able = _able(checkpoints, "clone" if voice.in_context else "vectors")
+    fitting = _of_width(able, len(voice.vector))
+    best = min(
+        fitting, key=lambda name: (name != voice.model, not fitting[name].capabilities.clone)
+    )
+    return Routed(best, voice)
+
+
+def _blend(voice: Blend, able: Checkpoints, checkpoints: Checkpoints) -> Routed:
+    """One of `able` speaks it; the parts may be of any. What is kept of it stays with that one."""
+    vectors = [_vector(part, able, checkpoints) for part, _ in voice.parts]
+    blended = mix(vectors, [weight for _, weight in voice.parts], voice.method)
+    fitting = _of_width(_able(able, "vectors"), len(blended))
+    best = min(fitting, key=lambda name: _distance(voice, name, fitting[name].capabilities))
+    return Routed(best, Clone(blended, model=best))
+
+
+def _distance(voice: Blend, name: str, capabilities: Capabilities) -> tuple[bool, bool]:
+    """Smallest first: every part is one of its own, then clones."""
+    home = all(
+        speaker(part.name, capabilities) if isinstance(part, Preset) else part.model == name
+        for part, _ in voice.parts
+    )
+    return not home, not capabilities.clone
+
+
+def _vector(part: Preset | Clone, able: Checkpoints, checkpoints: Checkpoints) -> Vector:
+    if isinstance(part, Clone):
+        _check_vector(part.vector)
+        return part.vector
+    if part.instruct.strip():
+        raise NotCapable("A blend takes no instruction. Leave it out, or use one preset voice.")
+    holders = _holders(part.name, checkpoints)
+    widths = {each.capabilities.width for each in able.values()}
+    best = min(
+        holders,
+        key=lambda name: (name not in able, holders[name].capabilities.width not in widths),
+    )
+    own = holders[best]
+    return own.speaker_vector(speaker(part.name, own.capabilities) or part.name)
+
+
+def _holders(name: str, checkpoints: Checkpoints) -> Checkpoints:
+    """The checkpoints that have this preset speaker."""
+    presets = _able(checkpoints, "preset")
+    holders = {key: each for key, each in presets.items() if speaker(name, each.capabilities)}
+    if not holders:
+        there = ", ".join(speaker_names(presets))
+        raise UnknownVoice(
+            "No voice is called '{name}'. There are: {there}.", name=name[:80], there=there
+        )
+    return holders
+
+
+def _able(checkpoints: Checkpoints, ability: str) -> Checkpoints:
+    has = _ABILITIES[ability]
+    able = {key: each for key, each in checkpoints.items() if has(each.capabilities)}
+    if not able:
+        raise NotCapable(
+            "This needs a checkpoint that {ability}. There is {there}. Add one with --model.",
+            ability=_NEEDS[ability],
+            there=_loaded(checkpoints),
+        )
+    return able
+
+
+def _of_width(checkpoints: Checkpoints, width: int) -> Checkpoints:
+    fitting = {key: each for key, each in checkpoints.items() if each.capabilities.width == width}
+    if not fitting:
+        there = ", ".join(f"{key} {each.capabilities.width}" for key, each in checkpoints.items())
+        raise InvalidVoice(
+            "This voice's vector has {width} numbers, and no checkpoint takes that many "
+            "({there}). Make the voice again with one of these.",
+            width=width,
+            there=there,
+        )
+    return fitting
+
+
+def _check_vector(vector: Vector) -> None:
+    if vector.ndim != 1 or not np.isfinite(vector).all():
+        raise InvalidVoice("This voice's vector is damaged. Make the voice again.")
+
+
+def _loaded(checkpoints: Checkpoints) -> Said:
+    parts = (
+        Said("{name} ({able})", name=key, able=describe(each.capabilities))
+        for key, each in checkpoints.items()
+    )
+    return Said.listed(parts, "; ") or Said("none at all")
+
+
+_ABILITIES: dict[str, Callable[[Capabilities], bool]] = {
+    "preset": lambda own: own.preset,
+    "clone": lambda own: own.clone,
+    "design": lambda own: own.design,
+    "instruct": lambda own: own.instruct,
+    "vectors": lambda own: own.clone or own.preset,
+}

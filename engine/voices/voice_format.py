@@ -1,0 +1,186 @@
+"""A voice as bytes: a card in JSON, and a safetensors file with its vector and codes.
+
+Packed together the card travels in the safetensors file's own metadata: one file to send to
+somebody, checked hard on the way in. Never pickle. Knows no folders.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from pydantic import Field, StringConstraints, ValidationError, field_validator
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from engine.errors import InvalidVoice
+from engine.messages import Said, misfit
+from engine.types import CODEBOOKS, Clone, Design, Settings
+
+Kind: TypeAlias = Literal["clone", "blend", "design"]
+Tag: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=40)]
+
+MAX_BYTES = 1 << 20  # a voice has some ten thousand bytes
+MAX_CARD_BYTES = 64 << 10
+MAX_DEPTH = 4
+MAX_WIDTH = 16_384
+MAX_FRAMES = 1_024  # a minute and some silence
+MAX_CODE = 65_535
+_CARD = "timbre_voice"  # the metadata key of a packed card
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # marks that show a name backwards
+
+
+class VoiceCard(Settings):
+    """All there is to know of a saved voice besides its numbers."""
+
+    name: str = Field(min_length=1, max_length=80)
+    kind: Kind
+    transcript: str = Field("", max_length=4_000)
+    instruct: str = Field("", max_length=4_000)
+    note: str = Field("", max_length=2_000)
+    colour: str = Field("", pattern=r"^(#[0-9a-fA-F]{6})?$")
+    tags: tuple[Tag, ...] = Field((), max_length=20)
+    created: str = Field("", max_length=40)  # ISO 8601, UTC
+    consent: bool = False  # the person recorded has agreed
+    made_from: str = Field("", max_length=400)  # a file's name, a blend's recipe
+    model: str = Field("", max_length=255)  # among whose speakers the vector belongs
+    width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a design has no vector
+
+    @field_validator("name")
+    @classmethod
+    def _legible(cls, name: str) -> str:
+        """What is shown is what was written: no control characters, and something to see."""
+        kinds = {unicodedata.category(mark) for mark in name}
+        if "Cc" in kinds or _TURNING.search(name) or kinds <= {"Cf", "Mn", "Zs"}:
+            raise ValueError("use letters, digits or signs that can be seen")
+        return name
+
+
+def read_card(data: bytes) -> VoiceCard:
+    """A checked card. Raises InvalidVoice."""
+    if len(data) > MAX_CARD_BYTES:
+        raise InvalidVoice(
+            "Its card has {count:,} bytes; at most {most:,} are.",
+            count=len(data),
+            most=MAX_CARD_BYTES,
+        )
+    try:
+        raw = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidVoice("Its card is not readable JSON.") from error
+    if not isinstance(raw, dict) or _depth(raw) > MAX_DEPTH:
+        raise InvalidVoice("Its card is not a voice's card.")
+    try:
+        return VoiceCard(**raw)
+    except (ValidationError, TypeError) as error:
+        raise InvalidVoice("Its card is not valid: {problem}.", problem=_first(error)) from error
+
+
+def write_card(card: VoiceCard) -> bytes:
+    """Without what says nothing: a version that does not know `model` opens the others."""
+    fields = card.model_dump(exclude=None if card.model else {"model"})
+    return json.dumps(fields, ensure_ascii=False, indent=2).encode()
+
+
+def read_numbers(card: VoiceCard, data: bytes) -> Clone:
+    """The vector and codes that belong to a card. Raises InvalidVoice."""
+    tensors = _tensors(data)
+    vector, codes = tensors.pop("vector", None), tensors.pop("codes", None)
+    if vector is None or tensors:
+        raise InvalidVoice("It must hold a 'vector' and at most 'codes' beside it.")
+    if vector.dtype != np.float32 or vector.shape != (card.width,):
+        raise InvalidVoice(
+            "Its vector must be {width} float32 numbers, as its card says.", width=card.width
+        )
+    if not np.isfinite(vector).all() or not vector.any():
+        raise InvalidVoice("Its vector is not finite, or all zeros.")
+    checked = None if codes is None else _checked(codes)
+    return Clone(vector, card.transcript, checked, card.model)
+
+
+def write_numbers(voice: Clone, card: VoiceCard | None = None) -> bytes:
+    """The safetensors bytes of a vector and its codes, with the card inside if one is given."""
+    tensors: dict[str, Any] = {"vector": np.ascontiguousarray(voice.vector, np.float32)}
+    if voice.codes is not None:
+        tensors["codes"] = np.ascontiguousarray(voice.codes, np.int32)  # [frames, 16]
+    return bytes(save(tensors, {_CARD: write_card(card).decode()} if card else None))
+
+
+def pack(card: VoiceCard, voice: Clone | Design) -> bytes:
+    """One file that holds a whole voice."""
+    if isinstance(voice, Design):
+        empty = {"vector": np.zeros(0, np.float32)}
+        return bytes(save(empty, {_CARD: write_card(card).decode()}))
+    return write_numbers(voice, card)
+
+
+def unpack(data: bytes) -> tuple[VoiceCard, Clone | Design]:
+    """What `pack` made, from anybody's hands. Raises InvalidVoice."""
+    card = read_card(_metadata(data).get(_CARD, "").encode())
+    if card.kind == "design":
+        return card, design(card)
+    return card, read_numbers(card, data)
+
+
+def design(card: VoiceCard) -> Design:
+    """A described voice is its card alone."""
+    if not card.instruct.strip():
+        raise InvalidVoice("Its card describes no voice.")
+    return Design(card.instruct)
+
+
+def _tensors(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise InvalidVoice(
+            "It has {count:,} bytes; a voice has at most {most:,}.",
+            count=len(data),
+            most=MAX_BYTES,
+        )
+    try:
+        return dict(load(data))
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise InvalidVoice("It is no safetensors file, or it is damaged.") from error
+
+
+def _metadata(data: bytes) -> dict[str, str]:
+    """The header's free text: 8 bytes of length, then JSON."""
+    _tensors(data)  # the library checks lengths, offsets and types
+    size = int.from_bytes(data[:8], "little")
+    try:
+        found = json.loads(data[8 : 8 + size]).get("__metadata__")
+    except (ValueError, RecursionError) as error:
+        raise InvalidVoice("It is no safetensors file, or it is damaged.") from error
+    if not isinstance(found, dict) or _CARD not in found:
+        raise InvalidVoice("It is no voice that was exported here: it has no card.")
+    return found
+
+
+def _checked(codes: Any) -> Any:
+    shaped = codes.ndim == 2 and codes.shape[1] == CODEBOOKS and 1 <= len(codes) <= MAX_FRAMES
+    if codes.dtype.kind not in "iu" or not shaped:
+        raise InvalidVoice(
+            "Its codes must be 1 to {most} rows of {columns} integers.",
+            most=MAX_FRAMES,
+            columns=CODEBOOKS,
+        )
+    if codes.min() < 0 or codes.max() > MAX_CODE:
+        raise InvalidVoice("Its codes are out of range.")
+    return codes.astype(np.int64)
+
+
+def _depth(value: Any, above: int = 0) -> int:
+    if above > MAX_DEPTH or not isinstance(value, dict | list):
+        return above
+    inner = value.values() if isinstance(value, dict) else value
+    return max((_depth(each, above + 1) for each in inner), default=above + 1)
+
+
+def _first(error: Exception) -> Said:
+    if not isinstance(error, ValidationError):
+        return Said("a key is wrong")
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    return Said("{field}: {problem}", field=field, problem=misfit(first))

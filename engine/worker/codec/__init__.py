@@ -1,0 +1,1 @@
+"""Frames of codes into audio: streaming state, batching and CUDA graphs."""

@@ -1,0 +1,130 @@
+"""Compile CUDA source with the compiler that comes with torch, and launch what it made.
+
+NVRTC and the driver are called as C libraries: nobody needs a compiler of their own. Knows
+no networks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.worker.device import nvidia_library
+
+SOURCES = Path(__file__).parent
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+
+
+class KernelError(RuntimeError):
+    """A kernel could not be compiled or launched."""
+
+
+class Module:
+    """What one source was compiled to, on the current device."""
+
+    def __init__(self, text: str, options: list[str]) -> None:
+        self._driver, self._module = _driver(), ctypes.c_void_p()
+        binary = compiled(text, options)
+        self.check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
+
+    def kernel(self, name: str, shared: int = 0) -> Kernel:
+        """A function, with the shared memory that it takes."""
+        function = ctypes.c_void_p()
+        found = self._driver.cuModuleGetFunction(
+            ctypes.byref(function), self._module, name.encode()
+        )
+        self.check(found)
+        self.check(self._driver.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, shared))
+        return Kernel(self, self._driver, function, shared)
+
+    def check(self, result: int) -> None:
+        if result:
+            text = ctypes.c_char_p()
+            self._driver.cuGetErrorString(result, ctypes.byref(text))
+            raise KernelError(f"CUDA error: {(text.value or b'unknown').decode()}")
+
+
+class Kernel:
+    """One function; launches go to the current stream."""
+
+    def __init__(
+        self, module: Module, driver: ctypes.CDLL, function: ctypes.c_void_p, shared: int
+    ) -> None:
+        self._module, self._driver = module, driver
+        self._function, self._shared = function, shared
+
+    def __call__(
+        self, blocks: int, threads: int, *arguments: Tensor | int | ctypes.Structure | None
+    ) -> None:
+        """Tensors by their place in memory, None as no place, numbers as int."""
+        self._launch(self._driver.cuLaunchKernel, blocks, threads, map(_argument, arguments), None)
+
+    def together(self, blocks: int, threads: int, argument: ctypes.Structure) -> None:
+        """All blocks run at once, so that they may wait for each other."""
+        self._launch(self._driver.cuLaunchCooperativeKernel, blocks, threads, (argument,))
+
+    def _launch(
+        self, launch: Any, blocks: int, threads: int, arguments: Iterable[Any], *extra: None
+    ) -> None:
+        values = tuple(arguments)  # they must outlive the call
+        places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        sizes = (blocks, 1, 1, threads, 1, 1, self._shared)
+        self._module.check(launch(self._function, *sizes, stream, places, *extra))
+
+
+def _argument(value: Tensor | int | ctypes.Structure | None) -> Any:
+    if isinstance(value, ctypes.Structure):
+        return value
+    if isinstance(value, int):
+        return ctypes.c_int(value)
+    return ctypes.c_void_p(None if value is None else value.data_ptr())
+
+
+def source(*names: str) -> str:
+    """Files of the folder `cuda`, one after the other."""
+    return "\n".join((SOURCES / f"{name}.cu").read_text() for name in names)
+
+
+def constants(values: dict[str, int | float]) -> list[str]:
+    """Compiler options that define names; what is no whole number is a float."""
+    return [f"-D{name}={v if isinstance(v, int) else f'{v!r}f'}" for name, v in values.items()]
+
+
+def compiled(text: str, options: list[str]) -> bytes:
+    """Machine code for the current device."""
+    compiler, program = _compiler(), ctypes.c_void_p()
+    major, minor = torch.cuda.get_device_capability()
+    flags = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", *options]
+    array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
+    compiler.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"timbre.cu", 0, None, None)
+    try:
+        if compiler.nvrtcCompileProgram(program, len(flags), array):
+            log = _text(compiler.nvrtcGetProgramLogSize, compiler.nvrtcGetProgramLog, program)
+            raise KernelError(log.decode(errors="replace"))
+        return _text(compiler.nvrtcGetCUBINSize, compiler.nvrtcGetCUBIN, program)
+    finally:
+        compiler.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _text(size: Any, read: Any, program: ctypes.c_void_p) -> bytes:
+    length = ctypes.c_size_t()
+    size(program, ctypes.byref(length))
+    buffer = ctypes.create_string_buffer(length.value)
+    read(program, buffer)
+    return buffer.raw
+
+
+def _driver() -> ctypes.CDLL:
+    return nvidia_library(KernelError, "libcuda.so.1", "nvcuda.dll")
+
+
+def _compiler() -> ctypes.CDLL:
+    major = (torch.version.cuda or "").split(".")[0]
+    names = f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll", "libnvrtc.so"
+    return nvidia_library(KernelError, *names)

@@ -1,0 +1,1 @@
+"""Reference audio into speaker embeddings and codes."""

@@ -1,0 +1,94 @@
+"""Keys and values of a talker, a row for each slot, and attention over them.
+
+Every slot has its place for all its positions from the start: nothing moves. On GPUs that can, the
+memory behind it comes as far as a sequence may get, when it gets the slot; elsewhere it is there
+at once. What lies past a row's length is masked, never read into a result, and starts as zeros,
+because zero times a masked NaN would still be NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.model.configs import BlockShape
+from engine.worker.state.virtual_memory import Growing
+
+Rows: TypeAlias = slice | Tensor  # neighbours as a slice (a view), others by index (a copy)
+
+
+def zeros(*size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Zeros. On a CPU, memory that nothing has touched costs nothing."""
+    if device.type != "cpu":
+        return torch.zeros(*size, dtype=dtype, device=device)
+    count = int(np.prod(size, dtype=np.int64))
+    return torch.from_numpy(np.zeros(count * dtype.itemsize, np.uint8)).view(dtype).view(size)
+
+
+@dataclass(frozen=True)
+class KeyValueCache:
+    keys: Tensor  # [layers, slots, kv_heads, positions, head_dim], in whatever order they lie
+    values: Tensor
+    grown: tuple[Growing, ...] = ()  # both, where memory comes as it is needed
+
+    @classmethod
+    def allocate(
+        cls, shape: BlockShape, slots: int, positions: int, device: torch.device, dtype: torch.dtype
+    ) -> KeyValueCache:
+        size = (shape.layers, slots, shape.kv_heads, positions, shape.head_dim)
+        return cls(*(zeros(*size, dtype=dtype, device=device) for _ in range(2)))
+
+    @classmethod
+    def growing(
+        cls, shape: BlockShape, slots: int, positions: int, device: torch.device, dtype: torch.dtype
+    ) -> KeyValueCache:
+        """All of a position lies together: a slot's memory is one piece, from its first page on."""
+        size = (slots, positions, shape.layers, shape.kv_heads, shape.head_dim)
+        both = Growing(size, 0, dtype, device), Growing(size, 0, dtype, device)
+        return cls(*(each.tensor.permute(2, 0, 3, 1, 4) for each in both), both)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.keys, self.values
+
+    @property
+    def bytes(self) -> int:
+        """Of memory that is there."""
+        return self.grown_bytes or self.keys.nbytes + self.values.nbytes
+
+    @property
+    def grown_bytes(self) -> int:
+        """Of memory that torch's allocator does not know of."""
+        return sum(each.bytes for each in self.grown)
+
+
+class SlotAttend:
+    """Attention of new positions of some slots over all that the slots hold.
+
+    `rows` are the slots, `index` the same as a tensor [R]; `positions` [R, T] where the new
+    keys and values go; `extent` bounds every position from above.
+    """
+
+    def __init__(
+        self, cache: KeyValueCache, rows: Rows, index: Tensor, positions: Tensor, extent: int
+    ) -> None:
+        heads = torch.arange(cache.keys.shape[2], device=index.device)
+        self._cache, self._rows, self._extent = cache, rows, extent
+        self._places = index[:, None, None], heads[:, None], positions[:, None]  # [R, kv, T]
+        seen = torch.arange(extent, device=index.device) <= positions[..., None]
+        self._mask = seen[:, None]  # [R, 1, T, extent]
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        keys, values = self._cache.keys[layer], self._cache.values[layer]
+        keys.index_put_(self._places, k)
+        values.index_put_(self._places, v)
+        keys = keys[:, :, : self._extent][self._rows]
+        values = values[:, :, : self._extent][self._rows]
+        return F.scaled_dot_product_attention(
+            q, keys, values, attn_mask=self._mask, enable_gqa=True
+        )

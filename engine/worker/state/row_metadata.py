@@ -1,0 +1,51 @@
+"""What the host knows of a talker's rows: how far each is, and how many ids it ranks.
+
+Kept beside the tensors, so that no step has to ask the device for a length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.errors import StepFailed
+from engine.plan import Draw
+from engine.worker.state.sampling import candidates
+from engine.worker.talker.decode_step import Extent
+
+_ALL = 1 << 30  # ids to rank: the whole vocabulary
+
+
+class Ledger:
+    def __init__(self, rows: int) -> None:
+        self._positions = np.zeros(rows, np.int64)  # held by the row; 0: it is nobody's
+        self._ranked = np.ones((rows, 2), np.int64)  # for codebook 0, for codebooks 1–15
+
+    def open(self, row: int, positions: int, draw: Draw) -> None:
+        self._positions[row] = positions
+        own = draw.greedy, draw.top_k
+        rest = draw.predictor_greedy, draw.predictor_top_k
+        self._ranked[row] = [candidates([choice]) or _ALL for choice in (own, rest)]
+
+    def close(self, row: int) -> None:
+        self._positions[row] = 0
+
+    def extent(self, rows: Sequence[int]) -> Extent:
+        """Of the next frames of these rows."""
+        index = np.fromiter(rows, np.int64, len(rows))
+        held = self._positions[index]
+        if not held.all():
+            raise StepFailed(
+                "A slot without a sequence cannot speak. This is a fault of the engine."
+            )
+        first, rest = self._ranked[index].max(0).tolist()
+        return Extent(int(held.max()) + 1, _count(first), _count(rest))
+
+    def step(self, rows: Sequence[int]) -> None:
+        """These rows have made a frame."""
+        self._positions[np.fromiter(rows, np.int64, len(rows))] += 1
+
+
+def _count(ranked: int) -> int | None:
+    return None if ranked == _ALL else ranked

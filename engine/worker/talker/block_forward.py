@@ -1,0 +1,69 @@
+"""The way of many rows through a network's blocks, whoever makes the products on it.
+
+Knows the order of things, no kernels but those of two and four bytes, and no attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, TypeVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.model.layers import Attention, Block, RMSNorm, Stack
+
+AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
+Rows = TypeVar("Rows")  # inputs of products, as these like them
+
+
+class Products(Protocol[Rows]):
+    """What is done on the way, but for attention and its last product."""
+
+    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Rows]:
+        """Rows [R, width] with what is added to them, and the same normed."""
+        ...
+
+    def product(self, rows: Rows, linear: nn.Linear) -> Tensor: ...
+
+    def gated(self, gates: Tensor) -> Rows: ...
+
+
+class Plain:
+    """Products are the library's, of weights as they are; the rest is `fused`."""
+
+    def __init__(self) -> None:
+        from engine.worker.kernels.triton import linear as fused  # it needs Triton
+
+        self._fused = fused
+
+    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Tensor]:
+        pair: tuple[Tensor, Tensor] = self._fused.add_norm(x, added, norm.weight, norm.eps)
+        return pair
+
+    def product(self, rows: Tensor, linear: nn.Linear) -> Tensor:
+        return F.linear(rows, linear.weight)
+
+    def gated(self, gates: Tensor) -> Tensor:
+        inner: Tensor = self._fused.gate(gates)
+        return inner
+
+
+def walk(
+    stack: Stack, products: Products[Rows], x: Tensor, attend: AttendLayer
+) -> tuple[Tensor, Tensor]:
+    """Inputs [R, width] behind all blocks: rows, and what the last one adds to them."""
+    added = None
+    for layer, block in enumerate(blocks(stack)):
+        x, normed = products.normed(x, added, block.input_layernorm)
+        mixed = attend(layer, block.self_attn, products.product(normed, block.self_attn.qkv_proj))
+        added = F.linear(mixed, block.self_attn.o_proj.weight)
+        x, normed = products.normed(x, added, block.post_attention_layernorm)
+        inner = products.gated(products.product(normed, block.mlp.gate_up_proj))
+        added = products.product(inner, block.mlp.down_proj)
+    assert added is not None
+    return x, added
+
+
+def blocks(stack: Stack) -> list[Block]:
+    return list(stack.layers)  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""One frame for some slots: the plain form of the step that a graph may capture.
+
+Everything it reads and writes is a tensor of `Slots`; its shapes follow from the number of
+rows, `extent` and the candidate counts alone, and it never waits for the device.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from engine.checkpoints.checkpoint import SpecialIds
+from engine.model.layers import rotation
+from engine.model.talker import Talker
+from engine.worker.state.kv_cache import Rows, SlotAttend
+from engine.worker.state.slot_state import Slots
+from engine.worker.talker.code_predictor import Prediction
+from engine.worker.talker.frame_glue import PlainSeams, Seams
+from engine.worker.talker.talker_forward import Talking, talking
+
+log = logging.getLogger("timbre")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What the host knows of a step's rows, and the shapes depend on."""
+
+    positions: int  # every row's position is below
+    first: int | None  # candidates ranked for codebook 0
+    rest: int | None  # and for codebooks 1–15
+
+    def upto(self, positions: int) -> Extent:
+        """With room for more."""
+        return replace(self, positions=positions)
+
+
+class Opened(NamedTuple):
+    """What a frame's first half leaves to its second."""
+
+    x: Tensor  # [R, width] the talker's inputs
+    position: Tensor  # [R] where they go
+    made: Tensor  # [R, 17] codes, with room for the end
+
+    @classmethod
+    def none(cls, slots: Slots) -> Opened:
+        """Room for all rows."""
+        made = slots.position.new_zeros(len(slots.position), slots.made.shape[2] + 1)
+        return cls(torch.zeros_like(slots.hidden), torch.zeros_like(slots.position), made)
+
+
+class FrameStep:
+    """A talker's networks over its slots."""
+
+    def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
+        block, like = talker.shape.block, slots.hidden
+        self.talker, self.slots = talker, slots
+        self.predict = Prediction(talker.code_predictor)
+        self.seams = seams(slots, ids, talker, pad)
+        everywhere = torch.arange(slots.positions, device=like.device)[None]
+        turn = rotation(everywhere, block.head_dim, block.theta)
+        self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
+        self.talk: Talking | None = None
+        self.talk = talking(talker.model, slots, self._cos, self._sin, self._alone)
+
+    @property
+    def device(self) -> torch.device:
+        return self.slots.hidden.device
+
+    def run(self, x: Tensor, rows: Rows, index: Tensor, positions: Tensor, extent: int) -> Tensor:
+        """New inputs [R, T, width] of the slots at positions [R, T] -> hidden [R, T, width]."""
+        if self.talk is not None:
+            return self.talk.prompt(x, index, positions)
+        attend = SlotAttend(self.slots.cache, rows, index, positions, extent)
+        turn = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
+        return self.talker.model.run(x, turn, attend)
+
+    def _alone(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        return self.run(x, index, index, positions, int(positions.max()) + 1)
+
+    def open(self, rows: Rows, index: Tensor, extent: Extent) -> Opened:
+        """Up to the talker: the codes are there."""
+        begun = self.seams.open(rows, index)
+        others, total = self.predict(begun.hidden, begun.first, begun.own, begun.lots, extent.rest)
+        x, made = self.seams.feed(rows, index, others, total)
+        return Opened(x, begun.position, made)
+
+    def rest(self, rows: Rows, index: Tensor, extent: Extent, opened: Opened) -> Tensor:
+        """From there on -> the frames' codes, and whether the speech ends after them: [R, 17]."""
+        x, position, made = opened
+        hidden = self._talk(x, rows, index, position, extent.positions)
+        self.close(rows, index, hidden, made, extent)
+        return made
+
+    def close(
+        self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, extent: Extent
+    ) -> None:
+        """From the talker's hidden states [R, width] on."""
+        self.seams.close(rows, index, hidden, self.talker.logits(hidden), made, extent.first)
+
+    def begin(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
+        """Prompts of these rows [R] are done: draw codebook 0 of their first frames."""
+        self.seams.close(index, index, hidden, self.talker.logits(hidden), None, count)
+
+    def _talk(self, x: Tensor, rows: Rows, index: Tensor, position: Tensor, extent: int) -> Tensor:
+        """One new position a row: x [R, width] at position [R] -> hidden [R, width]."""
+        if self.talk is not None:
+            return self.talk(x, index, position)
+        return self.run(x[:, None], rows, index, position[:, None], extent)[:, 0]
+
+
+def seams(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> Seams:
+    """Kernels of our own where there are any, else the plain form."""
+    embeddings = talker.model.codec_embedding.weight
+    plain = PlainSeams(slots, ids, embeddings, pad)
+    if slots.hidden.device.type != "cuda":
+        return plain
+    try:
+        kernels = import_module("engine.worker.kernels.cuda.glue_kernels")
+        found: Seams | None = kernels.fused(slots, ids, talker, pad)
+    except RuntimeError as error:
+        log.warning("A frame has no kernels for its seams here (%s): it takes longer.", error)
+        return plain
+    return found or plain

@@ -1,0 +1,70 @@
+"""The API, put together. `app.py` calls `create_api` and mounts the page on what it returns."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from engine import Engine, Library, TimbreError
+from studio.api import speech_routes, status_routes, voice_routes
+from studio.api.api_context import Wire, build_wire, wire_of
+from studio.api.auth import ForPaths, Gate
+from studio.api.errors import ApiError, explain
+from studio.api_settings import ApiSettings
+
+OURS = ("/v1/", "/metrics", "/health", "/ready")
+GUARDED = ("/v1/", "/metrics")
+
+
+def create_api(engine: Engine, library: Library, settings: ApiSettings | None = None) -> FastAPI:
+    """An ASGI application with the API's routes, and room for a page beside them at /."""
+    settings = settings or ApiSettings()
+    api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    api.state.wire = build_wire(engine, library, settings)
+    for router in (speech_routes.router, voice_routes.router, status_routes.router):
+        api.include_router(router)
+    api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
+    for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
+        api.add_exception_handler(kind, _refuse)
+    api.add_middleware(_Doors, wire=api.state.wire)
+    return api
+
+
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class _Doors:
+    """The gate and, where pages of other sites may ask, CORS; the page passes beside both."""
+
+    def __init__(self, app: ASGIApp, wire: Wire) -> None:
+        inner: ASGIApp = ForPaths(
+            app, Gate(app, wire.settings, wire.rates, wire.metrics.refuse), GUARDED
+        )
+        origins = wire.settings.origins
+        if origins:
+            inner = CORSMiddleware(
+                inner,
+                origins,
+                allow_methods=_METHODS,
+                allow_headers=["*"],
+                expose_headers=["X-Seed", "X-Finish-Reason", "Retry-After"],
+            )
+        self._app = ForPaths(app, inner, OURS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+async def _unknown(path: str, request: Request) -> None:
+    said = f"There is no {request.method} /v1/{path[:200]}. docs/api.md lists what there is."
+    raise ApiError(404, said, "not_found")
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    refusal = explain(error)
+    wire_of(request).metrics.refuse(refusal)
+    return refusal.response()

@@ -1,0 +1,34 @@
+"""From the engine's PCM to the bytes of an answer: speed, then format."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine import Pcm
+from studio.api.encoding import Format, encode, open_encoder
+from studio.api.time_stretch import Stretch, stretch
+
+
+class Render:
+    """A streamed answer."""
+
+    def __init__(self, format: Format, speed: float) -> None:
+        self._encoder = open_encoder(format)
+        self._stretch = None if speed == 1 else Stretch(speed)
+        self.samples = 0  # given so far, as a listener hears them
+
+    def feed(self, pcm: Pcm) -> bytes:
+        heard = self._stretch.feed(pcm) if self._stretch else pcm
+        self.samples += len(heard)
+        return self._encoder.feed(heard) if len(heard) else b""
+
+    def finish(self) -> bytes:
+        rest = self._stretch.finish() if self._stretch else np.zeros(0, np.int16)
+        self.samples += len(rest)
+        tail = self._encoder.feed(rest) if len(rest) else b""
+        return tail + self._encoder.finish()
+
+
+def render(pcm: Pcm, format: Format, speed: float) -> bytes:
+    """A whole answer."""
+    return encode(format, stretch(pcm, speed))

@@ -1,0 +1,94 @@
+"""POST /v1/audio/speech, its batch, and the WebSocket's door."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from base64 import b64encode
+from typing import Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Request, WebSocket
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from engine import TimbreError
+from studio.api.api_context import Shared, Wire, json_only, wire_of
+from studio.api.audio_output import render
+from studio.api.disconnect import unless_left
+from studio.api.encoding import MEDIA_TYPES, check_format
+from studio.api.errors import ApiError, explain
+from studio.api.schemas import BatchBody, BatchItem, SpeechBody
+from studio.api.streaming_response import Answer, Delivery, usage, whole
+from studio.api.websocket.ws_session import Dialogue
+
+router = APIRouter(tags=["speech"])
+
+
+@router.post("/v1/audio/speech", dependencies=[Depends(json_only)], response_class=Response)
+async def speech(body: SpeechBody, wire: Shared) -> Any:
+    """Speak a text: whole, as a raw stream, or as server-sent events."""
+    watch = wire.metrics.watch(body.delivery, body.response_format)
+    check_format(body.response_format)
+    asked = await wire.request(body, body.input, live=body.delivery != "whole")
+    stream = wire.engine.submit(asked)
+    hold = body.initial_codec_chunk_frames
+    delivery = Delivery(body.delivery, body.response_format, body.speed, hold)
+    return Answer(stream, delivery, watch, wire.settings.stall_timeout)
+
+
+@router.post("/v1/audio/speech/batch", dependencies=[Depends(json_only)])
+async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, Any]:
+    """Speak many texts; results keep the order, and each tells its own failure."""
+    most = wire.settings.batch_items
+    if len(body.items) > most:
+        said = f"A batch has at most {most} items; this one has {len(body.items)}."
+        raise ApiError(400, said, "too_many_items", "items")
+    wire.charge(request, len(body.items) - 1)  # the first is counted already
+    turns = asyncio.Semaphore(wire.settings.batch_parallel)
+    work = [_one(wire, turns, index, fields) for index, fields in enumerate(body.bodies())]
+    results = await unless_left(request, asyncio.gather(*work))
+    succeeded = sum(result["status"] == "success" for result in results)
+    counts = {"total": len(results), "succeeded": succeeded, "failed": len(results) - succeeded}
+    return {"id": f"speech-batch-{uuid.uuid4().hex}", "results": results, **counts}
+
+
+@router.websocket("/v1/audio/speech/stream")
+async def stream(socket: WebSocket) -> None:
+    """Text in as it is written, audio out from the first words."""
+    wire = wire_of(socket)
+    with wire.sockets:
+        await socket.accept()
+        await Dialogue(socket, wire).run()
+
+
+async def _one(
+    wire: Wire, turns: asyncio.Semaphore, index: int, fields: dict[str, Any]
+) -> dict[str, Any]:
+    async with turns:
+        try:
+            return {"index": index, "status": "success", **await _spoken(wire, fields)}
+        except (TimbreError, ApiError, ValidationError) as error:
+            return {"index": index, "status": "error", **explain(error).body()}
+
+
+async def _spoken(wire: Wire, fields: dict[str, Any]) -> dict[str, Any]:
+    item = BatchItem.model_validate(fields)
+    format = item.response_format
+    check_format(format)
+    watch = wire.metrics.watch("batch", format)
+    stream = wire.engine.submit(await wire.request(item, item.input, live=False))
+    async with stream:
+        try:
+            pcm = await whole(stream)
+        finally:
+            watch.end(stream.end)
+    assert stream.end is not None  # it has been read to its end
+    data = await anyio.to_thread.run_sync(render, pcm, format, item.speed)
+    return {
+        "audio_data": b64encode(data).decode(),
+        "media_type": MEDIA_TYPES[format],
+        "finish_reason": stream.end.reason,
+        "seed": stream.end.seed,
+        "usage": usage(stream, stream.end),
+    }

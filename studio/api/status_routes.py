@@ -1,0 +1,64 @@
+"""What is served and how it is doing: models, health, readiness, metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import JSONResponse, Response
+
+from engine import Capabilities
+from studio.api.api_context import Shared
+from studio.api.errors import ApiError
+
+router = APIRouter(tags=["server"])
+
+
+@router.get("/v1/models")
+async def models(wire: Shared) -> dict[str, Any]:
+    every = wire.engine.capabilities()
+    return {"object": "list", "data": [_model(name, own) for name, own in every.items()]}
+
+
+@router.get("/v1/models/{name:path}")
+async def model(name: str, wire: Shared) -> dict[str, Any]:
+    own = wire.voices.model(name)
+    if own is None:
+        raise ApiError(404, f"No model is called '{name}'.", "model_not_found", "model")
+    return _model(own, wire.engine.capabilities()[own])
+
+
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """Alive: this process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/ready")
+async def ready(wire: Shared) -> JSONResponse:
+    """Loaded: a request would be spoken at once."""
+    talkers = list(wire.engine.stats().talkers)
+    able = wire.engine.alive and bool(talkers)
+    status = "ready" if able else "loading" if wire.engine.alive else "closed"
+    return JSONResponse({"status": status, "models": talkers}, 200 if able else 503)
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(wire: Shared) -> Response:
+    return Response(wire.metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+def _model(name: str, own: Capabilities) -> dict[str, Any]:
+    able = ("preset", "clone", "design", "instruct")
+    return {
+        "id": name,
+        "object": "model",
+        "created": 0,
+        "owned_by": "timbre",
+        "size": own.size,
+        "capabilities": [ability for ability in able if getattr(own, ability)],
+        "speakers": list(own.speakers),
+        "languages": list(own.languages),
+        "embedding_dim": own.width,
+    }

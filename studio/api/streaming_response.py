@@ -1,0 +1,215 @@
+"""One spoken answer as an ASGI response: whole, as a raw stream, or as server-sent events.
+
+The status waits for the first sound, so whatever goes wrong before it has its own status and a
+plain error. A listener who leaves cancels the stream; one who takes nothing for too long is
+left. Per chunk: encode, maybe wrap, send. Knows no routes and no voices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from engine import End, Pcm, SpeechStream, TimbreError
+from studio.api.audio_output import Render, render
+from studio.api.disconnect import left
+from studio.api.encoding import MEDIA_TYPES, Format
+from studio.api.errors import ApiError, explain
+from studio.api.json_text import to_json
+from studio.api.metrics import Watch
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How an answer is handed over."""
+
+    way: Literal["whole", "audio", "sse"]
+    format: Format
+    speed: float = 1.0
+    hold: int = 0  # frames kept back at the start
+
+
+class Wrapping(Protocol):
+    """How the bytes of a stream are dressed. `failure` gives nothing: the body just breaks off."""
+
+    media_type: str
+
+    def piece(self, data: bytes) -> bytes: ...
+    def end(self, end: End, usage: dict[str, Any]) -> bytes: ...
+    def failure(self, error: ApiError) -> bytes: ...
+
+
+class Raw:
+    """Bytes as they are."""
+
+    def __init__(self, format: Format) -> None:
+        self.media_type = MEDIA_TYPES[format]
+
+    def piece(self, data: bytes) -> bytes:
+        return data
+
+    def end(self, end: End, usage: dict[str, Any]) -> bytes:
+        return b""
+
+    def failure(self, error: ApiError) -> bytes:
+        return b""
+
+
+class Events:
+    """OpenAI's speech.audio.delta and speech.audio.done."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, format: Format) -> None:
+        self._tail = f'","response_format":"{format}"}}\n\n'.encode()
+
+    def piece(self, data: bytes) -> bytes:
+        return _DELTA + b64encode(data) + self._tail
+
+    def end(self, end: End, usage: dict[str, Any]) -> bytes:
+        return _event("speech.audio.done", usage=usage, finish_reason=end.reason, seed=end.seed)
+
+    def failure(self, error: ApiError) -> bytes:
+        return _event("speech.audio.error", **error.body())
+
+
+_DELTA = b'event: speech.audio.delta\ndata: {"type":"speech.audio.delta","audio":"'
+
+
+class Answer(Response):
+    """The response to one request for speech."""
+
+    def __init__(
+        self, stream: SpeechStream, delivery: Delivery, watch: Watch, stall_timeout: float
+    ) -> None:
+        super().__init__()
+        self._stream, self._delivery, self._watch = stream, delivery, watch
+        self._stall_timeout = stall_timeout
+        self._started = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        leaving = asyncio.ensure_future(self._cancel_when_left())
+        reason = None
+        try:
+            async with self._stream:
+                await self._deliver()
+        except TimeoutError:
+            reason = "stalled"  # leaving the stream has cancelled it
+        finally:
+            leaving.cancel()
+            self._watch.end(self._stream.end, reason)
+
+    async def _cancel_when_left(self) -> None:
+        await left(self._receive)
+        self._stream.cancel()
+
+    async def _deliver(self) -> None:
+        wrapping = self._wrapping()
+        try:
+            if self._delivery.way == "whole":
+                await self._tell_whole()
+            else:
+                await self._tell_pieces(wrapping)
+        except TimbreError as error:
+            await self._fail(explain(error), wrapping)
+
+    def _wrapping(self) -> Wrapping:
+        kind = Events if self._delivery.way == "sse" else Raw
+        return kind(self._delivery.format)
+
+    async def _tell_whole(self) -> None:
+        pcm = await whole(self._stream)
+        if self._left:
+            return
+        how = self._delivery
+        body = await anyio.to_thread.run_sync(render, pcm, how.format, how.speed)
+        await self._start(MEDIA_TYPES[how.format], length=len(body))
+        await self._body(body, more=False)
+
+    async def _tell_pieces(self, wrapping: Wrapping) -> None:
+        how = self._delivery
+        async for piece in pieces(self._stream, Render(how.format, how.speed), how.hold):
+            if not self._started:
+                await self._start(wrapping.media_type)
+            await self._body(wrapping.piece(piece))
+        if self._left:
+            return
+        if not self._started:
+            await self._start(wrapping.media_type)
+        end = self._ended
+        await self._body(wrapping.end(end, usage(self._stream, end)), more=False)
+
+    async def _fail(self, error: ApiError, wrapping: Wrapping) -> None:
+        if not self._started:
+            return await error.response()(self._scope, self._receive, self._send)
+        last = wrapping.failure(error)
+        if last:
+            await self._body(last, more=False)
+        return None  # else the server breaks the connection off: the client sees that it failed
+
+    @property
+    def _ended(self) -> End:
+        assert self._stream.end is not None  # it has been read to its end
+        return self._stream.end
+
+    @property
+    def _left(self) -> bool:
+        return self._ended.reason == "cancelled"
+
+    async def _start(self, media_type: str, length: int | None = None) -> None:
+        headers = {"content-type": media_type, "x-seed": str(self._stream.seed)}
+        if length is None:
+            headers |= {"cache-control": "no-store", "x-accel-buffering": "no"}
+        else:
+            headers |= {"content-length": str(length), "x-finish-reason": self._ended.reason}
+        self._started = True
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._say({"type": "http.response.start", "status": 200, "headers": raw})
+
+    async def _body(self, data: bytes, more: bool = True) -> None:
+        self._watch.first()
+        await self._say({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def _say(self, message: Message) -> None:
+        with anyio.fail_after(self._stall_timeout):
+            await self._send(message)
+
+
+async def pieces(stream: SpeechStream, render: Render, hold: int = 0) -> AsyncIterator[bytes]:
+    """A stream's audio as encoded bytes; the first piece holds at least `hold` frames."""
+    frames, ready = 0, b""
+    async for chunk in stream:
+        frames += chunk.frames
+        ready += render.feed(chunk.pcm)
+        if ready and frames >= hold:
+            yield ready
+            ready = b""
+    ready += render.finish()
+    if ready:
+        yield ready
+
+
+async def whole(stream: SpeechStream) -> Pcm:
+    """All of a stream's audio."""
+    parts = [chunk.pcm async for chunk in stream]
+    return np.concatenate(parts) if parts else np.zeros(0, np.int16)
+
+
+def usage(stream: SpeechStream, end: End) -> dict[str, Any]:
+    """OpenAI's token counts: text tokens in, frames of audio out."""
+    text = stream.text_tokens
+    return {"input_tokens": text, "output_tokens": end.frames, "total_tokens": text + end.frames}
+
+
+def _event(type: str, **fields: Any) -> bytes:
+    return f"event: {type}\ndata: {to_json({'type': type, **fields})}\n\n".encode()

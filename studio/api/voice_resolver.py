@@ -1,0 +1,194 @@
+"""Which voice a body asks for.
+
+In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name.
+A name is a preset speaker, an uploaded voice's id or name, a blend like clara:0.7,robert:0.3, or
+one of OpenAI's own voices, each of which stands for one of those, so that clients with a
+fixed voice work too. Knows no HTTP but its refusals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import anyio.to_thread
+import numpy as np
+
+from engine import (
+    Blend,
+    Clone,
+    Design,
+    Engine,
+    InvalidAudio,
+    Library,
+    Preset,
+    UnknownVoice,
+    Voice,
+    load_recording,
+)
+from studio.api.errors import ApiError, explain
+from studio.api.inline_reference import audio_of, is_data_url, refuse_address
+from studio.api.schemas import Manner, VoiceId
+from studio.api_settings import ApiSettings
+from studio.voices.voice_catalog import NO_INSTRUCTION, Choices
+
+Method: TypeAlias = Literal["linear", "spherical"]
+OPENAI_VOICES = (
+    *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
+    *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
+)
+OPENAI_MODELS = ("tts-", "gpt-")
+BLEND_MARKS = ":+,("
+NO_NAMES = ("", "default")
+
+
+class Voices:
+    """Names and recordings to voices."""
+
+    def __init__(self, engine: Engine, library: Library, settings: ApiSettings) -> None:
+        self._engine, self._library, self._settings = engine, library, settings
+        self._choices = Choices(engine.capabilities(), library)
+
+    async def of(self, manner: Manner) -> Voice:
+        _check(manner)
+        voice = await self._asked(manner)
+        _check_task(manner.task_type, voice)
+        return voice
+
+    def model(self, name: str) -> str | None:
+        """A loaded checkpoint's name; OpenAI's names leave the choice to the voice."""
+        if not name.strip() or name.lower().startswith(OPENAI_MODELS):
+            return None
+        wanted = name.rstrip("/").rpartition("/")[2].casefold()
+        for own in self._engine.capabilities():
+            if own.casefold() in (wanted, name.casefold()):
+                return own
+        there = ", ".join(self._engine.capabilities())
+        said = f"No model is called '{name}'. There are: {there}; or leave the model out."
+        raise ApiError(404, said, "model_not_found", "model")
+
+    def speakers(self) -> tuple[str, ...]:
+        return self._choices.speakers()
+
+    def aliases(self) -> dict[str, str]:
+        """OpenAI's voices by the voice each stands for; a voice of that name comes first.
+
+        They are dealt out over the preset speakers, or where there are none over the kept voices.
+        """
+        voices = self.speakers() or tuple(choice.name for choice in self._choices.list())
+        taken = {name.casefold() for name in voices}
+        free = [name for name in OPENAI_VOICES if name not in taken]
+        return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
+
+    def named(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
+        """A speaker, an uploaded voice, a blend, or one of OpenAI's names."""
+        try:
+            return self._choices.named(name, instruct)
+        except UnknownVoice:
+            alias = self.aliases().get(name.casefold())
+            if alias:
+                return self._choices.named(alias, instruct)
+            if not any(mark in name for mark in BLEND_MARKS):
+                raise
+        if instruct.strip():
+            raise _clash(NO_INSTRUCTION, "instructions")
+        return self._choices.blend(name, method)
+
+    def mixed(self, recipe: str, method: Method) -> Clone:
+        """A written blend as the one vector it is."""
+        voice = self._engine.resolve(self._choices.blend(recipe, method)).voice
+        assert isinstance(voice, Clone)  # a blend always is
+        return voice
+
+    async def clone(
+        self, recording: bytes, transcript: str, model: str | None, param: str = "audio"
+    ) -> Clone:
+        """A voice out of a sound file, sent as `param`; the work is done beside the event loop."""
+        try:
+            return await anyio.to_thread.run_sync(self._clone, recording, transcript, model)
+        except InvalidAudio as error:
+            raise replace(explain(error), param=param) from error
+
+    async def heard(self, source: str, transcript: str, model: str | None, param: str) -> Clone:
+        """A data: URL's voice, or the uploaded voice with this id."""
+        if is_data_url(source):
+            limit = self._settings.audio_bytes
+            recording = await anyio.to_thread.run_sync(audio_of, source, limit, param)
+            return await self.clone(recording, transcript, model, param)
+        refuse_address(source, param)
+        saved = self._library.find(source)
+        if not saved or not isinstance(saved.voice, Clone):
+            said = f"No uploaded voice is called '{source[:200]}'. Upload it, or send a data: URL."
+            raise ApiError(404, said, "voice_not_found", param)
+        return saved.voice
+
+    def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
+        return self._engine.clone(load_recording(recording).waveform, transcript, model)
+
+    async def _asked(self, manner: Manner) -> Voice:
+        if manner.speaker_embedding is not None:
+            return Clone(np.asarray(manner.speaker_embedding, np.float32))
+        if manner.ref_audio is not None:
+            return await self._reference(manner)
+        if manner.task_type == "VoiceDesign":
+            return Design(manner.instructions)
+        name = manner.voice.id if isinstance(manner.voice, VoiceId) else manner.voice or ""
+        named = name.strip().lower() not in NO_NAMES
+        voice = await self._find(name, manner) if named else self._default(manner)
+        if manner.x_vector_only_mode and isinstance(voice, Clone):
+            return voice_alone(voice)
+        return voice
+
+    async def _find(self, name: str, manner: Manner) -> Voice:
+        """A speaker is known at once; the library is read beside the event loop."""
+        if name.casefold() in map(str.casefold, self.speakers()):
+            return self.named(name, manner.instructions)
+        asked = (name, manner.instructions, manner.blend_method)
+        return await anyio.to_thread.run_sync(self.named, *asked)
+
+    async def _reference(self, manner: Manner) -> Clone:
+        transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()
+        model = self.model(manner.model)
+        voice = await self.heard(manner.ref_audio or "", transcript, model, "ref_audio")
+        return voice_alone(voice) if manner.x_vector_only_mode else voice
+
+    def _default(self, manner: Manner) -> Voice:
+        """The voice of a request that names none."""
+        model = self.model(manner.model)
+        own = self._engine.capabilities()
+        able = Choices({model: own[model]} if model else own, self._library)
+        if not able.speakers() and not manner.instructions:
+            names = ", ".join(choice.name for choice in able.list()[:40])
+            there = f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
+            raise ApiError(400, f"Name a voice. {there}", "voice_missing", "voice")
+        return able.default(manner.instructions)
+
+
+def _check(manner: Manner) -> None:
+    """What cannot be meant together."""
+    if manner.speaker_embedding is not None and manner.ref_audio is not None:
+        raise _clash("Send either speaker_embedding or ref_audio.", "speaker_embedding")
+    inline = manner.ref_audio is not None and is_data_url(manner.ref_audio)
+    if manner.ref_text is not None and not inline:
+        raise _clash("ref_text belongs to a ref_audio with a data: URL.", "ref_text")
+    if inline and manner.x_vector_only_mode is False and not (manner.ref_text or "").strip():
+        raise _clash("Without x_vector_only_mode a ref_audio needs its ref_text.", "ref_text")
+    cloned = manner.speaker_embedding is not None or manner.ref_audio is not None
+    if cloned and manner.instructions:
+        raise _clash("A cloned voice takes no instructions. Leave them out.", "instructions")
+
+
+def _check_task(task: str | None, voice: Voice) -> None:
+    kinds = {"CustomVoice": (Preset, Blend), "Base": (Clone, Blend), "VoiceDesign": (Design,)}
+    if task and not isinstance(voice, kinds[task]):
+        said = f"task_type {task} does not fit this voice. Leave task_type out."
+        raise ApiError(422, said, "not_capable", "task_type")
+
+
+def voice_alone(voice: Clone) -> Clone:
+    """The speaker vector without the recorded words."""
+    return replace(voice, transcript="", codes=None)
+
+
+def _clash(message: str, param: str) -> ApiError:
+    return ApiError(400, message, "invalid_value", param)

@@ -1,0 +1,165 @@
+"""The speaking half of a WebSocket dialogue: turns are sent one after the other.
+
+A turn that is cancelled ends with its messages all the same, so that the other side always
+knows which audio belongs to what. Knows nothing of the messages that come in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from engine import SAMPLE_RATE, End, TimbreError
+from studio.api.audio_output import Render
+from studio.api.errors import UNFORESEEN, ApiError, explain
+from studio.api.json_text import to_json
+from studio.api.metrics import Metrics
+from studio.api.schemas import Configuration
+from studio.api.streaming_response import pieces
+from studio.api.websocket.ws_utterance import Part, Utterance
+
+log = logging.getLogger(__name__)
+STALLED = 1008
+LEAVING = 8  # cancelled turns that may wait to be told, for each live one
+GONE = (WebSocketDisconnect, RuntimeError)  # what sending to a closed socket raises
+
+
+@dataclass(eq=False)
+class Turn:
+    """An utterance and how it is sent."""
+
+    index: int
+    utterance: Utterance
+    how: Configuration
+    cancelled: bool = False
+    reason: str = "finished"
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.utterance.cancel()
+
+
+class Outlet:
+    """Messages to the other side, none of which waits for ever."""
+
+    def __init__(self, socket: WebSocket, stall_timeout: float) -> None:
+        self._socket, self._stall_timeout = socket, stall_timeout
+        self.active = time.monotonic()
+
+    async def tell(self, type: str, **fields: Any) -> None:
+        await self._send({"type": "websocket.send", "text": to_json({"type": type, **fields})})
+
+    async def error(self, error: ApiError, **place: int) -> None:
+        await self.tell("error", message=error.message, **place, **error.body())
+
+    async def audio(self, data: bytes) -> None:
+        await self._send({"type": "websocket.send", "bytes": data})
+
+    async def close(self, code: int, reason: str) -> None:
+        with contextlib.suppress(*GONE), anyio.move_on_after(5):
+            await self._socket.close(code, reason)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        with anyio.fail_after(self._stall_timeout):
+            await self._socket.send(message)
+        self.active = time.monotonic()
+
+
+class Speaker:
+    """Sends turns in order. `turns` holds the one being said and those that wait."""
+
+    def __init__(self, outlet: Outlet, metrics: Metrics) -> None:
+        self.turns: list[Turn] = []
+        self._outlet, self._metrics = outlet, metrics
+        self._work = asyncio.Event()
+
+    def add(self, turn: Turn) -> None:
+        self.turns.append(turn)
+        self._work.set()
+
+    def crowded(self, most: int) -> bool:
+        """No more turns now. One that is cancelled has only its last messages left to send."""
+        live = sum(not turn.cancelled for turn in self.turns)
+        return live >= most or len(self.turns) >= LEAVING * most
+
+    def cancel(self) -> None:
+        for turn in self.turns:
+            turn.cancel()
+
+    async def run(self) -> None:
+        try:
+            while await self._work.wait():
+                self._work.clear()
+                while self.turns:
+                    await self._say(self.turns[0])
+                    self.turns.pop(0)
+        except TimeoutError:
+            self.cancel()
+            await self._outlet.close(STALLED, "nothing was taken for too long")
+        except GONE:
+            pass  # the reader hears of it as well
+
+    async def _say(self, turn: Turn) -> None:
+        spoken: list[tuple[str, float]] = []
+        try:
+            async for part in turn.utterance.parts():
+                end = await self._say_part(turn, part, spoken)
+                turn.reason = end.reason if turn.reason == "finished" else turn.reason
+        except TimbreError as error:
+            await self._failed(turn, explain(error))
+        except (TimeoutError, *GONE):
+            raise
+        except Exception:
+            log.exception("an utterance failed")
+            await self._failed(turn, UNFORESEEN)
+        await self._tell_done(turn, spoken)
+
+    async def _say_part(self, turn: Turn, part: Part, spoken: list[tuple[str, float]]) -> End:
+        render = Render(turn.how.response_format, turn.how.speed)
+        watch = self._metrics.watch("socket", turn.how.response_format)
+        place = {"utterance_index": turn.index, "sentence_index": len(spoken)}
+        sent = 0
+        async with part.stream:
+            try:
+                await self._tell_start(turn, part, place)
+                hold = 0 if spoken else turn.how.initial_codec_chunk_frames
+                async for piece in pieces(part.stream, render, hold):
+                    watch.first()
+                    await self._outlet.audio(piece)
+                    sent += len(piece)
+            finally:
+                watch.end(part.stream.end)
+        end = part.stream.end
+        assert end is not None  # it has been read to its end
+        before = sum(seconds for _, seconds in spoken)
+        spoken.append((part.text, render.samples / SAMPLE_RATE))
+        span = {"start": round(before, 3), "end": round(before + spoken[-1][1], 3)}
+        result = {"total_bytes": sent, "finish_reason": end.reason, "error": False}
+        await self._outlet.tell("audio.done", **place, **span, **result)
+        return end
+
+    async def _failed(self, turn: Turn, error: ApiError) -> None:
+        turn.utterance.cancel()
+        turn.reason = "error"
+        await self._outlet.error(error, utterance_index=turn.index)
+
+    async def _tell_start(self, turn: Turn, part: Part, place: dict[str, int]) -> None:
+        kind = {"format": turn.how.response_format, "sample_rate": SAMPLE_RATE}
+        said = {"sentence_text": part.text, "seed": part.stream.seed}
+        await self._outlet.tell("audio.start", **place, **said, **kind)
+
+    async def _tell_done(self, turn: Turn, spoken: list[tuple[str, float]]) -> None:
+        await self._outlet.tell(
+            "session.done",
+            utterance_index=turn.index,
+            total_sentences=len(spoken),
+            finish_reason="cancelled" if turn.cancelled else turn.reason,
+            sentences=turn.utterance.timestamps(spoken),
+        )

@@ -1,0 +1,157 @@
+"""A WebSocket dialogue: text in as it is written, audio out from the first words.
+
+This is the reader; `speaker.py` sends. A cancel ends everything said or waiting, and the next
+text starts anew on the same socket (barge-in). The messages are described in docs/api.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Literal
+
+import anyio
+from pydantic import ValidationError
+from pydantic_core import from_json
+from starlette.websockets import WebSocket
+
+from engine import SpeechRequest, TimbreError
+from studio.api.api_context import Wire
+from studio.api.encoding import check_format
+from studio.api.errors import ApiError, explain
+from studio.api.schemas import Body, Configuration
+from studio.api.websocket.ws_sender import GONE, Outlet, Speaker, Turn
+from studio.api.websocket.ws_utterance import Flowing, Split
+
+DONE, IDLE = 1000, 1001
+
+
+class InputText(Body):
+    type: Literal["input.text"]
+    text: str
+
+
+class InputDone(Body):
+    type: Literal["input.done"]
+
+
+class InputCancel(Body):
+    type: Literal["input.cancel"]
+
+
+class SessionClose(Body):
+    type: Literal["session.close"]
+
+
+Message = Configuration | InputText | InputDone | InputCancel | SessionClose
+_MESSAGES: dict[str, type[Message]] = {
+    "session.config": Configuration,
+    "input.text": InputText,
+    "input.done": InputDone,
+    "input.cancel": InputCancel,
+    "session.close": SessionClose,
+}
+
+
+class Dialogue:
+    """One socket, from its acceptance to its end."""
+
+    def __init__(self, socket: WebSocket, wire: Wire) -> None:
+        self._socket, self._wire = socket, wire
+        self._outlet = Outlet(socket, wire.settings.stall_timeout)
+        self._speaker = Speaker(self._outlet, wire.metrics)
+        self._how = Configuration(type="session.config")
+        self._request: SpeechRequest | None = None  # None: not made yet from `_how`
+        self._open: Turn | None = None  # the one that takes text
+        self._count = 0
+
+    async def run(self) -> None:
+        speaking = asyncio.ensure_future(self._speaker.run())
+        try:
+            await self._listen()
+        except GONE:
+            pass  # the other side has left
+        finally:
+            self._speaker.cancel()
+            speaking.cancel()
+            await asyncio.gather(speaking, return_exceptions=True)
+
+    async def _listen(self) -> None:
+        while (text := await self._next()) is not None:
+            try:
+                message = self._parse(text)
+                if isinstance(message, SessionClose):
+                    return await self._outlet.close(DONE, "")
+                await self._take(message)
+            except (TimbreError, ApiError, ValidationError) as error:
+                await self._outlet.error(explain(error))
+        return None
+
+    async def _next(self) -> str | None:
+        """The next message; None when there will be no more."""
+        while (left := self._left()) > 0:
+            with anyio.move_on_after(left):
+                message = await self._socket.receive()
+                self._outlet.active = time.monotonic()
+                if message["type"] == "websocket.disconnect":
+                    return None
+                return message.get("text") or ""
+        await self._outlet.error(ApiError(408, "Nothing was sent for too long.", "idle_timeout"))
+        await self._outlet.close(IDLE, "idle")
+        return None
+
+    def _left(self) -> float:
+        """Seconds until this is idle; work that has all its text is never idle."""
+        patience = self._wire.settings.idle_timeout
+        if self._speaker.turns and not self._open:
+            return patience
+        return self._outlet.active + patience - time.monotonic()
+
+    def _parse(self, text: str) -> Message:
+        try:
+            fields = from_json(text)
+            kind = _MESSAGES[fields["type"]]
+        except (ValueError, KeyError, TypeError):
+            known = ", ".join(_MESSAGES)
+            said = f"A message is a JSON object whose type is one of {known}."
+            raise ApiError(400, said, "invalid_message", "type") from None
+        if kind is not Configuration and len(text) > self._wire.settings.message_bytes:
+            raise ApiError(413, "This message is too long. Send the text in pieces.", "too_large")
+        return kind.model_validate(fields)
+
+    async def _take(self, message: Message) -> None:
+        """Do what a message says."""
+        if isinstance(message, Configuration):
+            check_format(message.response_format)
+            self._request = await self._wire.request(message, "")
+            self._how = message
+        elif isinstance(message, InputText):
+            await self._feed(message.text)
+        elif isinstance(message, InputDone):
+            self._finish_text()
+        elif isinstance(message, InputCancel):
+            self._speaker.cancel()
+            self._open = None
+
+    async def _feed(self, text: str) -> None:
+        if self._open:  # one that has ended early takes the rest of its text and drops it
+            return self._open.utterance.feed(text)
+        if self._request is None:
+            self._request = await self._wire.request(self._how, "")
+        return self._begin(self._request, text) if text.strip() else None
+
+    def _begin(self, request: SpeechRequest, text: str) -> None:
+        if self._speaker.crowded(self._wire.settings.utterances):
+            said = "Too many utterances are waiting. Cancel, or wait for the next session.done."
+            raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
+        self._wire.charge(self._socket)
+        kind = Split if self._how.split_granularity == "sentence" else Flowing
+        utterance = kind(request, self._wire.engine.submit, text)
+        self._open = Turn(self._count, utterance, self._how)
+        self._count += 1
+        self._speaker.add(self._open)
+
+    def _finish_text(self) -> None:
+        if self._open:
+            self._open.utterance.close()
+        self._open = None

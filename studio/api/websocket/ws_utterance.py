@@ -1,0 +1,128 @@
+"""What one turn of a WebSocket dialogue says: text comes in pieces, streams of audio come out.
+
+    Flowing    one sequence; text is appended to it while it speaks
+    Split      one sequence a sentence, all with one seed: every sentence's time is exact
+
+Both are fed by the reader and played by the speaker of `dialogue.py`; both run on one event
+loop. Cancelling ends every stream that was given out and gives no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from engine import InvalidText, SpeechRequest, SpeechStream
+from studio.api.websocket.sentence_buffer import Sentences
+
+Submit = Callable[[SpeechRequest], SpeechStream]
+LONGEST = 100_000  # characters that wait for their turn
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of an utterance that is one stream; `text` is empty while it is still written."""
+
+    text: str
+    stream: SpeechStream
+
+
+class Utterance(Protocol):
+    def feed(self, text: str) -> None: ...
+    def close(self) -> None: ...
+    def cancel(self) -> None: ...
+    def parts(self) -> AsyncIterator[Part]: ...
+    def timestamps(self, spoken: list[tuple[str, float]]) -> list[dict[str, Any]]:
+        """When each sentence is heard, from the parts' texts and seconds."""
+
+
+class Flowing:
+    """Speaks from the first words on; a sentence's time is a share of the whole."""
+
+    def __init__(self, request: SpeechRequest, submit: Submit, text: str) -> None:
+        self._stream = submit(replace(request, text=text, open_text=True))
+        self._said = text
+
+    def feed(self, text: str) -> None:
+        if self._stream.end is None:  # it may have ended early: what is left unsaid stays unsaid
+            self._stream.append(text)
+            self._said += text
+
+    def close(self) -> None:
+        if self._stream.end is None:
+            self._stream.close_text()
+
+    def cancel(self) -> None:
+        self._stream.cancel()
+
+    async def parts(self) -> AsyncIterator[Part]:
+        yield Part("", self._stream)
+
+    def timestamps(self, spoken: list[tuple[str, float]]) -> list[dict[str, Any]]:
+        seconds = sum(part[1] for part in spoken)
+        reader = Sentences()
+        texts = reader.feed(self._said) + reader.finish()
+        total = sum(map(len, texts)) or 1
+        shares = [(text, seconds * len(text) / total) for text in texts]
+        return _times(shares, estimated=True)
+
+
+class Split:
+    """Speaks sentence by sentence, each as soon as the one before has been sent."""
+
+    def __init__(self, request: SpeechRequest, submit: Submit, text: str) -> None:
+        self._request, self._submit = request, submit
+        self._reader = Sentences()
+        self._waiting: deque[str] = deque()
+        self._more = asyncio.Event()
+        self._closed = False
+        self._stream: SpeechStream | None = None
+        self.feed(text)
+
+    def feed(self, text: str) -> None:
+        if self._closed:
+            return
+        if self._reader.length + len(text) + sum(map(len, self._waiting)) > LONGEST:
+            raise InvalidText(f"More than {LONGEST} characters wait to be spoken. Send them later.")
+        self._waiting += self._reader.feed(text)
+        self._more.set()
+
+    def close(self) -> None:
+        self._waiting += self._reader.finish()
+        self._closed = True
+        self._more.set()
+
+    def cancel(self) -> None:
+        self._reader, self._closed = Sentences(), True
+        self._waiting.clear()
+        self._more.set()
+        if self._stream:
+            self._stream.cancel()
+
+    async def parts(self) -> AsyncIterator[Part]:
+        while await self._has_more():
+            text = self._waiting.popleft()
+            self._stream = self._submit(replace(self._request, text=text))
+            self._request = replace(self._request, seed=self._stream.seed)
+            yield Part(text, self._stream)
+
+    def timestamps(self, spoken: list[tuple[str, float]]) -> list[dict[str, Any]]:
+        return _times(spoken, estimated=False)
+
+    async def _has_more(self) -> bool:
+        while not self._waiting and not self._closed:
+            self._more.clear()
+            await self._more.wait()
+        return bool(self._waiting)
+
+
+def _times(spoken: list[tuple[str, float]], estimated: bool) -> list[dict[str, Any]]:
+    times, at = [], 0.0
+    for text, seconds in spoken:
+        span = {"start": round(at, 3), "end": round(at + seconds, 3)}
+        times.append({"text": text, **span, "estimated": estimated})
+        at += seconds
+    return times

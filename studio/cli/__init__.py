@@ -1,0 +1,35 @@
+"""What the commands do: serve, say, voices, info, here or on a server.
+
+Reads no arguments and no environment: `app.py` hands in what was asked and where to tell news.
+"""
+
+from studio.cli.app_context import Place
+from studio.cli.connection import Connection, ServerError
+from studio.cli.console import Console, Teller, read_words
+from studio.cli.listing import list_abilities, list_voices
+from studio.cli.local_speech import Here, check, record
+from studio.cli.remote import Server
+from studio.cli.say_options import Order, check_order
+from studio.cli.serve import serve_lent, serve_studio
+from studio.cli.speech_output import Take, speak
+
+__all__ = [
+    "Connection",
+    "Console",
+    "Here",
+    "Order",
+    "Place",
+    "Server",
+    "ServerError",
+    "Take",
+    "Teller",
+    "check",
+    "check_order",
+    "list_abilities",
+    "list_voices",
+    "read_words",
+    "record",
+    "serve_lent",
+    "serve_studio",
+    "speak",
+]

@@ -1,0 +1,66 @@
+"""Where a command finds its model and its voices: the settings, made into things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import (
+    Capabilities,
+    CheckpointError,
+    Engine,
+    Finish,
+    Library,
+    open_engine,
+    read_capabilities,
+)
+from studio.cli.console import Teller
+from studio.server.visitors import shelf
+from studio.settings import HOUSE, StudioSettings
+from studio.watermark import open_watermark
+
+MINI = HOUSE / "presets" / "mini"
+BUILT_IN_VOICES = HOUSE / "presets" / "voices"
+
+
+@dataclass(frozen=True)
+class Place:
+    own: StudioSettings
+    tell: Teller
+
+    def engine(self) -> Engine:
+        """The models, loaded."""
+        own, models, finish = self.own, self.models(), self.finish()
+        self.tell.line(f"Loading {', '.join(models)} …")
+        changes = own.engine_changes()
+        engine = open_engine(models, own.device, own.dtype, own.profile, **changes)
+        engine.finish = finish
+        return engine
+
+    def finish(self) -> Finish | None:
+        """What is done to all sound before anybody hears it. Raises InvalidSetting."""
+        return open_watermark().mark if self.own.watermark else None
+
+    def capabilities(self) -> dict[str, Capabilities]:
+        """What the models can do, unloaded."""
+        return read_capabilities(self.models())
+
+    def library(self) -> Library:
+        return Library(self.own.data / "voices", BUILT_IN_VOICES)
+
+    def shelves(self) -> Library:
+        """The voices of whoever asks: where strangers come, each has a shelf."""
+        own = self.own
+        return Library(shelf(own.data), BUILT_IN_VOICES) if own.guests else self.library()
+
+    def models(self) -> tuple[str, ...]:
+        return self.own.model or (_mini(),)
+
+
+def _mini() -> str:
+    """The embedded model."""
+    if not (MINI / "config.json").is_file():
+        raise CheckpointError(
+            "There is no embedded model in presets/mini. Name a checkpoint: --model FOLDER, "
+            "or --model Qwen/Qwen3-TTS-12Hz-0.6B-CustomVoice to download one."
+        )
+    return str(MINI)

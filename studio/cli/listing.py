@@ -1,0 +1,28 @@
+"""What there is, as lines: voices and what the checkpoints can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from engine import Capabilities, Library, describe
+from studio.voices.voice_catalog import Choices
+
+
+def list_voices(capabilities: Mapping[str, Capabilities], library: Library) -> Iterator[str]:
+    """A line for each voice that can be spoken, and one for each file that is damaged."""
+    for choice in Choices(capabilities, library).list():
+        yield "\t".join((choice.name, choice.kind, choice.note)).rstrip()
+    for found in library.damaged():
+        yield f"{found.path.name}\tdamaged\t{found.reason}"
+
+
+def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
+    """What each checkpoint is and can do."""
+    for name, own in capabilities.items():
+        yield name
+        yield f"  can        {describe(own)}"
+        yield f"  size       {own.size}, speaker vectors of {own.width} numbers"
+        yield f"  speakers   {', '.join(own.speakers) or 'none'}"
+        yield f"  languages  {', '.join(('auto', *own.languages))}"
+        for speaker, dialect in own.dialects.items():
+            yield f"  dialect    {speaker} speaks {dialect.replace('_', ' ')}"

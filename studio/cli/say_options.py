@@ -1,0 +1,43 @@
+"""What `say` was asked for, and what can be refused by looking at it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import InvalidSetting, check_target
+from studio.voices.voice_catalog import NO_INSTRUCTION
+
+
+@dataclass(frozen=True)
+class Order:
+    """`text` empty and `words` given: text that comes as it is read."""
+
+    text: str = ""
+    words: Iterable[str] | None = None
+    voice: str = ""
+    instruct: str = ""
+    reference: Path | None = None
+    transcript: str = ""
+    blend: str = ""
+    spherical: bool = False
+    language: str = "auto"
+    seed: int | None = None
+    greedy: bool = False
+    max_frames: int | None = None
+    out: Path | None = None
+    play: bool = False
+
+
+def check_order(order: Order) -> None:
+    """Raises InvalidSetting."""
+    named = [name for name in ("voice", "reference", "blend") if getattr(order, name)]
+    if len(named) > 1:
+        raise InvalidSetting(f"Use one of --{' and --'.join(named)}.")
+    if order.transcript and not order.reference:
+        raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
+    if order.instruct.strip() and (order.reference or order.blend):
+        raise InvalidSetting(NO_INSTRUCTION)
+    if order.out:
+        check_target(order.out)

@@ -1,0 +1,56 @@
+"""Serving: the page and the API at an address, or on ZeroGPU the page alone.
+
+Gradio takes seconds to import, so it is, only where there is a page.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from typing import TYPE_CHECKING
+
+from engine import Engine, Library, open_lent
+from studio.cli.app_context import Place
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+def serve_studio(place: Place) -> None:
+    """Until Ctrl-C."""
+    from studio.api import create_api
+    from studio.server import public_server, serving
+
+    own = place.own
+    address = serving.listen(own.host, own.port)
+    with place.engine() as engine:
+        library = place.shelves()
+        application = create_api(engine, library, own.api)
+        if own.page:
+            _mount_page(application, engine, library, place)
+        public_server.protect(application, engine, own)
+        what = "in a browser" if own.page else "from a program (docs/api.md)"
+        place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
+        serving.serve(application, address, partial(engine.drain, own.grace))
+
+
+def serve_lent(place: Place) -> None:
+    """On ZeroGPU the GPU is lent to one request at a time, and only Gradio's routes are reached."""
+    spaces = importlib.import_module("spaces")  # first: it has its own way with torch and Gradio
+    from studio.server import public_server, zerogpu
+
+    own = place.own
+    device = "cuda" if own.device == "auto" else own.device
+    changes, finish = own.engine_changes(), place.finish()
+    with open_lent(place.models(), spaces.GPU, device, own.dtype, own.profile, **changes) as engine:
+        engine.finish = finish
+        zerogpu.serve(engine, place.shelves(), public_server.open_takes(own), own)
+
+
+def _mount_page(application: FastAPI, engine: Engine, library: Library, place: Place) -> None:
+    from studio.server import public_server
+    from studio.server.login import Login
+    from studio.ui.page import mount_page
+
+    takes, login = public_server.open_takes(place.own), Login(place.own.api.keys)
+    mount_page(application, engine, library, takes, guests=place.own.guests, login=login)

@@ -1,0 +1,102 @@
+"""Speech to a file, the loudspeaker or both, wherever it is made. Ctrl-C keeps what there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine import SAMPLE_RATE, Loudspeaker, Pcm, open_sound
+from studio.cli.console import Teller
+from studio.cli.say_options import Order
+
+
+class Speech(Protocol):
+    """Sound as it comes; `seed` and `reason` are known when it has ended."""
+
+    @property
+    def seed(self) -> int | None: ...
+    @property
+    def reason(self) -> str: ...
+    def __iter__(self) -> Iterator[Pcm]: ...
+
+
+class Sink(Protocol):
+    """Where samples go."""
+
+    def write(self, pcm: Pcm) -> None: ...
+
+
+@dataclass
+class Take:
+    """What was spoken, and how quickly."""
+
+    seed: int | None = None
+    first: float | None = None  # seconds until the first sound
+    seconds: float = 0.0
+    wall: float = 0.0
+    ending: str = "cancelled"
+
+    def summary(self, open_text: bool) -> str:
+        first = "no sound" if self.first is None else f"first audio {self.first * 1000:.0f} ms"
+        parts = [f"{self.seconds:.2f} s", first]
+        if self.seconds and not open_text:  # an open text is as slow as whoever writes it
+            parts.append(f"RTF {self.wall / self.seconds:.3f}")
+        return ", ".join([*parts, f"seed {self.seed}"])
+
+
+_ENDINGS = {
+    "length": "It reached --max-frames or the engine's limit and was cut off.",
+    "runaway": "It went on without end and was stopped. Try another --seed.",
+    "cancelled": "Stopped; what was made until then is kept.",
+}
+
+
+def speak(order: Order, opening: AbstractContextManager[Speech], tell: Teller) -> Take:
+    """Hear a speech out. `opening` begins it, and leaving it ends it."""
+    take = Take()
+    with _file(order) as file:
+        try:
+            with _loudspeaker(order) as speaker, opening as speech:
+                _listen(speech, file + speaker, take, tell)
+        except KeyboardInterrupt:
+            if not take.seconds:
+                raise
+    if take.ending in _ENDINGS:
+        tell.line(_ENDINGS[take.ending])
+    return take
+
+
+@contextmanager
+def _file(order: Order) -> Iterator[list[Sink]]:
+    if order.out is None:
+        yield []
+        return
+    with open_sound(order.out) as file:
+        yield [file]
+
+
+@contextmanager
+def _loudspeaker(order: Order) -> Iterator[list[Sink]]:
+    """When asked for, and when the sound would go nowhere else."""
+    if order.out and not order.play:
+        yield []
+        return
+    with Loudspeaker() as speaker:
+        yield [speaker]
+
+
+def _listen(speech: Speech, sinks: list[Sink], take: Take, tell: Teller) -> None:
+    """Hand every piece on as it comes, and keep count."""
+    take.seed, started = speech.seed, time.perf_counter()
+    for pcm in speech:
+        take.wall = time.perf_counter() - started
+        take.first = take.wall if take.first is None else take.first
+        take.seconds += len(pcm) / SAMPLE_RATE
+        take.seed = speech.seed
+        for sink in sinks:
+            sink.write(pcm)
+        tell.progress(f"{take.seconds:.1f} s")
+    take.seed, take.ending = speech.seed, speech.reason

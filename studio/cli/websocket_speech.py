@@ -1,0 +1,104 @@
+"""Words to a server as they are read, and its sound as it comes: one WebSocket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import numpy as np
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.sync.client import ClientConnection, connect
+
+from engine import InvalidText, Pcm
+from studio.cli.connection import Connection, ServerError
+from studio.cli.console import Teller
+from studio.cli.text_feeder import feed
+
+PATH = "/v1/audio/speech/stream"
+STILL = 10.0  # seconds of silence after which the server is told that somebody is here
+
+
+class SocketSpeech:
+    """One utterance, spoken while it is written; `held` closes the socket."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        manner: dict[str, Any],
+        words: Iterable[str],
+        held: ExitStack,
+        tell: Teller,
+    ) -> None:
+        self._connection, self._manner, self._words = connection, manner, words
+        self._held, self._tell = held, tell
+        self._said = False
+        self.seed: int | None = manner.get("seed")
+        self.reason = "cancelled"
+
+    def __iter__(self) -> Iterator[Pcm]:
+        with self._plainly():
+            socket = self._held.enter_context(self._connect())
+            _send(socket, "session.config", **self._manner)
+            self._feed(socket)
+            while self.reason == "cancelled":
+                message = _receive(socket)
+                if isinstance(message, bytes):
+                    yield np.frombuffer(message, "<i2").astype(np.int16)
+                else:
+                    self._hear(json.loads(message))
+
+    def _feed(self, socket: ClientConnection) -> None:
+        def append(text: str) -> None:
+            self._said = self._said or bool(text.strip())
+            _send(socket, "input.text", text=text)
+
+        def close() -> None:
+            _send(socket, "input.done" if self._said else "session.close")
+
+        feed(self._words, append, close, self._tell)
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if message["type"] == "audio.start":
+            self.seed = message["seed"]
+        elif message["type"] == "session.done":
+            self.reason = message["finish_reason"]
+        elif message["type"] == "error":
+            raise ServerError(message["message"])
+
+    def _connect(self) -> ClientConnection:
+        address = self._connection.base.replace("http", "ws", 1) + PATH
+        headers = self._connection.headers
+        return connect(address, additional_headers=headers, max_size=None, close_timeout=1)
+
+    @contextmanager
+    def _plainly(self) -> Iterator[None]:
+        """What a socket can do wrong, as one sentence."""
+        try:
+            yield
+        except InvalidURI as error:
+            raise self._connection.misspelt() from error
+        except InvalidStatus as error:
+            answer = error.response
+            raise self._connection.refusal(answer.status_code, bytes(answer.body or b"")) from error
+        except ConnectionClosed as error:
+            if not self._said:
+                raise InvalidText("There is nothing to say. Give some words.") from error
+            raise self._connection.broken() from error
+        except (InvalidHandshake, OSError) as error:
+            raise self._connection.nobody() from error
+
+
+def _send(socket: ClientConnection, type: str, **fields: Any) -> None:
+    with suppress(ConnectionClosed):  # whoever listens hears of it
+        socket.send(json.dumps({"type": type, **fields}))
+
+
+def _receive(socket: ClientConnection) -> str | bytes:
+    """The next message. A word that says nothing keeps a quiet socket open."""
+    while True:
+        try:
+            return socket.recv(STILL)
+        except TimeoutError:
+            _send(socket, "input.text", text="")

@@ -1,0 +1,300 @@
+"""Speaking a script: all lines as one batch, heard in order, kept as they are done.
+
+    jobs ── at most `at_once` in flight ──▶ engine ──▶ Track ──▶ Sounds (on disk, whole)
+                                                         └─────▶ play(): pieces in order
+
+Lines are spoken as files, which the engine fits in where it can; only the line that is heard
+next is live. A rendering ends when every line is done or has failed, or when its block is
+left; what is done stays, so the next rendering goes on where this one stopped. One event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Protocol
+
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    Busy,
+    InvalidAudio,
+    Pcm,
+    Said,
+    SpeechRequest,
+    SpeechStream,
+    TimbreError,
+)
+from studio.scripts.concurrency import Pace
+from studio.scripts.line_audio import Sounds, silence
+from studio.scripts.line_requests import Job
+from studio.scripts.progress import Forecast, Progress
+from studio.scripts.tracks import Status, Track, problem_of, status_of
+
+AT_ONCE = 8
+HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
+LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
+PIECE = SAMPLE_RATE  # samples
+
+UNEXPECTED = Said("Something went wrong while this line was spoken. Redo it.")
+LOST = Said("The sound that this line keeps is gone. Unlock the line and speak it again.")
+
+log = logging.getLogger(__name__)
+
+
+class Speaker(Protocol):
+    """What a rendering needs of the engine."""
+
+    def submit(self, request: SpeechRequest) -> SpeechStream: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Sound of a line, or the silence after it. Empty: nothing yet, the listener still waits."""
+
+    line: int
+    pcm: Pcm
+
+
+class Rendering:
+    """Jobs being spoken. Use it in an `async with` block; leaving the block stops it."""
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        jobs: Sequence[Job],
+        sounds: Sounds,
+        *,
+        at_once: int = AT_ONCE,
+        listening: bool = True,
+        only: Collection[int] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`listening`: somebody plays it meanwhile. `only`: speak just these lines."""
+        self._speaker, self._sounds, self._listening = speaker, sounds, listening
+        self._jobs = {job.line: job for job in jobs}
+        wanted = [job for job in jobs if only is None or job.line in only]
+        waiting = [job for job in wanted if status_of(job, sounds) == "waiting"]
+        self._tracks = {job.key: Track(job) for job in reversed(waiting)}
+        self._order = list(dict.fromkeys(job.key for job in waiting))
+        self._queue = deque(self._order)
+        self._forecast = Forecast(sum(job.size for job in waiting), clock)
+        self._news = asyncio.Event()
+        self._at_once = max(1, at_once)
+        self._in_flight = 0
+        in_order = [self._tracks[key] for key in self._order]
+        self._pace = Pace(in_order, self._at_once, clock) if listening else None
+        self._task: asyncio.Task[None] | None = None
+
+    # What is known.
+
+    def status(self, line: int) -> Status:
+        job = self._jobs[line]
+        track = self._tracks.get(job.key)
+        return track.status if track else status_of(job, self._sounds)
+
+    def error(self, line: int) -> str:
+        """Why a line has failed, and what to do; empty otherwise."""
+        job = self._jobs[line]
+        if job.key in self._tracks:
+            return self._tracks[job.key].error
+        return LOST if status_of(job, self._sounds) == "failed" else ""
+
+    def standing(self, key: str) -> tuple[Status, str] | None:
+        """How the sound under a key stands, and why it failed; None when it is not asked for."""
+        track = self._tracks.get(key)
+        return (track.status, track.error) if track else None
+
+    def failures(self) -> dict[str, str]:
+        """Why sounds have failed, by their keys."""
+        return {key: own.error for key, own in self._tracks.items() if own.status == "failed"}
+
+    def __contains__(self, line: object) -> bool:
+        return line in self._jobs
+
+    @property
+    def first_error(self) -> str:
+        """Why the first line that failed has failed; empty when none has."""
+        errors = (self.error(line) for line in self._jobs if self.status(line) == "failed")
+        return next(errors, "")
+
+    def progress(self) -> Progress:
+        statuses = [self.status(line) for line in self._jobs]
+        done = statuses.count("done") + statuses.count("locked")
+        return self._forecast.progress(done, statuses.count("failed"), len(statuses))
+
+    @property
+    def heard_next(self) -> SpeechStream | None:
+        """The stream of the line that is heard next, once the engine has taken it."""
+        key = self._first_unfinished()
+        return self._tracks[key].stream if key else None
+
+    @property
+    def over(self) -> bool:
+        return self._task is not None and self._task.done()
+
+    # Running.
+
+    async def __aenter__(self) -> Rendering:
+        self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cancel()
+
+    def start(self) -> None:
+        """Begin; `cancel` is the caller's then."""
+        self._forecast.start()
+        self._task = asyncio.create_task(self._run())
+
+    def stop(self) -> None:
+        """Give lines in flight back to the engine; what is done stays."""
+        if self._task:
+            self._task.cancel()
+
+    async def cancel(self) -> None:
+        """Stop, and wait until it has stopped."""
+        self.stop()
+        if self._task:
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def wait(self) -> Progress:
+        """Until every line is done or has failed."""
+        if self._task:
+            await asyncio.shield(self._task)
+        return self.progress()
+
+    async def news(self, timeout: float = HEARTBEAT) -> bool:
+        """Wait until something has changed; False when nothing did in time."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._news.wait(), timeout)
+            return True
+        return False
+
+    async def play(
+        self, start: int | None = None, heartbeat: float = HEARTBEAT
+    ) -> AsyncIterator[Piece]:
+        """The script from line `start` on, in order, as soon as it can be heard.
+
+        Lines that have failed are passed over.
+        """
+        lines = list(self._jobs)
+        for line in lines[0 if start is None else lines.index(start) :]:
+            job = self._jobs[line]
+            async for pcm in self._hear(job, heartbeat):
+                yield Piece(line, pcm)
+            for pcm in _pieces(silence(job.pause)):
+                yield Piece(line, pcm)
+
+    async def _hear(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:
+        track, heard = self._tracks.get(job.key), 0
+        if track and not track.ended:
+            chunks = track.chunks
+            while not track.ended or heard < len(chunks):
+                for chunk in chunks[heard:]:
+                    heard += 1
+                    yield chunk
+                if not track.ended and heard == len(chunks) and not await self.news(heartbeat):
+                    yield silence(0)
+        if not heard:
+            for pcm in _pieces(await self._read(job.key)):
+                yield pcm
+
+    async def _read(self, key: str) -> Pcm:
+        if key in self._sounds:
+            with suppress(InvalidAudio):
+                return await asyncio.to_thread(self._sounds.read, key)
+        return silence(0)
+
+    # Speaking.
+
+    async def _run(self) -> None:
+        workers = [asyncio.create_task(self._work()) for _ in range(self._at_once)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            for track in self._tracks.values():
+                track.ended = True
+            self._tell()
+
+    async def _work(self) -> None:
+        while self._queue:
+            if self._pace and 0 < self._in_flight >= self._pace.allowed():
+                await self.news()
+                continue
+            track = self._tracks[self._queue.popleft()]
+            if track.job.key in self._sounds:  # somebody else has spoken it meanwhile
+                self._end(track, "done")
+                continue
+            self._in_flight += 1
+            try:
+                await self._speak(track)
+            except asyncio.CancelledError:
+                track.status = "waiting"
+                raise
+            except (TimbreError, OSError) as error:
+                self._end(track, "failed", getattr(error, "said", str(error)))
+            except Exception:
+                log.exception("a line could not be spoken")
+                self._end(track, "failed", UNEXPECTED)
+            finally:
+                self._in_flight -= 1
+
+    async def _speak(self, track: Track) -> None:
+        async with await self._submit(track) as stream:
+            track.status, track.stream = "speaking", stream
+            self._tell()
+            async for chunk in stream:
+                track.chunks.append(chunk.pcm)
+                track.samples += len(chunk.pcm)
+                self._tell()
+        problem = problem_of(stream.end, track)
+        if problem:
+            self._end(track, "failed", problem)
+            return
+        pcm = np.concatenate(track.chunks)
+        await asyncio.to_thread(self._sounds.keep, track.job.key, pcm)
+        self._forecast.made(track.job.size, len(pcm) / SAMPLE_RATE)
+        self._end(track, "done")
+
+    async def _submit(self, track: Track) -> SpeechStream:
+        request = track.job.request
+        assert request is not None
+        while True:
+            try:
+                return self._speaker.submit(replace(request, live=self._is_next(track)))
+            except Busy as busy:
+                await asyncio.sleep(min(busy.retry_after, LONGEST_WAIT))
+
+    def _is_next(self, track: Track) -> bool:
+        """Is it what the listener hears next?"""
+        return self._listening and self._first_unfinished() == track.job.key
+
+    def _first_unfinished(self) -> str | None:
+        return next((key for key in self._order if not self._tracks[key].ended), None)
+
+    def _end(self, track: Track, status: Status, error: str = "") -> None:
+        if status == "failed":
+            self._forecast.dropped(track.job.size)
+        track.status, track.error, track.ended = status, error, True
+        track.stream, track.chunks = None, []  # a listener in the middle holds the list itself
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _pieces(pcm: Pcm) -> Iterator[Pcm]:
+    for start in range(0, len(pcm), PIECE):
+        yield pcm[start : start + PIECE]

@@ -1,0 +1,127 @@
+"""Subtitles and chapter lists from a timeline.
+
+A line's first and last moment are those of its samples. A long line is shown in parts, and
+where it changes inside is judged by its letters.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from engine import SAMPLE_RATE
+from studio.scripts.text.sentences import SYLLABIC, Breath, breaths, spoken_size
+from studio.scripts.timeline import Chapter, Span, Timeline
+
+ROW = 42  # columns
+AT_ONCE = Breath(shortest=12, longest=84)  # letters on the screen
+SHORTEST = 0.3  # seconds a part is shown, at least
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What is shown from `start` to `end`, in milliseconds."""
+
+    start: int
+    end: int
+    speaker: str
+    text: str
+
+
+def captions(timeline: Timeline) -> list[Caption]:
+    return [caption for span in timeline.heard for caption in _parts(span)]
+
+
+def srt(timeline: Timeline) -> str:
+    """SubRip; a speaker is named where there is more than one."""
+    shown = captions(timeline)
+    named = _is_dialogue(shown)
+    entries = [
+        f"{number}\n{_clock(each.start, ',')} --> {_clock(each.end, ',')}\n"
+        f"{_rows(_with_name(each, named)).replace('-->', '→')}\n"
+        for number, each in enumerate(shown, 1)
+    ]
+    return "\n".join(entries)
+
+
+def vtt(timeline: Timeline) -> str:
+    """WebVTT, with voices."""
+    entries = [
+        f"{_clock(each.start, '.')} --> {_clock(each.end, '.')}\n"
+        f"{_voice(each.speaker)}{_escape(_rows(each.text))}\n"
+        for each in captions(timeline)
+    ]
+    return "\n".join(["WEBVTT\n", *entries])
+
+
+def chapter_list(timeline: Timeline) -> str:
+    """One chapter a line, `0:01:23 Title`, as video sites read it."""
+    return "".join(f"{_hours(each.start)} {_title(each)}\n" for each in timeline.chapters)
+
+
+def ffmetadata(timeline: Timeline, title: str = "") -> str:
+    """Chapters as ffmpeg reads them, exact to the sample."""
+    parts = [";FFMETADATA1\n", f"title={_quote(title)}\n" if title else ""]
+    for each in timeline.chapters:
+        parts.append(
+            f"[CHAPTER]\nTIMEBASE=1/{SAMPLE_RATE}\nSTART={each.start}\nEND={each.end}\n"
+            f"title={_quote(_title(each))}\n"
+        )
+    return "".join(parts)
+
+
+def _parts(span: Span) -> Iterator[Caption]:
+    texts = [text.strip() for text in breaths(span.line.text, breath=AT_ONCE)]
+    if span.samples < len(texts) * SHORTEST * SAMPLE_RATE:
+        texts = [span.line.text]
+    whole = sum(map(spoken_size, texts)) or 1
+    start, said = span.start, 0
+    for text in texts:
+        said += spoken_size(text)
+        end = span.start + span.samples * said // whole
+        yield Caption(_milliseconds(start), _milliseconds(end), span.line.speaker, text)
+        start = end
+
+
+def _is_dialogue(shown: Iterable[Caption]) -> bool:
+    return len({each.speaker for each in shown}) > 1
+
+
+def _with_name(caption: Caption, named: bool) -> str:
+    return f"{caption.speaker}: {caption.text}" if named and caption.speaker else caption.text
+
+
+def _rows(text: str) -> str:
+    """At most two rows or so; scripts without spaces are left to the screen."""
+    return text if SYLLABIC.search(text) else textwrap.fill(text, ROW, break_long_words=False)
+
+
+def _voice(speaker: str) -> str:
+    return f"<v {_escape(speaker)}>" if speaker else ""
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _quote(text: str) -> str:
+    return "".join(f"\\{char}" if char in "=;#\\" else char for char in text)
+
+
+def _title(chapter: Chapter) -> str:
+    return chapter.title or "Beginning"
+
+
+def _milliseconds(samples: int) -> int:
+    return samples * 1000 // SAMPLE_RATE
+
+
+def _clock(milliseconds: int, point: str) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{point}{rest:03}"
+
+
+def _hours(samples: int) -> str:
+    seconds = samples // SAMPLE_RATE
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

@@ -1,0 +1,58 @@
+"""Who speaks for whom: speakers of a script and the names of voices.
+
+What a name stands for is asked of the caller. This module knows no library and no engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pydantic import Field
+
+from engine import Said, UnknownVoice, Voice
+from studio.scripts.model import Record, Script
+
+Resolve = Callable[[str], Voice]  # raises UnknownVoice
+
+
+class Casting(Record):
+    """Voices by speaker; everybody else has the default voice."""
+
+    default: str = Field(max_length=200)
+    voices: Mapping[str, str] = Field(default_factory=dict)
+
+    def voice_of(self, speaker: str) -> str:
+        """The name of a speaker's voice; Anna and ANNA are one person."""
+        named = {name.casefold(): voice for name, voice in self.voices.items() if voice}
+        return named.get(speaker.casefold(), self.default)
+
+    def with_voice(self, speaker: str, voice: str) -> Casting:
+        others = {k: v for k, v in self.voices.items() if k.casefold() != speaker.casefold()}
+        return self.having(voices={**others, speaker: voice})
+
+
+def resolve_cast(script: Script, casting: Casting, resolve: Resolve) -> dict[str, Voice]:
+    """The voice of every speaker. Raises UnknownVoice naming all that have none."""
+    voices: dict[str, Voice] = {}
+    missing: list[Said] = []
+    for speaker in script.speakers:
+        try:
+            voices[speaker] = resolve(casting.voice_of(speaker))
+        except UnknownVoice as error:
+            who = speaker or Said("the narrator")
+            missing.append(Said("{who}: {why}", who=who, why=error.said))
+    if missing:
+        raise UnknownVoice(
+            "Choose another voice for {missing}", missing=Said.listed(missing, between=" ")
+        )
+    return voices
+
+
+def suggest(speakers: Sequence[str], voices: Sequence[str], default: str) -> Casting:
+    """A first cast: a voice of the speaker's own name, else each speaker another voice."""
+    by_name = {voice.casefold(): voice for voice in voices}
+    named = {who: by_name[who.casefold()] for who in speakers if who.casefold() in by_name}
+    spare = [voice for voice in voices if voice not in named.values() and voice != default]
+    others = [who for who in speakers if who and who not in named]
+    dealt = {who: spare[i % len(spare)] for i, who in enumerate(others)} if spare else {}
+    return Casting(default=default, voices={**dealt, **named})

@@ -1,0 +1,147 @@
+"""Changes to a script, each a new script in which every other line stays as it was.
+
+This module knows no sound: what a change makes stale is told by the lines' keys (keys.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+
+from engine import InvalidText
+from studio.scripts.importers.passages import PLAIN, Manner, Passage, clean, split
+from studio.scripts.model import LONGEST_NAME, MAX_LINE, Line, Script
+from studio.scripts.text.tags import pause_tag
+
+
+def shown(line: Line) -> str:
+    """The line as a person edits it, its own pause as a tag behind the text."""
+    tag = "" if line.pause is None else pause_tag(line.pause)
+    return f"{line.text} {tag}".strip()
+
+
+def edit(script: Script, number: int, text: str, manner: Manner = PLAIN) -> Script:
+    """Change what a line says. Pause tags in the text cut it; the first part keeps the id."""
+    place = script.place(number)
+    line = _unlocked(script.lines[place])
+    if clean(text) == shown(line):
+        return script
+    pieces = list(split(_passage(line, text), manner, line))
+    if not pieces:
+        raise InvalidText("A line needs text or a pause. Write something, or delete the line.")
+    first = next((i for i, piece in enumerate(pieces) if piece.text), 0)
+    return script.replaced(place, place + 1, _numbered(script, pieces, first, line))
+
+
+def say_as(script: Script, number: int, speaker: str) -> Script:
+    """Give a line to another speaker."""
+    return _change(script, number, speaker=clean(speaker)[:LONGEST_NAME])
+
+
+def redo(script: Script, number: int, seed: int) -> Script:
+    """Have a line spoken anew, with a seed of its own."""
+    return _change(script, number, seed=seed)
+
+
+def lock(script: Script, number: int, key: str) -> Script:
+    """Keep the sound under `key` for this line, whatever changes around it."""
+    if not key:
+        raise InvalidText("Speak this line first, then lock the take you like.")
+    return _replace(script, number, script.line(number).having(kept=key))
+
+
+def unlock(script: Script, number: int) -> Script:
+    return _replace(script, number, script.line(number).having(kept=""))
+
+
+def insert(script: Script, after: int | None, passage: Passage, manner: Manner) -> Script:
+    """New lines behind a line (None: at the start), in its chapter and paragraph."""
+    place = 0 if after is None else script.place(after) + 1
+    beside = script.lines[max(0, place - 1)] if script.lines else Line(id=0, text="")
+    empty = Line(id=0, text="", chapter=beside.chapter, paragraph=beside.paragraph)
+    pieces = list(split(passage, manner, empty))
+    return script.replaced(place, place, _numbered(script, pieces, None, None))
+
+
+def remove(script: Script, number: int) -> Script:
+    place = script.place(number)
+    _unlocked(script.lines[place])
+    return script.replaced(place, place + 1, ())
+
+
+def revise(old: Script, new: Script) -> Script:
+    """A script read anew, with the ids, seeds and locks of the lines it still holds.
+
+    Equal lines are matched in order; then, between matched neighbours, changed lines are taken
+    for the lines that stood there, so that a changed word does not cost a line its identity.
+    """
+    matched = _match_changed(old.lines, _match_equal(old.lines, new.lines))
+    issued = old.issued
+    lines: list[Line] = []
+    for line, before in zip(new.lines, matched, strict=True):
+        lines.append(_heir(line, None if before is None else old.lines[before], issued))
+        issued += before is None
+    return new.model_copy(update={"lines": tuple(lines), "issued": issued})
+
+
+def _heir(line: Line, before: Line | None, number: int) -> Line:
+    if before is None:
+        return line.model_copy(update={"id": number})
+    update = {"id": before.id, "seed": before.seed}
+    same = line.text == before.text and line.speaker == before.speaker
+    return line.model_copy(update={**update, "kept": before.kept if same else ""})
+
+
+def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
+    """For each new line, where an equal old one stands; each is used once."""
+    places: dict[tuple[str, str], deque[int]] = defaultdict(deque)
+    for place, line in enumerate(old):
+        places[line.speaker, line.text].append(place)
+    return [
+        places[line.speaker, line.text].popleft() if places[line.speaker, line.text] else None
+        for line in new
+    ]
+
+
+def _match_changed(old: Sequence[Line], matched: list[int | None]) -> list[int | None]:
+    """Fill gaps: the line after a matched one goes with the old line after that, if it is free."""
+    taken = {place for place in matched if place is not None}
+    filled = list(matched)
+    for index, place in enumerate(filled):
+        following = (filled[index - 1] if index else -1) if place is None else None
+        if following is not None and following + 1 < len(old) and following + 1 not in taken:
+            filled[index] = following + 1
+            taken.add(following + 1)
+    return filled
+
+
+def _passage(line: Line, text: str) -> Passage:
+    return Passage(text[:MAX_LINE], line.speaker, line.direction)
+
+
+def _change(script: Script, number: int, **changes: object) -> Script:
+    return _replace(script, number, _unlocked(script.line(number)).having(**changes))
+
+
+def _replace(script: Script, number: int, line: Line) -> Script:
+    place = script.place(number)
+    return script.replaced(place, place + 1, (line,))
+
+
+def _unlocked(line: Line) -> Line:
+    if line.locked:
+        raise InvalidText("Line {line} is locked. Unlock it to change it.", line=line.id)
+    return line
+
+
+def _numbered(
+    script: Script, pieces: Iterable[Line], keeper: int | None, line: Line | None
+) -> list[Line]:
+    """New ids for new lines; the keeper takes over the id and seed of the line it was."""
+    fresh = script.issued
+    numbered: list[Line] = []
+    for index, piece in enumerate(pieces):
+        own = line is not None and index == keeper
+        numbered.append(piece if own else piece.model_copy(update={"id": fresh}))
+        fresh += not own
+    return numbered

@@ -1,0 +1,1 @@
+"""Scripts from typed text and files."""

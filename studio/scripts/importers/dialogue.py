@@ -1,0 +1,152 @@
+"""Plain text as people paste it: paragraphs, and dialogue as `Name: what she says`.
+
+A name counts when it comes back, when it is known, or when most of the text is written so;
+otherwise "Remember: be good" would make a speaker of Remember. A direction in brackets may
+follow the name: `Anna (whispering): come here`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from engine import InvalidText
+from studio.scripts.importers.passages import Passage
+from studio.scripts.text.sentences import SYLLABIC
+
+WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
+
+_TURN = re.compile(
+    r"""\s{0,8} (?P<name> [^\W\d_] [\w.'’\- ]{0,38}? )
+    (?: \s{0,2} [(（] (?P<direction> [^()（）\n]{1,80} ) [)）] )?
+    \s? [:：] (?!//|\d) (?P<text> .* )""",
+    re.VERBOSE,
+)
+_CHAPTER = re.compile(
+    r"(chapter|part|prologue|epilogue|kapitel|chapitre|capítulo|capitolo|глава)\b[^.!?]{0,60}"
+    r"|第\s?[\d一二三四五六七八九十百零〇]{1,6}\s?[章回部节卷].{0,40}",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?…:;。！？：；]['\"”’」』）)]*$")
+_HEADING = re.compile(r"#\s+(?P<title>.*?)(?P<silent>\s*\[silent\])?\s*", re.IGNORECASE)
+_SPEAKER_TAG = re.compile(r"\s*\[([^\[\]\n]{1,60})\](.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A line of text that begins with a name."""
+
+    name: str
+    direction: str
+    text: str
+
+
+def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
+    """Passages of plain text. `speakers`: names that are known to speak."""
+    paragraphs = _paragraphs(text)
+    names = _names(paragraphs, speakers)
+    for paragraph in paragraphs:
+        heading = _heading(paragraph[0], names) if len(paragraph) == 1 else None
+        if heading:
+            yield heading
+        else:
+            yield from _passages(paragraph, names)
+
+
+def read_components(value: list[dict[str, str]] | str) -> Iterator[Passage]:
+    """What a dialogue editor holds: a list of speaker and text, or lines of `[name] text`."""
+    if isinstance(value, str):
+        yield from map(_tagged, value.splitlines())
+        return
+    for entry in value:
+        if not isinstance(entry, dict):
+            raise InvalidText("Each line of a dialogue needs a speaker and a text.")
+        yield Passage(str(entry.get("text", "")), str(entry.get("speaker", "")))
+
+
+def turn_of(line: str, names: Collection[str]) -> Turn | None:
+    """The turn that a line of text begins, if its name counts."""
+    match = _TURN.match(line)
+    if match and match["name"].casefold() in names:
+        return Turn(match["name"], (match["direction"] or "").strip(), match["text"].strip())
+    name, colon, text = line.partition(":")  # a known name may look like none: 2nd guard
+    if colon and name.strip().casefold() in names:
+        return Turn(name.strip(), "", text.strip())
+    return None
+
+
+def _heading(line: str, names: Collection[str]) -> Passage | None:
+    """A chapter that a line of its own begins: `# Title`, or `Chapter 2`."""
+    match = _HEADING.fullmatch(line.strip())
+    if match and match["title"]:
+        return Passage(match["title"], heading=True, silent=bool(match["silent"]))
+    if _CHAPTER.fullmatch(line.strip()) and not turn_of(line, names):
+        return Passage(line, heading=True)
+    return None
+
+
+def _tagged(line: str) -> Passage:
+    match = _SPEAKER_TAG.match(line)
+    return Passage(match[2], match[1]) if match else Passage(line)
+
+
+def _paragraphs(text: str) -> list[list[str]]:
+    """Lines between empty lines."""
+    paragraphs: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.strip():
+            paragraphs[-1].append(line)
+        elif paragraphs[-1]:
+            paragraphs.append([])
+    return [paragraph for paragraph in paragraphs if paragraph]
+
+
+def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
+    found: Counter[str] = Counter()
+    for paragraph in paragraphs:
+        found.update(match["name"].casefold() for match in map(_TURN.match, paragraph) if match)
+    lines = sum(len(own) for own in paragraphs if len(own) > 1 or not _heading(own[0], ()))
+    everybody = found.total() > 1 and found.total() * 2 >= lines
+    known = {name.casefold() for name in speakers if name}
+    return known | {name for name, count in found.items() if everybody or count > 1}
+
+
+def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:
+    """A paragraph's turns; text without a name goes on with the turn before it."""
+    speaker = Turn("", "", "")
+    texts: list[str] = []
+    for line in paragraph:
+        turn = turn_of(line, names)
+        if turn:
+            yield from _unwrapped(texts, speaker)
+            speaker, texts = turn, []
+        texts.append(turn.text if turn else line.strip())
+    yield from _unwrapped(texts, speaker)
+
+
+def _unwrapped(lines: list[str], turn: Turn) -> Iterator[Passage]:
+    """A block that an editor has wrapped is one passage; otherwise each line is one."""
+    whole = [_joined(lines)] if _is_wrapped(lines) else lines
+    for text in whole:
+        yield Passage(text, turn.name, turn.direction)
+
+
+def _is_wrapped(lines: list[str]) -> bool:
+    """All lines but the last fill a column, and one of them breaks off in a sentence."""
+    full = lines[:-1]
+    filled = all(WRAPPED <= _columns(line) <= WIDEST for line in full)
+    return filled and any(not _SENTENCE_END.search(line) for line in full)
+
+
+def _columns(line: str) -> int:
+    return len(line) + len(SYLLABIC.findall(line))
+
+
+def _joined(lines: list[str]) -> str:
+    text = ""
+    for line in lines:
+        gap = "" if not text or SYLLABIC.match(text[-1]) else " "
+        text += gap + line
+    return text

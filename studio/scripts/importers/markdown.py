@@ -1,0 +1,98 @@
+"""Markdown as something to read aloud: headings are chapters, marks are left out.
+
+Not a full parser: it keeps the words and drops what is not spoken (code, images' addresses,
+links' targets, tags, front matter). Works line by line, in time linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from studio.scripts.importers.dialogue import read_text
+from studio.scripts.importers.passages import Passage
+
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
+_UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")
+_FENCE = re.compile(r"\s{0,3}(```|~~~)")
+_RULE = re.compile(r"\s{0,3}([-*_])(\s*\1){2,}\s*")
+_BLOCK_MARK = re.compile(r"\s{0,12}(?:>\s?|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)]\s+)+")
+_TABLE_RULE = re.compile(r"[\s|:\-]+")
+_INLINE = (
+    (re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)"), r"\1"),  # links, images
+    (re.compile(r"!?\[([^\[\]\n]{1,500})\]\[[^\[\]\n]{0,200}\]"), r"\1"),
+    (re.compile(r"<(?:https?://|mailto:)[^<>\s]{1,2000}>"), ""),
+    (re.compile(r"</?(?!break\b)[a-zA-Z][^<>\n]{0,500}>"), ""),
+    (re.compile(r"(\*{1,3}|~~|`{1,3})(?=\S)([^*~`\n]{1,2000}?)(?<=\S)\1"), r"\2"),
+    (re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_\n]{1,2000}?)(?<=\S)\1(?!\w)"), r"\2"),
+    (re.compile(r"\\([\\`*_{}\[\]()#+\-.!~|>])"), r"\1"),
+)
+
+
+def read_markdown(text: str, speakers: tuple[str, ...] = ()) -> Iterator[Passage]:
+    """Passages of a Markdown text, in order."""
+    block: list[str] = []
+    for line in _blocks(_without_front_matter(_without_comments(text)).splitlines()):
+        heading = _HEADING.fullmatch(line)
+        if heading:
+            yield from read_text("\n".join(block), speakers)
+            yield Passage(inline(_closed(heading[1])), heading=True)
+            block = []
+        else:
+            block.append(_spoken(line))
+    yield from read_text("\n".join(block), speakers)
+
+
+def _closed(title: str) -> str:
+    """Without the hashes that may close a heading; a pattern for that takes quadratic time."""
+    return title.rstrip().rstrip("#").rstrip()
+
+
+def inline(text: str) -> str:
+    """A line without its marks."""
+    for pattern, replacement in _INLINE:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _without_comments(text: str) -> str:
+    """One look at each letter: a pattern goes to the end for every comment that has none."""
+    kept, at = [], 0
+    while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
+        kept.append(text[at:start])
+        at = end + len("-->")
+    return "".join([*kept, text[at:]])
+
+
+def _without_front_matter(text: str) -> str:
+    if not text.startswith("---\n"):
+        return text
+    end = text.find("\n---", 3)
+    return text if end < 0 else text[text.find("\n", end + 1) :] if "\n" in text[end + 1 :] else ""
+
+
+def _blocks(lines: list[str]) -> Iterator[str]:
+    """Lines without code; an underlined heading comes as one with hashes."""
+    fence = ""
+    previous = ""
+    for line in lines:
+        mark = _FENCE.match(line)
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
+        elif not fence and previous.strip() and _UNDERLINE.fullmatch(line):
+            previous = f"# {previous.strip()}"
+        elif not fence:
+            yield previous
+            previous = line
+    yield previous
+
+
+def _spoken(line: str) -> str:
+    if _RULE.fullmatch(line) or ({"|", "-"} <= set(line) and _TABLE_RULE.fullmatch(line)):
+        return ""
+    mark = _BLOCK_MARK.match(line)
+    text = line[mark.end() :] if mark else line
+    if text.strip().startswith("|") and text.strip().endswith("|"):
+        text = ", ".join(cell.strip() for cell in text.strip().strip("|").split("|"))
+    listed = mark and not mark[0].strip().startswith(">")
+    return f"\n{inline(text)}" if listed else inline(text)

@@ -1,0 +1,120 @@
+"""From passages to a script.
+
+A passage is a stretch of text by one speaker, as a reader found it: a paragraph, a turn of a
+dialogue, a heading. Here it is split into lines. This module knows no file formats.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from engine import InvalidText
+from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME, MAX_LINES, Line, Record, Script
+from studio.scripts.text.sentences import BREATH, Breath, breaths
+from studio.scripts.text.tags import at_pauses
+
+MAX_CHARACTERS = 2_000_000
+MAX_CHAPTERS = 2_000
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What one speaker says before something ends: a paragraph, a turn."""
+
+    text: str
+    speaker: str = ""
+    direction: str = ""
+    heading: bool = False  # a chapter begins, and this is its title
+    silent: bool = False  # a title to be shown, not spoken
+    pause: float | None = None  # after it
+
+
+class Manner(Record):
+    """How passages become lines."""
+
+    language: str = "auto"
+    breath: Breath = BREATH
+    speak_headings: bool = True
+
+
+PLAIN = Manner()
+
+
+def build(passages: Iterable[Passage], manner: Manner = PLAIN) -> Script:
+    """A script of these passages. Raises InvalidText when it is empty or too long."""
+    lines: list[Line] = []
+    chapters: list[str] = []
+    for number, passage in enumerate(_bounded(passages)):
+        if passage.heading or not chapters:
+            chapters.append(clean(passage.text) if passage.heading else "")
+        if passage.silent or (passage.heading and not manner.speak_headings):
+            continue
+        place = Line(id=0, text="", chapter=len(chapters) - 1, paragraph=number)
+        for line in split(passage, manner, place):
+            lines.append(line.model_copy(update={"id": len(lines)}))
+            _check_lines(len(lines))
+    return _finished(lines, chapters)
+
+
+def split(passage: Passage, manner: Manner, place: Line) -> Iterator[Line]:
+    """The lines of a passage, all with the id, chapter and paragraph of `place`."""
+    spoken = place.having(
+        text="",
+        speaker=clean(passage.speaker)[:LONGEST_NAME].strip(),
+        direction=clean(passage.direction)[:LONGEST_DIRECTION],
+        pause=None,
+    )
+    pieces = at_pauses(clean(passage.text))
+    if pieces[-1][1] is None:
+        pieces[-1] = (pieces[-1][0], passage.pause)
+    for text, pause in pieces:
+        parts = [part.strip() for part in breaths(text.strip(), manner.language, manner.breath)]
+        for part in parts[:-1]:
+            yield spoken.model_copy(update={"text": part})
+        last = parts[-1] if parts else ""
+        if last or pause is not None:
+            yield spoken.model_copy(update={"text": last, "pause": pause})
+
+
+def clean(text: str) -> str:
+    """One line of text: control characters out, every run of space one space."""
+    return " ".join("".join(char for char in text if _is_text(char)).split())
+
+
+def _is_text(char: str) -> bool:
+    # Cc control, Cs lone surrogate, Co private, Cn unassigned; Cf holds joiners that scripts need
+    return char.isspace() or unicodedata.category(char) not in ("Cc", "Cs", "Co", "Cn")
+
+
+def _bounded(passages: Iterable[Passage]) -> Iterator[Passage]:
+    total = 0
+    for passage in passages:
+        total += len(passage.text)
+        if total > MAX_CHARACTERS:
+            raise InvalidText(
+                "The script is longer than {most:,} characters. Split it into parts.",
+                most=MAX_CHARACTERS,
+            )
+        if passage.text.strip():
+            yield passage
+
+
+def _check_lines(count: int) -> None:
+    if count > MAX_LINES:
+        raise InvalidText(
+            "The script has more than {most:,} lines. Split it into parts, a few chapters each.",
+            most=MAX_LINES,
+        )
+
+
+def _finished(lines: list[Line], chapters: list[str]) -> Script:
+    if not any(line.text for line in lines):
+        raise InvalidText("There is nothing to speak in this script. Write or paste some text.")
+    if len(chapters) > MAX_CHAPTERS:
+        raise InvalidText(
+            "The script has more than {most:,} chapters. Split it.",
+            most=MAX_CHAPTERS,
+        )
+    return Script(lines=tuple(lines), chapters=tuple(chapters), issued=len(lines))

@@ -1,0 +1,109 @@
+"""Scripts from what people have: typed text, a dialogue editor, files.
+
+Everything here was written by strangers: size and lines are bounded before work is done, and
+every refusal says what to do. This module opens no file by itself: it is handed bytes.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Collection, Iterator
+from pathlib import PurePath
+
+from engine import InvalidText, Said
+from studio.scripts.importers.dialogue import read_components, read_text
+from studio.scripts.importers.markdown import read_markdown
+from studio.scripts.importers.passages import MAX_CHARACTERS, PLAIN, Manner, Passage, build
+from studio.scripts.importers.subtitle_files import read_subtitles
+from studio.scripts.importers.tables import read_table
+from studio.scripts.model import Script
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_TYPED_LINES = 50_000  # of text as it was typed, empty ones too
+SUFFIXES = (".txt", ".md", ".srt", ".vtt", ".csv")
+
+
+def script_of_text(text: str, manner: Manner = PLAIN, speakers: Collection[str] = ()) -> Script:
+    """A script of plain text; dialogue is written `Name: what she says`."""
+    return build(read_text(_bounded(text), speakers), manner)
+
+
+def script_of_dialogue(value: list[dict[str, str]] | str, manner: Manner = PLAIN) -> Script:
+    """A script of what gr.Dialogue holds, in either of its types."""
+    if isinstance(value, str):
+        _bounded(value)
+    elif not isinstance(value, list):
+        raise InvalidText("This is no dialogue. Reload the page.")
+    elif len(value) > MAX_TYPED_LINES:
+        raise InvalidText(_too_many(len(value)))
+    return build(read_components(value), manner)
+
+
+def script_of_file(
+    name: str, data: bytes, manner: Manner = PLAIN, speakers: Collection[str] = ()
+) -> Script:
+    """A script of an uploaded file; the ending of its name says what it is."""
+    suffix = PurePath(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidText(
+            "{name!r} is no script. Upload {there}.",
+            name=PurePath(name).name[:80],
+            there=", ".join(SUFFIXES),
+        )
+    return build(_passages(suffix, _bounded(decode(data)), speakers), manner)
+
+
+def dialogue_of(script: Script) -> list[dict[str, str]]:
+    """The script as the value of gr.Dialogue."""
+    return [{"speaker": line.speaker, "text": line.text} for line in script.lines if line.text]
+
+
+def decode(data: bytes) -> str:
+    """Text of a file: UTF-8, or UTF-16 that says so."""
+    if len(data) > MAX_BYTES:
+        raise InvalidText(
+            "The file has {count:.0f} MB; {most} MB is the most. Split it into parts.",
+            count=len(data) / 2**20,
+            most=MAX_BYTES // 2**20,
+        )
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidText(
+            "The file is not text in UTF-8. Save it as UTF-8 (plain text) and upload it again."
+        ) from error
+    if "\x00" in text:
+        raise InvalidText("This is not a text file. Upload plain text.")
+    return text
+
+
+def _passages(suffix: str, text: str, speakers: Collection[str]) -> Iterator[Passage]:
+    if suffix == ".md":
+        return read_markdown(text, tuple(speakers))
+    if suffix == ".csv":
+        return read_table(text)
+    if suffix == ".txt":
+        return read_text(text, speakers)
+    return read_subtitles(text, suffix[1:])
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidText(
+            "The script has {count:,} characters; {most:,} is the most. Split it into parts.",
+            count=len(text),
+            most=MAX_CHARACTERS,
+        )
+    lines = text.count("\n") + 1
+    if lines > MAX_TYPED_LINES:
+        raise InvalidText(_too_many(lines))
+    return text.replace("\r\n", "\n")
+
+
+def _too_many(lines: int) -> Said:
+    return Said(
+        "The script has {count:,} lines of text; {most:,} is the most. Split it into parts.",
+        count=lines,
+        most=MAX_TYPED_LINES,
+    )

@@ -1,0 +1,141 @@
+"""From lines to requests: what is said, by which voice, and the key of its sound.
+
+The key is a digest of everything the sound depends on. So whether a line is done is the
+question whether a sound with its key is kept; an edit, another voice or another seed makes
+exactly the lines stale that it changes, and taking it back finds the sound again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import Field
+
+from engine import Blend, Clone, Design, Preset, Sampling, SpeechRequest, Voice
+from studio.scripts.importers.passages import Manner
+from studio.scripts.model import MAX_SEED, Line, Record, Script
+from studio.scripts.pauses import Pauses
+from studio.scripts.text.numerals import looks_english, words_for
+from studio.scripts.text.pronunciation import Speller, Spelling
+from studio.scripts.text.sentences import spoken_size
+
+
+class Delivery(Record):
+    """How a script is spoken. One seed for all lines keeps a voice from drifting."""
+
+    language: str = "auto"
+    seed: int = Field(0, ge=0, le=MAX_SEED)
+    sampling: Sampling = Sampling()
+    max_frames: int | None = None
+    model: str | None = None
+    numbers: bool = True  # English figures as words
+    directions: bool = False  # tell preset voices what stands in brackets behind a name
+    spellings: tuple[Spelling, ...] = ()
+    pauses: Pauses = Pauses()
+    manner: Manner = Manner()
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A line to be spoken. `request` None: there is nothing to say, or its sound is locked.
+
+    A line with nothing to say has no key.
+    """
+
+    line: int
+    key: str
+    request: SpeechRequest | None
+    size: int  # letters, to guess how long it takes
+    pause: float  # seconds of silence after it
+
+
+def plan(script: Script, voices: Mapping[str, Voice], delivery: Delivery) -> tuple[Job, ...]:
+    """Every line's job, in order. `voices` by speaker, as resolve_cast gives them."""
+    wording = Wording(delivery, script)
+    digests = {speaker: _digest(_voice_parts(voice)) for speaker, voice in voices.items()}
+    followers = [*script.lines, None][1:]
+    jobs: list[Job] = []
+    for line, following in zip(script.lines, followers, strict=True):
+        request = _request(line, wording(line.text), voices, delivery)
+        key = line.kept or (_key(request, digests[line.speaker]) if request else "")
+        pause = delivery.pauses.after(line, following)
+        size = spoken_size(request.text) if request else 0
+        jobs.append(Job(line.id, key, None if line.locked else request, size, pause))
+    return tuple(jobs)
+
+
+class Wording:
+    """How the text of a script is said: its spellings, and its numbers when it is English."""
+
+    def __init__(self, delivery: Delivery, script: Script) -> None:
+        self._speller = Speller(delivery.spellings)
+        english = delivery.language == "english" or (
+            delivery.language == "auto" and looks_english(_sample(script))
+        )
+        self._elsewhere = words_for if delivery.numbers and english else str
+
+    def __call__(self, text: str) -> str:
+        return self._speller(text, self._elsewhere).strip()
+
+
+def _request(
+    line: Line, said: str, voices: Mapping[str, Voice], delivery: Delivery
+) -> SpeechRequest | None:
+    """What to ask the engine for; None when nothing in the text can be spoken."""
+    if not any(char.isalnum() for char in said):
+        return None
+    voice = voices[line.speaker]
+    if delivery.directions and line.direction and isinstance(voice, Preset):
+        voice = replace(voice, instruct=line.direction)
+    return SpeechRequest(
+        text=said,
+        voice=voice,
+        language=delivery.language,
+        sampling=delivery.sampling,
+        seed=delivery.seed if line.seed is None else line.seed,
+        max_frames=delivery.max_frames,
+        live=False,
+        model=delivery.model,
+    )
+
+
+def _key(request: SpeechRequest, voice: str) -> str:
+    direction = request.voice.instruct if isinstance(request.voice, Preset) else ""
+    return _digest([voice, direction, *_request_parts(request)])
+
+
+def _request_parts(request: SpeechRequest) -> list[Any]:
+    sampling = request.sampling.model_dump()
+    return [
+        request.text, request.language, sampling, request.seed, request.max_frames, request.model
+    ]  # fmt: skip
+
+
+def _voice_parts(voice: Voice) -> list[Any]:
+    """Everything a voice is, as plain data; arrays by their digest."""
+    if isinstance(voice, Preset):
+        return ["preset", voice.name.casefold(), voice.instruct]
+    if isinstance(voice, Design):
+        return ["design", voice.instruct]
+    if isinstance(voice, Blend):
+        return ["blend", voice.method, [[_voice_parts(v), weight] for v, weight in voice.parts]]
+    return ["clone", *_clone_parts(voice)]
+
+
+def _clone_parts(voice: Clone) -> list[str]:
+    codes = b"" if voice.codes is None else voice.codes.tobytes()
+    arrays = [hashlib.sha256(data).hexdigest() for data in (voice.vector.tobytes(), codes)]
+    return [*arrays, voice.transcript]
+
+
+def _digest(parts: list[Any]) -> str:
+    text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
+
+
+def _sample(script: Script) -> str:
+    return " ".join(line.text for line in script.lines[:400])

@@ -1,0 +1,65 @@
+"""Voices made equally loud, by ITU-R BS.1770 loudness. One gain a speaker, never within a line."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine import SAMPLE_RATE, Pcm
+from studio.scripts.line_audio import Sounds
+from studio.scripts.timeline import Span, Timeline, sound_of
+
+WANTED = -19.0  # LUFS: what spoken word in mono is published at
+CEILING = -1.0  # dBFS
+YIELD = 6.0  # dB that all voices may stay below WANTED to keep the loudest peak whole
+MOST = 20.0  # dB: a voice that needs more is not speech
+_ENOUGH = 60 * SAMPLE_RATE  # samples of a speaker to measure
+_LEAST = round(0.4 * SAMPLE_RATE)  # one block of the measure
+
+
+@dataclass(frozen=True)
+class Level:
+    """How loud a speaker is (LUFS), and the highest peak (dBFS)."""
+
+    loudness: float
+    peak: float
+
+
+def even_gains(timeline: Timeline, sounds: Sounds, wanted: float = WANTED) -> dict[str, float]:
+    """A factor for every speaker; all speakers together reach the same loudness."""
+    spans: dict[str, list[Span]] = defaultdict(list)
+    for span in timeline.heard:
+        spans[span.line.speaker].append(span)
+    levels = {speaker: measure(own, sounds) for speaker, own in spans.items()}
+    known = {speaker: level for speaker, level in levels.items() if level}
+    reachable = [level.loudness + CEILING - level.peak for level in known.values()]
+    target = max(wanted - YIELD, min([wanted, *reachable]))
+    return {
+        speaker: 10 ** (min(MOST, target - level.loudness) / 20) for speaker, level in known.items()
+    }
+
+
+def measure(spans: Sequence[Span], sounds: Sounds) -> Level | None:
+    """The level of what these spans say; None for silence or next to nothing."""
+    parts: list[Pcm] = []
+    measured, peak = 0, 0
+    for span in spans:
+        pcm = sound_of(span, sounds)
+        peak = max(peak, int(np.abs(pcm.astype(np.int32)).max()))
+        if measured < _ENOUGH:
+            parts.append(pcm[: _ENOUGH - measured])
+            measured += len(parts[-1])
+    loudness = loudness_of(np.concatenate(parts)) if measured >= _LEAST and peak else -math.inf
+    return Level(loudness, 20 * math.log10(peak / 32768)) if math.isfinite(loudness) else None
+
+
+def loudness_of(pcm: Pcm) -> float:
+    """LUFS; minus infinity for silence."""
+    import pyloudnorm  # late: it loads scipy
+
+    with np.errstate(divide="ignore"):
+        return float(pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(pcm / 32768.0))

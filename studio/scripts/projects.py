@@ -1,0 +1,182 @@
+"""Scripts on disk: a folder each, with what was written (JSON) and the sounds of its lines.
+
+    scripts/20261120-101530-3f9a2c41/project.json      replaced as a whole
+                                     sounds/<key>.flac each whole or not there
+
+After a crash or a reload a project is opened again and what was spoken is still spoken: that
+is asked of the sounds, not remembered. Deleting sets a date; `purge` takes the folder away.
+What is damaged is reported and left alone. Any thread.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import Field, ValidationError
+
+from engine import RequestError, saying_why, write_whole
+from studio.scripts.casting import Casting
+from studio.scripts.line_audio import Sounds
+from studio.scripts.line_requests import Delivery
+from studio.scripts.model import Record, Script
+from studio.storage import is_plain_file, is_safe_id, new_id, sweep_unfinished
+
+FILE = "project.json"
+MAX_BYTES = 64 * 1024 * 1024
+
+
+class Project(Record):
+    """All that was decided about a script; its sounds follow from it."""
+
+    version: Literal[1] = 1
+    title: str = Field("Untitled", max_length=200)
+    script: Script = Script()
+    casting: Casting
+    delivery: Delivery = Delivery()
+    created: float = 0.0  # seconds since 1970
+    changed: float = 0.0
+    deleted: float | None = None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A project as a list shows it."""
+
+    id: str
+    title: str
+    lines: int
+    created: float
+    changed: float
+
+
+Stamp: TypeAlias = tuple[int, int]  # when a file was written, and which file it is
+Card: TypeAlias = tuple[Listed, float | None]  # and when it was deleted
+
+
+class Projects:
+    """The projects of a folder."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        with saying_why(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._sounds: dict[str, Sounds] = {}
+        self._cards: dict[str, tuple[Stamp, Card]] = {}  # by id
+
+    def create(self, project: Project) -> str:
+        """A new project; returns its id."""
+        number = new_id(self._clock())
+        with saying_why(self._folder / number):
+            (self._folder / number / "sounds").mkdir(parents=True)
+        self._write(number, project.having(created=self._clock()))
+        return number
+
+    def open(self, number: str) -> Project:
+        """A project as it was saved last. Raises RequestError."""
+        try:
+            return _read(self._path(number))
+        except (OSError, ValueError) as error:
+            raise RequestError("This script cannot be opened: its file is damaged.") from error
+
+    def save(self, number: str, project: Project) -> Project:
+        """Replace a project's file; when this returns it survives a crash."""
+        self._path(number)
+        return self._write(number, project)
+
+    def sounds(self, number: str) -> Sounds:
+        """The sounds of a project: one object for everybody who asks."""
+        folder = self._path(number).parent
+        with self._lock:
+            if number not in self._sounds:
+                sweep_unfinished(folder)
+                self._sounds[number] = Sounds(folder / "sounds")
+            return self._sounds[number]
+
+    def listed(self, deleted: bool = False) -> list[Listed]:
+        """What can be opened (or, with `deleted`, restored), the latest change first."""
+        listed = [card for card, gone in self._all_cards() if (gone is not None) == deleted]
+        return sorted(listed, key=lambda each: each.changed, reverse=True)
+
+    def damaged(self) -> list[Path]:
+        """Files that hold no project; they are never deleted."""
+        return [path for path in self._files() if not _is_readable(path)]
+
+    def delete(self, number: str) -> None:
+        """Take a project out of the list; `restore` brings it back."""
+        project = self.open(number)
+        self._write(number, project.having(deleted=self._clock()), touch=False)
+
+    def restore(self, number: str) -> None:
+        self._write(number, self.open(number).having(deleted=None), touch=False)
+
+    def purge(self, older_than: float = 0.0) -> int:
+        """Remove for good what was deleted so many seconds ago; how many."""
+        latest = self._clock() - older_than
+        gone = [card.id for card, when in self._all_cards() if when is not None and when <= latest]
+        for number in gone:
+            folder = self._path(number).parent
+            (folder / FILE).unlink()  # first: what is left is no project
+            shutil.rmtree(folder, ignore_errors=True)
+            with self._lock:
+                self._sounds.pop(number, None)
+        return len(gone)
+
+    def _write(self, number: str, project: Project, touch: bool = True) -> Project:
+        saved = project.having(changed=self._clock()) if touch else project
+        with self._lock:
+            write_whole(self._folder / number / FILE, saved.model_dump_json().encode())
+        return saved
+
+    def _path(self, number: str) -> Path:
+        folder = self._folder / number if is_safe_id(number) else None
+        if folder is None or folder.is_symlink() or not is_plain_file(folder / FILE):
+            raise RequestError("There is no such script. It may have been deleted.")
+        return folder / FILE
+
+    def _files(self) -> list[Path]:
+        folders = sorted(self._folder.iterdir())
+        named = [each for each in folders if is_safe_id(each.name) and not each.is_symlink()]
+        return [each / FILE for each in named if is_plain_file(each / FILE)]
+
+    def _all_cards(self) -> list[Card]:
+        """Of all projects that can be read. A file is read again only when it was written."""
+        found: dict[str, tuple[Stamp, Card]] = {}
+        for path in self._files():
+            number = path.parent.name
+            try:
+                stat = path.stat()
+                written = (stat.st_mtime_ns, stat.st_ino)
+                known = self._cards.get(number)
+                found[number] = known if known and known[0] == written else (written, _card(path))
+            except (OSError, ValueError):
+                continue
+        self._cards = found
+        return [card for _, card in found.values()]
+
+
+def _card(path: Path) -> Card:
+    own = _read(path)
+    lines = len(own.script.lines)
+    return Listed(path.parent.name, own.title, lines, own.created, own.changed), own.deleted
+
+
+def _read(path: Path) -> Project:
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{path} is too large for a project")
+    return Project.model_validate_json(path.read_bytes())
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        _read(path)
+    except (OSError, ValidationError, ValueError):
+        return False
+    return True

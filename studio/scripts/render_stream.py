@@ -1,0 +1,93 @@
+"""A rendering as one stream, for whatever plays the engine's own streams.
+
+The stream passes over failed lines, unless all of them fail, and ends when the last line has
+been heard. It stays a little ahead of the listener, however fast the lines are made, so that
+an hour of sound does not wait in somebody's browser. What is done when it stops stays done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from time import monotonic
+
+import numpy as np
+
+from engine import CODEBOOKS, FRAME_SAMPLES, SAMPLE_RATE, Chunk, End, Pcm, Reason, RequestError
+from studio.scripts.batch_synthesis import Rendering
+
+LEAD = 30.0  # seconds of sound a listener is given ahead of time
+BEAT = 0.2  # seconds between looks at whether to go on
+
+
+class ScriptStream:
+    """The script from line `start` on, as chunks and one end. One listener."""
+
+    def __init__(
+        self,
+        rendering: Rendering,
+        start: int | None = None,
+        seed: int = 0,
+        *,
+        owner: bool = True,
+        lead: float = LEAD,
+    ) -> None:
+        """`owner`: cancelling stops the rendering too."""
+        self._rendering = rendering
+        self._start = start
+        self._seed = seed
+        self._owner = owner
+        self._lead = lead
+        self.marks: list[tuple[int, int]] = []  # where each line begins: sample, line
+        self._stopped = False
+        self.end: End | None = None
+
+    @property
+    def position(self) -> int | None:
+        """Place in the engine's queue of the line that is heard next."""
+        stream = self._rendering.heard_next
+        return stream.position if stream else None
+
+    @property
+    def estimate(self) -> float | None:
+        """Seconds until that line is served, while it waits."""
+        stream = self._rendering.heard_next
+        return stream.estimate if stream else None
+
+    def cancel(self) -> None:
+        self._stopped = True
+        if self._owner:
+            self._rendering.stop()
+
+    async def __aiter__(self) -> AsyncIterator[Chunk]:
+        no_codes = np.zeros((0, CODEBOOKS), np.int64)
+        index = samples = 0
+        async for pcm in self._sound():
+            yield Chunk(index, pcm, no_codes)
+            index, samples = index + 1, samples + len(pcm)
+        self.end = self._end(samples)
+
+    async def _sound(self) -> AsyncIterator[Pcm]:
+        """Pieces that are not empty, none much sooner than it is needed."""
+        first, samples = 0.0, 0
+        async for piece in self._rendering.play(self._start):
+            first = first or monotonic()
+            while not self._stopped and samples / SAMPLE_RATE - (monotonic() - first) > self._lead:
+                await asyncio.sleep(BEAT)
+            if self._stopped:
+                return
+            if len(piece.pcm):
+                self._mark(samples, piece.line)
+                yield piece.pcm
+                samples += len(piece.pcm)
+
+    def _mark(self, samples: int, line: int) -> None:
+        if not self.marks or self.marks[-1][1] != line:
+            self.marks.append((samples, line))
+
+    def _end(self, samples: int) -> End:
+        reason: Reason = "cancelled" if self._stopped else "finished"
+        failure = self._rendering.first_error
+        if not samples and failure and not self._stopped:
+            return End("error", 0, self._seed, RequestError(failure))
+        return End(reason, samples // FRAME_SAMPLES, self._seed)

@@ -1,0 +1,55 @@
+"""A script as text again, as a person would have typed it; what was typed is read from it anew.
+
+    # The Door                 a chapter; `# The Door [silent]` when its title is not spoken
+    Anna (softly): Come in.    a turn
+    And she came. [pause 1s]   everything else is the narrator's
+
+Reading it gives the same lines back, but for those that a breath could hold together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from studio.scripts.edits import shown
+from studio.scripts.model import Line, Script
+
+
+def text_of(script: Script) -> str:
+    """The whole script; empty when it has no lines."""
+    blocks: list[tuple[str, bool]] = []  # text, and whether somebody by name says it
+    for number, own in groupby(script.lines, key=lambda line: line.chapter):
+        lines = list(own)
+        title = script.chapters[number] if number < len(script.chapters) else ""
+        if title:
+            spoken = _is_title(lines[0], title)
+            blocks.append((f"# {title}" if spoken else f"# {title} [silent]", False))
+            lines = lines[1:] if spoken else lines
+        blocks += _paragraphs(lines)
+    return _joined(blocks)
+
+
+def _is_title(line: Line, title: str) -> bool:
+    return line.text == title and not line.speaker and line.pause is None
+
+
+def _paragraphs(lines: list[Line]) -> Iterator[tuple[str, bool]]:
+    by_turn = groupby(lines, key=lambda line: (line.paragraph, line.speaker, line.direction))
+    for (_, speaker, direction), own in by_turn:
+        text = " ".join(map(shown, own))
+        yield (f"{speaker}{_bracketed(direction)}: {text}" if speaker else text), bool(speaker)
+
+
+def _bracketed(direction: str) -> str:
+    plain = "".join(char for char in direction if char not in "()（）")[:80].strip()
+    return f" ({plain})" if plain else ""
+
+
+def _joined(blocks: list[tuple[str, bool]]) -> str:
+    """Turns stand line by line, everything else between empty lines."""
+    text, before = "", False
+    for block, named in blocks:
+        gap = "" if not text else "\n" if before and named else "\n\n"
+        text, before = f"{text}{gap}{block}", named
+    return text

@@ -1,0 +1,49 @@
+"""The script as a table: one row a line, with how it stands: for a page or a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine import SAMPLE_RATE
+from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.edits import shown
+from studio.scripts.line_audio import Sounds
+from studio.scripts.line_requests import Job
+from studio.scripts.model import Script
+from studio.scripts.tracks import Status, status_of
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line as it stands."""
+
+    line: int  # its id
+    chapter: str
+    speaker: str
+    text: str  # as a person edits it, its pause as a tag
+    status: Status
+    error: str  # why it failed, and what to do
+    seconds: float  # of its sound; 0.0 while there is none
+    key: str  # of its sound; "" when there is nothing to say
+    seed: int | None  # its own; None: the script's
+
+
+def sheet(
+    script: Script, jobs: Sequence[Job], sounds: Sounds, rendering: Rendering | None = None
+) -> list[Row]:
+    """A row for every line. `jobs` as `plan` made them of this very script."""
+    return [
+        Row(
+            line=line.id,
+            chapter=script.chapters[line.chapter] if line.chapter < len(script.chapters) else "",
+            speaker=line.speaker,
+            text=shown(line),
+            status=rendering.status(line.id) if rendering else status_of(job, sounds),
+            error=rendering.error(line.id) if rendering else "",
+            seconds=sounds.samples(job.key) / SAMPLE_RATE if job.key else 0.0,
+            key=job.key,
+            seed=line.seed,
+        )
+        for line, job in zip(script.lines, jobs, strict=True)
+    ]

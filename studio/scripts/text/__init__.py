@@ -1,0 +1,1 @@
+"""Text as it is spoken: sentences, numbers, pronunciation, tags."""

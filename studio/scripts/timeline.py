@@ -1,0 +1,127 @@
+"""Where every line lies in the whole, counted in samples, so that no time is a guess.
+
+The same layout makes the sound file, the subtitles and the chapters; they agree because they
+are one. This module reads lengths and sounds by key and knows no formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine import SAMPLE_RATE, InvalidSetting, Pcm
+from studio.scripts.line_audio import Sounds
+from studio.scripts.line_requests import Job
+from studio.scripts.model import Line, Script
+
+_BLOCK = 10 * SAMPLE_RATE  # samples of silence at once
+
+
+@dataclass(frozen=True)
+class Span:
+    """A line in the whole: its sound from `start` to `end`, then silence. Samples."""
+
+    line: Line
+    key: str
+    start: int
+    end: int
+    silence: int
+
+    @property
+    def samples(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter in the whole. Samples."""
+
+    title: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All spans in order, and how long they are together."""
+
+    spans: tuple[Span, ...]
+    titles: tuple[str, ...]
+
+    @property
+    def samples(self) -> int:
+        last = self.spans[-1] if self.spans else None
+        return last.end + last.silence if last else 0
+
+    @property
+    def heard(self) -> tuple[Span, ...]:
+        """The spans that have sound."""
+        return tuple(span for span in self.spans if span.samples)
+
+    @property
+    def chapters(self) -> tuple[Chapter, ...]:
+        """Chapters that have lines; one without a title comes before the first heading."""
+        starts: dict[int, int] = {}
+        for span in self.spans:
+            starts.setdefault(span.line.chapter, span.start)
+        ends = [*starts.values(), self.samples][1:]
+        return tuple(
+            Chapter(self.titles[number] if number < len(self.titles) else "", start, end)
+            for (number, start), end in zip(starts.items(), ends, strict=True)
+        )
+
+
+def lay_out(script: Script, jobs: Sequence[Job], sounds: Sounds) -> Timeline:
+    """The whole as it stands; a line without a sound takes no time and no pause."""
+    spans: list[Span] = []
+    start = 0
+    for line, job in zip(script.lines, jobs, strict=True):
+        samples = sounds.samples(job.key) if job.key else 0
+        spoken = samples > 0 or not job.key
+        silence = round(job.pause * SAMPLE_RATE) if spoken else 0
+        spans.append(Span(line, job.key, start, start + samples, silence))
+        start += samples + silence
+    return Timeline(tuple(spans), script.chapters)
+
+
+def missing(timeline: Timeline) -> tuple[Line, ...]:
+    """Lines that have text to speak and no sound yet."""
+    return tuple(span.line for span in timeline.spans if span.key and not span.samples)
+
+
+def check_whole(timeline: Timeline) -> None:
+    """Raises InvalidSetting when something is still to be spoken."""
+    lines = missing(timeline)
+    if lines:
+        raise InvalidSetting(
+            "{count} of {total} lines have no sound yet. Speak them first, or "
+            "export what there is.",
+            count=len(lines),
+            total=len(timeline.spans),
+        )
+    if not timeline.heard:
+        raise InvalidSetting("There is nothing to export yet. Speak the script first.")
+
+
+def sound_of(span: Span, sounds: Sounds, gains: Mapping[str, float] | None = None) -> Pcm:
+    """A line's sound, exactly as long as the timeline says, with its speaker's gain."""
+    if not span.samples:
+        return np.zeros(0, np.int16)
+    pcm = sounds.read(span.key)[: span.samples]
+    gain = (gains or {}).get(span.line.speaker, 1.0)
+    if gain == 1.0:
+        return pcm
+    louder: Pcm = np.clip(np.rint(pcm * gain), -32768, 32767).astype(np.int16)
+    return louder
+
+
+def blocks(
+    timeline: Timeline, sounds: Sounds, gains: Mapping[str, float] | None = None
+) -> Iterator[Pcm]:
+    """The whole as blocks of samples, silences included; `timeline.samples` in all."""
+    for span in timeline.spans:
+        yield sound_of(span, sounds, gains)
+        for start in range(0, span.silence, _BLOCK):
+            yield np.zeros(min(_BLOCK, span.silence - start), np.int16)

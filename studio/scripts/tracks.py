@@ -1,0 +1,46 @@
+"""A line's sound in the making: how it stands, and whether what came is worth keeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from engine import End, Pcm, Said, SpeechStream
+from studio.scripts.line_audio import Sounds
+from studio.scripts.line_requests import Job
+
+Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
+
+_RAN_ON = Said("This line ran on without an end and was stopped. Redo it, or make it shorter.")
+_SILENT = Said("The engine made no sound for this line. Redo it, or change its text.")
+
+
+@dataclass(eq=False)
+class Track:
+    """A sound in the making. Two lines with the same key share one."""
+
+    job: Job
+    status: Status = "waiting"
+    error: str = ""
+    ended: bool = False
+    stream: SpeechStream | None = None
+    samples: int = 0  # made so far
+    chunks: list[Pcm] = field(default_factory=list)
+
+
+def status_of(job: Job, sounds: Sounds) -> Status:
+    """How a line stands while nobody speaks it."""
+    if not job.key:
+        return "done"
+    if job.request is None:
+        return "locked" if job.key in sounds else "failed"
+    return "done" if job.key in sounds else "waiting"
+
+
+def problem_of(end: End | None, track: Track) -> str:
+    """Why what has been made is not to be kept."""
+    request = track.job.request
+    cut = end is None or end.reason in ("runaway", "cancelled")
+    if cut or (end and end.reason == "length" and request and request.max_frames is None):
+        return _RAN_ON
+    return "" if sum(map(len, track.chunks)) else _SILENT

@@ -1,0 +1,1 @@
+"""An application at an address: visitors, logins, headers, retention, shutdown."""

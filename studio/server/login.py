@@ -1,0 +1,56 @@
+"""The page behind the API's keys: where keys are set, a key is the password of the page.
+
+Gradio asks for it and remembers who has logged in; routes of ours beside the page ask Gradio.
+Knows no tabs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from fastapi import HTTPException, Request
+from pydantic import SecretStr
+
+from studio.api.auth import Keys
+from studio.api.errors import ApiError
+
+WELCOME: Final = "Any name, and one of this server's keys as the password."
+
+
+class Login:
+    """Without keys everybody is let in."""
+
+    def __init__(self, keys: Iterable[SecretStr]) -> None:
+        held = [key.get_secret_value() for key in keys]
+        self._needed = bool(held)
+        self._keys = Keys(held)
+        self._page: Any = None  # Gradio's application, once it is mounted
+
+    def guard(self, page: Any) -> None:
+        """Gradio's application, which knows who has logged in."""
+        self._page = page
+
+    @property
+    def asking(self) -> dict[str, Any]:
+        """What Gradio is told."""
+        return {"auth": self._allows, "auth_message": WELCOME} if self._needed else {}
+
+    async def check(self, request: Request) -> None:
+        """A dependency of routes beside the page. Raises HTTPException."""
+        if self._needed and not self._known(request):
+            raise HTTPException(401, "Log in on the page first.")
+
+    def _allows(self, name: str, password: str) -> bool:
+        try:
+            self._keys.check(f"Bearer {password}")
+        except ApiError:
+            return False
+        return True
+
+    def _known(self, request: Request) -> bool:
+        if self._page is None:
+            return False
+        kinds = ("access-token", "access-token-unsecure")
+        tokens = (request.cookies.get(f"{kind}-{self._page.cookie_id}") for kind in kinds)
+        return any(token in self._page.tokens for token in tokens if token)

@@ -1,0 +1,66 @@
+"""What strangers have made does not stay for ever: after some days it is removed, stars or not.
+
+Knows folders and their age, and nothing of what is in them but takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from studio.takes.take_store import DAY, Keeping, Takes
+
+HOUR: Final = 3600.0
+FOLDERS: Final = ("visitors", "scripts")  # below the guests' folder: one each, nobody's name
+
+log = logging.getLogger(__name__)
+
+
+def tidy(guests: Path, takes: Takes, days: float) -> int:
+    """Remove what is older than that; how many folders and takes."""
+    gone = takes.tidy(Keeping(most=None, days=days, trash_days=days, stars=False))
+    before = time.time() - days * DAY
+    for folder in _folders(guests):
+        if _changed(folder) < before:
+            shutil.rmtree(folder, ignore_errors=True)
+            gone += 1
+    return gone
+
+
+def keep_tidy(guests: Path, takes: Takes, days: float) -> threading.Thread:
+    """Now and every hour, until the process ends."""
+
+    def run() -> None:
+        while True:
+            try:
+                tidy(guests, takes, days)
+            except Exception:
+                log.exception("what guests have left could not be removed")
+            time.sleep(HOUR)
+
+    thread = threading.Thread(target=run, name="timbre-tidy", daemon=True)
+    thread.start()
+    return thread
+
+
+def _folders(guests: Path) -> Iterator[Path]:
+    for name in FOLDERS:
+        for folder in (guests / name).glob("*"):
+            if folder.is_dir() and not folder.is_symlink():
+                yield folder
+
+
+def _changed(folder: Path) -> float:
+    """When anything in it was written last."""
+    times = [folder.stat().st_mtime]
+    for path in folder.rglob("*"):
+        try:
+            times.append(path.lstat().st_mtime)
+        except FileNotFoundError:
+            continue
+    return max(times)

@@ -1,0 +1,55 @@
+"""An application at an address. Knows neither page nor API."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from engine import InvalidSetting
+from studio.server.gc_freeze import settle
+from studio.server.shutdown import DrainingServer
+
+GRACE = 3  # seconds for open connections at the end
+# Seconds that a connection may stay silent. Clients keep theirs for 5 to 60: who closes first loses
+# a request that is on its way, so it should not be us.
+KEPT = 75
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The address, taken before anything long is done. Raises InvalidSetting."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        address = socket.create_server((host, port), family=family)
+        # Connections inherit it. Without, an answer in two writes waits 40 ms for the client's
+        # delayed ACK; asyncio sets it for sockets that it has made itself only.
+        address.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return address
+    except OSError as error:
+        in_use = error.errno == errno.EADDRINUSE
+        reason = "is taken by another program" if in_use else f"cannot be used: {error.strerror}"
+        raise InvalidSetting(
+            "{host}:{port} {reason}. Choose another --port or --host.",
+            host=host,
+            port=port,
+            reason=reason,
+        ) from error
+
+
+def serve(
+    application: ASGIApp, address: socket.socket, drain: Callable[[], object] = lambda: None
+) -> None:
+    """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
+    settings = uvicorn.Config(
+        application,
+        log_level="warning",
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=KEPT,
+    )
+    settle()
+    with address, suppress(KeyboardInterrupt):
+        DrainingServer(settings, drain).run(sockets=[address])

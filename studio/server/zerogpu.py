@@ -1,0 +1,48 @@
+"""The page on ZeroGPU: launched by Gradio itself, which the `spaces` package waits for.
+
+There is no API and no raw sound beside it: only what comes through Gradio's queue carries what
+ZeroGPU knows its visitors by. Knows no GPU; the engine it is given does the lending.
+"""
+
+from __future__ import annotations
+
+from fastapi import Depends, FastAPI
+from starlette.middleware import Middleware
+
+from engine import Engine, Library
+from studio.context import Studio
+from studio.server.headers import SafeHeaders
+from studio.server.login import Login
+from studio.server.visitors import Share, Visitors
+from studio.settings import StudioSettings
+from studio.takes import downloads
+from studio.takes.live_takes import LiveTakes
+from studio.takes.take_store import Takes
+from studio.ui.page import looks
+from studio.ui.shell import build_shell
+
+
+def serve(engine: Engine, library: Library, takes: Takes, own: StudioSettings) -> None:
+    """Until the process is ended."""
+    studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
+    engine.doorman = Share(own.guest_requests)
+    door, shell = Login(own.api.keys), build_shell(studio)
+    page, _, _ = shell.launch(
+        server_name=own.host,
+        server_port=own.port,
+        quiet=True,
+        prevent_thread_lock=True,
+        app_kwargs=_around(takes, door, own),
+        **looks(),
+        **door.asking,
+    )
+    door.guard(page)
+    shell.block_thread()
+
+
+def _around(takes: Takes, door: Login, own: StudioSettings) -> dict[str, object]:
+    """The routes and the middleware that stand beside Gradio's."""
+    beside = FastAPI()
+    beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
+    middleware = [Middleware(Visitors), Middleware(SafeHeaders, frames=own.frames)]
+    return {"routes": beside.routes, "middleware": middleware}

@@ -1,0 +1,1 @@
+"""Takes: everything that was spoken, live and kept."""

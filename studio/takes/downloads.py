@@ -1,0 +1,48 @@
+"""Takes as files in the format a person picks, made when they are asked for.
+
+A take's id cannot be guessed: who knows it may have the file. Knows no components.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import Response
+
+from engine import RequestError
+from studio.takes.take_store import Takes
+
+Kind: TypeAlias = Literal["wav", "mp3", "ogg", "flac"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PATH = "timbre/takes"
+_MEDIA = {"wav": "audio/wav", "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "audio/flac"}
+
+
+def link(number: str, kind: Kind) -> str:
+    """Relative, so that it holds behind a proxy's prefix."""
+    return f"{PATH}/{number}.{kind}"
+
+
+def router(takes: Takes) -> APIRouter:
+    """`GET timbre/takes/{id}.{kind}`."""
+    routes = APIRouter()
+
+    @routes.get(f"/{PATH}/{{number}}.{{kind}}", include_in_schema=False)
+    def download(number: str, kind: Kind) -> Response:  # plain: encoding is done in a thread
+        try:
+            content = _encoded(takes, number, kind)
+        except RequestError as error:
+            raise HTTPException(404, str(error)) from error
+        named = f'attachment; filename="timbre-{number}.{kind}"'
+        return Response(content, media_type=_MEDIA[kind], headers={"Content-Disposition": named})
+
+    return routes
+
+
+def _encoded(takes: Takes, number: str, kind: Kind) -> bytes:
+    take = takes.get(number)
+    with tempfile.TemporaryDirectory() as folder:
+        return takes.export(take.id, Path(folder) / f"take.{kind}").read_bytes()

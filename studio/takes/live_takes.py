@@ -1,0 +1,118 @@
+"""The takes in the making, and the two ways their sound reaches a browser.
+
+    stream ── LiveTake ─┬─▶ play()           a Gradio event: base64 PCM16 and the news
+                        └─▶ GET timbre/live   our own route: raw PCM16, nothing else
+
+Both read the same take by sample position, so a browser may listen to either, to both at once, or
+change over in the middle: what it has already is dropped there. While the raw route is being read
+the event carries news only. The event owns the take: when it is cancelled, so is the engine's work.
+
+This module knows no pages, no tabs and no components.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from typing import TypeAlias
+
+from fastapi import APIRouter, HTTPException, Query
+from fastapi.responses import StreamingResponse
+
+from engine import End, Pcm, Said, TimbreError
+from studio.takes.live_take import LiveTake, Stream
+from studio.ui.i18n import tell
+from studio.ui.player.event_transport import Ended, Payload, Telling, ending, refusal
+
+RAW_PATH = "timbre/live"
+KEPT_SECONDS = 60.0  # how long a finished take can still be asked for
+
+log = logging.getLogger(__name__)
+
+Keep: TypeAlias = Callable[[Pcm, End], str]  # stores a finished take and names it; run in a thread
+
+
+class LiveTakes:
+    """The takes in the making, by an id that cannot be guessed: who knows it may listen."""
+
+    def __init__(self, raw: bool = True) -> None:
+        self._raw = raw  # off where requests may not reach our own route, as on ZeroGPU
+        self._takes: dict[str, LiveTake] = {}
+        self._keeping: set[asyncio.Task[Ended]] = set()  # else nobody holds them
+
+    async def play(
+        self, submit: Callable[[], Stream], keep: Keep | None = None
+    ) -> AsyncGenerator[Payload, None]:
+        """Ask the engine, and tell a player what comes; to be yielded by a tab's handler."""
+        try:
+            take = LiveTake(submit())
+        except TimbreError as error:
+            yield refusal(error.said)
+            return
+        self._takes[take.id] = take
+        try:
+            async for payload in self._tell(take, keep):
+                yield payload
+        finally:
+            take.cancel()
+            asyncio.get_running_loop().call_later(KEPT_SECONDS, self._takes.pop, take.id, None)
+
+    async def _tell(self, take: LiveTake, keep: Keep | None) -> AsyncGenerator[Payload, None]:
+        telling = Telling(take, f"{RAW_PATH}/{take.id}" if self._raw else None)
+        kept = self._kept(take, keep) if keep else None
+        yield telling.payload()
+        while not telling.complete:
+            await telling.wait()
+            yield telling.payload()
+        ended = ending(take)
+        if kept is not None:
+            yield telling.payload(ended)
+            ended = await asyncio.shield(kept)
+        yield {**telling.payload(ended), "state": "done"}
+
+    def _kept(self, take: LiveTake, keep: Keep) -> asyncio.Task[Ended]:
+        """Kept when it has ended, also when its listener left in the middle of it."""
+        work = asyncio.create_task(_kept(take, keep))
+        self._keeping.add(work)
+        work.add_done_callback(self._keeping.discard)
+        return work
+
+    def missing(self, id: str, start: int) -> Payload | None:
+        """Sound that a browser found missing, from a sample on."""
+        take = self._takes.get(id)
+        if take is None:
+            return None
+        return Telling(take, start=start).payload()
+
+    def leave(self, id: str) -> None:
+        """The listener wants no more of it: the engine stops."""
+        if take := self._takes.get(id):
+            take.cancel()
+
+    def router(self) -> APIRouter:
+        """The raw route: `GET timbre/live/{id}?from=sample` answers PCM16, 24 kHz, mono."""
+        router = APIRouter()
+
+        @router.get(f"/{RAW_PATH}/{{id}}", include_in_schema=False)
+        async def listen(id: str, start: int = Query(0, alias="from", ge=0)) -> StreamingResponse:
+            take = self._takes.get(id)
+            if take is None or not self._raw:
+                raise HTTPException(404, "This take is over. Speak it again.")
+            headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+            return StreamingResponse(take.read(start), media_type="audio/pcm", headers=headers)
+
+        return router
+
+
+async def _kept(take: LiveTake, keep: Keep) -> Ended:
+    """The ending with the name of the kept take; a failure to keep it is told, not raised."""
+    await take.over()
+    ended = ending(take)
+    if take.end is None or not take.made:
+        return ended
+    try:
+        return {**ended, "take": await asyncio.to_thread(keep, take.pcm(), take.end)}
+    except Exception:
+        log.exception("a take could not be kept")
+        return {**ended, "message": tell(Said("This take could not be saved. Is the disk full?"))}

@@ -1,0 +1,223 @@
+"""Takes: everything that was spoken, kept with what it takes to speak it again.
+
+    takes/20261120-101530-3f9a2c41.flac    the sound, written first
+                                   .json   the card; a take is there when its card is
+
+A crash between the two leaves a sound nobody sees, never half a take. Deleting sets a date on
+the card, so undo is one write; `tidy` removes files for good and spares what has a star. What
+is damaged is reported and left alone. This module knows no pages and no engine. Any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from engine import SAMPLE_RATE, Pcm, RequestError, save_sound, saying_why, write_whole
+from studio.storage import (
+    is_plain_file,
+    is_safe_id,
+    new_id,
+    plain_files,
+    read_sound,
+    sweep_unfinished,
+)
+
+CARD, SOUND = ".json", ".flac"
+MAX_CARD = 1024 * 1024  # bytes
+DAY = 86_400.0
+
+
+class Take(BaseModel):
+    """The card of a take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    id: str
+    text: str
+    voice: str  # the name shown for it
+    seed: int
+    settings: Mapping[str, Any] = Field(default_factory=dict)  # to speak it again
+    seconds: float = Field(ge=0)
+    created: float  # seconds since 1970
+    starred: bool = False
+    deleted: float | None = None
+
+
+class Keeping(BaseModel):
+    """What `tidy` may remove; `None`: without a limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    most: int | None = Field(2_000, ge=0)  # takes without a star
+    days: float | None = Field(None, ge=0)
+    trash_days: float = Field(30.0, ge=0)  # a deleted take can be restored so long
+    stars: bool = True  # spare what has one
+
+
+class Takes:
+    """The takes of a folder. One object for each folder."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        with saying_why(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        sweep_unfinished(folder)
+        self._folder = folder
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._damaged: list[Path] = []
+        self._takes = {take.id: take for take in self._read_all()}
+
+    def add(
+        self, pcm: Pcm, text: str, voice: str, seed: int, settings: Mapping[str, Any] | None = None
+    ) -> Take:
+        """Keep a take; when this returns it survives a crash."""
+        now = self._clock()
+        take = Take(
+            id=new_id(now),
+            text=text,
+            voice=voice,
+            seed=seed,
+            settings=dict(settings or {}),
+            seconds=len(pcm) / SAMPLE_RATE,
+            created=now,
+        )
+        sound = save_sound(self._path(take.id, SOUND), pcm)
+        try:
+            return self._keep(take)
+        except Exception:
+            sound.unlink()
+            raise
+
+    def get(self, number: str) -> Take:
+        """A take that is not deleted. Raises RequestError."""
+        take = self.find(number)
+        if take.deleted is not None:
+            raise RequestError("This take was deleted. Restore it first.")
+        return take
+
+    def find(self, number: str) -> Take:
+        """A take, deleted or not. Raises RequestError."""
+        with self._lock:
+            take = self._takes.get(number)
+        if take is None:
+            raise RequestError("There is no such take. It may have been removed.")
+        return take
+
+    def sound(self, number: str) -> Path:
+        """The file of a take's sound (FLAC). Raises RequestError when it is gone."""
+        path = self._path(self.find(number).id, SOUND)
+        if not is_plain_file(path):
+            raise RequestError("The sound of this take is gone from the disk. Speak it again.")
+        return path
+
+    def pcm(self, number: str) -> Pcm:
+        """The samples of a take."""
+        path = self.sound(number)
+        try:
+            return read_sound(path)
+        except (OSError, RuntimeError) as error:
+            raise RequestError("The sound of this take is damaged. Speak it again.") from error
+
+    def search(
+        self,
+        words: str = "",
+        *,
+        voice: str = "",
+        starred: bool = False,
+        deleted: bool = False,
+        limit: int | None = None,
+    ) -> list[Take]:
+        """Takes that hold every word in text or voice, the newest first."""
+        wanted = words.casefold().split()
+        with self._lock:
+            takes = list(self._takes.values())
+        found = [
+            take
+            for take in sorted(takes, key=lambda each: (each.created, each.id), reverse=True)
+            if (take.deleted is not None) == deleted
+            and (take.starred or not starred)
+            and voice.casefold() in ("", take.voice.casefold())
+            and all(word in f"{take.text} {take.voice}".casefold() for word in wanted)
+        ]
+        return found[:limit]
+
+    def star(self, number: str, starred: bool = True) -> Take:
+        return self._change(number, starred=starred)
+
+    def delete(self, number: str) -> Take:
+        """Put a take into the trash; `restore` brings it back."""
+        return self._change(number, deleted=self._clock())
+
+    def restore(self, number: str) -> Take:
+        return self._change(number, deleted=None)
+
+    def export(self, number: str, path: Path) -> Path:
+        """A take as a sound file; the ending of `path` says which kind."""
+        return save_sound(path, self.pcm(number))
+
+    def damaged(self) -> list[Path]:
+        """Cards that could not be read. They are never deleted."""
+        return list(self._damaged)
+
+    def tidy(self, keeping: Keeping) -> int:
+        """Remove for good what is past its limits; how many."""
+        now = self._clock()
+        with self._lock:
+            trash = [take for take in self._takes.values() if take.deleted is not None]
+            shown = [take for take in self.search() if not (take.starred and keeping.stars)]
+            old = [take for take in trash if now - (take.deleted or 0) >= keeping.trash_days * DAY]
+            if keeping.days is not None:
+                old += [take for take in shown if now - take.created > keeping.days * DAY]
+            gone = {take.id for take in old if not (take.starred and keeping.stars)}
+            if keeping.most is not None:
+                gone |= {take.id for take in shown[keeping.most :]}
+            for number in gone:
+                self._remove(number)
+        return len(gone)
+
+    def _change(self, number: str, **changes: object) -> Take:
+        with self._lock:
+            return self._keep(self.find(number).model_copy(update=changes))
+
+    def _keep(self, take: Take) -> Take:
+        write_whole(self._path(take.id, CARD), take.model_dump_json().encode())
+        with self._lock:
+            self._takes[take.id] = take
+        return take
+
+    def _remove(self, number: str) -> None:
+        """The card first: a sound without a card is nothing, a card without a sound is a loss."""
+        for suffix in (CARD, SOUND):
+            with suppress(FileNotFoundError):
+                self._path(number, suffix).unlink()
+        del self._takes[number]
+
+    def _path(self, number: str, suffix: str) -> Path:
+        if not is_safe_id(number):
+            raise RequestError("There is no such take. It may have been removed.")
+        return self._folder / f"{number}{suffix}"
+
+    def _read_all(self) -> list[Take]:
+        takes: list[Take] = []
+        for path in plain_files(self._folder, CARD):
+            try:
+                takes.append(_read_card(path))
+            except (OSError, ValueError):
+                self._damaged.append(path)
+        return takes
+
+
+def _read_card(path: Path) -> Take:
+    if path.stat().st_size > MAX_CARD:
+        raise ValueError(f"{path} is too large for a card")
+    take = Take.model_validate_json(path.read_bytes())
+    if take.id != path.stem or not is_plain_file(path.with_suffix(SOUND)):
+        raise ValueError(f"{path} does not belong to its sound")
+    return take

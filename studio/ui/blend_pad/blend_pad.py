@@ -1,0 +1,68 @@
+"""The blend pad as a Gradio component: the scripts of this folder in a `gr.HTML`.
+
+Its value is where the handle stands and what the corners are called. Knows no voices, no
+weights and no engine: it tells where the handle was let go, and the tab does the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypedDict
+
+import gradio as gr
+
+from studio.ui.blend_pad.pad_weights import CENTRE, CORNERS, MOST, Point
+
+FOLDER = Path(__file__).parent
+
+TEMPLATE = f"""<div class="timbre-pad">
+{'<span class="corner"></span>' * MOST}
+<canvas tabindex="0" role="slider" aria-label="Blend of voices: move with the arrow keys"
+ aria-valuemin="0" aria-valuemax="100"></canvas></div>"""
+
+MOUNT = """
+const root = element.querySelector('.timbre-pad');
+const pad = window.timbrePad.mount(root, OPTIONS, (at) => trigger('release', at));
+if (props.value) pad.show(props.value);
+watch('value', () => props.value && pad.show(props.value));
+"""
+
+
+class Handle(TypedDict):
+    """What the page is told: the corners' names and the place of the handle."""
+
+    names: list[str]
+    x: float
+    y: float
+
+
+def handle(names: Sequence[str], at: Point = CENTRE) -> Handle:
+    return Handle(names=list(names), x=at[0], y=at[1])
+
+
+def blend_pad(names: Sequence[str], **kwargs: Any) -> gr.HTML:
+    """A pad whose event `release` brings the place of the handle; read it with `released`."""
+    return gr.HTML(
+        value=handle(names),
+        html_template=TEMPLATE,
+        apply_default_css=False,
+        head=f"<script>{_script()}</script>",
+        js_on_load=MOUNT.replace("OPTIONS", json.dumps({"corners": CORNERS})),
+        **kwargs,
+    )
+
+
+def released(event: gr.EventData) -> Point:
+    """Where the handle was let go."""
+    return float(event._data["x"]), float(event._data["y"])
+
+
+@cache
+def _script() -> str:
+    """Everything that runs in the page, as one closure; a second pad finds it there already."""
+    css = json.dumps((FOLDER / "pad.css").read_text(encoding="utf-8"))
+    code = (FOLDER / "pad.js").read_text(encoding="utf-8")
+    return f"if (!window.timbrePad) (() => {{\nconst CSS_TEXT = {css};\n{code}}})();"

@@ -1,0 +1,167 @@
+// The blend pad: voices at the corners, a handle between them. Mouse, touch and arrow keys.
+// Shares and corners follow studio/ui/blend_pad/pad_weights.py. Tells the page where the handle was let go.
+
+const RADIUS = 13;
+const EDGE = 22; // the handle stays whole inside the frame
+const STEP = 0.05; // of the pad, an arrow key
+const SETTLE = 250; // ms after the last key
+
+class Pad {
+  constructor(root, options, tell) {
+    this.root = root;
+    this.corners = options.corners;
+    this.tell = tell;
+    this.canvas = root.querySelector('canvas');
+    this.labels = [...root.querySelectorAll('.corner')];
+    this.names = [];
+    this.at = { x: 0.5, y: 0.5 };
+    this.held = false;
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    new MutationObserver(() => this.draw()).observe(document.body, { attributeFilter: ['class'] });
+  }
+
+  // value: { names, x, y } as the server has it
+  show({ names, x, y }) {
+    this.names = names;
+    if (!this.held) this.at = { x, y };
+    this.draw();
+  }
+
+  listen() {
+    const { canvas } = this;
+    canvas.addEventListener('pointerdown', (event) => this.grab(event));
+    canvas.addEventListener('pointermove', (event) => this.held && this.follow(event));
+    for (const end of ['pointerup', 'pointercancel']) {
+      canvas.addEventListener(end, () => this.held && this.letGo());
+    }
+    canvas.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  grab(event) {
+    window.timbre?.Sound.wake(); // a browser starts its sound inside a touch only
+    this.canvas.setPointerCapture(event.pointerId);
+    this.held = true;
+    this.follow(event);
+  }
+
+  follow(event) {
+    const box = this.canvas.getBoundingClientRect();
+    this.move(
+      (event.clientX - box.left - EDGE) / (box.width - 2 * EDGE),
+      (event.clientY - box.top - EDGE) / (box.height - 2 * EDGE),
+    );
+  }
+
+  letGo() {
+    this.held = false;
+    this.tell({ ...this.at });
+  }
+
+  key(event) {
+    const [right, down] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [];
+    if (right === undefined) return;
+    event.preventDefault();
+    window.timbre?.Sound.wake();
+    this.move(this.at.x + right * STEP, this.at.y + down * STEP);
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.letGo(), SETTLE);
+  }
+
+  move(x, y) {
+    const inside = (value) => Math.min(1, Math.max(0, Math.round(value * 1000) / 1000));
+    this.at = { x: inside(x), y: this.names.length < 3 ? 0.5 : inside(y) };
+    this.draw();
+  }
+
+  shares() {
+    const { x, y } = this.at;
+    const areas = [(1 - x) * (1 - y), x * (1 - y), (1 - x) * y, x * y];
+    const shares = this.names.map(() => 0);
+    this.corners[this.names.length]?.forEach((voice, corner) => (shares[voice] += areas[corner]));
+    return shares;
+  }
+
+  // ---- for the eye
+
+  draw() {
+    const shares = this.shares();
+    this.write(shares);
+    const { width, height } = this.canvas.getBoundingClientRect();
+    if (!width) return; // in a tab that is not shown
+    const scale = window.devicePixelRatio || 1;
+    [this.canvas.width, this.canvas.height] = [width * scale, height * scale];
+    const pen = this.canvas.getContext('2d');
+    pen.scale(scale, scale);
+    const style = getComputedStyle(this.root);
+    const ink = style.getPropertyValue('--pad-ink').trim();
+    const line = style.getPropertyValue('--pad-line').trim();
+    this.grid(pen, width, height, line);
+    this.threads(pen, width, height, shares, ink);
+    this.handle(pen, this.place(this.at, width, height), ink);
+  }
+
+  place({ x, y }, width, height) {
+    return [EDGE + x * (width - 2 * EDGE), EDGE + y * (height - 2 * EDGE)];
+  }
+
+  grid(pen, width, height, line) {
+    pen.fillStyle = line;
+    for (let step = 0; step <= 100; step++) {
+      const point = this.place({ x: (step % 10) / 9, y: Math.floor(step / 10) / 9 }, width, height);
+      if (step < 100) pen.fillRect(point[0] - 1, point[1] - 1, 2, 2);
+    }
+  }
+
+  // A line to each voice, as wide as its share.
+  threads(pen, width, height, shares, ink) {
+    const handle = this.place(this.at, width, height);
+    pen.strokeStyle = ink;
+    pen.lineCap = 'round';
+    shares.forEach((share, voice) => {
+      const home = this.home(voice);
+      pen.globalAlpha = 0.12 + 0.5 * share;
+      pen.lineWidth = 1 + 7 * share;
+      pen.beginPath();
+      pen.moveTo(...this.place(home, width, height));
+      pen.lineTo(...handle);
+      pen.stroke();
+    });
+    pen.globalAlpha = 1;
+  }
+
+  // The middle of the corners that are this voice's.
+  home(voice) {
+    const own = this.corners[this.names.length].flatMap((each, corner) => (each === voice ? [corner] : []));
+    const mean = (of) => own.reduce((sum, corner) => sum + of(corner), 0) / own.length;
+    return { x: mean((corner) => corner % 2), y: mean((corner) => corner >> 1) };
+  }
+
+  handle(pen, [x, y], ink) {
+    pen.fillStyle = ink;
+    pen.beginPath();
+    pen.arc(x, y, RADIUS, 0, 2 * Math.PI);
+    pen.fill();
+    pen.fillStyle = '#fff';
+    pen.beginPath();
+    pen.arc(x, y, RADIUS / 3, 0, 2 * Math.PI);
+    pen.fill();
+  }
+
+  write(shares) {
+    const said = this.names.map((name, voice) => `${name} ${Math.round(100 * shares[voice])} %`);
+    this.labels.forEach((label, voice) => {
+      label.textContent = said[voice] ?? '';
+      const home = voice < this.names.length ? this.home(voice) : { x: 0, y: 0 };
+      label.dataset.across = ['left', 'middle', 'right'][2 * home.x];
+      label.dataset.down = ['top', 'middle', 'bottom'][2 * home.y];
+    });
+    this.canvas.setAttribute('aria-valuetext', said.join(', '));
+    this.canvas.setAttribute('aria-valuenow', Math.round(100 * this.at.x));
+  }
+}
+
+const style = document.createElement('style');
+style.textContent = CSS_TEXT;
+document.head.append(style);
+window.timbrePad = { mount: (root, options, tell) => new Pad(root, options, tell) };

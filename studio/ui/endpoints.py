@@ -1,0 +1,97 @@
+"""What programs call by name through Gradio: a finished file, chunks as they are made, the voices.
+
+Knows no components; the signatures are what "Use via API" shows.
+"""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from engine import SAMPLE_RATE, Chunk, Pcm, Sampling, TimbreError, checked, save_sound
+from studio.context import Studio
+from studio.ui.speech_form import Asked, read_seed
+
+
+class Endpoints:
+    """The functions; a refusal becomes Gradio's own kind of error, with its sentence."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    async def speak(
+        self,
+        text: str,
+        voice: str,
+        language: str,
+        instruct: str,
+        seed: str,
+        format: str,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        repetition_penalty: float | None = None,
+        predictor_temperature: float | None = None,
+        predictor_top_k: int | None = None,
+        predictor_top_p: float | None = None,
+        longest: float | None = None,
+    ) -> AsyncIterator[str]:
+        """A finished file. Gradio takes a copy before it goes on."""
+        with _told():
+            sampling = checked(
+                Sampling,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                repetition_penalty=repetition_penalty,
+                predictor_temperature=predictor_temperature,
+                predictor_top_k=predictor_top_k,
+                predictor_top_p=predictor_top_p,
+            )
+            seed_read = read_seed(seed)
+            asked = Asked(text, voice, language, instruct, seed_read, sampling, longest)
+            pcm = await self._whole(asked)
+        with tempfile.TemporaryDirectory() as folder:
+            yield str(save_sound(Path(folder) / f"take.{format}", pcm))
+
+    async def stream(
+        self, text: str, voice: str = "", language: str = "auto", instruct: str = ""
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Speak, and return each chunk as it is made: PCM16, 24 kHz, mono, in base64."""
+        request = Asked(text, voice, language, instruct)
+        with _told():
+            submitted = self._studio.engine.submit(request.request(self._studio.choices()))
+            async with submitted as spoken:
+                async for chunk in spoken:
+                    yield {**_written(chunk), "seed": spoken.seed}
+
+    def voices(self) -> list[dict[str, str]]:
+        """The voices that can be named."""
+        found = self._studio.choices().list()
+        return [{"name": own.name, "kind": own.kind, "note": own.note} for own in found]
+
+    async def _whole(self, asked: Asked) -> Pcm:
+        request = asked.request(self._studio.choices(), live=False)
+        async with self._studio.engine.submit(request) as stream:
+            parts = [chunk.pcm async for chunk in stream]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int16)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except TimbreError as error:
+        raise gr.Error(str(error), print_exception=False) from error
+
+
+def _written(chunk: Chunk) -> dict[str, Any]:
+    pcm = base64.b64encode(chunk.pcm.astype("<i2", copy=False).tobytes()).decode()
+    return {"index": chunk.index, "sample_rate": SAMPLE_RATE, "pcm": pcm}

@@ -1,0 +1,68 @@
+"""The studio, put together and mounted on an application.
+
+Knows no tabs and no handlers: the shell builds the page.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from fastapi import Depends, FastAPI
+
+from engine import Engine, Library
+from studio.context import Studio
+from studio.server.login import Login
+from studio.takes import downloads
+from studio.takes.live_takes import LiveTakes
+from studio.takes.take_store import Takes
+from studio.ui import shortcuts, theme
+from studio.ui.i18n import LANGUAGES
+from studio.ui.sessions import remember
+from studio.ui.shell import build_shell
+
+LARGEST_UPLOAD = 100 << 20  # bytes, as much as the largest recording; Gradio's own has no end
+ANSWERS = (Path(__file__).parent / "static" / "answers.js").read_text(encoding="utf-8")
+SESSIONS = 256  # visits that Gradio remembers, 0.1 to 0.25 MB each; its own 10,000 would take 1 GB
+
+
+def mount_page(
+    application: FastAPI,
+    engine: Engine,
+    library: Library,
+    takes: Takes | None = None,
+    raw: bool = True,
+    guests: bool = False,
+    login: Login | None = None,
+) -> None:
+    """Add the studio at / to an application that may have routes of its own.
+
+    `takes` None: kept beside the voices. `raw` False where only Gradio's own routes are reached.
+    `guests` True where strangers come: each sees only own takes, and nobody loads models.
+    `login` None: everybody may see it.
+    """
+    door = login or Login(())
+    kept = takes or Takes(library.folder.parent / "takes")
+    studio = Studio(engine, library, LiveTakes(raw=raw), kept, guests)
+    for router in (studio.live.router(), downloads.router(kept)):
+        application.include_router(router, dependencies=[Depends(door.check)])
+    shell = build_shell(studio)
+    shell.has_launched = True  # only then does Gradio refuse files that nobody has sent
+    remember(shell, SESSIONS)
+    gr.mount_gradio_app(application, shell, "/", **looks(), **door.asking)
+    door.guard(application.routes[-1].app)  # type: ignore[attr-defined]  # the mount
+
+
+def looks() -> dict[str, Any]:
+    """What Gradio is told wherever the page is served."""
+    return {
+        "theme": theme.theme(),
+        "css": theme.STYLE,
+        "head": f"{shortcuts.SCRIPT}<script>{ANSWERS}</script>",
+        "i18n": LANGUAGES,
+        "run_history": False,
+        "footer_links": ["api"],
+        "max_file_size": LARGEST_UPLOAD,
+        "ssr_mode": False,
+    }

@@ -1,0 +1,139 @@
+"""The event transport: what a Gradio event tells a player about a take, and when.
+
+A value in Gradio is state, not a message: a browser may miss any payload, so each carries a
+sequence number and the piece of sound before it once more. This module knows no components.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+import time
+from typing import TypedDict
+
+from engine import SAMPLE_RATE, TimbreError
+from studio.takes.live_take import HEARTBEAT, UNEXPECTED, LiveTake
+from studio.ui.i18n import tell
+
+RAW_HEARTBEAT = 1.0  # seconds between news while the raw route carries the sound
+CALM = 0.25  # seconds between payloads, at most, once the listener has a lead
+
+
+class Ended(TypedDict):
+    reason: str  # engine.types.Reason, or "refused"
+    message: str  # for a person; empty when all went well
+    seed: int | None
+    take: str | None  # what `keep` called the finished take
+
+
+class Payload(TypedDict):
+    """State, not a message: a browser may miss any of them. Sound is resent once."""
+
+    id: str
+    seq: int
+    state: str  # waiting, speaking, ended (the sound is whole), done (and kept)
+    position: int | None
+    wait: float | None  # seconds, estimated
+    start: int  # sample at which `pcm` starts
+    pcm: str  # base64 of PCM16: the piece before and the new one
+    made: int  # samples made so far; when ended, all of them
+    first_ms: int | None  # from asking the engine to its first chunk
+    speed: float | None  # audio seconds a second since then
+    raw: str | None  # where the same sound can be fetched raw
+    ended: Ended | None
+
+
+class Telling:
+    """The event transport of one take: what has been told, and what is worth telling next."""
+
+    def __init__(self, take: LiveTake, raw: str | None = None, start: int = 0) -> None:
+        self._take = take
+        self._raw = raw
+        self._seq = 0
+        self._previous = self._sent = start  # samples
+        self._told = ""  # state
+        self._first_sent = 0.0
+
+    @property
+    def complete(self) -> bool:
+        return self._take.ended and (self._take.readers > 0 or self._sent == self._take.made)
+
+    async def wait(self) -> None:
+        """Until there is something to tell, or a heartbeat is due."""
+        await asyncio.sleep(self._calm())
+        until = time.perf_counter() + (RAW_HEARTBEAT if self._take.readers else HEARTBEAT)
+        while not self._due() and (left := until - time.perf_counter()) > 0:
+            await self._take.change(left)
+
+    def payload(self, ended: Ended | None = None) -> Payload:
+        take = self._take
+        start, pcm = (self._sent, b"") if take.readers else self._sound()
+        self._seq += 1
+        self._told = take.state
+        return Payload(
+            id=take.id,
+            seq=self._seq,
+            state=take.state,
+            position=take.position,
+            wait=take.estimate,
+            start=start,
+            pcm=base64.b64encode(pcm).decode(),
+            made=take.made,
+            first_ms=None if take.first is None else round(1000 * (take.first - take.opened)),
+            speed=take.speed,
+            raw=self._raw,
+            ended=ended,
+        )
+
+    def _sound(self) -> tuple[int, bytes]:
+        """The piece before once more and the new one, as one run of samples."""
+        start, new = self._previous, self._take.slice(self._sent)
+        pcm = self._take.slice(start, self._sent - start) + new
+        if not self._sent and new:
+            self._first_sent = time.perf_counter()
+        self._previous, self._sent = self._sent, self._sent + len(new) // 2
+        return start, pcm
+
+    def _due(self) -> bool:
+        take = self._take
+        if take.readers:
+            self._sent = self._previous = max(self._sent, take.read_from)
+            return take.ended or take.state != self._told
+        return take.ended or take.made > self._sent
+
+    def _calm(self) -> float:
+        """A listener with a lead gets fewer and larger payloads."""
+        if not self._sent or self._take.readers:
+            return 0.0
+        lead = self._sent / SAMPLE_RATE - (time.perf_counter() - self._first_sent)
+        return min(CALM, max(0.0, lead / 4))
+
+
+def ending(take: LiveTake) -> Ended:
+    """How a take has ended, in words for a person."""
+    end = take.end
+    error = end.error if end else None
+    said = error.said if isinstance(error, TimbreError) else UNEXPECTED if error else ""
+    reason = "error" if end is None or take.failure else end.reason
+    return Ended(
+        reason=reason, message=tell(take.failure or said), seed=end.seed if end else None, take=None
+    )
+
+
+def refusal(message: str) -> Payload:
+    """The engine did not even begin."""
+    return Payload(
+        id=secrets.token_urlsafe(12),
+        seq=1,
+        state="done",
+        position=None,
+        wait=None,
+        start=0,
+        pcm="",
+        made=0,
+        first_ms=None,
+        speed=None,
+        raw=None,
+        ended=Ended(reason="refused", message=tell(message), seed=None, take=None),
+    )

@@ -1,0 +1,102 @@
+"""The live player as a Gradio component: the scripts of this folder in a `gr.HTML`.
+
+The template is one empty element that never changes, so an update of the value touches nothing of
+the page; the script watches the value and draws for itself. This module knows no engine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.components import Component
+from gradio.events import Dependency
+
+from studio.takes.live_takes import LiveTakes
+from studio.ui.player.event_transport import Payload
+from studio.ui.player.labels import WORDS
+
+FOLDER = Path(__file__).parent
+WORKLET = ("playout.js", "resample.js", "worklet.js")
+PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "strip.js", "player.js")
+
+# How an event plays; for events of our own HTML, which `gr.on` does not know: `html.again(…)`.
+PLAYING: dict[str, Any] = {
+    "concurrency_limit": None,
+    "show_progress": "hidden",
+    "trigger_mode": "multiple",
+    "api_visibility": "private",
+}
+
+MOUNT = """
+const root = element.querySelector('.timbre-player');
+const page = {
+  ask: (id, start) => server.missing({ id, start }),
+  leave: (id) => server.leave({ id }).catch(() => {}),
+  tell: (event, detail) => trigger({ take: 'take', heard: 'heard', stop: 'stop' }[event], detail),
+};
+const player = window.timbre.mount(root, OPTIONS, page);
+if (props.value) player.feed.past.add(props.value.id);
+watch('value', () => player.take(props.value));
+"""
+
+
+def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HTML:
+    """A strip that plays what `takes.play` yields.
+
+    Its events: `take` (the sound is whole, and kept), `heard` (it is over for the listener) and
+    `stop`. `language` is "en" or "zh"; without it the browser's own is taken.
+
+    A function and not a subclass: Gradio writes a .pyi file beside every subclass of its own.
+    """
+
+    async def missing(gap: dict[str, Any]) -> Payload | None:
+        return takes.missing(str(gap["id"]), int(gap["start"]))
+
+    async def leave(left: dict[str, Any]) -> None:
+        takes.leave(str(left["id"]))
+
+    return gr.HTML(
+        html_template='<div class="timbre-player"></div>',
+        apply_default_css=False,
+        head=f"<script>{_script()}</script>",
+        js_on_load=MOUNT.replace("OPTIONS", json.dumps({"language": language})),
+        server_functions=[missing, leave],
+        **kwargs,
+    )
+
+
+def plays(
+    player: gr.HTML,
+    triggers: Sequence[Any],
+    speak: Callable[..., AsyncIterator[Payload]],
+    inputs: Sequence[Component] = (),
+) -> Dependency:
+    """Let triggers (`[button.click, text.submit]`) speak into a player; the latest press counts."""
+    return gr.on(  # type: ignore[no-any-return]
+        list(triggers),
+        speak,
+        list(inputs),
+        player,
+        **PLAYING,
+    )
+
+
+@cache
+def _script() -> str:
+    """Everything that runs in the page, as one closure; a second player finds it there already."""
+    data = {"WORDS": WORDS, "CSS_TEXT": _text("player.css"), "WORKLET": _joined(WORKLET)}
+    constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in data.items())
+    return f"if (!window.timbre) (() => {{\n{constants}{_joined(PAGE)}}})();"
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join(map(_text, names))
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")

@@ -1,0 +1,147 @@
+"""The studio's shell: the head, the tabs in their order, and what programs may call.
+
+A tab is a module of studio/tabs with `build(studio)`. A tab whose checkpoints are not loaded
+says what to load instead. Knows nothing of what a tab does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gradio as gr
+from gradio.events import api
+
+from engine import Capabilities
+from studio.context import Studio
+from studio.ui.endpoints import Endpoints
+from studio.ui.i18n import both, word
+from studio.ui.sessions import describe_once
+from studio.ui.shortcuts import HEAD
+from studio.ui.tabs import check, engine_page, library, speak
+from studio.ui.tabs.voice_form import on_show
+
+QUEUE = 256
+KEEP = 3600  # seconds a file stays in Gradio's cache
+
+Able: TypeAlias = Callable[[Capabilities], bool]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tab that another module builds. `missing`: what to do where no checkpoint is able."""
+
+    name: str
+    label: str
+    able: Able
+    missing: str
+
+
+def _any(own: Capabilities) -> bool:
+    return True
+
+
+_LOAD = "Load one on the Engine page: Qwen/Qwen3-TTS-12Hz-"
+ENTRIES = (
+    Entry("clone", "Clone", lambda own: own.clone, f"Cloning needs a Base model. {_LOAD}0.6B-Base"),
+    Entry(
+        "design",
+        "Design",
+        lambda own: own.design,
+        f"Designing a voice needs a VoiceDesign model. {_LOAD}1.7B-VoiceDesign",
+    ),
+    Entry(
+        "blend",
+        "Blend",
+        lambda own: own.preset or own.clone,
+        f"Blending needs a model with voices, or one that clones. {_LOAD}0.6B-CustomVoice",
+    ),
+    Entry("script", "Script", _any, ""),
+)
+
+
+def build_shell(studio: Studio) -> Any:
+    """The whole page, to be mounted."""
+    with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
+        _endpoints(studio)  # first, so that their names are theirs
+        gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
+        known = speak.own_takes()
+        with gr.Tabs() as tabs:
+            with gr.Tab(word("Speak"), id="speak"):
+                speak.build(studio, known)
+            for entry in present():
+                with gr.Tab(word(entry.label), id=entry.name):
+                    _fill(entry, studio)
+            with gr.Tab(word("Library"), id="library"):
+                library.build(studio, known)
+            with gr.Tab(word("Engine"), id="engine"):
+                timer = engine_page.build(studio)
+        looking = _looking(len(tabs.children) - 1)
+        quick: dict[str, Any] = {"queue": False, "show_progress": "hidden"}
+        tabs.select(looking, None, timer, api_visibility="private", **quick)
+    _unqueue_loads(blocks)
+    describe_once(blocks)
+    blocks.max_threads = QUEUE
+    blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
+    return blocks
+
+
+def _unqueue_loads(blocks: gr.Blocks) -> None:
+    """Let what happens when a page opens pass beside the queue.
+
+    Gradio's browser half closes its event stream when the last of such events is done; a press
+    of Speak at that very moment would never be answered.
+    """
+    for event in blocks.fns.values():
+        if any(name == "load" for _, name in event.targets):
+            event.queue = False
+
+
+def present() -> Iterable[Entry]:
+    """The tabs whose modules are there."""
+    return (own for own in ENTRIES if importlib.util.find_spec(f"studio.ui.tabs.{own.name}"))
+
+
+def reason(entry: Entry, capabilities: Iterable[Capabilities]) -> str:
+    """Why a tab can do nothing here; empty where it can."""
+    return "" if any(map(entry.able, capabilities)) else entry.missing
+
+
+def _fill(entry: Entry, studio: Studio) -> None:
+    """The tab, or what to do instead: models are exchanged while the studio runs."""
+
+    def shown() -> tuple[Any, Any]:
+        refused = bool(reason(entry, studio.engine.capabilities().values()))
+        return gr.update(visible=refused), gr.update(visible=not refused)
+
+    note, tab = shown()
+    with gr.Column(visible=note["visible"]) as instead:
+        gr.HTML(_note(entry), padding=False)
+    with gr.Column(visible=tab["visible"]) as filled:
+        importlib.import_module(f"studio.ui.tabs.{entry.name}").build(studio)
+    on_show(shown, [instead, filled])
+
+
+def _note(entry: Entry) -> str:
+    said = f"<strong>{both('Not here yet')}</strong><p>{both(entry.missing)}</p>"
+    return f'<div class="timbre-empty">{said}</div>'
+
+
+def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
+    """The Engine page is the last one; only there does anything tick."""
+
+    def looking(event: gr.SelectData) -> gr.Timer:
+        return gr.Timer(active=event.index == last)
+
+    return looking
+
+
+def _endpoints(studio: Studio) -> None:
+    """`/stream`, `/voices` and `/check`; `/speak` stands with the fields it shares."""
+    own = Endpoints(studio)
+    api(own.stream, api_name="stream", concurrency_limit=None)
+    api(own.voices, api_name="voices", concurrency_limit=None)
+    check.endpoint()

@@ -1,0 +1,87 @@
+"""Keyboard shortcuts, and the sheet that lists them.
+
+They act on whatever tab is in front: a button of class `timbre-go` speaks, a live player stops.
+Knows no tabs.
+"""
+
+from __future__ import annotations
+
+from studio.ui.i18n import both
+
+KEYS = {
+    "Ctrl + Enter": "Speak",
+    "Esc": "Stop",
+    "?": "This sheet, when you are not typing",
+    "Tab": "On to the next field or button",
+}
+_LINES = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{both(what)}</dd>" for key, what in KEYS.items())
+
+HEAD = f"""
+<header class="timbre-head">
+  <h1>Timbre</h1>
+  <p>{both("Type, pick a voice, and listen.")}</p>
+  <button type="button" data-timbre="shade">{both("Light or dark")}</button>
+  <button type="button" data-timbre="help" aria-haspopup="dialog">{both("Keys")}</button>
+</header>
+<dialog class="timbre-help" aria-label="Keyboard shortcuts">
+  <h2>{both("Keyboard shortcuts")}</h2>
+  <dl>{_LINES}</dl>
+  <form method="dialog"><button type="submit">{both("Close")}</button></form>
+</dialog>
+"""
+
+# Goes into the page's <head>: once for the page, whatever is drawn anew.
+SCRIPT = """
+<script>
+(() => {
+  // The style shows our own HTML in the browser's language (studio/words).
+  const chinese = navigator.language.toLowerCase().startsWith('zh');
+  document.documentElement.classList.toggle('timbre-zh', chinese);
+  const shown = (selector) =>
+    [...document.querySelectorAll(selector)].find((each) => each.offsetParent && !each.disabled);
+  const sheet = () => document.querySelector('dialog.timbre-help');
+  const typing = (target) => target.closest('input, textarea, select, [contenteditable=true]');
+  const shades = 'timbre-shade';
+  // What was chosen stands against the system's shade, which Gradio applies when it starts.
+  const shade = () => {
+    const [{ classList }, chosen] = [document.body, localStorage.getItem(shades)];
+    if (chosen && classList.contains('dark') !== (chosen === 'true')) classList.toggle('dark');
+  };
+
+  const keys = {
+    go: () => shown('.timbre-go')?.click(),
+    stop: () => shown('.timbre-player .stop')?.click(),
+    help: () => sheet().showModal(),
+    shade: () => {
+      localStorage.setItem(shades, String(!document.body.classList.contains('dark')));
+      shade();
+    },
+  };
+
+  const meant = (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) return 'go';
+    const writing = event.target.closest?.('form'); // there it takes back what was written
+    if (event.key === 'Escape' && !sheet()?.open && !writing) return 'stop';
+    if (event.key === '?' && !typing(event.target)) return 'help';
+    return null;
+  };
+
+  document.addEventListener('keydown', (event) => {
+    const wanted = event.repeat ? null : meant(event);
+    if (!wanted) return;
+    if (wanted !== 'stop') event.preventDefault();
+    keys[wanted]();
+  }, true);
+  document.addEventListener('click', (event) => {
+    const wanted = event.target.closest?.('[data-timbre]')?.dataset.timbre;
+    if (wanted) keys[wanted]();
+  });
+  const begin = () => {
+    shade();
+    new MutationObserver(shade).observe(document.body, { attributeFilter: ['class'] });
+  };
+  if (document.body) begin();
+  else addEventListener('DOMContentLoaded', begin);
+})();
+</script>
+"""

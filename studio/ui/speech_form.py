@@ -1,0 +1,131 @@
+"""From what a person filled in to a request, and to the card of its take and back.
+
+Knows no components: the Speak tab, the endpoints and whoever speaks a take again share it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine import (
+    FRAME_SECONDS,
+    InvalidSetting,
+    Sampling,
+    SpeechRequest,
+    UnknownVoice,
+    Voice,
+    checked,
+)
+from studio.takes.take_store import Take
+from studio.voices.voice_catalog import Choices
+
+BLEND_MARKS = "+,(:"
+LETTERS, IDEOGRAMS = (
+    15.0,
+    4.0,
+)  # a second: see degeneration.py
+SEED_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One press of Speak, as data."""
+
+    text: str
+    voice: str = ""  # a name, or a blend like robert(2)+clara(1); empty: the model's own
+    language: str = "auto"
+    instruct: str = ""
+    seed: int | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    longest: float | None = None  # seconds
+
+    def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
+        """Raises RequestError."""
+        return SpeechRequest(
+            text=self.text,
+            voice=voice_of(choices, self.voice, self.instruct),
+            language=self.language or "auto",
+            sampling=self.sampling,
+            seed=self.seed,
+            max_frames=_frames(self.longest),
+            live=live,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """What a take's card keeps beside text, voice and seed."""
+        chosen = self.sampling.model_dump(exclude_defaults=True)
+        return {
+            "language": self.language,
+            "instruct": self.instruct,
+            "sampling": chosen,
+            "longest": self.longest,
+        }
+
+
+def asked_for(take: Take) -> Asked:
+    """What would speak a take again."""
+    known: Mapping[str, Any] = take.settings
+    return Asked(
+        text=take.text,
+        voice=take.voice,
+        language=str(known.get("language") or "auto"),
+        instruct=str(known.get("instruct") or ""),
+        seed=take.seed,
+        sampling=checked(Sampling, **(known.get("sampling") or {})),
+        longest=known.get("longest"),
+    )
+
+
+def voice_of(choices: Choices, name: str, instruct: str = "") -> Voice:
+    """A named voice, a written blend, or with no name the model's own."""
+    if not name.strip():
+        return choices.default(instruct)
+    try:
+        return choices.named(name, instruct)
+    except UnknownVoice:
+        if not any(mark in name for mark in BLEND_MARKS):
+            raise
+    if instruct.strip():
+        raise InvalidSetting(choices.refusal(name))
+    return choices.blend(name)
+
+
+def read_seed(written: str) -> int | None:
+    """A typed seed; None for an empty field."""
+    digits = written.strip()
+    if not digits:
+        return None
+    if not digits.isdecimal() or len(digits) > 18:
+        raise InvalidSetting("The seed must be a whole number, or empty.")
+    return int(digits)
+
+
+def draw_seed() -> str:
+    """A new one, short enough to be told over a telephone."""
+    return str(secrets.randbelow(10**SEED_DIGITS))
+
+
+def spoken_seconds(text: str) -> float:
+    """About how long a text takes to say."""
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
+    return wide / IDEOGRAMS + (len(text.strip()) - wide) / LETTERS if text.strip() else 0.0
+
+
+def rounded(seconds: float) -> str:
+    """About how long, in words."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+def _frames(seconds: float | None) -> int | None:
+    if seconds is None:
+        return None
+    if not seconds > 0:
+        raise InvalidSetting("The length must be more than 0 seconds, or empty.")
+    return max(1, round(seconds / FRAME_SECONDS))

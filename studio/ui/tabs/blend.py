@@ -1,0 +1,125 @@
+"""The Blend tab: voices at the corners of a pad, a handle between them, and what it sounds like.
+
+The written blend (`robert(70)+clara(30)`) is what counts: the pad writes it, a person may, and
+it is what is spoken and saved. The fields and their layout are here; what they do is `BlendTab`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import gradio as gr
+from gradio.events import api
+
+from studio.context import Studio
+from studio.ui.blend_pad.blend_pad import blend_pad
+from studio.ui.blend_pad.pad_weights import CENTRE, MOST, weights_at
+from studio.ui.i18n import word
+from studio.ui.player.player import live_player, plays
+from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
+from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
+
+STEP_LABELS: Final = ["A", *(f"{step}/{STEPS - 1}" for step in range(1, STEPS - 1)), "B"]
+HELP: Final = (
+    "Pick two to four voices and drag the handle between them. Let go, and you hear the blend. "
+    "The arrow keys move the handle as well."
+)
+
+
+class Controls(NamedTuple):
+    voices: gr.Dropdown
+    pad: gr.HTML
+    aloud: gr.Checkbox
+    recipe: gr.Textbox
+    method: gr.Radio
+    model: gr.Dropdown
+    phrase: gr.Textbox
+    speak: gr.Button
+    player: gr.HTML
+    step: gr.Radio
+    every: gr.Button
+
+
+def build(studio: Studio) -> None:
+    """Lay out the tab and wire it."""
+    tab = BlendTab(studio)
+    there = tab.voices()
+    gr.Markdown(word(HELP))
+    with gr.Row():
+        with gr.Column(scale=3, min_width=320):
+            voices, pad, aloud = _pad(there)
+        with gr.Column(scale=2, min_width=320):
+            recipe, method = _words([name for _, name in there[:MOST]])
+            model = model_menu(tab.speakers())
+            phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
+            speak = gr.Button(word("Speak the blend"), variant="primary")
+    player = live_player(studio.live, elem_id="blend-player")
+    step, every = _strip()
+    gr.Markdown(word("### Keep it"))
+    form = save_form()
+    form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
+    api(tab.program, api_name="blend", concurrency_limit=None)
+    fields = (voices, pad, aloud, recipe, method, model, phrase)
+    _wire(tab, Controls(*fields, speak, player, step, every))
+
+
+def _pad(there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbox]:
+    first = there[:MOST]
+    voices = gr.Dropdown(
+        there,
+        value=[name for _, name in first],
+        multiselect=True,
+        max_choices=MOST,
+        label=word("Voices"),
+    )
+    pad = blend_pad([label for label, _ in first], elem_id="blend-pad")
+    return voices, pad, gr.Checkbox(value=True, label=word("Speak when I let go"))
+
+
+def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
+    middle = weights_at(CENTRE, len(first)) if first else ()
+    return (
+        gr.Textbox(
+            written(first, middle),
+            label=word("The blend, written"),
+            info=word("Change names and weights, and press Enter."),
+            elem_id="blend-recipe",
+        ),
+        gr.Radio(
+            [(word("Straight"), "linear"), (word("Along the sphere"), "spherical")],
+            value="linear",
+            label=word("Way between the voices"),
+        ),
+    )
+
+
+def _strip() -> tuple[gr.Radio, gr.Button]:
+    gr.Markdown(
+        word("### From A to B\nThe first two voices: one sentence, nine steps between them.")
+    )
+    with gr.Row():
+        step = gr.Radio(
+            list(zip(STEP_LABELS, range(STEPS), strict=True)),
+            label=word("Step"),
+            scale=4,
+            min_width=300,
+        )
+        every = gr.Button(word("Speak all nine"), min_width=140)
+    return step, every
+
+
+def _wire(tab: BlendTab, on: Controls) -> None:
+    """Each press both moves what is shown and speaks, by two events: speech waits for nothing."""
+    shown = [on.pad, on.recipe, on.step]
+    there = [on.voices, on.model, on.pad, on.recipe]
+    on_show(tab.refresh, there, [on.voices, on.model])
+    on.voices.focus(tab.refresh, [on.voices, on.model], there, **QUIET)
+    on.voices.input(tab.repick, on.voices, shown, **QUIET)
+    on.pad.release(tab.let_go, on.voices, shown, **QUIET)
+    on.recipe.submit(tab.type_in, on.recipe, [on.voices, on.pad, on.step], **QUIET)
+    on.step.input(tab.take_step, [on.voices, on.step], [on.pad, on.recipe], **QUIET)
+    way = [on.method, on.phrase, on.model]
+    plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way])
+    plays(on.player, [on.pad.release], tab.speak_there, [on.voices, *way, on.aloud])
+    plays(on.player, [on.step.input], tab.speak_step, [on.voices, on.step, *way])
+    plays(on.player, [on.every.click], tab.speak_all, [on.voices, *way])

@@ -1,0 +1,209 @@
+"""What the Blend tab does: the pad, the text and the sound say the same.
+
+One object for all visitors: what belongs to one of them travels through the page. Knows no layout
+and no vectors; the engine mixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Final, Literal, TypeAlias
+
+import gradio as gr
+
+from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError, parse_blend
+from studio.context import Studio
+from studio.ui.blend_pad.blend_pad import Handle, handle, released
+from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
+from studio.ui.i18n import warning, word
+from studio.ui.player.event_transport import Payload
+from studio.ui.tabs.joined_stream import Passage
+from studio.ui.tabs.voice_form import (
+    SAVED,
+    Update,
+    models_now,
+    save_voice,
+    speaking,
+    told_to_programs,
+    try_out,
+)
+
+Method: TypeAlias = Literal["linear", "spherical"]
+
+STEPS: Final = 9
+PHRASE: Final = "Somewhere between us there is a new voice."
+
+
+class BlendTab:
+    """What the tab's controls do."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    def voices(self) -> list[tuple[str, str]]:
+        """Labels and written names of what can be blended."""
+        return [*self._studio.choices().blendable()]
+
+    def speakers(self) -> tuple[str, ...]:
+        """The models that speak vectors."""
+        return self._studio.choices().models(lambda own: own.clone or own.preset)
+
+    def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
+        """What there is now: voices, models, and the pad and the text where voices went.
+
+        What was picked stays, if it is still there; where nothing is left, the first ones come.
+        """
+        there, models = self.voices(), models_now(self.speakers(), model)
+        names = [name for _, name in there]
+        left = [name for name in picked if name in names] or names[:MOST]
+        if left == picked:
+            return gr.update(choices=there), models, gr.skip(), gr.skip()
+        pad, recipe, _ = self._shown(left, CENTRE)
+        return gr.update(choices=there, value=left), models, pad, recipe
+
+    def repick(self, picked: list[str]) -> tuple[Handle, str, Update]:
+        """Other voices: the handle goes back to the middle."""
+        return self._shown(picked, CENTRE)
+
+    def let_go(self, picked: list[str], event: gr.EventData) -> tuple[Handle, str, Update]:
+        """The handle stands elsewhere: write what that weighs."""
+        return self._shown(picked, released(event))
+
+    def type_in(self, recipe: str) -> tuple[Update, Update, Update]:
+        """Somebody wrote a blend: put its voices and the handle where it says, at no step.
+
+        What the pad cannot show, or nobody can read, leaves it alone; the player tells why.
+        """
+        try:
+            parts = dict(parse_blend(recipe))
+            self._studio.choices().blend(recipe)
+        except TimbreError:
+            return gr.skip(), gr.skip(), gr.skip()
+        if len(parts) > MOST:
+            return gr.skip(), gr.skip(), gr.skip()
+        names = self._picked(list(parts))
+        at = point_of(list(parts.values()))
+        voices = gr.update(choices=self.voices(), value=names)
+        return voices, handle(self._labels(names), at), None
+
+    def take_step(self, picked: list[str], step: int) -> tuple[Handle, str]:
+        """One of the steps from A to B."""
+        if len(picked) < 2:
+            return handle(self._labels(picked)), written(picked, [1.0] * len(picked))
+        weights = [STEPS - 1 - step, step, *[0] * (len(picked) - 2)]
+        return handle(self._labels(picked), point_of(weights)), written(picked, weights)
+
+    async def speak(
+        self, recipe: str, method: Method, phrase: str, model: str = ""
+    ) -> AsyncIterator[Payload]:
+        def line() -> SpeechRequest:
+            return self._line(recipe, method, phrase, model)
+
+        async for payload in speaking(self._studio, line):
+            yield payload
+
+    async def speak_there(
+        self,
+        picked: list[str],
+        method: Method,
+        phrase: str,
+        model: str,
+        aloud: bool,
+        event: gr.EventData,
+    ) -> AsyncIterator[Payload]:
+        """Speak where the handle was let go; the text follows by an event of its own."""
+        if not aloud or not picked:
+            return
+        recipe = written(picked, weights_at(released(event), len(picked)))
+        async for payload in self.speak(recipe, method, phrase, model):
+            yield payload
+
+    async def speak_step(
+        self, picked: list[str], step: int, method: Method, phrase: str, model: str
+    ) -> AsyncIterator[Payload]:
+        async for payload in self.speak(self.take_step(picked, step)[1], method, phrase, model):
+            yield payload
+
+    async def speak_all(
+        self, picked: list[str], method: Method, phrase: str, model: str = ""
+    ) -> AsyncIterator[Payload]:
+        """The same sentence at every step from A to B, as one take."""
+
+        def passage() -> Passage:
+            lines = [self._line(recipe, method, phrase, model) for recipe in path(picked)]
+            return Passage(self._studio.engine, lines)
+
+        async for payload in self._studio.live.play(passage):
+            yield payload
+
+    def save(
+        self, name: str, colour: str, note: str, recipe: str, method: Method, model: str = ""
+    ) -> str:
+        """Keep the blend as a voice of its own. Says how it went."""
+        try:
+            saved = self._keep(name, colour, note, recipe, method, model)
+        except TimbreError as error:
+            return warning(error)
+        return f"**{saved.name}** {word(SAVED)}"
+
+    def program(
+        self,
+        name: str,
+        blend: str,
+        method: Literal["linear", "spherical"] = "linear",
+        model: str = "",
+    ) -> str:
+        """Mix voices, as in clara(2)+robert(1), and keep the blend under a name. Returns its id.
+        The model may be left out where one speaks them all."""
+        with told_to_programs():
+            return self._keep(name, "", "", blend, method, model).id
+
+    def _keep(
+        self, name: str, colour: str, note: str, recipe: str, method: Method, model: str = ""
+    ) -> SavedVoice:
+        """It stays with the model that speaks the blend, so it sounds the same."""
+        blend = self._studio.choices().blend(recipe, method)
+        voice = self._studio.engine.resolve(blend, model or None).voice
+        if not isinstance(voice, Clone):
+            raise InvalidSetting("This blend has one voice only. Add a second one.")
+        made_from = f"{method}: {recipe}"[:400]
+        return save_voice(
+            self._studio, name, colour, note, voice, kind="blend", made_from=made_from
+        )
+
+    def _line(self, recipe: str, method: Method, phrase: str, model: str) -> SpeechRequest:
+        if not recipe.strip():
+            raise InvalidSetting("Pick at least one voice first.")
+        voice = self._studio.choices().blend(recipe, method)
+        line = try_out(phrase.strip() or PHRASE, voice, seed=0)  # one seed: only the voice changes
+        return replace(line, model=model or None)
+
+    def _shown(self, picked: list[str], at: Point) -> tuple[Handle, str, Update]:
+        """Pad, text and step (none) for a place of the handle."""
+        weights = weights_at(at, len(picked)) if picked else ()
+        return handle(self._labels(picked), at), written(picked, weights), None
+
+    def _picked(self, names: Sequence[str]) -> list[str]:
+        """The list's own spelling of what was written."""
+        known = {each.casefold(): name for label, name in self.voices() for each in (label, name)}
+        return [known.get(name.casefold(), name) for name in names]
+
+    def _labels(self, names: Sequence[str]) -> list[str]:
+        labels = {name: label for label, name in self.voices()}
+        return [labels.get(name, name) for name in names]
+
+
+def written(names: Sequence[str], weights: Sequence[float]) -> str:
+    """`robert(70)+clara(30)`; what weighs nothing is left out."""
+    if not names:
+        return ""
+    parts = zip(names, percents(weights), strict=True)
+    return "+".join(f"{name}({share})" for name, share in parts if share)
+
+
+def path(picked: Sequence[str]) -> list[str]:
+    """The written blends from the first voice to the second, both ends alone."""
+    if len(picked) < 2:
+        return []
+    return [written(picked[:2], (STEPS - 1 - step, step)) for step in range(STEPS)]

@@ -1,0 +1,218 @@
+"""The Clone tab: a recording becomes a voice, tried at once and kept.
+
+The recording is checked and shown as the model will hear it. Knows no networks; the engine
+makes the voice and remembers recordings it has seen, so trying and saving pay for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import gradio as gr
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    Clone,
+    InvalidAudio,
+    Pcm,
+    Recording,
+    RequestError,
+    Said,
+    SavedVoice,
+    SpeechRequest,
+    TimbreError,
+    load_recording,
+)
+from studio.context import Studio
+from studio.ui.i18n import tell, warning, word
+from studio.ui.player.event_transport import Payload
+from studio.ui.player.player import live_player, plays
+from studio.ui.tabs.voice_form import (
+    PHRASE,
+    QUIET,
+    SAVED,
+    Update,
+    model_menu,
+    models_now,
+    on_show,
+    save_form,
+    save_voice,
+    speaking,
+    told_to_programs,
+    try_out,
+)
+
+Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
+
+BEST: Final = (5.0, 15.0)  # seconds
+HELP: Final = (
+    "Record a voice or drop a file: 5 to 15 seconds of one person, without music. "
+    "It stays on this server."
+)
+WORDS: Final = "With the exact words the copy comes closer. Without them, only the voice is copied."
+CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
+NEED_CONSENT: Final = Said("Tick the box first: only copy a voice whose owner has agreed.")
+
+
+class CloneTab:
+    """What the tab's controls do."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    def check(self, path: str | None) -> tuple[Heard, str]:
+        """The recording as the model will hear it, and what was done to it."""
+        if not path:
+            return None, ""
+        try:
+            recording = load_recording(path)
+        except InvalidAudio as error:
+            return None, warning(error)
+        return (SAMPLE_RATE, as_pcm(recording)), report(recording)
+
+    def models(self, picked: str | None) -> Update:
+        """Where several clone, one can be chosen."""
+        return models_now(self.cloners(), picked)
+
+    def cloners(self) -> tuple[str, ...]:
+        return self._studio.choices().models(lambda own: own.clone)
+
+    async def speak(
+        self, path: str | None, transcript: str, agreed: bool, phrase: str, model: str = ""
+    ) -> AsyncIterator[Payload]:
+        def line() -> SpeechRequest:
+            return try_out(phrase, self._voice(path, transcript, agreed, model))
+
+        async for payload in speaking(self._studio, line):
+            yield payload
+
+    def save(
+        self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
+    ) -> str:
+        """Keep the voice; `given` are the owner's consent and the model. Says how it went."""
+        try:
+            saved = self._keep(name, colour, note, path, words, *given)
+        except TimbreError as error:
+            return warning(error)
+        return f"**{saved.name}** {word(SAVED)}"
+
+    def program(
+        self, name: str, path: str | None, transcript: str, agreed: bool, model: str = ""
+    ) -> str:
+        """Copy the voice of a recording and keep it under a name. Returns its id."""
+        with told_to_programs():
+            return self._keep(name, "", "", path, transcript, agreed, model).id
+
+    def _keep(
+        self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
+    ) -> SavedVoice:
+        voice = self._voice(path, words, *given)
+        made_from = Path(path or "").name[:400]
+        return save_voice(
+            self._studio, name, colour, note, voice, consent=True, made_from=made_from
+        )
+
+    def _voice(self, path: str | None, transcript: str, agreed: bool, model: str = "") -> Clone:
+        if not path:
+            raise InvalidAudio("Record a voice or drop a file first.")
+        if not agreed:
+            raise RequestError(NEED_CONSENT)
+        waveform = load_recording(path).waveform
+        return self._studio.engine.clone(waveform, transcript.strip(), model or None)
+
+
+def report(recording: Recording) -> str:
+    """What was done to a recording, in words."""
+    short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
+    advice = [Said("a longer one would sound closer")] if short else []
+    advice += [Said("5 to 15 s are enough")] if long else []
+    length = Said("**{seconds:.1f} s.**", seconds=recording.seconds)
+    notes = [tell(note) for note in (*recording.notes, *advice)]
+    nothing = tell(Said("Nothing had to be changed."))
+    return "\n- ".join([tell(length), *notes]) if notes else f"{tell(length)} {nothing}"
+
+
+def as_pcm(recording: Recording) -> Pcm:
+    """int16, so that the page leaves the level alone."""
+    return np.round(recording.waveform * 32767).astype(np.int16)
+
+
+class Controls(NamedTuple):
+    audio: gr.Audio
+    transcript: gr.Textbox
+    agreed: gr.Checkbox
+    model: gr.Dropdown
+    cleaned: gr.Audio
+    done: gr.Markdown
+    phrase: gr.Textbox
+    speak: gr.Button
+
+
+def build(studio: Studio) -> None:
+    """Lay out the tab and wire it."""
+    tab = CloneTab(studio)
+    gr.Markdown(word(HELP))
+    with gr.Row():
+        with gr.Column(min_width=320):
+            audio, transcript, agreed = _asked()
+            model = model_menu(tab.cloners())
+        with gr.Column(min_width=320):
+            shown = _shown()
+    controls = Controls(audio, transcript, agreed, model, *shown)
+    player = live_player(studio.live, elem_id="clone-player")
+    gr.Markdown(word("### Keep it"))
+    form = save_form()
+    audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
+    on_show(tab.models, [model], [model])
+    voice = [audio, transcript, agreed, model]
+    triggers = [controls.speak.click, controls.phrase.submit]
+    asked = [audio, transcript, agreed, controls.phrase, model]
+    plays(player, triggers, tab.speak, asked)
+    form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
+    _endpoint(tab)
+
+
+def _endpoint(tab: CloneTab) -> None:
+    """`/clone` for programs; the components say what it takes, and check the file."""
+    asked = [
+        gr.Textbox(label="Name", visible=False),
+        gr.Audio(type="filepath", label="Recording", visible=False),
+        gr.Textbox("", label="What is said in it", visible=False),
+        gr.Checkbox(label=CONSENT, visible=False),
+        gr.Textbox("", label="Model (empty: one that clones)", visible=False),
+    ]
+    answer = gr.Textbox(label="Id of the voice", visible=False)
+    gr.on([], tab.program, asked, answer, api_name="clone", concurrency_limit=None)
+
+
+def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
+    return (
+        gr.Audio(
+            sources=["upload", "microphone"],
+            type="filepath",
+            label=word("Recording"),
+            elem_id="clone-recording",
+            buttons=["download"],
+        ),
+        gr.Textbox(
+            "", label=word("What is said in it (optional)"), info=word(WORDS), lines=2, max_lines=5
+        ),
+        gr.Checkbox(label=word(CONSENT)),
+    )
+
+
+def _shown() -> tuple[gr.Audio, gr.Markdown, gr.Textbox, gr.Button]:
+    return (
+        gr.Audio(
+            label=word("As the model hears it"),
+            interactive=False,
+            format="wav",
+            buttons=["download"],
+        ),
+        gr.Markdown(min_height=24, elem_id="clone-report"),
+        gr.Textbox(PHRASE, label=word("What to say"), max_lines=3),
+        gr.Button(word("Try it"), variant="primary"),
+    )

@@ -1,0 +1,285 @@
+"""The Design tab: a voice described in words, three takes side by side, one of them kept.
+
+Where a model clones, the chosen take becomes the reference of the kept voice, so it sounds the
+same every time. Otherwise the description is kept. Knows no networks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+import gradio as gr
+import numpy as np
+from gradio.events import api
+
+from engine import (
+    SAMPLE_RATE,
+    Clone,
+    Design,
+    InvalidSetting,
+    Pcm,
+    Said,
+    SavedVoice,
+    SpeechRequest,
+    SpeechStream,
+    TimbreError,
+    load_recording,
+)
+from studio.context import Studio
+from studio.ui.i18n import tell, warning, word
+from studio.ui.tabs.voice_form import QUIET, Update, save_form, save_voice, told_to_programs
+
+TAKES: Final = 3
+NONE: Final = "Not made yet"
+TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
+PHRASE: Final = "Good evening. I have been looking forward to telling you this story."
+EXAMPLES: Final = (
+    "A warm, low voice of an old man who smiles while he speaks.",
+    "A young woman, quick and bright, close to the microphone.",
+    "A calm news reader, clear and even.",
+)
+HELP: Final = "Describe a voice. You get three takes of it; keep the one you like."
+REFERENCE: Final = "is saved. It will sound like this take every time."
+DESCRIBED: Final = (
+    "is saved. No loaded model clones, so the description is kept: each time is a new try."
+)
+
+Heard: TypeAlias = tuple[int, Pcm]
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """A take of a described voice, and what it takes to keep it."""
+
+    description: str
+    text: str
+    pcm: Pcm
+
+
+@dataclass
+class Trying:
+    """One take in the making. Nobody hears it before it is whole, so all are made at once."""
+
+    stream: SpeechStream
+    parts: list[Pcm] = field(default_factory=list)
+    problem: str = ""
+    over: bool = False
+
+    async def follow(self) -> None:
+        try:
+            async for chunk in self.stream:
+                self.parts.append(chunk.pcm)
+        except TimbreError as error:
+            self.problem = error.said
+        finally:
+            self.over = True
+
+    @property
+    def stopped(self) -> bool:
+        return self.stream.end is not None and self.stream.end.reason == "cancelled"
+
+    @property
+    def pcm(self) -> Pcm:
+        return np.concatenate(self.parts) if self.parts else np.zeros(0, np.int16)
+
+    def label(self) -> str:
+        seconds = sum(map(len, self.parts)) / SAMPLE_RATE
+        if self.problem:
+            return f"⚠️ {tell(self.problem)}"
+        if self.over:
+            return tell(
+                Said("{seconds:.1f} s, seed {seed}", seconds=seconds, seed=self.stream.seed)
+            )
+        return f"{seconds:.1f} s …" if seconds else str(word("Waiting for its turn"))
+
+
+class DesignTab:
+    """What the tab's controls do."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+        self._making: dict[str, list[Trying]] = {}  # by page
+
+    async def sketch(
+        self, description: str, phrase: str, page: gr.Request | None = None
+    ) -> AsyncIterator[tuple[Update, ...]]:
+        """Three labels, three sounds, the sketches and a status, until all takes are there."""
+        text = phrase.strip() or PHRASE
+        try:
+            tries = self._begin(description.strip(), text)
+        except TimbreError as error:
+            yield *[gr.skip()] * (2 * TAKES + 1), warning(error)
+            return
+        with self._stoppable(tries, page):
+            work = [asyncio.ensure_future(each.follow()) for each in tries]
+            while not all(each.over for each in tries):
+                yield *_labels(tries), *[None] * TAKES, [], word("Making three takes …")
+                await asyncio.wait(work, timeout=TICK)
+        if any(each.stopped for each in tries):
+            yield *[word(NONE)] * TAKES, *[None] * TAKES, [], word("Stopped.")
+            return
+        sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
+        yield *_labels(tries), *map(_heard, tries), sketches, word("Listen, pick one, and keep it.")
+
+    def stop(self, page: gr.Request | None = None) -> None:
+        """Stop this page's takes. Whoever makes them says so: the last word is not a race."""
+        for each in self._making.get(_mark(page), ()):
+            each.stream.cancel()
+
+    @contextmanager
+    def _stoppable(self, tries: list[Trying], page: gr.Request | None) -> Iterator[None]:
+        self._making[_mark(page)] = tries
+        try:
+            yield
+        finally:
+            self._making.pop(_mark(page), None)
+            for each in tries:
+                each.stream.cancel()
+
+    def save(
+        self, name: str, colour: str, note: str, sketches: Sequence[Sketch], pick: int | None
+    ) -> str:
+        """Keep one of the takes as a voice. Says how it went."""
+        try:
+            saved = self._keep(name, colour, note, _picked(sketches, pick))
+        except TimbreError as error:
+            return warning(error)
+        return f"**{saved.name}** {word(REFERENCE if self._clones() else DESCRIBED)}"
+
+    def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
+        """Speak one take of a described voice and keep it under a name. Returns its id."""
+        with told_to_programs():
+            request = SpeechRequest(text, Design(description), seed=seed, live=False)
+            pcm = self._studio.engine.submit(request).collect()
+            return self._keep(name, "", "", Sketch(description, text, pcm)).id
+
+    def _keep(self, name: str, colour: str, note: str, sketch: Sketch) -> SavedVoice:
+        made_from = f"Designed: {sketch.description}"[:400]
+        voice = self._voice(sketch)
+        return save_voice(self._studio, name, colour, note, voice, made_from=made_from)
+
+    def _begin(self, description: str, text: str) -> list[Trying]:
+        if not description:
+            raise InvalidSetting(
+                "Describe a voice first, for example: {example}", example=EXAMPLES[0]
+            )
+        tries: list[Trying] = []
+        try:
+            for seed in _seeds():
+                request = SpeechRequest(text, Design(description), seed=seed, live=False)
+                tries.append(Trying(self._studio.engine.submit(request)))
+        except TimbreError:
+            for each in tries:
+                each.stream.cancel()
+            raise
+        return tries
+
+    def _voice(self, sketch: Sketch) -> Clone | Design:
+        """The take as a reference where a model clones, the description where none does."""
+        if not self._clones():
+            return Design(sketch.description)
+        waveform = load_recording((sketch.pcm, SAMPLE_RATE)).waveform
+        return self._studio.engine.clone(waveform, sketch.text)
+
+    def _clones(self) -> bool:
+        return any(own.clone for own in self._studio.engine.capabilities().values())
+
+
+def _mark(page: gr.Request | None) -> str:
+    return (page.session_hash or "") if page else ""
+
+
+def _seeds() -> list[int]:
+    first = secrets.randbelow(1_000_000)
+    return [first + number for number in range(TAKES)]
+
+
+def _labels(tries: Sequence[Trying]) -> list[str]:
+    return [each.label() for each in tries]
+
+
+def _heard(trying: Trying) -> Heard | None:
+    """int16, so that the page leaves the level alone."""
+    return (SAMPLE_RATE, trying.pcm) if trying.parts else None
+
+
+def _picked(sketches: Sequence[Sketch], pick: int | None) -> Sketch:
+    if not sketches:
+        raise InvalidSetting("Make the takes first.")
+    if pick is None:
+        raise InvalidSetting("Pick the take to keep.")
+    if not len(sketches[pick].pcm):
+        raise InvalidSetting("This take has no sound. Pick another one.")
+    return sketches[pick]
+
+
+class Controls(NamedTuple):
+    description: gr.Textbox
+    phrase: gr.Textbox
+    make: gr.Button
+    stop: gr.Button
+    status: gr.Markdown
+
+
+def build(studio: Studio) -> None:
+    """Lay out the tab and wire it."""
+    tab = DesignTab(studio)
+    gr.Markdown(word(HELP))
+    on = _asked()
+    labels, sounds = _takes()
+    sketches = gr.State([])
+    pick = gr.Radio(
+        [(word(f"Take {number + 1}"), number) for number in range(TAKES)],
+        label=word("Keep which one?"),
+    )
+    form = save_form()
+    outputs = [*labels, *sounds, sketches, on.status]
+    gr.on(
+        [on.make.click, on.description.submit],
+        tab.sketch,
+        [on.description, on.phrase],
+        outputs,
+        trigger_mode="once",
+        **QUIET,
+    )
+    on.stop.click(tab.stop, None, None, **QUIET)
+    form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
+    api(tab.program, api_name="design", concurrency_limit=None)
+
+
+def _asked() -> Controls:
+    description = gr.Textbox("", label=word("The voice"), lines=3, placeholder=EXAMPLES[0])
+    gr.Examples(
+        [[each] for each in EXAMPLES],
+        [description],
+        label=word("For example"),
+        api_visibility="private",
+    )
+    phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
+    with gr.Row():
+        make = gr.Button(word("Make three takes"), variant="primary")
+        stop = gr.Button(word("Stop"))
+    return Controls(description, phrase, make, stop, gr.Markdown(min_height=24))
+
+
+def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
+    labels: list[gr.Markdown] = []
+    sounds: list[gr.Audio] = []
+    with gr.Row():
+        for number in range(1, TAKES + 1):
+            with gr.Column(min_width=240):
+                sounds.append(
+                    gr.Audio(
+                        label=word(f"Take {number}"),
+                        interactive=False,
+                        format="wav",
+                        buttons=["download"],
+                    )
+                )
+                labels.append(gr.Markdown(word(NONE), min_height=24))
+    return labels, sounds

@@ -1,0 +1,106 @@
+"""The Engine page: what the engine is doing, once a second while somebody looks.
+
+Knows the engine's numbers and how to draw a line of them, and nothing of requests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+import gradio as gr
+
+from engine import Engine, Stats, load_profile, profiles
+from studio.context import Studio
+from studio.ui.i18n import both
+from studio.ui.tabs import models
+
+EVERY = 1.0  # seconds
+REMEMBERED = 120  # looks
+
+Look: TypeAlias = tuple[float, float, int, int]  # moment, audio seconds, running, waiting
+
+
+def build(studio: Studio) -> gr.Timer:
+    """The page, and the timer to be turned on while it is in front."""
+    looks = gr.State([])
+    page = gr.HTML(figures(studio.engine, studio.engine.stats(), None), elem_classes="timbre-plain")
+    models.build(studio)
+    timer = gr.Timer(EVERY, active=False)
+
+    def look(before: list[Look]) -> tuple[list[Look], str]:
+        stats = studio.engine.stats()
+        now = (time.monotonic(), stats.audio_seconds, stats.running, stats.waiting)
+        seen = [*before, now][-REMEMBERED:]
+        speeds = speed(seen)
+        return seen, figures(studio.engine, stats, speeds[-1] if speeds else None) + plots(seen)
+
+    timer.tick(look, looks, [looks, page], show_progress="hidden", api_visibility="private")
+    return timer
+
+
+def speed(looks: Sequence[Look]) -> list[float]:
+    """Seconds of audio made in a second, between looks."""
+    pairs = pairwise(looks)
+    return [(late[1] - early[1]) / max(late[0] - early[0], 1e-3) for early, late in pairs]
+
+
+def figures(engine: Engine, stats: Stats, made: float | None) -> str:
+    """The numbers as a table of tiles."""
+    told = {
+        "State": both("Taking requests" if engine.alive else "Stopped. Start Timbre again."),
+        "Running": f"{stats.running} / {stats.slots}",
+        "Waiting": str(stats.waiting),
+        "First sound, half of them within": _milliseconds(stats, 0),
+        "First sound, 95 of 100 within": _milliseconds(stats, 1),
+        "Audio made in a second": "–" if made is None else f"{made:.1f} s",
+        "Audio made so far": f"{stats.audio_seconds:,.0f} s",
+        "Shortest lead": "–" if stats.shortest_lead is None else f"{stats.shortest_lead:.1f} s",
+        "Gaps": str(stats.gaps),
+        "In real time at most": str(stats.rows_in_real_time),
+        "Memory": _bytes(stats.memory),
+        "Profile": both(profile_of(engine)),
+    }
+    tiles = (f"<div><dt>{both(name)}</dt><dd>{value}</dd></div>" for name, value in told.items())
+    return f'<dl class="timbre-figures">{"".join(tiles)}</dl>'
+
+
+def plots(looks: Sequence[Look]) -> str:
+    """The last two minutes as lines."""
+    lines = {
+        "Running": [float(each[2]) for each in looks],
+        "Waiting": [float(each[3]) for each in looks],
+        "Audio seconds made in a second": speed(looks),
+    }
+    return f'<div class="timbre-plots">{"".join(_plot(*each) for each in lines.items())}</div>'
+
+
+def profile_of(engine: Engine) -> str:
+    """The profile with these settings. One that leaves the lag to the device has any."""
+    now, lag = engine.settings, {"lag": engine.settings.lag}
+    for name in profiles():
+        own = load_profile(name)
+        if now == (own.model_copy(update=lag) if own.lag is None else own):
+            return name
+    return "settings of its own"
+
+
+def _plot(name: str, values: Sequence[float]) -> str:
+    top = max([1.0, *values])
+    across = max(1, len(values) - 1)
+    points = " ".join(f"{i / across:.4f},{1 - value / top:.4f}" for i, value in enumerate(values))
+    return (
+        f"<figure><figcaption>{both(name)} ≤ {top:.0f}</figcaption>"
+        f'<svg viewBox="0 -0.04 1 1.08" preserveAspectRatio="none" role="img" aria-label="{name}">'
+        f'<polyline points="{points}"/></svg></figure>'
+    )
+
+
+def _milliseconds(stats: Stats, which: int) -> str:
+    return "–" if stats.first_sound is None else f"{1000 * stats.first_sound[which]:.0f} ms"
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e9:.2f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

@@ -1,0 +1,276 @@
+"""What the controls of the Script tab do: a press becomes a change at the desk, and is shown.
+
+Text that was typed and not read yet is read before anything else is done, so that no press loses
+it. `seen` is the text as the page was last given it; where it differs, somebody has typed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from engine import InvalidText, RequestError, Said, TimbreError
+from studio.context import Studio
+from studio.scripts import text_of
+from studio.ui.i18n import tell
+from studio.ui.player.event_transport import Payload
+from studio.ui.tabs.script import view as board
+from studio.ui.tabs.script.actions import Asked, Presses
+from studio.ui.tabs.script.lines import lines_of
+from studio.ui.tabs.script.options import MannerFields, delivery_of, values_of
+from studio.ui.tabs.script.playback import Booth, Told
+from studio.ui.tabs.script.store import Desk, Opened, chosen_file
+from studio.ui.tabs.script.view import Board, View
+from studio.ui.tabs.voice_form import Update
+
+TICK = 0.6  # seconds between looks while something is spoken
+MOST_MINE = 100  # scripts that a browser remembers
+EXAMPLE = """# The Key
+
+Anna: Where have you been all this time?
+Ben: I was looking for the key. [pause 0.6s] I found 12 doors, and not one of them was ours.
+
+Anna laughed, and held up the key. It had been in her pocket all day.
+"""
+
+
+class Shown(NamedTuple):
+    """Everything that is shown of a script."""
+
+    opened: Update  # its number
+    mine: Update  # numbers of the scripts this browser has had, with spaces between
+    view: Update
+    picked: Update
+    title: Update
+    text: Update
+    seen: Update
+    cast: Update
+    lines: Update
+    timer: Update
+
+
+FIELDS = len(Shown._fields)
+
+
+class ScriptTab:
+    """The handlers. What belongs to one visitor travels through the page."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._guests = studio.guests
+        self.desk = Desk(studio)
+        self.booth = Booth(studio, self.desk)
+        self._presses = Presses(self.desk, self.booth)
+
+    # Showing.
+
+    def show(self, number: str | None, mine: str = "") -> tuple[Update, ...]:
+        """The script as it was left, and how it is read. One that is gone makes room."""
+        try:
+            opened = self.desk.open(number or "")
+        except RequestError:
+            opened = self.desk.blank()
+        return *self._shown(opened, View(), mine), *values_of(opened.project.delivery)
+
+    def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
+        """A page has opened; it knows which script it had, and what was typed and not read."""
+        told: Asked = dict(event._data)
+        shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
+        return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
+
+    def offer(self, number: str, mine: str) -> tuple[Update, Update, Update]:
+        """Scripts, voices and languages there are now: others may have come and gone."""
+        try:
+            opened = self.desk.open(number)
+        except RequestError:
+            opened = self.desk.blank()
+        cast = self._cast(opened) if opened.number else gr.skip()
+        languages = gr.update(choices=self.desk.languages())
+        return gr.update(choices=self._listed(mine)), cast, languages
+
+    def look(self, number: str, view: View) -> tuple[Update, Update]:
+        """The lines while they are spoken, and whether to look again."""
+        try:
+            opened = self.desk.look(number)
+        except RequestError:
+            return gr.skip(), gr.Timer(active=False)
+        return self._lines(opened, view), gr.Timer(active=self.booth.busy(number))
+
+    # Scripts.
+
+    def new(self, mine: str) -> tuple[Update, ...]:
+        return self.show("", mine)
+
+    def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
+        """An uploaded file as a new script."""
+        with warned():
+            return self.show(self.desk.receive(chosen_file(path)).number, mine)
+        return (gr.skip(),) * (FIELDS + len(MannerFields._fields))
+
+    def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
+        """The list, and the name as it is kept."""
+        with warned():
+            if number:
+                title = self.desk.rename(number, title).project.title
+        return gr.update(choices=self._listed(mine)), title
+
+    def delete(self, number: str, mine: str) -> tuple[Update, ...]:
+        """A blank page, and the way back."""
+        title = ""
+        with warned():
+            if not number:
+                raise InvalidText("There is nothing to delete yet.")
+            self.booth.stop(number)
+            title = self.desk.delete(number)
+        if not title:
+            return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 2)
+        label = tell(Said("Bring “{title}” back", title=title[:30]))
+        back = gr.update(visible=True, value=label)
+        return *self.show("", mine), number, back
+
+    def restore(self, number: str, mine: str) -> tuple[Update, ...]:
+        with warned():
+            return *self.show(self.desk.restore(number).number, mine), gr.update(visible=False)
+        return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 1)
+
+    # Lines.
+
+    def read(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
+        """Take what was typed. Raises gr.Error, so that nothing is spoken."""
+        try:
+            opened = self._read(number, text, seen)
+        except TimbreError as error:
+            raise gr.Error(tell(error.said), print_exception=False) from error
+        self.booth.expect(opened.number)
+        return self._shown(opened, view, mine, (text, seen), watch=True)
+
+    def act(
+        self, number: str, mine: str, view: View, text: str, seen: str, event: gr.EventData
+    ) -> Shown:
+        """A press on the board."""
+        asked: Asked = dict(event._data)
+        with warned():
+            if asked.get("do") == "example":
+                return self._shown(self.desk.read("", EXAMPLE), View(), mine)
+            opened = self._read(number, text, seen)
+            opened, view = self._presses.done(opened, view, asked)
+            return self._shown(opened, view, mine, (text, seen))
+        return Shown(*(gr.skip(),) * FIELDS)
+
+    def manner(self, number: str, view: View, *fields: Any) -> Update:
+        """How it is read; the lines as they stand then."""
+        with warned():
+            if number:
+                before = self.desk.open(number).project.delivery
+                self.desk.deliver(number, delivery_of(before, fields))
+        return self.look(number, view)[0]
+
+    # Sound.
+
+    async def speak(self, number: str, aloud: bool) -> AsyncIterator[Payload | Update]:
+        async for told in _played(self.booth.speak(number, aloud)):
+            yield told
+
+    async def play(self, number: str, event: gr.EventData) -> AsyncIterator[Payload | Update]:
+        """A press on the board that is heard."""
+        self.booth.expect(number)
+        async for payload in _played(self._told(number, dict(event._data))):
+            yield payload
+
+    def watch(self) -> Update:
+        return gr.Timer(active=True)
+
+    def stopped(self, event: gr.EventData) -> None:
+        self.booth.stop_take(str(event._data.get("id")))
+
+    # Within.
+
+    def _told(self, number: str, asked: Asked) -> Told:
+        """What is to be heard of a script."""
+        if asked.get("do") == "voice":
+            return self.booth.audition(number, str(asked.get("who") or ""))
+        line = asked["line"] if isinstance(asked.get("line"), int) else -1  # there is none
+        if asked.get("do") == "onward":
+            return self.booth.speak(number, True, line)
+        if asked.get("do") == "redo":
+            return self.booth.redo(number, line)
+        return self.booth.listen(number, line)
+
+    def _read(self, number: str, text: str, seen: str) -> Opened:
+        if text != seen or not number:
+            return self.desk.read(number, text)
+        return self.desk.open(number)
+
+    def _shown(
+        self,
+        opened: Opened,
+        view: View,
+        mine: str,
+        had: tuple[str, str] | None = None,
+        watch: bool = False,
+    ) -> Shown:
+        """`had`: the text and the seen text of the page; what it has is not sent again."""
+        number, text = opened.number, text_of(opened.script)
+        told = gr.skip() if had == (text, text) else text
+        mine = " ".join([*(each for each in mine.split() if each != number), number][-MOST_MINE:])
+        title = opened.project.title if number else ""
+        return Shown(
+            number,
+            mine,
+            view,
+            gr.update(choices=self._listed(mine), value=number or None),
+            gr.update(value=title, interactive=bool(number)),
+            told,
+            told,
+            self._cast(opened),
+            self._lines(opened, view),
+            gr.Timer(active=watch or self.booth.busy(number)),
+        )
+
+    def _listed(self, mine: str) -> list[tuple[str, str]]:
+        """Guests find the scripts of their own browser, others find all."""
+        own = set(mine.split())
+        return [each for each in self.desk.listed() if not self._guests or each[1] in own]
+
+    def _cast(self, opened: Opened) -> Board:
+        voices, casting = self.desk.voices(), opened.project.casting
+        speakers = opened.script.speakers
+        alone = len(speakers) == 1
+        items = [board.member(who, casting.voice_of(who), voices, alone) for who in speakers]
+        return Board(number=opened.number, items=items, heard={})
+
+    def _lines(self, opened: Opened, view: View) -> Board:
+        number = opened.number
+        return lines_of(
+            opened,
+            view,
+            self.booth.standing(opened),
+            self.booth.progress(number),
+            self.desk.can_undo(number),
+            self.booth.heard(number),
+        )
+
+
+@contextmanager
+def warned() -> Iterator[None]:
+    """A refusal is told over the page, and nothing is changed."""
+    try:
+        yield
+    except TimbreError as error:
+        gr.Warning(tell(error.said))
+
+
+async def _played(told: Told) -> AsyncIterator[Payload | Update]:
+    """As the player takes it."""
+    async for payload in told:
+        yield gr.skip() if payload is None else payload
+
+
+def _with_draft(shown: Shown, draft: object) -> Shown:
+    """What was typed comes back, if the script has not changed since."""
+    told = draft if isinstance(draft, dict) else {}
+    if told.get("number") != shown.opened or told.get("seen") != shown.seen:
+        return shown
+    return shown._replace(text=str(told.get("text") or ""))

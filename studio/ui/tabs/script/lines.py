@@ -1,0 +1,78 @@
+"""The lines of a script as the board shows them: a page of them, each as it stands.
+
+Waveforms are measured once a sound. Knows no components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from engine import SAMPLE_RATE, InvalidAudio, Pcm
+from studio.scripts import Job, Progress, Sounds, Status
+from studio.ui.tabs.script import view as board
+from studio.ui.tabs.script.store import Opened
+from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, View
+
+WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}
+
+
+def lines_of(
+    opened: Opened,
+    view: View,
+    standing: Callable[[Job], tuple[Status, str]],
+    progress: Progress | None,
+    can_undo: bool,
+    heard: dict[str, list[tuple[int, int]]],
+) -> Board:
+    """The bar, a page of lines, and the pager."""
+    if opened.sounds is None:
+        return Board(number="", items=[("empty", board.EMPTY)], heard={})
+    stands = [standing(job) for job in opened.jobs]
+    wanted = WANTED.get(view.show)
+    places = [i for i, (status, _) in enumerate(stands) if not wanted or status in wanted]
+    shown = [places[each] for each in board.page_of(view, len(places))]
+    speakers = opened.script.speakers
+    rows = [board.row(_row(opened, place, *stands[place]), speakers) for place in shown]
+    spoken = sum(status in ("done", "locked") for status, _ in stands)
+    summary = Summary(len(stands), spoken, _seconds(opened), progress, can_undo)
+    items = [board.bar(view, summary), *rows, *board.pager(view, len(places))]
+    return Board(number=opened.number, items=items, heard=heard)
+
+
+def _row(opened: Opened, place: int, status: Status, error: str) -> Row:
+    script, job = opened.script, opened.jobs[place]
+    line = script.lines[place]
+    assert opened.sounds is not None
+    seconds = opened.sounds.samples(job.key) / SAMPLE_RATE if job.key else 0.0
+    begins = place == 0 or script.lines[place - 1].chapter != line.chapter
+    chapter = (
+        script.chapters[line.chapter] if begins and line.chapter < len(script.chapters) else ""
+    )
+    peaks = _peaks(opened.sounds, job.key) if seconds else ()
+    return Row(place + 1, line, status, error, seconds, peaks, chapter)
+
+
+def _seconds(opened: Opened) -> float:
+    assert opened.sounds is not None
+    return sum(opened.sounds.samples(job.key) for job in opened.jobs if job.key) / SAMPLE_RATE
+
+
+@lru_cache(maxsize=4096)
+def _peaks(sounds: Sounds, key: str) -> tuple[int, ...]:
+    """A sound never changes under its key."""
+    try:
+        return peaks_of(sounds.read(key))
+    except InvalidAudio:
+        return ()
+
+
+def peaks_of(pcm: Pcm) -> tuple[int, ...]:
+    """The loudest moment of each of BARS equal parts, 1 to HIGH."""
+    if len(pcm) < BARS:
+        return ()
+    loud = np.abs(pcm[: len(pcm) // BARS * BARS].astype(np.int32)).reshape(BARS, -1).max(axis=1)
+    scaled = np.ceil(loud / max(1, int(loud.max())) * HIGH).astype(int)
+    return tuple(max(1, int(each)) for each in scaled)

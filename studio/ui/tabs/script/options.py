@@ -1,0 +1,104 @@
+"""How a script is read: language, seed, numbers, pauses, pronunciation, as fields of the page."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gradio as gr
+from pydantic import ValidationError
+
+from engine import InvalidSetting
+from studio.scripts import Delivery, Manner, Pauses, read_spellings, write_spellings
+from studio.scripts.model import MAX_PAUSE
+from studio.ui.i18n import word
+from studio.ui.speech_form import read_seed
+
+SPELLINGS = "One a line: Nguyen = win"
+
+
+class MannerFields(NamedTuple):
+    """In the order that `delivery_of` takes their values and `values_of` gives them."""
+
+    language: gr.Dropdown
+    seed: gr.Textbox
+    numbers: gr.Checkbox
+    directions: gr.Checkbox
+    sentence: gr.Number
+    turn: gr.Number
+    paragraph: gr.Number
+    chapter: gr.Number
+    spellings: gr.Textbox
+
+
+def manner_fields(languages: list[tuple[str, str]]) -> MannerFields:
+    """Lay them out."""
+    plain = Delivery()
+    with gr.Accordion(word("How it is read"), open=False, elem_id="script-manner"):
+        with gr.Row():
+            language = gr.Dropdown(languages, value="auto", label=word("Language"), min_width=140)
+            seed = gr.Textbox(
+                "0", label=word("Seed"), info=word("One for all lines"), max_lines=1, min_width=120
+            )
+            with gr.Column(min_width=220):
+                numbers = gr.Checkbox(plain.numbers, label=word("English figures as words"))
+                directions = gr.Checkbox(
+                    plain.directions, label=word("Follow directions: Anna (softly): …")
+                )
+        with gr.Row():
+            pauses = plain.pauses
+            sentence = _pause("between sentences", pauses.sentence)
+            turn = _pause("between speakers", pauses.turn)
+            paragraph = _pause("between paragraphs", pauses.paragraph)
+            chapter = _pause("between chapters", pauses.chapter)
+        spellings = gr.Textbox(
+            "", label=word("Pronunciation"), placeholder=word(SPELLINGS), lines=2, max_lines=12
+        )
+    return MannerFields(
+        language, seed, numbers, directions, sentence, turn, paragraph, chapter, spellings
+    )
+
+
+def _pause(what: str, value: float) -> gr.Number:
+    return gr.Number(
+        value, label=word(f"Seconds {what}"), minimum=0, maximum=MAX_PAUSE, step=0.1, min_width=140
+    )
+
+
+def values_of(delivery: Delivery) -> tuple[Any, ...]:
+    """What the fields show."""
+    pauses = delivery.pauses
+    return (
+        delivery.language,
+        str(delivery.seed),
+        delivery.numbers,
+        delivery.directions,
+        pauses.sentence,
+        pauses.turn,
+        pauses.paragraph,
+        pauses.chapter,
+        write_spellings(delivery.spellings),
+    )
+
+
+def delivery_of(before: Delivery, values: tuple[Any, ...]) -> Delivery:
+    """What the fields say. Raises InvalidSetting."""
+    language, seed, numbers, directions, sentence, turn, paragraph, chapter, spellings = values
+    pauses = dict(sentence=sentence, turn=turn, paragraph=paragraph, chapter=chapter)
+    return before.having(
+        language=language or "auto",
+        seed=read_seed(seed or "") or 0,
+        numbers=bool(numbers),
+        directions=bool(directions),
+        spellings=read_spellings(spellings or ""),
+        pauses=_pauses(pauses),
+        manner=Manner(language=language or "auto", breath=before.manner.breath),
+    )
+
+
+def _pauses(seconds: dict[str, float | None]) -> Pauses:
+    try:
+        return Pauses(**{name: each or 0.0 for name, each in seconds.items()})
+    except ValidationError:
+        raise InvalidSetting(
+            "A pause lasts from 0 to {most:.0f} seconds.", most=MAX_PAUSE
+        ) from None

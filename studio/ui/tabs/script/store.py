@@ -1,0 +1,253 @@
+"""The scripts of the studio as their page needs them: every change is saved before it is shown.
+
+A script has a number once it has lines; a blank one is nowhere. The last states of each script
+are kept in memory, so that a change, a redo too, can be taken back. Knows no components.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TypeVar
+
+from engine import InvalidText, Preset, RequestError, TimbreError, Voice
+from studio.context import Studio
+from studio.scripts import (
+    SUFFIXES,
+    Casting,
+    Delivery,
+    Job,
+    Project,
+    Projects,
+    Script,
+    Sounds,
+    plan,
+    resolve_cast,
+    script_of_file,
+    script_of_text,
+    suggest,
+)
+from studio.scripts.edits import revise
+from studio.scripts.importers.reader import MAX_BYTES
+from studio.ui.speech_form import voice_of
+
+STEPS_BACK = 30
+TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
+TITLE = 60  # letters of a title that nobody has written
+REMEMBERED = 200  # scripts whose last states are in memory
+_NOBODY = Preset("nobody")  # stands for a voice that is gone; never asked for
+
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A script as it stands. `number` and `sounds` are empty for a blank one."""
+
+    number: str
+    project: Project
+    jobs: tuple[Job, ...]
+    sounds: Sounds | None
+
+    @property
+    def script(self) -> Script:
+        return self.project.script
+
+    def job(self, line: int) -> Job:
+        """Raises InvalidText when there is no such line."""
+        return self.jobs[self.script.place(line)]
+
+    def take(self, line: int) -> str:
+        """The key of the sound that a line has; empty when it has none."""
+        key = self.job(line).key
+        return key if self.sounds and key in self.sounds else ""
+
+
+class Desk:
+    """All scripts. Any thread."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+        self._projects = Projects(studio.library.folder.parent / "scripts")
+        self._projects.purge(TRASH)
+        self._past: dict[str, deque[Project]] = {}
+        self._planned: dict[str, tuple[float, tuple[Job, ...]]] = {}
+        self._lock = threading.RLock()
+
+    # What there is.
+
+    def listed(self) -> list[tuple[str, str]]:
+        """Labels and numbers, the latest change first."""
+        return [(_label(own.title, own.lines), own.id) for own in self._projects.listed()]
+
+    def voices(self) -> list[tuple[str, str]]:
+        """Labels and names."""
+        found = [(own.label, own.name) for own in self._studio.choices().list()]
+        return found or [("The model's own", "")]
+
+    def languages(self) -> list[tuple[str, str]]:
+        return [(name.capitalize(), name) for name in self._studio.choices().languages()]
+
+    def blank(self) -> Opened:
+        return Opened("", Project(casting=Casting(default=self.voices()[0][1])), (), None)
+
+    def open(self, number: str) -> Opened:
+        """A script as it was saved last, planned anew. Raises RequestError."""
+        return self._opened(number, self._load(number)) if number else self.blank()
+
+    def look(self, number: str) -> Opened:
+        """The same, but planned anew only when it was changed: for looks in quick succession."""
+        project = self._load(number) if number else None
+        changed, jobs = self._planned.get(number, (None, ()))
+        if project is None or project.changed != changed:
+            return self.open(number)
+        return Opened(number, project, jobs, self._projects.sounds(number))
+
+    def can_undo(self, number: str) -> bool:
+        return bool(self._past.get(number))
+
+    # Changes.
+
+    def change(self, number: str, work: Callable[[Project], Project]) -> Opened:
+        """Make a change that can be taken back."""
+        with self._lock:
+            before = self._load(number)
+            after = work(before)
+            if after == before:
+                return self._opened(number, before)
+            saved = self._projects.save(number, after)
+            past = self._past.get(number) or deque(maxlen=STEPS_BACK)
+            past.append(before)
+            _remember(self._past, number, past)
+        return self._opened(number, saved)
+
+    def edit(self, number: str, work: Callable[[Script], Script]) -> Opened:
+        """Change what is said."""
+        return self.change(number, lambda own: _with_script(own, work(own.script), self.voices()))
+
+    def undo(self, number: str) -> Opened:
+        """Everything but the title as it was before the last change."""
+        with self._lock:
+            if not self.can_undo(number):
+                raise InvalidText("There is nothing to take back.")
+            now, before = self._projects.open(number), self._past[number].pop()
+            saved = self._projects.save(number, before.having(title=now.title))
+        return self._opened(number, saved)
+
+    def read(self, number: str, text: str) -> Opened:
+        """Take a text as it was typed: a new script, or the lines of one read anew."""
+        if not number:
+            return self._create("", script_of_text(text))
+
+        def anew(own: Project) -> Project:
+            manner, known = own.delivery.manner, own.script.speakers
+            script = revise(own.script, script_of_text(text, manner, known))
+            return _with_script(own, script, self.voices())
+
+        return self.change(number, anew)
+
+    def receive(self, path: Path) -> Opened:
+        """A new script from an uploaded file."""
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        return self._create(PurePath(path).stem, script_of_file(path.name, data))
+
+    def rename(self, number: str, title: str) -> Opened:
+        named = " ".join(title.split())[:200]
+        if not named:
+            raise InvalidText("Give the script a name.")
+        with self._lock:
+            project = self._projects.open(number).having(title=named)
+            return self._opened(number, self._projects.save(number, project))
+
+    def deliver(self, number: str, delivery: Delivery) -> Opened:
+        """Change how it is read."""
+        return self.change(number, lambda own: own.having(delivery=delivery))
+
+    def delete(self, number: str) -> str:
+        """Put a script into the trash; its title."""
+        title = self._projects.open(number).title
+        self._projects.delete(number)
+        return title
+
+    def restore(self, number: str) -> Opened:
+        self._projects.restore(number)
+        return self.open(number)
+
+    # Voices.
+
+    def resolve(self, name: str) -> Voice:
+        return voice_of(self._studio.choices(), name)
+
+    def ready(self, number: str) -> Opened:
+        """A script to be spoken. Raises UnknownVoice naming the speakers that have none."""
+        project = self._load(number)
+        voices = resolve_cast(project.script, project.casting, self.resolve)
+        return self._planned_with(number, project, voices)
+
+    def _load(self, number: str) -> Project:
+        project = self._projects.open(number)
+        if project.deleted is not None:
+            raise RequestError("This script was deleted. Bring it back, or open another one.")
+        return project
+
+    def _opened(self, number: str, project: Project) -> Opened:
+        speakers = project.script.speakers
+        voices = {who: self._found(project.casting.voice_of(who)) for who in speakers}
+        return self._planned_with(number, project, voices)
+
+    def _found(self, name: str) -> Voice:
+        try:
+            return self.resolve(name)
+        except TimbreError:
+            return _NOBODY
+
+    def _planned_with(self, number: str, own: Project, voices: Mapping[str, Voice]) -> Opened:
+        jobs = plan(own.script, voices, own.delivery)
+        with self._lock:
+            _remember(self._planned, number, (own.changed, jobs))
+        return Opened(number, own, jobs, self._projects.sounds(number))
+
+    def _create(self, title: str, script: Script) -> Opened:
+        names = [name for _, name in self.voices()]
+        casting = suggest(script.speakers, names, names[0])
+        named = (title.strip() or title_of(script))[:200]
+        number = self._projects.create(Project(title=named, script=script, casting=casting))
+        return self.open(number)
+
+
+def title_of(script: Script) -> str:
+    """The first chapter, or how the text begins."""
+    first = next((line.text for line in script.lines if line.text), "")
+    title = next(filter(None, script.chapters), first)
+    return title if len(title) <= TITLE else f"{title[: TITLE - 1].rstrip()}…"
+
+
+def chosen_file(path: str | None) -> Path:
+    if not path:
+        raise RequestError("Choose a file first: {there}.", there=", ".join(SUFFIXES))
+    return Path(path)
+
+
+def _with_script(own: Project, script: Script, voices: list[tuple[str, str]]) -> Project:
+    """The same project saying something else; who is new in it gets a voice."""
+    names = [name for _, name in voices]
+    cast = suggest(script.speakers, names, own.casting.default).voices
+    casting = own.casting.having(voices={**cast, **own.casting.voices})
+    return own.having(script=script, casting=casting)
+
+
+def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
+    """As the latest; the oldest is forgotten when there are many."""
+    known.pop(number, None)
+    known[number] = value
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]
+
+
+def _label(title: str, lines: int) -> str:
+    return f"{title} · {lines:,} line{'' if lines == 1 else 's'}"

@@ -1,0 +1,291 @@
+"""The Script tab: a dialogue or a long text, spoken line by line as one batch and heard in order.
+
+The layout and its wires are here; what they do is `ScriptTab`. Whatever a press changes comes
+back in one answer, so that text, voices and lines never disagree.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from studio.context import Studio
+from studio.scripts import SUFFIXES
+from studio.takes.downloads import KINDS
+from studio.ui.i18n import word
+from studio.ui.player.player import live_player, plays
+from studio.ui.tabs.script.files import Programs, Wish, export
+from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
+from studio.ui.tabs.script.options import MannerFields, manner_fields
+from studio.ui.tabs.script.view import Board, View
+from studio.ui.tabs.voice_form import QUIET, on_show
+
+FOLDER = Path(__file__).parent
+HINT = (
+    "Name: what she says. An empty line between paragraphs, # before a chapter's title, "
+    "[pause 1s] for a silence."
+)
+MOUNT = """
+const root = element.querySelector('.timbre-board');
+const board = window.timbreScript.mount(root, {
+  act: (detail) => trigger('act', detail),
+  play: (detail) => trigger('play', detail),
+});
+board.show(props.value);
+watch('value', () => board.show(props.value));
+if (ARRIVES) {
+  document.addEventListener('input', ({ target }) => board.typed(target));
+  if (!props.value.items.length) trigger('arrive', board.last());
+}
+"""
+# Past the queue: for what is never refused, as a refusal is told through it.
+BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
+
+
+class Desktop(NamedTuple):
+    """Which script, and its text."""
+
+    picked: gr.Dropdown
+    title: gr.Textbox
+    new: gr.Button
+    delete: gr.Button
+    back: gr.Button
+    text: gr.Textbox
+    upload: gr.UploadButton
+    read: gr.Button
+
+
+class Stage(NamedTuple):
+    """Who speaks, and what is heard."""
+
+    cast: gr.HTML
+    speak: gr.Button
+    aloud: gr.Checkbox
+    player: gr.HTML
+    lines: gr.HTML
+
+
+class Hidden(NamedTuple):
+    """What travels through the page unseen."""
+
+    opened: gr.Textbox  # the number of the script
+    mine: gr.Textbox  # of all that this browser has had
+    view: gr.State
+    seen: gr.Textbox
+    deleted: gr.State
+    timer: gr.Timer
+
+
+def build(studio: Studio) -> None:
+    """The tab, inside whatever block is open."""
+    tab = ScriptTab(studio)
+    hidden = _hidden()
+    desk = _desktop(tab)
+    manner = manner_fields(tab.desk.languages())
+    stage = _stage(studio)
+    shown = [
+        hidden.opened, hidden.mine, hidden.view, desk.picked, desk.title, desk.text, hidden.seen,
+        stage.cast, stage.lines, hidden.timer,
+    ]  # fmt: skip
+    _scripts(tab, hidden, desk, stage, [*shown, *manner])
+    _changes(tab, hidden, desk, stage, manner, shown)
+    _sound(tab, hidden, desk, stage, shown)
+    _exports(tab, hidden)
+    _endpoint(studio, tab)
+
+
+def _hidden() -> Hidden:
+    return Hidden(
+        _unseen("script-opened"),
+        _unseen("script-mine"),
+        gr.State(View()),
+        _unseen("script-seen"),
+        gr.State(""),
+        gr.Timer(TICK, active=False),
+    )
+
+
+def _unseen(name: str) -> gr.Textbox:
+    """In the page, where every press finds it at once; a hidden one would come into view again
+    with its tab."""
+    return gr.Textbox("", elem_id=name, elem_classes="timbre-unseen")
+
+
+def _desktop(tab: ScriptTab) -> Desktop:
+    with gr.Row(elem_classes="timbre-scripts"):
+        picked = gr.Dropdown(
+            tab.desk.listed(), value=None, label=word("Script"), scale=3, min_width=200
+        )
+        title = gr.Textbox("", label=word("Name"), max_lines=1, scale=3, min_width=160)
+        new = gr.Button(word("New"), size="sm", scale=0, min_width=80)
+        delete = gr.Button(word("Delete"), size="sm", scale=0, min_width=80)
+    back = gr.Button(word("Bring it back"), visible=False, size="sm")
+    with gr.Group():
+        text = gr.Textbox(
+            "", label=word("Text"), info=word(HINT), lines=6, max_lines=14,
+            elem_id="script-text", autoscroll=False,
+            placeholder=word("Write or paste a dialogue or a long text."),
+        )  # fmt: skip
+    with gr.Row():
+        upload = gr.UploadButton(
+            str(word("Upload a file")),
+            file_types=list(SUFFIXES),
+            size="sm",
+            scale=0,
+            min_width=150,
+        )
+        read = gr.Button(word("Show the lines"), size="sm", scale=0, min_width=150)
+    return Desktop(picked, title, new, delete, back, text, upload, read)
+
+
+def _stage(studio: Studio) -> Stage:
+    cast = _board("cast", elem_id="script-cast")
+    with gr.Row(elem_classes="timbre-go-row"):
+        speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
+        aloud = gr.Checkbox(
+            True,
+            label=word("Listen meanwhile"),
+            container=False,
+            scale=0,
+            min_width=180,
+            elem_classes="timbre-aloud",
+        )
+    player = live_player(studio.live, elem_id="script-player")
+    return Stage(cast, speak, aloud, player, _board("lines", elem_id="script-lines"))
+
+
+def _board(kind: str, **kwargs: Any) -> gr.HTML:
+    return gr.HTML(
+        value=Board(number="", items=[], heard={}),
+        html_template=f'<div class="timbre-board {kind}"></div>',
+        apply_default_css=False,
+        head=f"<script>{_script()}</script>",
+        js_on_load=MOUNT.replace("ARRIVES", json.dumps(kind == "lines")),
+        **kwargs,
+    )
+
+
+def _scripts(
+    tab: ScriptTab, hidden: Hidden, desk: Desktop, stage: Stage, everything: list[Any]
+) -> None:
+    """From one script to another."""
+    opened, mine = hidden.opened, hidden.mine
+    stage.lines.arrive(tab.arrive, None, everything, **BARE)
+    desk.picked.input(tab.show, [desk.picked, mine], everything, **QUIET)
+    desk.new.click(tab.new, mine, everything, **QUIET)
+    desk.upload.upload(tab.receive, [desk.upload, mine], everything, **QUIET)
+    for named in (desk.title.submit, desk.title.blur):
+        named(tab.rename, [opened, desk.title, mine], [desk.picked, desk.title], **QUIET)
+    gone = [*everything, hidden.deleted, desk.back]
+    desk.delete.click(tab.delete, [opened, mine], gone, **QUIET)
+    desk.back.click(tab.restore, [hidden.deleted, mine], [*everything, desk.back], **QUIET)
+
+
+def _changes(
+    tab: ScriptTab,
+    hidden: Hidden,
+    desk: Desktop,
+    stage: Stage,
+    manner: MannerFields,
+    shown: list[Any],
+) -> None:
+    """From one state of a script to another."""
+    typed = [hidden.opened, hidden.mine, hidden.view, desk.text, hidden.seen]
+    there = [desk.picked, stage.cast, manner.language]
+    on_show(tab.offer, there, [hidden.opened, hidden.mine])
+    desk.read.click(tab.read, typed, shown, **QUIET)
+    for pressed in (stage.lines.act, stage.cast.act):
+        pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)
+    looks = [hidden.opened, hidden.view]
+    hidden.timer.tick(tab.look, looks, [stage.lines, hidden.timer], **BARE)
+    moments = [getattr(each, _moment(each)) for each in manner]
+    gr.on(moments, tab.manner, [*looks, *manner], stage.lines, **QUIET)
+
+
+def _sound(tab: ScriptTab, hidden: Hidden, desk: Desktop, stage: Stage, shown: list[Any]) -> None:
+    """Everything that makes the player speak. What was typed is read first."""
+    typed = [hidden.opened, hidden.mine, hidden.view, desk.text, hidden.seen]
+    looks, seen = [hidden.opened, hidden.view], [stage.lines, hidden.timer]
+    ready = stage.speak.click(tab.read, typed, shown, **QUIET)
+    spoken = ready.success(
+        tab.speak, [hidden.opened, stage.aloud], stage.player, trigger_mode="multiple", **QUIET
+    )
+    spoken.then(tab.look, looks, seen, **QUIET)
+    for pressed in (stage.lines.play, stage.cast.play):
+        heard = plays(stage.player, [pressed], tab.play, [hidden.opened])
+        heard.then(tab.look, looks, seen, **QUIET)
+        pressed(tab.watch, None, hidden.timer, **BARE)
+    stage.player.stop(tab.stopped, None, None, **BARE)
+
+
+def _moment(field: Any) -> str:
+    """When a field has been filled in: choices at once, what is typed when it is left."""
+    return "input" if isinstance(field, gr.Dropdown | gr.Checkbox) else "blur"
+
+
+def _exports(tab: ScriptTab, hidden: Hidden) -> None:
+    """The spoken script as files."""
+    with gr.Accordion(word("Export"), open=False, elem_id="script-export"):
+        with gr.Row():
+            kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
+            by_line = gr.Radio(
+                [(word("One file"), False), (word("One a line, in a .zip"), True)],
+                value=False,
+                label=word("Files"),
+                min_width=240,
+            )
+        with gr.Row():
+            texts = gr.Checkbox(True, label=word("Subtitles and chapters"), min_width=180)
+            even = gr.Checkbox(True, label=word("All voices equally loud"), min_width=180)
+            partial = gr.Checkbox(False, label=word("Leave out what is not spoken"), min_width=180)
+        press = gr.Button(word("Export"))
+        files = gr.File(
+            label=word("Files"), file_count="multiple", interactive=False, visible=False
+        )
+
+    def exported(number: str, *wish: Any, progress: Any = gr.Progress()) -> Any:  # noqa: B008
+        """Files to take along."""
+        with warned():
+            outbox = Path(files.GRADIO_CACHE)
+            script = tab.desk.ready(number) if number else tab.desk.blank()
+            made = export(script, Wish(*wish), outbox, progress)
+            return gr.update(value=[str(path) for path in made], visible=True)
+        return gr.skip()
+
+    fields = [kind, by_line, texts, even, partial]
+    press.click(
+        exported, [hidden.opened, *fields], files, concurrency_limit=None, api_visibility="private"
+    )
+
+
+def _endpoint(studio: Studio, tab: ScriptTab) -> None:
+    """`/script` for programs; all but the text may be left out."""
+    press = gr.Button(visible=False)
+    fields = [
+        gr.Textbox(label="Text", visible=False),
+        gr.Textbox("", label="Voice", visible=False),
+        gr.Textbox("", label="Cast", info="Anna = clara, Ben = robert", visible=False),
+        gr.Textbox("auto", label="Language", visible=False),
+        gr.Number(0, label="Seed", precision=0, visible=False),
+        gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
+    ]
+    press.click(
+        Programs(studio, tab.desk).script,
+        fields,
+        [gr.File(label="Sound", visible=False), gr.File(label="Subtitles", visible=False)],
+        api_name="script",
+        api_description="Speak a dialogue or a long text; returns its sound and its subtitles.",
+        concurrency_limit=None,
+    )
+
+
+@cache
+def _script() -> str:
+    """What runs in the page, as one closure; the second board finds it there already."""
+    css = json.dumps((FOLDER / "script.css").read_text(encoding="utf-8"))
+    code = (FOLDER / "script.js").read_text(encoding="utf-8")
+    return f"if (!window.timbreScript) (() => {{\nconst CSS_TEXT = {css};\n{code}}})();"

@@ -1,0 +1,281 @@
+"""The lines and the cast of a script as HTML, in pieces that a page exchanges one by one.
+
+Everything a person wrote is escaped. Knows no components and no engine; what a button asks for
+stands in its data attributes, and script.js tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal, TypeAlias, TypedDict, get_args
+
+from studio.scripts import Line, Progress, Status
+from studio.scripts.edits import shown
+from studio.ui.i18n import both, tell
+
+Item: TypeAlias = tuple[str, str]  # key, HTML
+Show: TypeAlias = Literal["all", "open", "failed"]
+SHOWS: dict[Show, str] = {"all": "All lines", "open": "Still to speak", "failed": "Failed"}
+PAGE = 25  # lines
+BARS, HIGH = 44, 20  # of a waveform
+
+WORDS: dict[Status, str] = {
+    "waiting": "To speak",
+    "speaking": "Speaking …",
+    "done": "",
+    "failed": "Failed",
+    "locked": "",
+}
+ICONS = {
+    "play": '<path d="M8 5v14l11-7z" fill="currentColor" stroke="none"/>',
+    "onward": '<path d="M4 6v12l8-6zM13 6v12l8-6z" fill="currentColor" stroke="none"/>',
+    "redo": '<path d="M20 11a8 8 0 1 0-2.3 6.2M20 4v7h-7"/>',
+    "edit": '<path d="M4 20h4L19 9l-4-4L4 16zM13 7l4 4"/>',
+    "lock": '<path d="M7 11V8a5 5 0 0 1 10 0v3M5 11h14v9H5z"/>',
+    "locked": '<path d="M7 11V8a5 5 0 0 1 10 0v3"/><path d="M5 11h14v9H5z" fill="currentColor"/>',
+}
+
+TEACHING = (
+    "Write or paste a text above, or upload a file. It is split into lines that are spoken "
+    "together; each can be heard, changed, spoken anew and locked on its own."
+)
+EMPTY = f"""
+<div class="timbre-empty">
+  <strong>{both("Nothing to speak yet")}</strong>
+  <p>{both(TEACHING)}</p>
+  <button type="button" data-act="example">{both("Show me an example")}</button>
+</div>
+"""
+
+
+class Board(TypedDict):
+    """What the page is told."""
+
+    number: str  # of the script
+    items: list[Item]  # in order
+    heard: dict[str, list[tuple[int, int]]]  # by take: where a line begins in it, and which
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line as a person sees it."""
+
+    place: int  # 1 for the first
+    line: Line
+    status: Status
+    error: str
+    seconds: float
+    peaks: Sequence[int]  # of its waveform, 0 to HIGH
+    chapter: str  # title, where one begins
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The script as a whole."""
+
+    lines: int
+    spoken: int
+    seconds: float
+    progress: Progress | None
+    can_undo: bool
+
+
+@dataclass(frozen=True)
+class View:
+    """Which lines are looked at."""
+
+    page: int = 0
+    show: Show = "all"
+
+    def turned(self, page: int) -> View:
+        return View(max(0, page), self.show)
+
+    def showing(self, show: str) -> View:
+        return View(0, show) if show in get_args(Show) else self  # type: ignore[arg-type]
+
+
+def page_of(view: View, count: int) -> range:
+    """Places of the lines to be shown, of `count` there are."""
+    last = max(0, (count - 1) // PAGE)
+    start = min(view.page, last) * PAGE
+    return range(start, min(start + PAGE, count))
+
+
+def row(own: Row, speakers: Sequence[str]) -> Item:
+    """One line with its buttons, and the form that changes it."""
+    line, number = own.line, own.line.id
+    titled = (
+        own.chapter != "" and own.chapter == line.text
+    )  # the title is spoken, so it stands there already
+    heading = f'<h4 class="chapter">{escape(own.chapter)}</h4>' * (own.chapter != "" and not titled)
+    said = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
+    error = f'<em role="alert">{escape(tell(own.error))}</em>' if own.error else ""
+    html = (
+        f'<article class="line {"title" if titled else ""}" data-line="{number}"'
+        f' data-status="{own.status}" aria-label="Line {own.place}">{heading}'
+        f"{_button('play', 'listen', f'Listen to line {own.place}', 'listen')}"
+        f'<div class="said">{_who(own)}{said}{error}</div>{_sound(own)}'
+        f'<div class="does">{_does(own)}</div>{_form(own, speakers)}</article>'
+    )
+    return f"line-{number}", html
+
+
+def bar(view: View, summary: Summary) -> Item:
+    """What there is, how far it is, and which lines are shown."""
+    options = "".join(_option(key, label, key == view.show) for key, label in SHOWS.items())
+    undo = (
+        '<button type="button" data-act="undo">' + both("Undo") + "</button>"
+        if summary.can_undo
+        else ""
+    )
+    pick = f'<select data-act="show" aria-label="Which lines">{options}</select>'
+    find = f'<button type="button" data-act="find" hidden>{both("Show the heard line")}</button>'
+    return "bar", f'<div class="bar">{_told(summary)}<nav>{find}{undo}{pick}</nav></div>'
+
+
+def pager(view: View, count: int) -> list[Item]:
+    """Where there is more than a page."""
+    if count <= PAGE:
+        return []
+    places = page_of(view, count)
+    page = places.start // PAGE
+    before = _turn("Earlier", page - 1, page > 0)
+    after = _turn("Later", page + 1, places.stop < count)
+    told = both(
+        "{first} to {last} of {count}",
+        first=f"{places.start + 1:,}",
+        last=f"{places.stop:,}",
+        count=f"{count:,}",
+    )
+    return [("pager", f'<nav class="pager">{before}<span>{told}</span>{after}</nav>')]
+
+
+def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool) -> Item:
+    """A speaker with the voice that speaks for him."""
+    known = any(name == voice for _, name in voices)
+    offered = [*voices] if known else [(voice, voice), *voices]
+    options = "".join(_option(name, label, name == voice) for label, name in offered)
+    name = escape(who) or both("Voice" if alone else "Narrator")
+    return (
+        f"who-{who}",
+        f'<div class="who"><label><span>{name}</span>'
+        f'<select data-act="cast" data-who="{escape(who)}">{options}</select></label>'
+        f'<button type="button" data-play="voice" data-who="{escape(who)}"'
+        f' aria-label="Listen to {escape(who or "the narrator")}">{both("Listen")}</button></div>',
+    )
+
+
+def duration(seconds: float) -> str:
+    """3.4 s, 2 min 5 s, 1 h 4 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _told(own: Summary) -> str:
+    if own.progress is None:
+        told = both(
+            "{lines} lines · {spoken} spoken · {length}",
+            lines=f"{own.lines:,}",
+            spoken=f"{own.spoken:,}",
+            length=duration(own.seconds),
+        )
+        return f"<p>{told}</p>"
+    done = own.progress.done + own.progress.failed
+    meter = f'<progress max="{own.progress.total}" value="{done}" aria-label="Spoken"></progress>'
+    stop = f'<button type="button" data-act="stop">{both("Stop")}</button>'
+    return f"<p>{_going(own.progress)}</p>{meter}{stop}"
+
+
+def _going(own: Progress) -> str:
+    parts = [
+        both("Speaking: {done} of {total} lines", done=f"{own.done:,}", total=f"{own.total:,}")
+    ]
+    if own.seconds_left is not None:
+        left = duration(max(1, round(own.seconds_left))).replace(".0", "")
+        parts.append(both("about {time} left", time=left))
+    parts += [both("{speed}× real time", speed=f"{own.speed:.1f}")] if own.speed else []
+    parts += [both("{count} failed", count=f"{own.failed:,}")] if own.failed else []
+    return " · ".join(parts)
+
+
+def _who(own: Row) -> str:
+    direction = f" ({own.line.direction})" if own.line.direction else ""
+    seed = f" · seed {own.line.seed}" if own.line.seed is not None else ""
+    told = f"{own.line.speaker}{direction}{seed}".removeprefix(" · ")
+    return f"<small>{escape(told)}</small>" if told else ""
+
+
+def _sound(own: Row) -> str:
+    if not own.seconds:
+        return f'<div class="sound"><span>{both(WORDS[own.status])}</span></div>'
+    told = both(WORDS[own.status]) or f"{own.seconds:.1f} s"
+    return f'<div class="sound">{_wave(own.peaks)}<span>{told}</span></div>'
+
+
+def _wave(peaks: Sequence[int]) -> str:
+    middle = HIGH // 2
+    path = "".join(
+        f"M{3 * place + 1} {middle - high / 2:g}v{high}" for place, high in enumerate(peaks)
+    )
+    return (
+        f'<svg viewBox="0 0 {3 * BARS} {HIGH}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<path d="{path}"/></svg>'
+    )
+
+
+def _does(own: Row) -> str:
+    if own.line.locked:
+        return _button("locked", "unlock", "Locked. Press to unlock it", "held")
+    parts = [
+        _button("onward", "onward", f"Speak from line {own.place} on"),
+        _button("redo", "redo", "Speak it anew, with another seed"),
+        '<button type="button" class="icon" data-edit title="Change it" aria-label="Change it">'
+        f"{_icon('edit')}</button>",
+    ]
+    parts += [_button("lock", "lock", "Lock: keep this take")] if own.seconds else []
+    return "".join(parts)
+
+
+def _button(icon: str, does: str, label: str, kind: str = "") -> str:
+    event = "play" if does in ("listen", "onward", "redo") else "act"
+    return (
+        f'<button type="button" class="icon {kind}" data-{event}="{does}" title="{escape(label)}"'
+        f' aria-label="{escape(label)}">{_icon(icon)}</button>'
+    )
+
+
+def _icon(name: str) -> str:
+    return f'<svg viewBox="0 0 24 24" aria-hidden="true">{ICONS[name]}</svg>'
+
+
+def _form(own: Row, speakers: Sequence[str]) -> str:
+    if own.line.locked:
+        return ""
+    options = "".join(
+        _option(who, who or "Narrator", who == own.line.speaker)
+        for who in dict.fromkeys([*speakers, own.line.speaker])
+    )
+    return (
+        '<form hidden><textarea name="text" rows="3" aria-label="What is said">'
+        f"{escape(shown(own.line))}</textarea><div>"
+        f'<select name="who" aria-label="Who says it">{options}</select>'
+        f'<button type="submit" class="save">{both("Save")}</button>'
+        f'<button type="reset">{both("Cancel")}</button><i></i>'
+        f'<button type="button" data-act="add">{both("Add a line below")}</button>'
+        f'<button type="button" data-act="remove">{both("Delete")}</button></div></form>'
+    )
+
+
+def _option(value: str, label: str, chosen: bool) -> str:
+    selected = " selected" if chosen else ""
+    return f'<option value="{escape(value)}"{selected}>{escape(label)}</option>'
+
+
+def _turn(label: str, page: int, able: bool) -> str:
+    off = "" if able else " disabled"
+    return f'<button type="button" data-act="turn" data-page="{page}"{off}>{both(label)}</button>'

@@ -1,0 +1,224 @@
+"""The Speak tab: a text, a voice, its sound while it is made, and the take when it is.
+
+The fields and their layout are here; what they do is `Speaking`. Knows no HTML of takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import gradio as gr
+
+from studio.context import Studio
+from studio.takes.downloads import KINDS
+from studio.ui import take_card
+from studio.ui.endpoints import Endpoints
+from studio.ui.i18n import word
+from studio.ui.player.event_transport import Payload
+from studio.ui.player.player import PLAYING, live_player, plays
+from studio.ui.tabs.speak_handlers import ADVANCED, WELCOME, Speaking
+from studio.ui.tabs.take_compare import Pair, again, pair
+from studio.ui.tabs.voice_form import on_show
+
+QUICK: dict[str, Any] = {
+    "queue": False,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}
+
+
+class Fields(NamedTuple):
+    """What a person fills in, in the order the handlers take it."""
+
+    text: gr.Textbox
+    voice: gr.Dropdown
+    language: gr.Dropdown
+    instruct: gr.Textbox
+    seed: gr.Textbox
+    advanced: list[gr.Textbox]
+
+    def all(self) -> list[Any]:
+        return [*self[:-1], *self.advanced]
+
+
+class Outcome(NamedTuple):
+    """Where finished takes are shown."""
+
+    pair: Pair
+    list: gr.HTML
+    known: gr.BrowserState  # ids of the takes this browser has made, the newest first
+
+
+def own_takes() -> gr.BrowserState:
+    """The takes a browser has made; who knows an id may have its take."""
+    return gr.BrowserState([], storage_key="timbre-takes", secret="timbre")  # no secrets in it
+
+
+def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
+    """The tab, inside whatever block is open."""
+    speaking = Speaking(studio)
+    with gr.Row(elem_classes="timbre-fields"):
+        with gr.Column(scale=3, min_width=320):
+            text, count = _text()
+            instruct = gr.Textbox("", label=word("How to speak (optional)"), max_lines=3)
+        with gr.Column(scale=2, min_width=300):
+            voice, about, listen = _voice(speaking)
+            language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
+            seed, dice, lock = _seed()
+            advanced = _advanced()
+    with gr.Row(elem_classes="timbre-go-row"):
+        speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
+    player = live_player(studio.live, elem_id="speak-player")
+    outcome = Outcome(pair(), _list(), known or own_takes())
+    fields = Fields(text, voice, language, instruct, seed, advanced)
+    _watch(speaking, fields, count, about, lock, dice)
+    _speak(speaking, fields, lock, player, speak, listen, outcome)
+    _again(studio, speaking, player, outcome, fields, lock)
+    _show(speaking, player, outcome, seed, lock)
+    _endpoint(studio)
+
+
+def _text() -> tuple[gr.Textbox, gr.HTML]:
+    text = gr.Textbox(
+        label=word("Text"),
+        lines=7,
+        max_lines=18,
+        autofocus=True,
+        placeholder=word("Type or paste what you want to hear."),
+        elem_id="speak-text",
+    )
+    return text, gr.HTML(elem_classes="timbre-count")
+
+
+def _voice(speaking: Speaking) -> tuple[gr.Dropdown, gr.HTML, gr.Button]:
+    choices = speaking.voices()
+    first = choices[0][1]
+    voice = gr.Dropdown(
+        choices,
+        value=first,
+        label=word("Voice"),
+        info=speaking.hint(),
+        allow_custom_value=True,
+    )
+    with gr.Row(elem_classes="timbre-about"):
+        about = gr.HTML(speaking.about(first), elem_classes="timbre-voice")
+        listen = gr.Button(word("Listen"), size="sm", scale=0, min_width=88)
+    return voice, about, listen
+
+
+def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
+    with gr.Row(elem_classes="timbre-seed"):
+        seed = gr.Textbox(
+            "", label=word("Seed"), placeholder=word("New each time"), max_lines=1, min_width=120
+        )
+        dice = gr.Button(word("Roll"), size="sm", scale=0, min_width=72)
+        lock = gr.Checkbox(label=word("Keep"), scale=0, min_width=88, container=False)
+    return seed, dice, lock
+
+
+def _advanced() -> list[gr.Textbox]:
+    """Texts: an empty gr.Number becomes 0 as soon as a page shows it."""
+    with gr.Accordion(word("Advanced"), open=False):
+        gr.Markdown(word("Empty: as the model's makers recommend."), elem_classes="timbre-hint")
+        with gr.Row():
+            return [
+                gr.Textbox("", label=word(own.label), placeholder="–", max_lines=1, min_width=120)
+                for own in ADVANCED
+            ]
+
+
+def _list() -> gr.HTML:
+    return gr.HTML(
+        take_card.EMPTY, js_on_load=take_card.PRESSES, elem_classes="timbre-plain", padding=False
+    )
+
+
+def _watch(
+    speaking: Speaking,
+    fields: Fields,
+    count: gr.HTML,
+    about: gr.HTML,
+    lock: gr.Checkbox,
+    dice: gr.Button,
+) -> None:
+    """What changes while a person fills in."""
+    quick = {**QUICK, "trigger_mode": "always_last"}
+    fields.text.change(speaking.count, fields.text, count, **quick)
+    fields.voice.change(speaking.picked, fields.voice, [about, fields.instruct], **quick)
+    now = [fields.voice, fields.language]
+    on_show(speaking.arrive, now, now)
+    on_show(speaking.picked, [about, fields.instruct], [fields.voice])
+    fields.voice.focus(speaking.offer, None, fields.voice, **quick)
+    dice.click(speaking.roll, None, [fields.seed, lock], **quick)
+
+
+def _speak(
+    speaking: Speaking,
+    fields: Fields,
+    lock: gr.Checkbox,
+    player: gr.HTML,
+    speak: gr.Button,
+    listen: gr.Button,
+    outcome: Outcome,
+) -> None:
+    """Everything that makes the player speak."""
+    plays(player, [speak.click], speaking.press, [lock, *fields.all()])
+    plays(player, [listen.click], speaking.sample, [fields.voice])
+    hello = outcome.list.hello
+    hello(lambda: WELCOME, None, fields.text, **QUICK)
+    hello(speaking.welcome, fields.voice, player, **PLAYING)
+
+
+def _again(
+    studio: Studio,
+    speaking: Speaking,
+    player: gr.HTML,
+    outcome: Outcome,
+    fields: Fields,
+    lock: gr.Checkbox,
+) -> None:
+    """The buttons of cards and list."""
+
+    async def anew(event: gr.EventData) -> AsyncIterator[Payload]:
+        async for payload in again(studio, event):
+            yield payload
+
+    cards = [outcome.pair.left.card, outcome.pair.right.card]
+    shown = [outcome.list, *outcome.pair.outputs]
+    for own in cards:
+        own.again(anew, None, player, **PLAYING)
+    for own in (*cards, outcome.list):
+        own.act(speaking.act, [outcome.known, outcome.pair.ids], shown, **QUICK)
+    cards[0].act(speaking.fill, None, [*fields.all(), lock], **QUICK)
+
+
+def _show(
+    speaking: Speaking, player: gr.HTML, outcome: Outcome, seed: gr.Textbox, lock: gr.Checkbox
+) -> None:
+    """The take when it is made, and the list when the page opens."""
+    kept = [outcome.known, outcome.list, seed, *outcome.pair.outputs]
+    player.take(speaking.keep, [outcome.known, lock, seed], kept, **QUICK)
+    gr.on(None, speaking.last, outcome.known, outcome.list, **QUICK)
+
+
+def _endpoint(studio: Studio) -> None:
+    """`/speak` for programs; all but the text may be left out."""
+    press = gr.Button(visible=False)
+    asked = [
+        gr.Textbox(label="Text", visible=False),
+        gr.Textbox("", label="Voice", visible=False),
+        gr.Textbox("auto", label="Language", visible=False),
+        gr.Textbox("", label="How to speak", visible=False),
+        gr.Textbox("", label="Seed", visible=False),
+        gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
+    ]
+    numbers = [gr.Number(label=own.label, visible=False, **own.range) for own in ADVANCED]
+    press.click(
+        Endpoints(studio).speak,
+        [*asked, *numbers],
+        gr.File(label="Sound", visible=False),
+        api_name="speak",
+        api_description="Speak a text and return the finished sound file.",
+        concurrency_limit=None,
+    )

@@ -1,0 +1,300 @@
+"""What the Speak tab does: requests from its fields, and takes shown when they are made.
+
+One object for all visitors: what belongs to one of them travels through the page. Knows the
+engine's public face, no layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from typing import Any, TypeAlias
+
+import gradio as gr
+
+from engine import (
+    InvalidSetting,
+    RequestError,
+    Said,
+    Sampling,
+    TimbreError,
+    checked,
+    parse_blend,
+)
+from studio.context import Studio
+from studio.takes.take_store import Take
+from studio.ui import take_card
+from studio.ui.i18n import both, tell, word
+from studio.ui.player.event_transport import Payload, refusal
+from studio.ui.speech_form import (
+    BLEND_MARKS,
+    Asked,
+    asked_for,
+    draw_seed,
+    read_seed,
+    rounded,
+    spoken_seconds,
+    voice_of,
+)
+from studio.ui.tabs.take_compare import Shown, act, newest, shown, speak
+from studio.voices.speaker_notes import described
+from studio.voices.text_script import foreign
+
+Update: TypeAlias = Any  # what Gradio takes for a component
+
+FOREIGN = "No model here speaks this language, so what you hear will mean nothing."
+WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
+SAMPLE = "Hello. This is how I sound."
+SHOWN = 8  # takes in the list
+KNOWN = 200  # takes a browser remembers as its own
+FILL = ("fill", "Use its settings")  # a button of a card
+LETTERS = "{count} of {most} letters · about {seconds}"
+TOO_MANY = "Use fewer, or the Script tab."
+FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
+KEPT_OUTPUTS = 10
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number of the Advanced part; `name` is Sampling's, or `longest`."""
+
+    name: str
+    label: str
+    range: dict[str, Any]
+
+
+ADVANCED = (
+    Setting("temperature", "Temperature", {"minimum": 0.01, "maximum": 5, "step": 0.05}),
+    Setting("top_k", "Top-k", {"minimum": 0, "maximum": 4096, "precision": 0}),
+    Setting("top_p", "Top-p", {"minimum": 0.01, "maximum": 1, "step": 0.05}),
+    Setting("repetition_penalty", "Repetition penalty", {"minimum": 1, "maximum": 5, "step": 0.05}),
+    Setting("predictor_temperature", "Predictor's temperature", {"maximum": 5, "step": 0.05}),
+    Setting("predictor_top_k", "Predictor's top-k", {"maximum": 4096, "precision": 0}),
+    Setting("predictor_top_p", "Predictor's top-p", {"maximum": 1, "step": 0.05}),
+    Setting("longest", "Longest, in seconds", {"minimum": 0}),
+)
+
+
+class Speaking:
+    """The handlers of the Speak tab."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    # What can be picked.
+
+    def voices(self) -> list[tuple[str, str]]:
+        """Labels and names."""
+        found = [(own.label, own.name) for own in self._studio.choices().list()]
+        return found or [("The model's own", "")]
+
+    def hint(self) -> str:
+        """How to pick, with names that are here."""
+        asked = word("Pick one, or type a blend:")
+        return f"{asked} {self._studio.choices().example()}"
+
+    def languages(self) -> list[tuple[Any, str]]:
+        named = self._studio.choices().languages()
+        return [(word(name.capitalize()), name) for name in named]
+
+    def offer(self) -> Update:
+        """The voices there are now: others may have been saved since the page was opened."""
+        return gr.update(choices=self.voices())
+
+    def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
+        """Voices and languages that are here now; what is gone gives way, of the rest no word."""
+        voices, languages = self.voices(), self.languages()
+        offered, spoken = gr.update(choices=voices, info=self.hint()), gr.update(choices=languages)
+        if not self._there(voice or ""):
+            offered["value"] = voices[0][1]
+        if language not in {name for _, name in languages}:
+            spoken["value"] = "auto"
+        return offered, spoken
+
+    def about(self, voice: str) -> str:
+        """A voice in a few words."""
+        try:
+            return self._described(voice.strip())
+        except TimbreError as error:
+            return escape(tell(error.said))
+
+    def picked(self, voice: str | None) -> tuple[str, Update]:
+        """Its description, and the field for instructions, closed where they do nothing."""
+        name = voice or ""
+        reason = self._studio.choices().refusal(name) if name else ""
+        hint = tell(reason) or word("For example: slowly, with a smile")
+        changes: dict[str, Any] = {"value": ""} if reason else {}
+        return self.about(name), gr.update(interactive=not reason, placeholder=hint, **changes)
+
+    def count(self, text: str) -> str:
+        """Letters, and about how long they take."""
+        if not text.strip():
+            return ""
+        most = self._studio.engine.settings.max_text
+        seconds = rounded(spoken_seconds(text))
+        told = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
+        if foreign(text, self._studio.choices().languages()):
+            told = f"{told}<br>⚠️ {both(FOREIGN)}"
+        return told if len(text) <= most else f"<b>{told}. {both(TOO_MANY)}</b>"
+
+    def roll(self) -> tuple[str, bool]:
+        """A new seed, kept."""
+        return draw_seed(), True
+
+    # Speaking.
+
+    async def press(self, keep_seed: bool, *fields: Any) -> AsyncIterator[Payload]:
+        """What the player is told of a press of Speak."""
+        text, voice, language, instruct, seed, *advanced = fields
+        wanted = seed if keep_seed else ""
+        asking = partial(read, text, voice, language, instruct, wanted, advanced)
+        async for payload in self._play(asking):
+            yield payload
+
+    async def sample(self, voice: str | None) -> AsyncIterator[Payload]:
+        """A short sentence in a voice, not kept."""
+        async for payload in self._play(lambda: Asked(SAMPLE, voice or ""), keep=False):
+            yield payload
+
+    async def welcome(self, voice: str | None) -> AsyncIterator[Payload]:
+        async for payload in self._play(lambda: Asked(WELCOME, voice or "")):
+            yield payload
+
+    # Showing.
+
+    def keep(
+        self, known: list[str], keep_seed: bool, seed: str, event: gr.EventData
+    ) -> tuple[Update, ...]:
+        """A take has been made: its browser's list, its seed, and the take itself."""
+        number = event._data.get("take")
+        if not number:
+            return (gr.skip(),) * KEPT_OUTPUTS
+        known = [number, *known][:KNOWN]
+        take = self._studio.takes.get(number)
+        shown_seed = seed if keep_seed else str(take.seed)
+        pair = shown(self._studio.takes, newest(self._studio.takes, number), FILL)
+        return known, self.last(known), shown_seed, *pair
+
+    def act(self, known: list[str], ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
+        """A button of the list or of a card: the list, and the takes that are shown then."""
+        takes, told = self._studio.takes, event._data
+        try:
+            ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
+        except RequestError as error:
+            raise gr.Error(tell(error.said), print_exception=False) from error
+        return self.last(known), *shown(takes, ids, FILL)
+
+    def fill(self, event: gr.EventData) -> tuple[Update, ...]:
+        """The fields as they were for a take, its seed kept; nothing for any other button."""
+        if event._data.get("do") != FILL[0]:
+            return (gr.skip(),) * (FIELDS + len(ADVANCED))
+        asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
+        numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
+        advanced = [_written(numbers[own.name]) for own in ADVANCED]
+        said = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
+        return *said, *advanced, True
+
+    def last(self, known: list[str] | None) -> str:
+        """The list as it was left, or how to begin."""
+        takes = self._takes(known or [])
+        return take_card.rows(takes) if takes else take_card.EMPTY
+
+    def _play(self, asking: Callable[[], Asked], keep: bool = True) -> AsyncIterator[Payload]:
+        try:
+            asked = asking()
+        except TimbreError as error:
+            return _refused(error.said)
+        if keep:
+            return speak(self._studio, asked)
+        studio = self._studio
+        return studio.live.play(lambda: studio.engine.submit(asked.request(studio.choices())))
+
+    def _takes(self, known: Sequence[str]) -> list[Take]:
+        """The last ones that are still there."""
+        found: list[Take] = []
+        for number in known:
+            try:
+                found.append(self._studio.takes.get(str(number)))
+            except RequestError:
+                continue
+            if len(found) == SHOWN:
+                break
+        return found
+
+    def _there(self, name: str) -> bool:
+        """All that it names is here; the model's own voice, where it has no others."""
+        choices = self._studio.choices()
+        try:
+            return voice_of(choices, name) is not None if name else not choices.list()
+        except TimbreError:
+            return False
+
+    def _described(self, name: str) -> str:
+        choices = self._studio.choices()
+        if not name:
+            return both("The model's own voice")
+        known = {own.name.casefold(): own for own in choices.list()}
+        own = known.get(name.casefold())
+        if own is None and any(mark in name for mark in BLEND_MARKS):
+            choices.blend(name)
+            return escape(_mixture(name))
+        if own is None:
+            choices.named(name)
+            return both("A saved voice")
+        kinds = {
+            "preset": "One of the model's own voices",
+            "saved": "A saved voice",
+            "design": "A voice described in words",
+        }
+        kind = both(kinds[own.kind])
+        stranger = tell(choices.stranger(choices.named(name)))
+        note = both(own.note) if described(own.name) == own.note else escape(own.note)
+        told = f"{kind}: {note}" if own.note else kind
+        return f"{told}<br>⚠️ {escape(stranger)}" if stranger else told
+
+
+def read(
+    text: str,
+    voice: str | None,
+    language: str | None,
+    instruct: str,
+    seed: str,
+    advanced: Sequence[str],
+) -> Asked:
+    """The fields as data. Raises InvalidSetting."""
+    written = zip(ADVANCED, advanced, strict=True)
+    numbers = {own.name: _number(own.label, text) for own, text in written}
+    longest = numbers.pop("longest")
+    return Asked(
+        text=text,
+        voice=voice or "",
+        language=language or "auto",
+        instruct=instruct,
+        seed=read_seed(seed),
+        sampling=checked(Sampling, **numbers),
+        longest=longest,
+    )
+
+
+def _number(label: str, written: str) -> float | None:
+    try:
+        return float(written.replace(",", ".")) if written.strip() else None
+    except ValueError as error:
+        raise InvalidSetting("{label} must be a number, or empty.", label=label) from error
+
+
+def _written(number: float | None) -> str:
+    return "" if number is None else f"{number:g}"
+
+
+async def _refused(message: str) -> AsyncIterator[Payload]:
+    yield refusal(message)
+
+
+def _mixture(recipe: str) -> str:
+    parts = parse_blend(recipe)
+    total = sum(weight for _, weight in parts)
+    shares = (f"{name} {weight / total:.0%}" for name, weight in parts)
+    return tell(Said("A blend: {shares}.", shares=", ".join(shares)))

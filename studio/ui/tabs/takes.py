@@ -1,0 +1,150 @@
+"""The kept takes: found, heard, compared, starred, spoken again, deleted and back.
+
+On a server with guests each browser finds the takes that it has made itself; otherwise everybody
+finds all. Knows no files; `Takes` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import gradio as gr
+
+from engine import RequestError
+from studio.context import Studio
+from studio.takes.take_store import Take
+from studio.ui import take_card
+from studio.ui.i18n import both, tell, word
+from studio.ui.player.event_transport import Payload
+from studio.ui.player.player import PLAYING, live_player
+from studio.ui.tabs.speak_handlers import KNOWN
+from studio.ui.tabs.take_compare import Pair, Shown, act, again, newest, pair, shown
+from studio.ui.tabs.voice_form import QUIET, on_show
+
+Update: TypeAlias = Any  # what Gradio takes for a component
+
+PAGE: Final = 20  # takes in the list at first, and more with each press
+SHOW: Final = (("All", "all"), ("With a star", "starred"), ("Deleted", "deleted"))
+NONE: Final = {
+    "all": "What is spoken under Speak is kept here.",
+    "starred": "No take has a star. Give one to those you want to keep for good.",
+    "deleted": "Nothing is deleted. What you delete lies here for a while.",
+}
+
+
+class TakesTab:
+    """What the page's controls do."""
+
+    def __init__(self, studio: Studio) -> None:
+        self._studio = studio
+
+    def find(self, words: str, which: str, known: Sequence[str]) -> list[Take]:
+        """Those a visitor may see, the newest first."""
+        found = self._studio.takes.search(
+            words, starred=which == "starred", deleted=which == "deleted"
+        )
+        own = set(known)
+        return [take for take in found if take.id in own] if self._studio.guests else found
+
+    def listed(self, words: str, which: str, most: int, known: list[str]) -> tuple[str, Update]:
+        """The list, and the button for more of it."""
+        found = self.find(words, which, known)
+        if not found:
+            return _empty(words, which), gr.update(visible=False)
+        return take_card.rows(found[:most]), gr.update(visible=len(found) > most)
+
+    def anew(self, words: str, which: str, known: list[str]) -> tuple[int, str, Update]:
+        """Other words: from the first page on."""
+        return PAGE, *self.listed(words, which, PAGE, known)
+
+    def more(self, words: str, which: str, most: int, known: list[str]) -> tuple[int, str, Update]:
+        return most + PAGE, *self.listed(words, which, most + PAGE, known)
+
+    def act(
+        self, ids: Shown, words: str, which: str, most: int, known: list[str], event: gr.EventData
+    ) -> tuple[Update, ...]:
+        """A button of a row or a card: what is shown, and the list."""
+        takes, told = self._studio.takes, event._data
+        try:
+            ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
+        except RequestError as error:
+            raise gr.Error(tell(error.said), print_exception=False) from error
+        return *shown(takes, ids), *self.listed(words, which, most, known)
+
+    def keep(
+        self, words: str, which: str, most: int, known: list[str], event: gr.EventData
+    ) -> tuple[Update, ...]:
+        """Spoken again: known as this browser's own, and shown beside what it came from."""
+        number = event._data.get("take")
+        if not number:
+            return (gr.skip(),) * 10
+        known = [number, *known][:KNOWN]
+        listed = self.listed(words, which, most, known)
+        takes = self._studio.takes
+        return known, *shown(takes, newest(takes, number)), *listed
+
+
+def _empty(words: str, which: str) -> str:
+    said = "Nothing is found." if words.strip() else NONE[which]
+    return f'<div class="timbre-empty"><p>{both(said)}</p></div>'
+
+
+class Found(NamedTuple):
+    """What is asked for, and the list."""
+
+    words: gr.Textbox
+    which: gr.Radio
+    most: gr.State
+    known: gr.BrowserState
+    rows: gr.HTML
+    more: gr.Button
+
+    @property
+    def wanted(self) -> list[Any]:
+        return [self.words, self.which, self.most, self.known]
+
+    @property
+    def listing(self) -> list[Any]:
+        return [self.rows, self.more]
+
+
+def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
+    """The page, inside whatever block is open."""
+    with gr.Row(equal_height=True):
+        words = gr.Textbox("", label=word("Search"), max_lines=1, min_width=200)
+        which = gr.Radio(
+            [(word(label), name) for label, name in SHOW], value="all", label=word("Show")
+        )
+    player = live_player(studio.live, elem_id="takes-player")
+    sides = pair()
+    rows = gr.HTML(js_on_load=take_card.PRESSES, elem_classes="timbre-plain", padding=False)
+    more = gr.Button(word("Show more"), visible=False)
+    found = Found(words, which, gr.State(PAGE), known or gr.BrowserState([]), rows, more)
+    _wire(studio, found, sides, player)
+
+
+def _wire(studio: Studio, found: Found, sides: Pair, player: gr.HTML) -> None:
+    tab = TakesTab(studio)
+
+    async def anew(event: gr.EventData) -> AsyncIterator[Payload]:
+        async for payload in again(studio, event):
+            yield payload
+
+    on_show(tab.listed, found.listing, found.wanted)
+    asked = [found.words, found.which, found.known]
+    gr.on(  # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
+        [found.words.change, found.which.input],
+        tab.anew,
+        asked,
+        [found.most, *found.listing],
+        trigger_mode="always_last",
+        **QUIET,
+    )
+    found.more.click(tab.more, found.wanted, [found.most, *found.listing], **QUIET)
+    cards = [sides.left.card, sides.right.card]
+    for own in (*cards, found.rows):
+        own.act(tab.act, [sides.ids, *found.wanted], [*sides.outputs, *found.listing], **QUIET)
+    for own in cards:
+        own.again(anew, None, player, **PLAYING)
+    player.take(tab.keep, found.wanted, [found.known, *sides.outputs, *found.listing], **QUIET)

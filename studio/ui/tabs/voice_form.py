@@ -1,0 +1,153 @@
+"""What the voice tabs share: speaking a try, the form to save a voice, telling what went wrong.
+
+Knows components, but no tab.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import gradio as gr
+from gradio.context import Context
+
+from engine import (
+    Clone,
+    Design,
+    InvalidVoice,
+    SavedVoice,
+    SpeechRequest,
+    TimbreError,
+    Voice,
+)
+from studio.context import Studio
+from studio.ui.i18n import word
+from studio.ui.player.event_transport import Payload, refusal
+
+Update: TypeAlias = Any  # what Gradio takes for a component
+
+PHRASE: Final = "Hello! This is how I sound when I read something to you."
+SAVED: Final = "is saved. You find it in every list of voices."
+COLOUR: Final = "#4f7cac"
+# Several people at once, nothing over the page, and no endpoint of its own.
+QUIET: Final[dict[str, Any]] = {
+    "concurrency_limit": None,
+    "show_progress": "hidden",
+    "api_visibility": "private",
+}
+
+
+def model_menu(names: Sequence[str]) -> gr.Dropdown:
+    """Which model is to do it; to be seen only where there is a choice."""
+    return gr.Dropdown(**_models(names, ""), label=word("Model"))
+
+
+def models_now(names: Sequence[str], picked: str | None) -> Update:
+    """The models there are now. What was picked stays, if it is still there."""
+    return gr.update(**_models(names, picked or ""))
+
+
+def _models(names: Sequence[str], picked: str) -> dict[str, Any]:
+    choices = [(word("Auto"), ""), *((name, name) for name in names)]
+    return {
+        "choices": choices,
+        "value": picked if picked in names else "",
+        "visible": len(names) > 1,
+    }
+
+
+class SaveForm(NamedTuple):
+    """What a person tells of a voice to keep."""
+
+    name: gr.Textbox
+    colour: gr.ColorPicker
+    note: gr.Textbox
+    button: gr.Button
+    status: gr.Markdown
+
+    @property
+    def fields(self) -> list[gr.components.Component]:
+        return [self.name, self.colour, self.note]
+
+
+def save_form() -> SaveForm:
+    with gr.Row():
+        name = gr.Textbox(
+            "", label=word("Name"), max_lines=1, placeholder=word("For example: Grandmother")
+        )
+        colour = gr.ColorPicker(label=word("Colour"), value=COLOUR, scale=0, min_width=110)
+    note = gr.Textbox("", label=word("Note (optional)"), max_lines=3)
+    button = gr.Button(word("Save as voice"))
+    return SaveForm(name, colour, note, button, gr.Markdown(min_height=24))
+
+
+def save_voice(
+    studio: Studio, name: str, colour: str, note: str, voice: Clone | Design, **details: Any
+) -> SavedVoice:
+    """Keep a voice under a name that says which one it is. Raises InvalidVoice."""
+    card = {"colour": hex_colour(colour), "note": note.strip(), **details}
+    return studio.library.save(checked_name(studio, name), voice, **card)
+
+
+def checked_name(studio: Studio, name: str, own: str = "") -> str:
+    """A name that nothing else has; `own` is the id of the voice that has it already."""
+    wanted = " ".join(name.split())
+    if not wanted:
+        raise InvalidVoice("Give the voice a name first.")
+    speakers = {speaker.casefold() for speaker in studio.choices().speakers()}
+    saved = {each.name.casefold() for each in studio.library.list() if each.id != own}
+    if wanted.casefold() in speakers | saved:
+        raise InvalidVoice(
+            "There is a voice called '{name}' already. Choose another name.", name=wanted
+        )
+    return wanted
+
+
+def hex_colour(colour: str | None) -> str:
+    """`#rrggbb` from what the picker sends, which may be `rgba(…)`; empty where it is neither."""
+    text = (colour or "").strip()
+    if text.startswith("rgb"):
+        parts = text[text.find("(") + 1 : text.find(")")].split(",")[:3]
+        return "#" + "".join(f"{min(255, max(0, round(float(part)))):02x}" for part in parts)
+    return text if len(text) == 7 and text.startswith("#") else ""
+
+
+@contextmanager
+def told_to_programs() -> Iterator[None]:
+    """A refusal becomes Gradio's own kind of error, with its sentence."""
+    try:
+        yield
+    except TimbreError as error:
+        raise gr.Error(str(error), print_exception=False) from error
+
+
+async def speaking(
+    studio: Studio, prepare: Callable[[], SpeechRequest]
+) -> AsyncGenerator[Payload, None]:
+    """What a player is told: the request is made in a thread, refusals are told as sentences."""
+    try:
+        request = await asyncio.to_thread(prepare)
+    except TimbreError as error:
+        yield refusal(error.said)
+        return
+    async for payload in studio.live.play(lambda: studio.engine.submit(request)):
+        yield payload
+
+
+def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:
+    return SpeechRequest(text=text.strip() or PHRASE, voice=voice, seed=seed)
+
+
+def on_show(
+    refresh: Callable[..., Any], outputs: list[Any], inputs: list[Any] | None = None
+) -> None:
+    """Run when the page opens and whenever a tab around this is chosen: voices come and go."""
+    page, around = Context.root_block, Context.block
+    moments = [page.load] if page else []
+    while around is not None:
+        if isinstance(around, gr.Tab):
+            moments.append(around.select)
+        around = around.parent
+    gr.on(moments, refresh, inputs, outputs, **QUIET)

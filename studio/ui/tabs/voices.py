@@ -1,0 +1,296 @@
+"""The kept voices, found, heard, changed, sent, received, deleted and back.
+
+Nothing is lost by a press: a deleted voice lies in the trash, and one press brings it back.
+Knows no folders; the library does.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import gradio as gr
+
+from engine import InvalidVoice, Said, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
+from studio.context import Studio
+from studio.ui.i18n import tell, warning, word
+from studio.ui.player.event_transport import Payload
+from studio.ui.player.player import live_player, plays
+from studio.ui.tabs.voice_form import (
+    COLOUR,
+    PHRASE,
+    QUIET,
+    Update,
+    checked_name,
+    hex_colour,
+    on_show,
+    speaking,
+    try_out,
+)
+
+SHOWN: Final = 60  # voices in the list at once
+ENDING: Final = ".voice.safetensors"
+MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
+EMPTY: Final = Said(
+    "No voice is kept yet. Make one under Clone, Design or Blend, or import a file from somebody."
+)
+KINDS: Final = {"clone": Said("copied"), "blend": Said("blended"), "design": Said("described")}
+
+
+class VoicesTab:
+    """What the tab's controls do. `picked` is the id of a voice."""
+
+    def __init__(self, studio: Studio, outbox: Path) -> None:
+        self._studio = studio
+        self._outbox = outbox  # where files to download are put
+
+    def find(self, words: str) -> list[SavedVoice]:
+        """Voices that hold every word in name, tags, note or kind."""
+        wanted = words.casefold().split()
+        every = self._studio.library.list()
+        return [own for own in every if all(word in _searched(own) for word in wanted)]
+
+    def search(self, words: str, picked: str | None) -> tuple[Update, str]:
+        """The list, and a line about it. What was picked goes where it is not among them.
+
+        Else nothing is said of it: another may have been picked since this was asked.
+        """
+        found = self.find(words)
+        shown = [(_label(own), own.id) for own in found[:SHOWN]]
+        listed = gr.update(choices=shown)
+        if picked and picked not in {voice_id for _, voice_id in shown}:
+            listed["value"] = None
+        return listed, self._summary(found, words)
+
+    def show(self, picked: str | None) -> tuple[Update, ...]:
+        """The card of a voice: details shown or not, name, tags, colour, note, facts, file."""
+        own = self._own(picked)
+        if own is None:
+            return gr.update(visible=False), "", "", COLOUR, "", "", None
+        card = own.card
+        colour, tags = card.colour or COLOUR, ", ".join(card.tags)
+        return (
+            gr.update(visible=True),
+            own.name,
+            tags,
+            colour,
+            card.note,
+            facts(own, self._studio.choices().stranger(own.voice)),
+            self._file(own),
+        )
+
+    def change(self, picked: str | None, name: str, tags: str, colour: str, note: str) -> str:
+        """Write the card anew. Says how it went."""
+        try:
+            changed = self._studio.library.change(
+                _one(picked),
+                name=checked_name(self._studio, name, own=picked or ""),
+                tags=split_tags(tags),
+                colour=hex_colour(colour),
+                note=note.strip(),
+            )
+        except TimbreError as error:
+            return warning(error)
+        return f"**{changed.name}** {word('is changed.')}"
+
+    def delete(self, picked: str | None) -> tuple[str, Update, Update]:
+        """Status, the ticket that brings it back, and the button that takes it."""
+        try:
+            own = self._studio.library.get(_one(picked))
+            ticket = self._studio.library.delete(own.id)
+        except TimbreError as error:
+            return warning(error), gr.skip(), gr.skip()
+        undo = gr.update(visible=True, value=f"{word('Bring it back')}: {own.name}")
+        return f"**{own.name}** {word('is deleted.')}", ticket, undo
+
+    def restore(self, ticket: str) -> tuple[str, Update]:
+        """Status, and the button, which goes."""
+        try:
+            own = self._studio.library.restore(ticket)
+        except TimbreError as error:
+            return warning(error), gr.update(visible=False)
+        return f"**{own.name}** {word('is back.')}", gr.update(visible=False)
+
+    def receive(self, path: str | None) -> str:
+        """A voice from somebody's file. Says how it went."""
+        try:
+            own = self._studio.library.import_file(_bytes(path))
+        except TimbreError as error:
+            return warning(error)
+        return f"**{own.name}** {word('is here.')}"
+
+    async def speak(self, picked: str | None, phrase: str) -> AsyncIterator[Payload]:
+        def line() -> SpeechRequest:
+            return try_out(phrase, self._studio.library.get(_one(picked)).voice)
+
+        async for payload in speaking(self._studio, line):
+            yield payload
+
+    def _own(self, picked: str | None) -> SavedVoice | None:
+        try:
+            return self._studio.library.get(picked) if picked else None
+        except (UnknownVoice, InvalidVoice):
+            return None
+
+    def _file(self, own: SavedVoice) -> str:
+        """The voice as one file; Gradio removes it with the rest of its cache."""
+        folder = self._outbox / secrets.token_hex(16)
+        folder.mkdir(parents=True)
+        path = folder / f"{own.id}{ENDING}"
+        path.write_bytes(self._studio.library.export(own.id))
+        return str(path)
+
+    def _summary(self, found: Sequence[SavedVoice], words: str) -> str:
+        broken = (
+            Said(
+                "⚠️ {name} cannot be read and was left alone: {why}",
+                name=each.path.name,
+                why=each.reason,
+            )
+            for each in self._studio.library.damaged()
+        )
+        return "\n\n".join(map(tell, (_counted(len(found), words.strip()), *broken)))
+
+
+def _counted(found: int, words: str) -> Said:
+    if not found:
+        return Said("Nothing is found for “{words}”.", words=words) if words else EMPTY
+    if found > SHOWN:
+        return Said("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
+    return Said("1 voice.") if found == 1 else Said("{count} voices.", count=found)
+
+
+def split_tags(text: str) -> tuple[str, ...]:
+    """`warm, old` → two tags, each once."""
+    tags = (" ".join(tag.split()) for tag in text.split(","))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))
+
+
+def facts(own: SavedVoice, stranger: Said) -> str:
+    """What a card tells besides its fields, as lines; `stranger` about a model that is not here."""
+    card = own.card
+    when = card.created[:10] or tell(Said("some time ago"))
+    lines = [
+        f"{tell(KINDS[card.kind]).capitalize()}, {when}",
+        card.made_from and Said("Made from: {source}", source=card.made_from),
+        card.transcript and Said("Words of the recording: {words}", words=card.transcript),
+        card.model and Said("Model: {model}", model=card.model),
+        stranger and Said("⚠️ {what}", what=stranger),
+        card.consent and Said("Its owner has agreed to the copy."),
+        own.built_in and Said("It comes with the program and stays as it is."),
+    ]
+    return "\n\n".join(tell(line) for line in lines if line)
+
+
+def _one(picked: str | None) -> str:
+    if not picked:
+        raise UnknownVoice("Pick a voice in the list first.")
+    return picked
+
+
+def _label(own: SavedVoice) -> str:
+    return " · ".join([own.name, tell(KINDS[own.card.kind]), *own.card.tags])
+
+
+def _searched(own: SavedVoice) -> str:
+    return f"{_label(own)} {KINDS[own.card.kind]} {own.card.note}".casefold()
+
+
+def _bytes(path: str | None) -> bytes:
+    if not path:
+        raise InvalidVoice("Choose a file first.")
+    with Path(path).open("rb") as file:
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise InvalidVoice("This file is too large for a voice. Choose one that was exported here.")
+    return data
+
+
+class Found(NamedTuple):
+    words: gr.Textbox
+    picked: gr.Radio
+    summary: gr.Markdown
+    receive: gr.UploadButton
+    undo: gr.Button
+    ticket: gr.State
+    status: gr.Markdown
+
+
+class Card(NamedTuple):
+    column: gr.Column
+    name: gr.Textbox
+    tags: gr.Textbox
+    colour: gr.ColorPicker
+    note: gr.Textbox
+    facts: gr.Markdown
+    file: gr.DownloadButton
+
+
+class Actions(NamedTuple):
+    change: gr.Button
+    delete: gr.Button
+    phrase: gr.Textbox
+    listen: gr.Button
+
+
+def build(studio: Studio) -> None:
+    """The page, inside whatever block is open."""
+    with gr.Row():
+        with gr.Column(min_width=320):
+            found = _found()
+        with gr.Column(min_width=320, visible=False) as column:
+            card, actions = _card(column)
+    player = live_player(studio.live, elem_id="library-player")
+    tab = VoicesTab(studio, Path(card.file.GRADIO_CACHE))
+    _wire(tab, found, card, actions)
+    plays(player, [actions.listen.click], tab.speak, [found.picked, actions.phrase])
+
+
+def _found() -> Found:
+    return Found(
+        gr.Textbox("", label=word("Search"), placeholder=word("Name, tag or note"), max_lines=1),
+        gr.Radio([], label=word("Voices"), elem_id="library-voices"),
+        gr.Markdown(min_height=24),
+        gr.UploadButton(str(word("Import a voice")), file_types=[".safetensors"]),
+        gr.Button(word("Bring it back"), visible=False),
+        gr.State(""),
+        gr.Markdown(min_height=24, elem_id="library-status"),
+    )
+
+
+def _card(column: gr.Column) -> tuple[Card, Actions]:
+    with gr.Row():
+        name = gr.Textbox("", label=word("Name"), max_lines=1)
+        colour = gr.ColorPicker(label=word("Colour"), scale=0, min_width=110)
+    tags = gr.Textbox("", label=word("Tags"), info=word("With commas between them"), max_lines=1)
+    note = gr.Textbox("", label=word("Note"), max_lines=4)
+    told = gr.Markdown()
+    with gr.Row():
+        change = gr.Button(word("Save changes"), variant="primary", min_width=120)
+        file = gr.DownloadButton(str(word("Export")), min_width=120)
+        delete = gr.Button(word("Delete"), variant="stop", min_width=120)
+    phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
+    listen = gr.Button(word("Listen"))
+    return Card(column, name, tags, colour, note, told, file), Actions(
+        change, delete, phrase, listen
+    )
+
+
+def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
+    """Whatever changes the library ends with a fresh list, and that with a fresh card."""
+    picked, status = found.picked, found.status
+    listing, wanted = [picked, found.summary], [found.words, picked]
+    details = [card.name, card.tags, card.colour, card.note]
+    on_show(tab.search, listing, wanted)
+    # change: Gradio's `input` is a key pressed, so what was pasted or deleted would find nothing
+    found.words.change(tab.search, wanted, listing, trigger_mode="always_last", **QUIET)
+    picked.change(tab.show, picked, list(card), **QUIET)
+    changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
+    changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
+    deleted = actions.delete.click(tab.delete, picked, [status, found.ticket, found.undo], **QUIET)
+    received = found.receive.upload(tab.receive, found.receive, status, **QUIET)
+    back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
+    for event in (changed, deleted, received, back):
+        event.then(tab.search, wanted, listing, **QUIET)

@@ -1,0 +1,1 @@
+"""Voices as a person picks them."""

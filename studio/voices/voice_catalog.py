@@ -1,0 +1,163 @@
+"""From what a person typed or picked to a voice. Shared by the command line and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from engine import (
+    Blend,
+    Capabilities,
+    Clone,
+    Design,
+    InvalidSetting,
+    Library,
+    NotCapable,
+    Preset,
+    Said,
+    UnknownVoice,
+    Voice,
+    at_home,
+    parse_blend,
+)
+from studio.voices.speaker_notes import described
+
+MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
+NO_INSTRUCTION = Said("A cloned, saved or blended voice takes no instruction. Leave it out.")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A voice somebody can pick by name."""
+
+    name: str
+    kind: Literal["preset", "saved", "design"]
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """A speaker's name with a capital; a saved one as somebody wrote it."""
+        return self.name.capitalize() if self.kind == "preset" else self.name
+
+
+class Choices:
+    """All voices that can be named: speakers of the checkpoints, and the saved ones."""
+
+    def __init__(self, capabilities: Mapping[str, Capabilities], library: Library) -> None:
+        self._models = capabilities
+        self._capabilities = tuple(capabilities.values())
+        self._library = library
+
+    def list(self) -> tuple[Choice, ...]:
+        """Speakers first, then saved voices these checkpoints can speak."""
+        speakers = (
+            Choice(name, "preset", described(name) or self._dialect(name))
+            for name in self.speakers()
+        )
+        saved = (
+            Choice(own.name, "design" if isinstance(own.voice, Design) else "saved", own.card.note)
+            for own in self._library.list()
+            if self._speakable(own.voice)
+        )
+        return (*speakers, *saved)
+
+    def speakers(self) -> tuple[str, ...]:
+        every = (name for own in self._capabilities if own.preset for name in own.speakers)
+        return tuple(dict.fromkeys(every))
+
+    def blendable(self) -> tuple[tuple[str, str], ...]:
+        """Labels and written names of what can be blended; no name is there twice."""
+        speakers = self.speakers()
+        taken = {name.casefold() for name in speakers}
+        own = [each for each in self._library.list() if isinstance(each.voice, Clone)]
+        free = [each for each in own if each.name.casefold() not in taken]
+        written = ((each.name, each.id if MARKS & set(each.name) else each.name) for each in free)
+        return (*((name, name) for name in speakers), *written)
+
+    def example(self) -> str:
+        """A written blend of voices that are here, as a hint."""
+        first, second, *_ = *(name for _, name in self.blendable()), "one", "another"
+        return f"{first}(2)+{second}(1)"
+
+    def models(self, able: Callable[[Capabilities], bool]) -> tuple[str, ...]:
+        """The checkpoints that can do something, by name."""
+        return tuple(name for name, own in self._models.items() if able(own))
+
+    def languages(self) -> tuple[str, ...]:
+        every = (name for own in self._capabilities for name in own.languages)
+        return ("auto", *dict.fromkeys(every))
+
+    def named(self, name: str, instruct: str = "") -> Voice:
+        """A speaker, or a saved voice by name or id. Raises UnknownVoice with what there is."""
+        wanted = name.strip().casefold()
+        speaker = next((own for own in self.speakers() if own.casefold() == wanted), None)
+        if speaker:
+            return Preset(speaker, instruct)
+        saved = self._library.find(name)
+        if saved is None:
+            raise UnknownVoice(
+                "No voice is called '{name}'. {there}", name=name[:80], there=self._there()
+            )
+        if instruct.strip():
+            raise InvalidSetting(NO_INSTRUCTION)
+        return saved.voice
+
+    def default(self, instruct: str = "") -> Voice:
+        """The voice of somebody who named none."""
+        if self.speakers():
+            return Preset(self.speakers()[0], instruct)
+        if any(own.design for own in self._capabilities):
+            return Design(instruct.strip() or "A calm, clear voice.")
+        raise NotCapable("This model has no voices of its own. Give it one with --reference FILE.")
+
+    def blend(self, text: str, method: Literal["linear", "spherical"] = "linear") -> Blend:
+        """A written blend of named voices."""
+        parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
+        return Blend(parts, method)
+
+    def refusal(self, name: str) -> Said:
+        """Why this voice takes no instruction; empty where it takes one."""
+        if name.casefold() not in {own.casefold() for own in self.speakers()}:
+            return NO_INSTRUCTION
+        holders = (own for own in self._capabilities if _has(own, name))
+        able = any(own.instruct for own in holders)
+        return Said("") if able else Said("This model follows no instructions.")
+
+    def stranger(self, voice: Voice) -> Said:
+        """What to know of a voice whose own model cannot speak it here; else empty."""
+        if not isinstance(voice, Clone) or at_home(voice, self._models):
+            return Said("")
+        if not self._speakable(voice):
+            return Said("It was made with {model}. No model here can speak it.", model=voice.model)
+        return Said(
+            "It was made with {model}, which cannot speak it here. Another model does, "
+            "and may sound different.",
+            model=voice.model,
+        )
+
+    def _part(self, name: str) -> Preset | Clone:
+        voice = self.named(name)
+        if isinstance(voice, Preset | Clone):
+            return voice
+        raise InvalidSetting("'{name}' is described in words and cannot be blended.", name=name)
+
+    def _speakable(self, voice: Clone | Design) -> bool:
+        if isinstance(voice, Design):
+            return any(own.design for own in self._capabilities)
+        takes = (own for own in self._capabilities if own.clone or own.preset)
+        return any(own.width == len(voice.vector) for own in takes)
+
+    def _dialect(self, name: str) -> str:
+        tables = (own.dialects for own in self._capabilities)
+        return next((each[name].replace("_", " ") for each in tables if name in each), "")
+
+    def _there(self) -> Said:
+        names = [choice.name for choice in self.list()]
+        if not names:
+            return Said("There is none yet.")
+        return Said("There are: {names}.", names=", ".join(names[:40]))
+
+
+def _has(own: Capabilities, name: str) -> bool:
+    return name.casefold() in {speaker.casefold() for speaker in own.speakers}

@@ -1,0 +1,50 @@
+"""A stranger's file, judged: marked, not marked, or not to be told.
+
+The limits are those of any recording. Measured: docs/log.md. Knows no page and no command.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from engine import load_recording
+from studio.watermark.embed import open_watermark
+
+SURE, PERHAPS = 0.7, 0.4  # from here on marked, below this not
+SHORT = 3.0  # seconds; the networks are less sure of less
+
+MARKED: Final = (
+    "This sound carries the watermark that Timbre leaves, and other programs that use Perth. "
+    "A hum or a long tone can be taken for it."
+)
+CLEAR: Final = (
+    "No watermark was found. A program may have spoken it all the same: not every program leaves "
+    "a mark, and changing a sound's tempo and pitch removes it."
+)
+UNSURE: Final = "It cannot be told whether this sound carries the watermark."
+LONGER: Final = "Three seconds of speech and more are surer."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of a sound; `said` and `advice` are keys of studio/words."""
+
+    score: float
+    said: str
+    advice: str = ""
+
+    @property
+    def marked(self) -> bool | None:
+        """None: it cannot be told."""
+        return {MARKED: True, CLEAR: False}.get(self.said)
+
+
+def judge(source: str | os.PathLike[str]) -> Verdict:
+    """Raises InvalidAudio for a file that cannot be used, InvalidSetting without the extra."""
+    watermark = open_watermark()
+    recording = load_recording(source)
+    score = watermark.score(recording.waveform)
+    said = MARKED if score >= SURE else UNSURE if score >= PERHAPS else CLEAR
+    return Verdict(score, said, LONGER if recording.seconds < SHORT else "")

@@ -1,0 +1,134 @@
+"""What is told of a load: by structure, and of made-up kernels to the nanosecond."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.gpu.profile_host import KINDS, OWN, REST, Clock, Turn, kinds_of, parts_of
+from bench.gpu.profile_load import (
+    LINES,
+    Call,
+    called,
+    lines,
+    main,
+    ran,
+    shares,
+    table,
+    trace_lines,
+    traced,
+    waited,
+)
+from bench.gpu.profile_step import Kernel, parted
+from engine.plan import Decode, Prefill, StepPlan
+
+STEP, ASIDE = 7, 9  # streams
+
+
+def kernel(name: str, begun: int, ended: int, launch: int = 0, stream: int = STEP) -> Kernel:
+    return Kernel(name, stream, begun, ended - begun, launch)
+
+
+def test_who_has_the_device() -> None:
+    found = [
+        kernel("predict", 100, 140),
+        kernel("convolve", 120, 160, stream=ASIDE),
+        kernel("predict", 180, 190),
+        kernel("predict", 190, 200),
+    ]
+    told = {"nothing": 0.2, "step alone": 0.4, "codec alone": 0.2, "both": 0.2}
+    assert shares(found) == told
+
+
+def test_the_host_is_late_for_what_it_has_not_launched() -> None:
+    found = [
+        kernel("predict", 100, 200, launch=1),
+        kernel("_product", 260, 300, launch=2),  # launched too late
+        kernel("_product", 310, 400, launch=2),  # of a recording: the device took its time
+        kernel("predict", 450, 500, launch=3),  # launched long before
+    ]
+    calls = {1: Call("a", 1, 0, 90), 2: Call("b", 2, 230, 20), 3: Call("c", 3, 290, 20)}
+    assert waited(found, calls) == pytest.approx(50 / 400)
+    assert waited(found, {}) is None
+
+
+def test_prompts_are_told_from_frames_by_their_launch() -> None:
+    names = ("_add_norm", "gemm", "_keep", "_attend_prompt", "_add_norm", "pick")
+    prompt = [kernel(name, at, at + 1, 5) for at, name in enumerate(names)]
+    others = ("predict", "pick", "_add_norm", "gemm", "_add_norm")
+    frame = [kernel(name, at, at + 1, 6) for at, name in enumerate(others, 10)]
+    told = [part for part, _ in parted([*prompt, *frame])]
+    assert told[:6] == ["prompts"] * 5 + ["rest"]
+    assert told[6:] == ["predictor", "rest", "talker", "talker", "talker"]
+
+
+def test_a_trace_of_a_device_in_lines() -> None:
+    found = [kernel("predict", 0, 2_000_000, 1), kernel("Memcpy DtoH", 2_000_000, 2_500_000, 2)]
+    made = [Call("cudaGraphLaunch", 1, 0, 1000), Call("cudaLaunchKernel", 3, 2000, 500)]
+    told = called(made, 2) | ran(found, made, 2)
+    assert (told["graphs"], told["outside"], told["host_late"]) == (0.5, 0.5, 0)
+    assert (told["ms"]["predictor"], told["ms"]["copies"]) == (1, 0.25)
+    assert [call["name"] for call in told["calls"]] == ["cudaGraphLaunch", "cudaLaunchKernel"]
+    shown = dict(trace_lines(told | {"turn_ms": 7.0}))
+    assert shown["turn under trace"].strip() == "7.00"
+    assert shown["  nothing runs"].endswith("(host late 0.0%)")
+    assert len(shown) + len(OWN) + len(KINDS) + 5 <= LINES + 1  # a replay has a part that it is in
+
+
+def test_parts_are_the_whole_of_a_turn() -> None:
+    clock = Clock()
+    inner = clock.part("frames", lambda: time.sleep(0.002), None)
+    outer = clock.part("launch", inner, None)
+    outer()  # outside a turn nothing is booked
+    clock.turn(lambda: not outer())()
+    (turn,) = clock.turns
+    assert sum(turn.parts.values()) == pytest.approx(turn.ended - turn.begun)
+    assert turn.parts["frames"] >= 0.002
+    assert dict(turn.calls) == {"launch": 1, "frames": 1}
+    told = dict(parts_of([turn], [turn]))
+    assert list(told) == ["launch", "frames", REST]
+    assert sum(part["share"] for part in told.values()) == pytest.approx(1, abs=1e-3)
+
+
+def test_turns_are_told_by_what_is_in_them() -> None:
+    prompt, chunk = (Prefill(0, 0, 9),), (Decode(0, 0, 1),)
+    plans = [StepPlan(0, prefill=prompt), StepPlan(1, decode=chunk, frames=(1, 2)), StepPlan(2)]
+    plans.append(StepPlan(3, prefill=prompt, decode=chunk))
+    told = dict(kinds_of([Turn(0, 1, plan=plan) for plan in plans]))
+    assert [told[kind]["turns"] for kind in KINDS] == [1, 1, 1, 1]
+    assert told["codec"]["rows"] == 2
+
+
+def test_a_trace_that_fails_is_told() -> None:
+    told = traced(None, 0)  # type: ignore[arg-type]
+    assert "AttributeError" in told["error"]
+
+
+def test_loads_of_a_small_model(
+    golden_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new"
+    spans = {"seconds": 0.5, "trace": 0.2, "warm": 0.2, "frames": (3, 6)}
+    model = str(golden_dir / "custom_voice-1b7")
+    main(model, [2], [3], device="cpu", change=["slots=4"], out=out, **spans)  # type: ignore[arg-type]
+    report = json.loads((out / "loads.json").read_text())["loads"]
+    assert [found["load"] for found in report] == ["closed 2", "burst 3"]
+    for found in report:
+        told, trace = found["host"], found["trace"]
+        assert found["failed"] == 0
+        assert 1 <= told["work"]["rows"]["mean"] <= 4
+        assert sum(kind["turns"] for kind in told["kinds"].values()) == told["turns"] > 0
+        assert {"plan", "frames", "wait for device", "commit"} <= told["parts"].keys() <= {*OWN}
+        shares = [part["share"] for part in told["parts"].values()]
+        assert sum(shares) == pytest.approx(1, abs=0.01)
+        assert trace["turns"] > 0
+        assert any(call["name"].startswith("aten::") for call in trace["calls"])
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == table(report).splitlines()
+    assert len(shown) <= LINES
+    report[0] |= {"failed": 1, "first_error": "Busy", "trace": {"error": "no tracer"}}
+    told = dict(lines(report[0]))
+    assert (told["failed"], told["turn under trace"]) == ("1: Busy", "no tracer")

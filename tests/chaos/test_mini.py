@@ -1,0 +1,88 @@
+"""The whole program on the embedded model, killed and told to stop in the middle of work."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bench.soak import ROOT, wait_ready
+from engine import SAMPLE_RATE
+from tests.studio.api.test_voice_routes import recording
+
+pytestmark = pytest.mark.slow
+
+KILLS = 12
+TEXT = "The morning train was late again, so she read the last chapter on the platform."
+
+
+@contextmanager
+def program(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    own = dict(os.environ, TIMBRE_PAGE="false", TIMBRE_DATA=str(data))
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen([sys.executable, "app.py", "--port", str(port)], cwd=ROOT, env=own)
+    with httpx.Client(base_url=url, timeout=30) as client:
+        try:
+            wait_ready(url, process)
+            yield process, client
+        finally:
+            process.kill()
+            process.wait()
+
+
+def keep_until_killed(client: httpx.Client, kill: int) -> set[str]:
+    """Names whose saving was answered."""
+    kept: set[str] = set()
+    with suppress(httpx.HTTPError):
+        for number in range(10_000):
+            name = f"voice{kill}x{number}"
+            form = {"name": name, "consent": "true"}
+            answer = client.post("/v1/audio/voices", data=form, files={"audio": recording()})
+            assert answer.is_success, answer.text
+            kept.add(name)
+    return kept
+
+
+def test_no_kept_voice_is_lost_to_a_kill(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw, kept = random.Random(5), set[str]()
+    for kill in range(KILLS + 1):
+        with program(tmp_path) as (process, client):
+            there = set(re.findall(r"voice\d+x\d+", client.get("/v1/audio/voices").text))
+            assert kept <= there
+            if kill < KILLS:
+                threading.Timer(draw.uniform(0.1, 1.5), process.kill).start()
+                kept |= keep_until_killed(client, kill)
+    assert len(kept) > KILLS
+    with capsys.disabled():
+        print(f"\n{KILLS} kills, {len(kept)} voices kept, none lost")
+
+
+def test_told_to_stop_it_speaks_to_the_end_and_takes_nothing_new(tmp_path: Path) -> None:
+    asked = {"input": 3 * TEXT, "voice": "clara", "response_format": "pcm", "stream": True}
+    with program(tmp_path) as (process, client):
+        with client.stream("POST", "/v1/audio/speech", json=asked) as speech:
+            assert speech.status_code == 200
+            pieces = speech.iter_bytes()
+            heard = len(next(pieces))
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            assert client.post("/v1/audio/speech", json=asked).status_code == 503
+            heard += sum(len(piece) for piece in pieces)
+        assert heard > 2 * SAMPLE_RATE * 2  # more than two seconds
+        assert process.wait(30) == 0

@@ -1,0 +1,130 @@
+"""Sound files are written whole or not at all, in the format their name says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from engine.audio.audio_io import (
+    FORMATS,
+    Loudspeaker,
+    SoundWriter,
+    check_target,
+    duration,
+    open_sound,
+    save_sound,
+)
+from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
+from engine.types import SAMPLE_RATE, Pcm
+
+
+def tone(seconds: float) -> Pcm:
+    time = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
+    return np.asarray(8000 * np.sin(2 * np.pi * 220 * time), np.int16)
+
+
+@pytest.mark.parametrize("ending", [*FORMATS, ".MP3"])
+def test_every_format_reads_back_as_long_as_it_was(tmp_path: Path, ending: str) -> None:
+    path = save_sound(tmp_path / f"take{ending}", tone(2.5))
+    assert duration(path) == pytest.approx(2.5, abs=0.1)
+    back, rate = soundfile.read(path)
+    assert rate == SAMPLE_RATE
+    assert np.abs(back).max() == pytest.approx(8000 / 32768, rel=0.1)
+
+
+@pytest.mark.parametrize("ending", [".wav", ".flac"])
+def test_lossless_formats_keep_every_sample_whatever_the_chunks(
+    tmp_path: Path, ending: str
+) -> None:
+    pcm = tone(1.3)
+    with open_sound(tmp_path / f"take{ending}") as file:
+        for start in range(0, len(pcm), 1921):
+            file.write(pcm[start : start + 1921])
+        assert file.seconds == pytest.approx(1.3)
+    back, _ = soundfile.read(tmp_path / f"take{ending}", dtype="int16")
+    np.testing.assert_array_equal(back, pcm)
+
+
+def write_and_fail(file: SoundWriter) -> None:
+    file.write(tone(2))
+    raise KeyError
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = save_sound(tmp_path / "take.wav", tone(1))
+    before = path.read_bytes()
+    with pytest.raises(KeyError), open_sound(path) as file:
+        write_and_fail(file)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["take", "take.aac", "take.txt", "gone/take.wav"])
+def test_a_place_that_cannot_be_written_is_refused_first(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidSetting):
+        check_target(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_refusal_lists_the_formats(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"\.wav, \.flac, \.mp3, \.ogg"):
+        check_target(tmp_path / "take.aac")
+
+
+def test_the_length_of_no_sound_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "text.wav").write_text("no sound")
+    with pytest.raises(InvalidAudio):
+        duration(tmp_path / "text.wav")
+
+
+class FakeOutput:
+    """The part of sounddevice.RawOutputStream that is used."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings, self.heard, self.calls = settings, b"", list[str]()
+
+    def write(self, data: bytes) -> None:
+        self.heard += data
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self.calls.append(name)
+
+
+def fake_device(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+    module = SimpleNamespace(RawOutputStream=make, PortAudioError=RuntimeError)
+    monkeypatch.setitem(sys.modules, "sounddevice", module)
+
+
+def test_the_loudspeaker_plays_to_the_end_or_falls_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[FakeOutput] = []
+    fake_device(monkeypatch, lambda **settings: made.append(FakeOutput(**settings)) or made[-1])
+    with Loudspeaker() as speaker:
+        speaker.write(tone(0.35))
+    with pytest.raises(KeyboardInterrupt), Loudspeaker() as speaker:
+        raise KeyboardInterrupt
+    assert made[0].heard == tone(0.35).tobytes()
+    assert made[0].settings == {"samplerate": SAMPLE_RATE, "channels": 1, "dtype": "int16"}
+    assert [output.calls for output in made] == [
+        ["start", "stop", "close"],
+        ["start", "abort", "close"],
+    ]
+
+
+def test_a_machine_without_a_loudspeaker_is_told_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(**settings: Any) -> None:
+        raise RuntimeError("no default output device")
+
+    fake_device(monkeypatch, refuse)
+    with pytest.raises(NoLoudspeaker, match="--out"):
+        Loudspeaker()
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    with pytest.raises(NoLoudspeaker, match="PortAudio"):
+        Loudspeaker()

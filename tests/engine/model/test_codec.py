@@ -1,0 +1,130 @@
+"""The codec's decoder against the reference's waveforms, and what training needs of it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.model.codec import CodecDecoder
+from engine.model.configs import CodecShape
+from engine.model.convs import Folding
+from engine.model.initial import initialise
+from engine.worker.loading.model_loader import load_codec
+from tests.conftest import golden_folders
+from tests.support.golden_cases import Case, speech_cases, tensors
+
+CPU = torch.device("cpu")
+FOLDERS = pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
+
+
+@cache
+def decoder(folder: Path) -> CodecDecoder:
+    return load_codec(folder, CPU, torch.float32)
+
+
+def random_codes(shape: CodecShape, batch: int, frames: int) -> torch.Tensor:
+    return torch.randint(0, shape.codebook_size, (batch, shape.codebooks, frames))
+
+
+@pytest.fixture(params=golden_folders()[:1], ids=lambda folder: folder.name)
+def fresh(request: pytest.FixtureRequest) -> CodecDecoder:
+    """A decoder of a golden shape, with weights to start training from."""
+    torch.manual_seed(0)
+    network = CodecDecoder(decoder(request.param).shape)
+    initialise(network)
+    return network
+
+
+@FOLDERS
+def test_waveform_is_the_references(folder: Path) -> None:
+    golden = tensors(folder)
+    with torch.inference_mode():
+        wave = decoder(folder)(golden["codec.codes"])
+    torch.testing.assert_close(wave, golden["codec.wav"], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", speech_cases(), ids=str)
+def test_every_case_sounds_as_the_references(case: Case) -> None:
+    codes, wanted = case.tensor("codes"), case.tensor("wav")
+    if "ref_text" in case.asked:  # in context: what was said before, then cut off
+        codes = torch.cat((tensors(case.folder)["reference_codes"], codes))
+    with torch.inference_mode():
+        wave = decoder(case.folder)(codes.T[None])[0, -len(wanted) :]
+    torch.testing.assert_close(wave, wanted, rtol=0, atol=1e-4)
+
+
+@FOLDERS
+def test_folding_changes_nothing(folder: Path) -> None:
+    """In float64: what is left between the two is rounding, which no two processors share."""
+    folded = load_codec(folder, CPU, torch.float64)
+    plain = CodecDecoder(folded.shape).eval().double()
+    plain.load_state_dict(folded.state_dict())
+    codes = random_codes(folded.shape, 2, 3)
+    with torch.inference_mode():
+        torch.testing.assert_close(folded(codes), plain(codes), rtol=0, atol=1e-9)
+
+
+def foldings(network: CodecDecoder) -> list[Folding]:
+    return [module for module in network.modules() if isinstance(module, Folding)]
+
+
+def test_loading_or_training_forgets_what_was_folded(fresh: CodecDecoder) -> None:
+    codes, other = random_codes(fresh.shape, 1, 2), CodecDecoder(fresh.shape)
+    initialise(other)
+    fresh.eval().fold()
+    assert all(module.folded is not None for module in foldings(fresh))
+    fresh.load_state_dict(other.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(fresh(codes), other(codes))
+    fresh.fold()
+    fresh.train()
+    assert all(module.folded is None for module in foldings(fresh))
+
+
+def test_folded_tables_move_with_the_network_but_are_no_weights(fresh: CodecDecoder) -> None:
+    names = fresh.state_dict().keys()
+    fresh.fold()
+    assert fresh.state_dict().keys() == names
+    assert all(module.value().dtype == torch.float64 for module in foldings(fresh.double()))
+
+
+def test_latents_are_what_the_quantizer_gives(fresh: CodecDecoder) -> None:
+    codes = random_codes(fresh.shape, 2, 4)
+    with torch.no_grad():
+        latents = fresh.quantizer(codes)
+        assert latents.shape == (2, fresh.shape.codebook_dim, 4)
+        torch.testing.assert_close(fresh.decode_latents(latents), fresh(codes))
+
+
+def test_gradients_reach_every_weight_that_decodes(fresh: CodecDecoder) -> None:
+    fresh.decode_latents(
+        fresh.quantizer(random_codes(fresh.shape, 1, 3))
+    ).square().mean().backward()
+    still = {
+        name
+        for name, weight in fresh.named_parameters()
+        if weight.grad is None or not weight.grad.any()
+    }
+    assert still == {f"quantizer.{half}.input_proj.weight" for half in ("rvq_first", "rvq_rest")}
+
+
+def test_training_starts_quiet_but_not_silent(fresh: CodecDecoder) -> None:
+    with torch.no_grad():
+        wave = fresh(random_codes(fresh.shape, 2, 8))
+    assert wave.isfinite().all()
+    assert wave.abs().max() < 0.9
+    assert wave.std() > 1e-3
+
+
+def test_later_codes_do_not_change_earlier_sound(fresh: CodecDecoder) -> None:
+    codes = random_codes(fresh.shape, 1, 6)
+    changed = codes.clone()
+    changed[..., 4:] = (changed[..., 4:] + 1) % fresh.shape.codebook_size
+    with torch.no_grad():
+        first, second = fresh(codes), fresh(changed)
+    border = 4 * fresh.shape.hop
+    torch.testing.assert_close(first[:, :border], second[:, :border], rtol=0, atol=1e-6)
+    assert not torch.allclose(first[:, border:], second[:, border:], atol=1e-6)

@@ -1,0 +1,89 @@
+"""What stands behind a recording's end changes nothing of what is heard in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.model.encoder import CodecEncoder
+from engine.model.padding import WHOLE, Padded, Span
+from engine.model.speaker import SpeakerEncoder
+from engine.worker.loading.model_loader import load_encoder, load_speaker
+from tests.conftest import golden_folders
+
+CPU = torch.device("cpu")
+BASES = [folder for folder in golden_folders() if folder.name.startswith("base")]
+ROOM = 12  # frames of the codec in a padded row
+
+
+@pytest.fixture(scope="module", params=BASES, ids=lambda folder: folder.name)
+def folder(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def encoder(folder: Path) -> CodecEncoder:
+    return load_encoder(folder, CPU).double()
+
+
+@pytest.fixture(scope="module")
+def speaker(folder: Path) -> SpeakerEncoder:
+    return load_speaker(folder, CPU).double()
+
+
+def sound(samples: int, seed: int) -> torch.Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    return 0.1 * torch.randn(1, samples, generator=draw, dtype=torch.float64)
+
+
+def padded(waves: list[torch.Tensor], length: int) -> tuple[torch.Tensor, Span]:
+    """Side by side, noise behind each."""
+    rows = 3 * sound(len(waves) * length, 1).view(len(waves), length)
+    for row, wave in zip(rows, waves, strict=True):
+        row[: wave.shape[1]] = wave[0]
+    return rows, Padded(torch.tensor([wave.shape[1] for wave in waves]))
+
+
+@settings(max_examples=25, deadline=None)
+@given(samples=st.lists(st.integers(1, ROOM * 1920), min_size=1, max_size=3))
+@torch.inference_mode()
+def test_latents(encoder: CodecEncoder, samples: list[int]) -> None:
+    hop = encoder.shape.hop
+    waves = [sound(count, seed) for seed, count in enumerate(samples)]
+    rows, span = padded(waves, ROOM * hop)
+    latents = encoder.latents(rows, span)  # codes are the nearest of these
+    for at, wave in enumerate(waves):
+        frames = -(-wave.shape[1] // hop)
+        alone = encoder.latents(wave)
+        torch.testing.assert_close(latents[at : at + 1, :, :frames], alone, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(samples=st.lists(st.integers(4096, ROOM * 1920 - 1024), min_size=1, max_size=3))
+@torch.inference_mode()
+def test_vectors(speaker: SpeakerEncoder, samples: list[int]) -> None:
+    waves = [sound(count, seed) for seed, count in enumerate(samples)]
+    vectors = speaker.embed(*padded(waves, ROOM * 1920))
+    alone = torch.cat([speaker.embed(wave) for wave in waves])
+    # the mel is made in float32
+    torch.testing.assert_close(vectors, alone, rtol=0, atol=2e-5 * float(alone.abs().max()))
+
+
+SIGNALS = st.integers(0, 9).map(lambda seed: sound(30, seed).view(1, 3, 10))
+
+
+@given(x=SIGNALS, length=st.integers(2, 10))
+def test_a_padded_row_goes_on_as_padding_would(x: torch.Tensor, length: int) -> None:
+    span, cut = Padded(torch.tensor([length])), x[..., :length]
+    more = 10 - length
+    pad = torch.nn.functional.pad
+    assert span.zeroed(x).equal(pad(cut, (0, more)))
+    assert span.held(x).equal(pad(cut, (0, more), "replicate"))
+    seen = min(more, length - 1)  # as far as `reflect` goes
+    assert span.mirrored(x)[..., : length + seen].equal(pad(cut, (0, seen), "reflect"))
+    torch.testing.assert_close((x * span.share(x)).sum(2), (cut * WHOLE.share(cut)).sum(2))
+    torch.testing.assert_close(span.hidden(x).softmax(2)[..., :length], cut.softmax(2))

@@ -1,0 +1,134 @@
+"""Text that is added while it is spoken: what is taken, what is refused, and when it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from engine import (
+    Costs,
+    EngineSettings,
+    FakeCheckpoint,
+    FakeEngine,
+    InvalidText,
+    Preset,
+    SpeechRequest,
+)
+from engine.plan import Draw, Frame, Prompt, ReferencePrompt, StepResult
+from engine.requests.sequence import Sequence
+from engine.scheduler.scheduler import Scheduler
+from engine.types import FRAME_SAMPLES
+
+SLOW = Costs(step=0.01)
+
+
+def engine(costs: Costs | None = None, **settings: object) -> FakeEngine:
+    return FakeEngine(costs=costs, settings=EngineSettings(**{"slots": 4, **settings}))
+
+
+def request(words: str = "hello there", **more: object) -> SpeechRequest:
+    return SpeechRequest(words, Preset("ryan"), **more)
+
+
+def test_text_can_be_added_while_it_speaks():
+    with engine(SLOW) as fake:
+        stream = fake.submit(request("one ", open_text=True))
+        heard = []
+        listener = threading.Thread(target=lambda: heard.extend(stream))
+        listener.start()
+        for word in ("two ", "three ", "four"):
+            stream.append(word)
+            time.sleep(0.02)
+        stream.close_text()
+        listener.join(5)
+    assert sum(chunk.frames for chunk in heard) == len("one two three four")
+
+
+def test_text_that_is_whole_takes_no_more():
+    with engine() as fake:
+        stream = fake.submit(request())
+        with pytest.raises(InvalidText, match="open_text"):
+            stream.append("more")
+        with pytest.raises(InvalidText, match="open_text"):
+            stream.close_text()
+
+
+def test_text_that_is_closed_takes_no_more():
+    with engine() as fake:
+        stream = fake.submit(request("one", open_text=True))
+        stream.close_text()
+        stream.close_text()
+        with pytest.raises(InvalidText, match="closed"):
+            stream.append("more")
+        assert stream.collect().size == 3 * FRAME_SAMPLES
+
+
+def test_bad_additions_are_refused_and_the_rest_is_spoken():
+    with engine(max_text=20) as fake:
+        stream = fake.submit(request("one ", open_text=True))
+        with pytest.raises(InvalidText, match="U\\+0007"):
+            stream.append("ding\a")
+        with pytest.raises(InvalidText, match="parts"):
+            stream.append("x" * 17)
+        stream.append("two")
+        stream.close_text()
+        assert stream.collect().size == 7 * FRAME_SAMPLES
+
+
+def test_an_open_text_closed_empty_was_no_request():
+    with engine() as fake:
+        stream = fake.submit(request("", open_text=True))
+        stream.close_text()
+        with pytest.raises(InvalidText, match="no text"):
+            stream.collect()
+
+
+def test_more_text_than_a_slot_holds_is_cut_and_told():
+    settings = EngineSettings(slots=1)
+    with FakeEngine([FakeCheckpoint(max_positions=100)], settings) as fake:
+        stream = fake.submit(request("one ", open_text=True))
+        with pytest.raises(InvalidText, match="left out"):
+            stream.append("word " * 40)
+        frames = stream.collect().size // FRAME_SAMPLES
+        assert 60 < frames < 100
+        assert stream.end.reason == "finished"
+        with pytest.raises(InvalidText, match="closed"):
+            stream.append("more")
+
+
+def test_an_open_text_may_end_before_its_writer_does():
+    with engine() as fake:
+        stream = fake.submit(request("one two ", open_text=True, max_frames=3))
+        assert stream.collect().size == 3 * FRAME_SAMPLES
+        stream.append("three ")  # nobody minds
+        stream.close_text()
+        assert stream.end.reason == "length"
+        assert fake.submit(request()).collect().size
+
+
+def test_an_open_text_that_is_closed_late_ends():
+    """A reference with many words and few frames: more is spoken than the text itself may take."""
+    scheduler, random = Scheduler(EngineSettings(lag=1)), np.random.default_rng(0)
+    scheduler.slots.add("talker", range(1))
+    said = ReferencePrompt("key", tuple(range(260)), np.zeros((38, 16), np.int64))
+    prompt = Prompt((1, 2), "streamed", open_text=True, role_ids=(1, 2, 3), reference=said)
+    draw = Draw(False, 1, 50, 1, 1, False, 1, 50, 1)
+    sequence = Sequence(1, "talker", prompt, draw, 7, 0.0, "english", room=2000)
+    scheduler.add(sequence)
+    for turn in range(500):
+        now = turn * 0.02
+        if turn == 300:
+            assert sequence.hungry
+            scheduler.append(sequence, (5, 6), True, now)
+        if plan := scheduler.plan(now):
+            made = {slot: Frame(random.integers(0, 2000, 16), False) for slot in plan.frames}
+            scheduler.commit(StepResult(plan.number, 0.02, made), now)
+            sound = {
+                due.slot: random.integers(-9000, 9000, (due.stop - due.start) * FRAME_SAMPLES)
+                for due in plan.decode
+            }
+            scheduler.hear(plan.number, sound, now)
+    assert not scheduler.active

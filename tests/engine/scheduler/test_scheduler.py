@@ -1,0 +1,258 @@
+"""The scheduler step by step, against a worker that refuses any plan out of order."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import Costs, EngineSettings, Preset, SpeechRequest
+from engine.requests.sequence import Run
+from engine.scheduler import policy
+from tests.support.simulation import SLOW, Listener, Theatre, poisson
+
+SETTINGS = EngineSettings()
+
+
+def ask(theatre: Theatre, words: str = "hello there", **more: object) -> Listener:
+    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
+    assert listener is not None
+    return listener
+
+
+def run_of(listener: Listener) -> Run:
+    return listener.stream._progress.run
+
+
+# One step.
+
+
+def test_the_first_plan_of_a_request_already_makes_sound():
+    theatre = Theatre(slots=2, lag=0)
+    listener = ask(theatre)
+    theatre.turn()
+    [plan] = theatre.worker.plans
+    assert plan.admit
+    assert plan.prefill
+    assert plan.frames
+    assert plan.decode
+    assert listener.frames == 1
+
+
+@pytest.mark.parametrize("running", [policy.ALONE, policy.ALONE + 1])
+def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
+    theatre = Theatre(slots=64)
+    for seed in range(running):
+        ask(theatre, "a" * 300, seed=seed)
+    while not all(each.frames for each in theatre.listeners):
+        theatre.turn()
+    late = ask(theatre, "z" * 30)
+    theatre.turn()
+    plan = theatre.worker.plans[-1]
+    assert [piece.slot for piece in plan.prefill] == [run_of(late).slot]
+    assert (run_of(late).slot in plan.frames) == (running == policy.ALONE)
+    assert len(plan.frames) >= running
+    theatre.turn()
+    assert run_of(late).slot in theatre.worker.plans[-1].frames
+
+
+def test_prefill_is_bounded_in_every_step_and_complete():
+    theatre = Theatre(slots=8, prefill_rows=64)
+    for _ in range(8):
+        ask(theatre, "a long text, " * 10)
+    rows = []
+    while theatre.turn():
+        rows.append(sum(piece.stop - piece.start for piece in theatre.worker.plans[-1].prefill))
+    assert max(rows) == 64
+    assert all(listener.frames == 130 for listener in theatre.listeners)
+
+
+def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
+    theatre = Theatre(slots=16, prefill_rows=100)
+    for _ in range(16):
+        ask(theatre, "x" * 60)
+    admitted = []
+    while theatre.turn():
+        rows = [len(each.prompt) for each in theatre.worker.plans[-1].admit]
+        assert sum(rows[:-1]) < 100
+        admitted += rows
+    assert len(admitted) == 16
+
+
+def test_prefill_shrinks_while_a_stream_is_short_of_sound():
+    costs = Costs(step=0.03, prefill_row=0.001)
+    theatre = Theatre(costs, slots=8, lag=0, prefill_rows=512, prefill_floor=16)
+    ask(theatre, "somebody who listens already")
+    for _ in range(3):
+        theatre.turn()
+    theatre.engine.loop.scheduler.pace.prompts.observe(100, 0.1)
+    ask(theatre, "somebody new with a long text " * 8)
+    theatre.turn()
+    first = theatre.worker.plans[-1].prefill[0]
+    assert 16 <= first.stop - first.start < 100
+    theatre.finish()
+    assert not any(listener.gaps for listener in theatre.listeners)
+
+
+def test_slots_of_the_finished_are_refilled_at_once():
+    theatre = Theatre(Costs(step=0.01), slots=4, lag=0)
+    for number in range(12):
+        ask(theatre, "x" * (10 + number))
+    idle_rows = 0
+    while theatre.turn():
+        plan = theatre.worker.plans[-1]
+        waiting = len(theatre.engine.loop.scheduler.waiting)
+        idle_rows += (4 - len(theatre.worker.running)) if waiting and plan.number > 4 else 0
+    assert idle_rows == 0
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+@pytest.mark.parametrize("after", range(1, 9))
+def test_a_cancel_frees_the_slot_within_a_step(lag, after):
+    theatre = Theatre(Costs(step=0.01), slots=1, lag=lag)
+    gone, next_one = ask(theatre, "x" * 40), ask(theatre, "y" * 20)
+    for _ in range(after):
+        theatre.turn()
+    slot = run_of(gone).slot
+    gone.stream.cancel()
+    theatre.turn()
+    plan = theatre.worker.plans[-1]
+    assert slot in plan.release
+    assert [admit.slot for admit in plan.admit] == [slot]
+    assert gone.stream.end.reason == "cancelled"
+    theatre.finish()
+    assert next_one.frames == 20
+    assert all(chunk.codes.shape[1] == 16 for chunk in next_one.chunks)
+
+
+def test_results_that_arrive_late_do_not_reach_the_next_in_the_slot():
+    theatre = Theatre(Costs(step=0.01), slots=1, lag=2)
+    first = ask(theatre, "abcdefghij", seed=1)
+    second = ask(theatre, "klmnopqrst", seed=2)
+    for _ in range(5):
+        theatre.turn()
+    first.stream.cancel()
+    theatre.finish()
+    alone = Theatre(Costs(step=0.01), slots=1, lag=0)
+    expected = ask(alone, "klmnopqrst", seed=2)
+    alone.finish()
+    assert _codes(second) == _codes(expected)
+
+
+def _codes(listener: Listener) -> list[list[int]]:
+    return [row.tolist() for chunk in listener.chunks for row in chunk.codes]
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_the_same_codes_whoever_else_is_served(lag):
+    request = SpeechRequest("the same words again", Preset("ryan"), seed=11)
+    alone = Theatre(slots=8, lag=lag)
+    expected = alone.ask(request)
+    alone.finish()
+    crowd = Theatre(SLOW, slots=8, lag=lag)
+    arrivals = list(poisson(30, 5, random.Random(3), files=0.3))
+    crowd.play([*arrivals[:15], (arrivals[15][0], request), *arrivals[16:]])
+    [served] = [each for each in crowd.listeners if each.request is request]
+    assert _codes(served) == _codes(expected)
+
+
+def test_an_unused_engine_plans_nothing():
+    theatre = Theatre()
+    assert not theatre.turn()
+    assert not theatre.worker.plans
+
+
+# Open text.
+
+
+def test_an_open_text_is_stepped_as_far_as_its_words_go():
+    theatre = Theatre(slots=2, lag=1)
+    listener = ask(theatre, "", open_text=True)
+    theatre.finish()
+    assert not theatre.worker.plans  # it has no slot yet
+    listener.stream.append("one two ")
+    theatre.finish()
+    said = listener.frames
+    assert 0 < said < 8
+    listener.stream.append("three four ")
+    theatre.finish()
+    assert listener.frames > said
+    assert listener.stream.end is None
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
+    assert listener.frames == len("one two three four ")
+    assert run_of(listener) is None
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_text_in_pieces_is_spoken_like_the_same_text_whole(data):
+    words = data.draw(st.text("ab ,.é漢1", min_size=1, max_size=40).filter(str.strip))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=6)))
+    pieces = [words[a:b] for a, b in zip([0, *cuts], [*cuts, len(words)], strict=True)]
+    whole = Theatre(slots=2)
+    expected = ask(whole, words, seed=5, layout="streamed")
+    whole.finish()
+    theatre = Theatre(slots=2, lag=data.draw(st.integers(0, 1)))
+    listener = ask(theatre, pieces[0], seed=5, open_text=True)
+    for piece in pieces[1:]:
+        for _ in range(data.draw(st.integers(0, 6))):
+            theatre.turn()
+        listener.stream.append(piece)
+    listener.stream.close_text()
+    theatre.finish()
+    assert _codes(listener) == _codes(expected)
+
+
+def test_silence_of_the_writer_is_no_gap_of_ours():
+    theatre = Theatre(slots=2)
+    listener = ask(theatre, "one two three ", open_text=True)
+    theatre.finish()
+    theatre.clock.sleep(10)
+    listener.stream.append("and more")
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
+    assert theatre.engine.stats().gaps == 0
+
+
+def test_a_text_left_open_is_ended_and_frees_its_slot():
+    theatre = Theatre(slots=1, text_timeout=60.0)
+    listener = ask(theatre, "one two three ", open_text=True)
+    theatre.finish()
+    theatre.clock.sleep(59)
+    theatre.finish()
+    assert listener.stream.end is None
+    theatre.clock.sleep(2)
+    theatre.finish()
+    assert listener.stream.end.reason == "error"
+    assert not theatre.worker.running
+    assert theatre.engine.loop.scheduler.slots.free == 1
+
+
+def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
+    theatre = Theatre(Costs(step=0.05), slots=1, text_timeout=1.0)
+    ask(theatre, "x" * 60)
+    listener = ask(theatre, "one two three ", open_text=True)
+    while listener.first is None:
+        theatre.turn()
+    assert theatre.clock.now() > 2
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
+
+
+def test_a_slow_host_counts_as_a_slow_step():
+    theatre = Theatre(Costs(step=0.005), slots=64)
+    launch = theatre.worker.launch
+
+    def dawdle(plan: object) -> object:
+        theatre.clock.sleep(0.05)  # on the host
+        return launch(plan)
+
+    theatre.worker.launch = dawdle
+    theatre.play(poisson(8, 100, random.Random(1)))
+    assert theatre.engine.loop.scheduler.pace.seconds(1) > 0.04

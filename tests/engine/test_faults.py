@@ -1,0 +1,293 @@
+"""What goes wrong on the device or with a listener: everybody gets one end, and it goes on."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from engine import (
+    Chunk,
+    Clone,
+    Costs,
+    EngineClosed,
+    EngineError,
+    InvalidText,
+    OutOfMemory,
+    Preset,
+    SpeechRequest,
+    StepFailed,
+)
+from engine.plan import StepPlan
+from engine.types import End
+from tests.support.simulation import FAST, Listener, Theatre, text
+
+STEP = Costs(step=0.01)
+
+
+def ask(theatre: Theatre, words: str = "hello there", **more: object) -> Listener:
+    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
+    assert listener is not None
+    return listener
+
+
+def burn(theatre: Theatre, times: int = 1) -> None:
+    """The next steps raise."""
+    left = [times]
+
+    def fault(plan: StepPlan) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RuntimeError("illegal memory access")
+
+    theatre.worker.fault = fault
+
+
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_a_step_that_raises_ends_who_was_running_and_nobody_else(lag):
+    theatre = Theatre(STEP, slots=2, lag=lag)
+    running, waiting = [ask(theatre) for _ in range(2)], [ask(theatre) for _ in range(3)]
+    for _ in range(5):
+        theatre.turn()
+    burn(theatre)
+    theatre.finish()
+    assert [each.stream.end.reason for each in running] == ["error"] * 2
+    for each in running:
+        with pytest.raises(StepFailed, match=r"illegal memory access.*Try again"):
+            each.stream.collect()
+    assert [each.stream.end.reason for each in waiting] == ["finished"] * 3
+    assert theatre.worker.resets == 1
+    assert theatre.engine.loop.scheduler.slots.free == 2
+    assert theatre.engine.stats().failed_steps == 1
+
+
+def test_sound_on_its_way_when_a_step_fails_ends_too():
+    """The slot may be another's already while a sequence's last sound is not here yet."""
+    theatre = Theatre(STEP, slots=1, lag=2)
+    first, second = ask(theatre, "abc"), ask(theatre, "defg")
+    while not second.stream._progress.run:
+        theatre.turn()
+    burn(theatre)
+    theatre.finish()
+    assert first.stream.end
+    assert second.stream.end
+    assert not theatre.engine.loop.scheduler.active
+
+
+def test_failures_far_between_do_not_add_up():
+    theatre = Theatre(STEP, slots=2, failures=2)
+    for _ in range(6):
+        ask(theatre)
+        theatre.turn()
+        burn(theatre)
+        theatre.turn()
+        theatre.finish()
+        ask(theatre)
+        theatre.finish()
+    assert theatre.worker.resets == 6
+    assert theatre.listeners[-1].stream.end.reason == "finished"
+
+
+def test_the_engine_gives_up_after_failures_in_a_row_and_tells_everybody():
+    theatre = Theatre(STEP, slots=1, failures=3)
+    burn(theatre, times=100)
+    listeners = [ask(theatre) for _ in range(6)]
+    theatre.engine._run()
+    assert [each.stream.end.reason for each in listeners] == ["error"] * 6
+    kinds = [type(each.stream.end.error) for each in listeners]
+    assert kinds == [StepFailed] * 3 + [EngineClosed] * 3
+    assert not theatre.engine.alive
+    assert theatre.worker.closed
+    with pytest.raises(EngineClosed, match="3 steps in a row"):
+        theatre.engine.submit(SpeechRequest("later", Preset("ryan")))
+
+
+def test_a_worker_that_cannot_be_reset_is_the_end():
+    theatre = Theatre(STEP, slots=1)
+    burn(theatre)
+
+    def reset() -> None:
+        raise RuntimeError("the card is gone")
+
+    theatre.worker.reset = reset
+    listeners = [ask(theatre) for _ in range(3)]
+    theatre.engine._run()
+    assert all(each.stream.end.reason == "error" for each in listeners)
+    with pytest.raises(EngineClosed, match="the card is gone"):
+        theatre.ask(SpeechRequest("later", Preset("ryan")))
+
+
+def test_a_launch_that_raises_is_a_step_that_raises():
+    theatre = Theatre(STEP, slots=2)
+    first = ask(theatre)
+    launch = theatre.worker.launch
+
+    def broken(plan: StepPlan) -> object:
+        theatre.worker.launch = launch
+        raise RuntimeError("no such kernel")
+
+    theatre.worker.launch = broken
+    theatre.finish()
+    second = ask(theatre)
+    theatre.finish()
+    assert isinstance(first.stream.end.error, StepFailed)
+    assert second.stream.end.reason == "finished"
+
+
+# No room at admission.
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_out_of_memory_waits_while_others_have_the_room(lag):
+    theatre = Theatre(STEP, slots=4, lag=lag)
+    theatre.worker.refuse = lambda admit: (
+        OutOfMemory("no room") if len(theatre.worker.running) >= 2 else None
+    )
+    listeners = [ask(theatre, "x" * 20) for _ in range(8)]
+    theatre.finish()
+    assert [each.stream.end.reason for each in listeners] == ["finished"] * 8
+    assert theatre.engine.loop.scheduler.slots.free == 4
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_out_of_memory_with_nobody_else_running_is_told(lag):
+    theatre = Theatre(STEP, slots=4, lag=lag)
+    theatre.worker.refuse = lambda admit: OutOfMemory("no room")
+    listeners = [ask(theatre) for _ in range(3)]
+    theatre.finish()
+    assert all(isinstance(each.stream.end.error, OutOfMemory) for each in listeners)
+    theatre.worker.refuse = lambda admit: None
+    later = ask(theatre)
+    theatre.finish()
+    assert later.stream.end.reason == "finished"
+
+
+def test_another_refusal_ends_only_the_refused():
+    theatre = Theatre(STEP, slots=4)
+    theatre.worker.refuse = lambda admit: ValueError("bad row") if admit.seed == 13 else None
+    good, bad = ask(theatre, seed=1), ask(theatre, seed=13)
+    theatre.finish()
+    assert good.stream.end.reason == "finished"
+    assert isinstance(bad.stream.end.error, ValueError)
+    assert theatre.engine.loop.scheduler.slots.free == 4
+
+
+# Everything at once.
+
+
+class Audience:
+    """Does whatever comes to mind, and keeps account of every end."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.theatre = Theatre(
+            FAST, slots=self.random.choice([1, 3, 8]), lag=self.random.choice([0, 1, 2]),
+            max_waiting=self.random.choice([2, 30]), failures=50, text_timeout=3.0,
+        )  # fmt: skip
+        self.ends: dict[int, list[End]] = {}
+        self.chunks_after_end = 0
+        self._watch()
+
+    def _watch(self) -> None:
+        put = self.theatre.engine._roster.put
+
+        def watched(sequence, item: Chunk | End) -> None:
+            known = self.ends.setdefault(sequence.id, [])
+            if isinstance(item, End):
+                known.append(item)
+            else:
+                self.chunks_after_end += bool(known)
+            put(sequence, item)
+
+        self.theatre.engine._roster.put = watched
+
+    def act(self) -> None:
+        deed = self.random.choice(
+            [self.ask, self.ask, self.cancel, self.append, self.close, self.fail, self.squeeze]
+            + [self.theatre.turn] * 8
+        )
+        deed()
+
+    def ask(self) -> None:
+        voice = self.random.choice([Preset("ryan"), Clone(np.ones(16, np.float32))])
+        request = SpeechRequest(
+            text(self.random.randint(2, 60), self.random), voice,
+            live=self.random.random() < 0.7, open_text=self.random.random() < 0.3,
+        )  # fmt: skip
+        self.theatre.ask(request)
+
+    def someone(self) -> Listener | None:
+        return self.random.choice(self.theatre.listeners) if self.theatre.listeners else None
+
+    def cancel(self) -> None:
+        listener = self.someone()
+        if listener:
+            listener.stream.cancel()
+
+    def append(self) -> None:
+        listener = self.someone()
+        if listener and listener.request.open_text:
+            try:
+                listener.stream.append(text(self.random.randint(1, 9), self.random) + " ")
+            except InvalidText:
+                assert listener.stream._handles.text._closed
+
+    def close(self) -> None:
+        listener = self.someone()
+        if listener and listener.request.open_text:
+            listener.stream.close_text()
+
+    def fail(self) -> None:
+        if self.random.random() < 0.2:
+            burn(self.theatre)
+
+    def squeeze(self) -> None:
+        chance = self.random.choice([0.0, 0.0, 0.5])
+        self.theatre.worker.refuse = lambda admit: (
+            OutOfMemory("no room") if self.random.random() < chance else None
+        )
+
+    def leave(self) -> None:
+        """Nobody adds to a text any more: those left open run out of time, slot after slot."""
+        self.theatre.worker.refuse = lambda admit: None
+        for _ in range(len(self.theatre.listeners)):
+            self.theatre.finish()
+            self.theatre.clock.sleep(4.0)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_request_ends_exactly_once_whatever_happens(seed):
+    audience = Audience(seed)
+    for _ in range(300):
+        audience.act()
+    audience.leave()
+    streams = [listener.stream for listener in audience.theatre.listeners]
+    assert len(streams) > 10
+    assert all(stream.end for stream in streams)
+    assert [len(ends) for ends in audience.ends.values()] == [1] * len(streams)
+    assert audience.chunks_after_end == 0
+    scheduler = audience.theatre.engine.loop.scheduler
+    assert scheduler.slots.free == scheduler.slots.total
+    assert not scheduler.active
+    assert not scheduler.runs
+    assert not scheduler._flights
+    assert not audience.theatre.worker.running
+    for listener in audience.theatre.listeners:
+        heard = sum(chunk.frames for chunk in listener.chunks)
+        assert heard == listener.stream.end.frames
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_engine_closed_in_the_middle_ends_everybody_once(seed):
+    audience = Audience(seed)
+    for _ in range(120):
+        audience.act()
+    audience.ask()
+    audience.theatre.engine.close()
+    streams = [listener.stream for listener in audience.theatre.listeners]
+    assert all(stream.end for stream in streams)
+    assert [len(ends) for ends in audience.ends.values()] == [1] * len(audience.ends)
+    cut = [stream.end.error for stream in streams if isinstance(stream.end.error, EngineClosed)]
+    assert cut
+    assert all(isinstance(error, EngineError) for error in cut)

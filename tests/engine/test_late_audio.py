@@ -1,0 +1,91 @@
+"""Sound that comes after the frames of its step: nobody waits for it, nobody loses it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from engine import Costs, EngineError, Preset, SpeechRequest, StepFailed
+from engine.plan import StepPlan
+from engine.testing.fake_worker import FakePending
+from engine.types import Pcm
+from tests.support.simulation import Listener, Theatre, poisson
+
+
+def ask(theatre: Theatre, words: str, **more: object) -> Listener:
+    listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
+    assert listener is not None
+    return listener
+
+
+def sounds(lag: int, later: float) -> tuple[list[bytes], float]:
+    """What everybody heard, and how long it took."""
+    theatre = Theatre(Costs(step=0.01), slots=4, lag=lag)
+    theatre.worker.sound_later, loop = later, theatre.engine.loop
+    turn = theatre.turn
+
+    def watched() -> bool:
+        busy = turn()
+        assert len(loop._sounding) <= lag + 1
+        return busy
+
+    theatre.turn = watched
+    theatre.play(poisson(12, 20, random.Random(9), files=0.3))
+    heard = [b"".join(chunk.pcm.tobytes() for chunk in each.chunks) for each in theatre.listeners]
+    return heard, theatre.clock.now()
+
+
+@pytest.mark.parametrize("lag", [1, 2])
+@pytest.mark.parametrize("later", [0.004, 0.012, 0.035])
+def test_sound_that_comes_after_its_frames_holds_no_step_up(lag, later):
+    at_once, seconds = sounds(lag, 0.0)
+    late, longer = sounds(lag, later)
+    assert late == at_once
+    assert longer < seconds + 2 * later + 0.001 if later < 0.02 else longer > seconds
+
+
+def test_sound_is_delivered_before_the_frames_of_the_next_step():
+    theatre = Theatre(Costs(step=0.01), slots=2, lag=1)
+    theatre.worker.sound_later = 0.002
+    listener = theatre.ask(SpeechRequest("a" * 60, Preset("ryan"), seed=1))
+    while listener.first is None:
+        theatre.turn()
+    heard = listener.stream._progress.playback.began
+    assert heard == pytest.approx(0.012, abs=0.0002)
+
+
+def test_sound_that_was_made_before_a_step_fails_is_heard():
+    """All its frames are there, its slot is free again: another's step is not its affair."""
+    theatre = Theatre(Costs(step=0.01), slots=4, lag=1)
+    theatre.worker.sound_later = 0.02
+    short, long = ask(theatre, "abcd", seed=1), ask(theatre, "a" * 200, seed=2)
+    run = short.stream._progress.run
+    while run is None or run.total is None or run.sent < run.total:
+        theatre.turn()
+        run = run or short.stream._progress.run
+    assert run.decoded < run.total
+    assert theatre.engine.loop._sounding
+
+    def fault(plan: StepPlan) -> None:
+        theatre.worker.fault = lambda _: None
+        raise RuntimeError("illegal memory access")
+
+    theatre.worker.fault = fault
+    theatre.finish()
+    assert short.stream.end is not None
+    assert short.stream.end.reason == "finished"
+    assert long.stream.end is not None
+    assert long.stream.end.reason == "error"
+
+
+def test_the_engine_gives_up_when_no_sound_comes_back(monkeypatch):
+    def broken(self: FakePending) -> dict[int, Pcm]:
+        raise StepFailed("The codec broke.")
+
+    monkeypatch.setattr(FakePending, "hear", broken)
+    theatre = Theatre(Costs(step=0.01), slots=1, lag=1)
+    for seed in range(20):
+        ask(theatre, "a" * 20, seed=seed)
+    with pytest.raises(EngineError, match="in a row"):
+        theatre.finish()

@@ -1,0 +1,241 @@
+"""The listener's end: chunks in order, one end, errors last, and leaving early."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from engine import (
+    Chunk,
+    Costs,
+    End,
+    EngineClosed,
+    EngineSettings,
+    FakeEngine,
+    Preset,
+    SpeechRequest,
+    SpeechStream,
+    StepFailed,
+)
+from engine.requests.output_queue import Mailbox
+from engine.types import FRAME_SAMPLES
+
+WORDS = "hello there, listener"
+QUICK, SLOW = Costs(), Costs(step=0.01)
+
+
+def engine(costs: Costs = QUICK, **settings: object) -> FakeEngine:
+    return FakeEngine(costs=costs, settings=EngineSettings(**{"slots": 4, **settings}))
+
+
+def request(words: str = WORDS, **more: object) -> SpeechRequest:
+    return SpeechRequest(words, Preset("ryan"), **more)
+
+
+def fail_from(fake: FakeEngine, frames: int) -> None:
+    """The next request's steps raise once it has made so many frames."""
+
+    def fault(plan: object) -> None:
+        if any(len(held.codes) >= frames for held in fake.worker.running.values()):
+            raise RuntimeError("the device burst into flames")
+
+    fake.worker.fault = fault
+
+
+def until(condition, seconds: float = 5.0) -> None:
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited in vain"
+        time.sleep(0.002)
+
+
+def test_chunks_come_in_order_and_then_one_end():
+    with engine() as fake:
+        stream = fake.submit(request(seed=7))
+        chunks = list(stream)
+    assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+    assert sum(chunk.frames for chunk in chunks) == len(WORDS)
+    assert all(len(chunk.pcm) == chunk.frames * FRAME_SAMPLES for chunk in chunks)
+    assert stream.end.reason == "finished"
+    assert stream.end.seed == stream.seed == 7
+    assert list(stream) == []  # over is over
+
+
+def test_async_iteration_gives_the_same():
+    async def listen(fake: FakeEngine) -> list[bytes]:
+        return [chunk.pcm.tobytes() async for chunk in fake.submit(request(seed=7))]
+
+    with engine() as fake:
+        plain = fake.submit(request(seed=7)).collect()
+        assert b"".join(asyncio.run(listen(fake))) == plain.tobytes()
+
+
+def test_many_async_listeners_in_one_loop():
+    async def listen(fake: FakeEngine) -> list[int]:
+        async def one() -> int:
+            async with fake.submit(request()) as stream:
+                return sum([chunk.frames async for chunk in stream])
+
+        return await asyncio.gather(*(one() for _ in range(20)))
+
+    with engine(SLOW, slots=16) as fake:
+        assert asyncio.run(listen(fake)) == [len(WORDS)] * 20
+
+
+def test_collect_is_the_whole_sound():
+    with engine() as fake:
+        pcm = fake.submit(request()).collect()
+    assert pcm.dtype == np.int16
+    assert len(pcm) == len(WORDS) * FRAME_SAMPLES
+    assert np.abs(pcm).max() > 1000
+
+
+def test_a_drawn_seed_is_told_and_gives_the_same_again():
+    with engine() as fake:
+        first = fake.submit(request())
+        again = fake.submit(request(seed=first.seed))
+        assert first.collect().tobytes() == again.collect().tobytes()
+        others = {fake.submit(request()).seed for _ in range(20)}
+        assert len(others) > 10
+
+
+def test_errors_are_raised_after_the_chunks_and_once():
+    with engine(SLOW) as fake:
+        fail_from(fake, 5)
+        stream = fake.submit(request())
+        heard = []
+        with pytest.raises(StepFailed, match="flames"):
+            heard.extend(chunk.frames for chunk in stream)
+        assert list(stream) == []
+    assert stream.end.reason == "error"
+
+
+def test_async_errors_come_after_the_chunks():
+    async def listen(fake: FakeEngine) -> None:
+        async for _ in fake.submit(request()):
+            pass
+
+    with engine() as fake:
+        fail_from(fake, 5)
+        with pytest.raises(StepFailed):
+            asyncio.run(listen(fake))
+
+
+def test_leaving_the_block_early_cancels():
+    with engine(SLOW) as fake:
+        with fake.submit(request("x" * 500)) as stream:
+            next(stream)
+        until(lambda: stream.end)
+        assert stream.end.reason == "cancelled"
+        until(lambda: not fake.worker.running)
+
+
+def test_leaving_an_async_block_early_cancels():
+    async def leave(fake: FakeEngine) -> SpeechStream:
+        async with fake.submit(request("x" * 500)) as stream:
+            async for _ in stream:
+                break
+        return stream
+
+    with engine(SLOW) as fake:
+        stream = asyncio.run(leave(fake))
+        until(lambda: stream.end)
+        assert stream.end.reason == "cancelled"
+
+
+def test_a_cancelled_task_frees_its_slot():
+    async def leave(fake: FakeEngine) -> None:
+        async def listen() -> None:
+            async with fake.submit(request("x" * 500)) as stream:
+                async for _ in stream:
+                    pass
+
+        task = asyncio.create_task(listen())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with engine(SLOW) as fake:
+        asyncio.run(leave(fake))
+        until(lambda: not fake.worker.running)
+
+
+def test_a_stream_nobody_holds_cancels_itself():
+    with engine(SLOW) as fake:
+        stream = fake.submit(request("x" * 500))
+        next(stream)
+        del stream
+        gc.collect()
+        until(lambda: fake.stats().ended == {"cancelled": 1})
+        assert not fake.worker.running
+
+
+def test_cancel_is_quiet_and_chunks_already_here_can_be_taken():
+    with engine(SLOW) as fake:
+        stream = fake.submit(request("x" * 500))
+        until(lambda: stream._mailbox.waiting >= 3)
+        stream.cancel()
+        stream.cancel()
+        assert len(list(stream)) >= 3
+        stream.cancel()
+    assert stream.end.reason == "cancelled"
+
+
+def test_an_unread_stream_costs_nobody_anything():
+    with engine(SLOW) as fake:
+        silent = fake.submit(request("x" * 60))
+        assert fake.submit(request()).collect().size
+        until(lambda: silent.end)
+        assert silent.end.reason == "finished"
+        assert silent.collect().size == 60 * FRAME_SAMPLES  # it is all there, late as it is
+
+
+def test_waiting_streams_know_their_place():
+    with engine(SLOW, slots=1) as fake:
+        streams = [fake.submit(request("x" * 100)) for _ in range(3)]
+        until(lambda: [each.position for each in streams] == [None, 0, 1])
+        assert streams[0].estimate is None
+        assert 0 < streams[1].estimate < streams[2].estimate
+        for each in streams:
+            each.cancel()
+        until(lambda: all(each.end for each in streams))
+        assert [each.position for each in streams] == [None] * 3
+
+
+def test_a_mailbox_takes_one_end_and_nothing_after():
+    box, end = Mailbox(), End("finished", 0, 1)
+    woken = []
+    box.listen(lambda: woken.append(1))
+    box.put(end)
+    box.put(End("cancelled", 0, 1))
+    box.put(Chunk(0, np.zeros(FRAME_SAMPLES, np.int16), np.zeros((1, 16), np.int64)))
+    box.listen(lambda: woken.append(2))
+    assert box.end is end
+    assert box.take() is None
+    assert woken == [1, 2]
+
+
+def test_closing_the_engine_wakes_every_listener():
+    fake = engine(SLOW)
+    streams = [fake.submit(request("x" * 500)) for _ in range(6)]
+    told = []
+
+    def listen(stream: SpeechStream) -> None:
+        try:
+            stream.collect()
+        except EngineClosed as error:
+            told.append(error)
+
+    listeners = [threading.Thread(target=listen, args=(stream,)) for stream in streams]
+    for each in listeners:
+        each.start()
+    fake.close()
+    for each in listeners:
+        each.join(5)
+    assert len(told) == 6

@@ -1,0 +1,215 @@
+"""A device that is lent to one request at a time, to a forked process, as ZeroGPU does it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import (
+    Busy,
+    Clone,
+    Costs,
+    Engine,
+    EngineError,
+    EngineSettings,
+    FakeCheckpoint,
+    FakeEngine,
+    InvalidText,
+    NotCapable,
+    Preset,
+    SpeechRequest,
+    UnknownVoice,
+    fake_capabilities,
+)
+from engine.zerogpu import LONGEST, LentEngine, seconds_to_ask, spoken
+
+HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
+LONG = replace(HELLO, text="x" * 400)
+
+# What forks a process with threads in it is warned since Python 3.12; ZeroGPU does it all the same.
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="ZeroGPU forks, and this system cannot"),
+    pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning"),
+]
+
+
+def near(task: Any, *, duration: Any = None) -> Any:
+    """Lends nothing: runs it here."""
+    return task
+
+
+def checkpoint() -> FakeCheckpoint:
+    return FakeCheckpoint(fake_capabilities(clone=True))
+
+
+def there(costs: Costs | None = None) -> Engine:
+    return FakeEngine([checkpoint()], EngineSettings(slots=1), costs=costs, start=False)
+
+
+def lent(lend: Any = near, make: Callable[[], Engine] = there, **settings: Any) -> LentEngine:
+    own = checkpoint()
+    return LentEngine({own.capabilities.name: own}, EngineSettings(**settings), make, lend)
+
+
+@pytest.fixture(scope="module")
+def spaces() -> Any:
+    from tests.support.zerogpu import spaces
+
+    return spaces
+
+
+@pytest.fixture(scope="module")
+def expected() -> bytes:
+    with FakeEngine([checkpoint()]) as engine:
+        return engine.submit(HELLO).collect().tobytes()
+
+
+@pytest.mark.parametrize("where", ["near", "forked"])
+def test_it_speaks_what_any_engine_speaks(where: str, expected: bytes, spaces: Any) -> None:
+    with lent(near if where == "near" else spaces.GPU) as engine:
+        for _ in range(2):
+            stream = engine.submit(HELLO)
+            chunks = list(stream)
+            assert b"".join(chunk.pcm.tobytes() for chunk in chunks) == expected
+            assert stream.end is not None
+            assert (stream.end.reason, stream.end.seed) == ("finished", 4)
+        assert len(chunks) > 1  # as they are made
+        assert engine.stats().ended == {"finished": 2}
+
+
+def test_requests_are_refused_before_a_device_is_asked_for() -> None:
+    calls: list[Any] = []
+
+    def lend(task: Any, **_: Any) -> Any:
+        return lambda *given: calls.append(given) or task(*given)
+
+    with lent(lend) as engine:
+        for wrong, kind in (
+            (replace(HELLO, text=""), InvalidText),
+            (replace(HELLO, voice=Preset("nobody")), UnknownVoice),
+            (replace(HELLO, open_text=True), NotCapable),
+        ):
+            with pytest.raises(kind):
+                engine.submit(wrong)
+    assert calls == []
+
+
+def test_a_seed_that_was_drawn_is_the_one_that_speaks() -> None:
+    with lent() as engine:
+        stream = engine.submit(replace(HELLO, seed=None))
+        first = stream.collect().tobytes()
+        assert stream.end is not None
+        again = engine.submit(replace(HELLO, seed=stream.end.seed)).collect().tobytes()
+    assert first == again
+
+
+@pytest.mark.parametrize("where", ["near", "forked"])
+def test_who_leaves_is_spoken_to_no_longer(where: str, spaces: Any) -> None:
+    def slow() -> Engine:
+        return there(Costs(step=0.01))
+
+    with lent(near if where == "near" else spaces.GPU, slow) as engine:
+        with engine.submit(LONG) as stream:
+            next(iter(stream))
+        wait_for(lambda: stream.end)
+        assert stream.end is not None
+        assert stream.end.reason == "cancelled"
+        assert engine.submit(HELLO).collect().size  # and the next one is served
+
+
+def test_a_request_left_in_the_middle_frees_its_slot() -> None:
+    engine = there()
+    for _ in range(3):
+        parts = spoken(engine, LONG)
+        next(parts)
+        parts.close()
+        assert engine.stats().running == 0
+    assert list(spoken(engine, HELLO))[-1].reason == "finished"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("where", ["near", "forked"])
+def test_a_fault_there_is_told_here(where: str, spaces: Any) -> None:
+    def broken() -> Engine:
+        raise OSError("no such device")
+
+    with lent(near if where == "near" else spaces.GPU, broken) as engine:
+        with pytest.raises(EngineError, match=r"no such device|OSError"):
+            engine.submit(HELLO).collect()
+        with pytest.raises(EngineError, match=r"no such device|OSError"):
+            engine.clone(np.ones(24_000, np.float32))
+        assert engine.alive
+
+
+def test_a_device_that_is_taken_away_ends_the_stream() -> None:
+    def lend(task: Any, **_: Any) -> Any:
+        def part(*given: Any) -> Iterator[Any]:
+            yield next(task(*given))
+
+        return part
+
+    with lent(lend) as engine, pytest.raises(EngineError, match="taken away"):
+        engine.submit(LONG).collect()
+
+
+@pytest.mark.parametrize("where", ["near", "forked"])
+def test_voices_are_copied_there(where: str, spaces: Any) -> None:
+    heard = np.sin(np.arange(48_000) / 20).astype(np.float32)
+    with lent(near if where == "near" else spaces.GPU) as engine:
+        clone = engine.clone(heard, "A tone.")
+        with FakeEngine([checkpoint()]) as own:
+            expected = own.clone(heard, "A tone.")
+        assert isinstance(clone, Clone)
+        assert np.array_equal(clone.vector, expected.vector)
+        assert engine.submit(replace(HELLO, voice=clone)).collect().size
+
+
+def test_too_many_are_told_to_come_back() -> None:
+    def slow() -> Engine:
+        return there(Costs(step=0.05))
+
+    with lent(make=slow, max_waiting=2) as engine:
+        streams = [engine.submit(LONG) for _ in range(2)]
+        with pytest.raises(Busy):
+            engine.submit(LONG)
+        for stream in streams:
+            stream.cancel()
+        for stream in streams:
+            wait_for(lambda stream=stream: stream.end)
+
+
+def test_models_stay_as_they_are() -> None:
+    with lent() as engine:
+        name = next(iter(engine.capabilities()))
+        for change in (engine.load, engine.unload):
+            with pytest.raises(NotCapable):
+                change(name)
+
+
+def test_more_is_asked_of_a_device_for_more_text() -> None:
+    asked = [seconds_to_ask(replace(HELLO, text=text)) for text in ("Hi.", "x" * 300, "好" * 300)]
+    assert asked == sorted(set(asked))
+    assert seconds_to_ask(replace(HELLO, text="x" * 4000)) == LONGEST
+
+
+def test_the_stand_in_refuses_what_zerogpu_refuses(spaces: Any) -> None:
+    async def coroutine() -> None: ...
+
+    async def stream() -> Any:
+        yield 1
+
+    for task in (coroutine, stream):
+        with pytest.raises(NotImplementedError):
+            spaces.GPU(task)
+
+
+def wait_for(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

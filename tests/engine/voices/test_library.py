@@ -1,0 +1,287 @@
+"""Saved voices: nothing lost, nothing half-written shown, nothing outside the folder touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import unicodedata
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from engine.errors import InvalidVoice, UnknownVoice
+from engine.types import Clone, Design
+from engine.voices import voice_store
+from engine.voices.library import Library, slug
+from engine.voices.voice_format import MAX_BYTES, unpack
+from engine.voices.voice_store import CARD, NUMBERS, SavedVoice
+
+VECTOR = np.linspace(-1, 1, 12, dtype=np.float32)
+CLONE = Clone(VECTOR, "what was said", np.arange(48, dtype=np.int64).reshape(3, 16))
+ANYTHING = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path / "voices")
+
+
+def same(one: SavedVoice, other: SavedVoice) -> bool:
+    if isinstance(one.voice, Design):
+        return one.card == other.card and one.voice == other.voice
+    assert isinstance(other.voice, Clone)
+    return (
+        one.card == other.card
+        and one.voice.transcript == other.voice.transcript
+        and np.array_equal(one.voice.vector, other.voice.vector)
+        and np.array_equal(one.voice.codes, other.voice.codes)  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("voice", [CLONE, Clone(VECTOR), Design("calm and low")])
+def test_what_is_saved_is_what_is_got_by_anybody(library: Library, voice: Any) -> None:
+    saved = library.save("Café Noir", voice, note="n", colour="#aabbcc", tags=("a",), consent=True)
+    again = Library(library.folder).get(saved.id)
+    assert saved.id == "cafe-noir"
+    assert same(saved, again)
+    assert again.card.consent
+    assert same(library.import_file(library.export(saved.id)), saved)
+
+
+def test_names_are_shared_ids_are_not(library: Library) -> None:
+    ids = [library.save("Anna", Clone(VECTOR)).id for _ in range(3)]
+    assert ids == ["anna", "anna-2", "anna-3"]
+    assert [saved.id for saved in library.list()] == ids
+    found = library.find("ANNA-2")
+    assert found is not None
+    assert found.id == "anna-2"
+    assert library.find("nobody") is None
+
+
+def test_a_new_name_keeps_the_id_and_the_numbers(library: Library) -> None:
+    library.save("Anna", CLONE, note="mine")
+    renamed = library.rename("anna", "  Berta\n the  Great ")
+    assert (renamed.id, renamed.name, renamed.card.note) == ("anna", "Berta the Great", "mine")
+    assert same(library.get("anna"), renamed)
+
+
+def test_what_others_change_is_seen(library: Library) -> None:
+    """Another process has its own Library over the same folder."""
+    other = Library(library.folder)
+    other.save("Anna", CLONE)
+    assert [saved.name for saved in library.list()] == ["Anna"]
+    other.rename("anna", "Bert")
+    assert [saved.name for saved in library.list()] == ["Bert"]
+    other.delete("anna")
+    other.save("Anna", Clone(-VECTOR))
+    [found] = library.list()
+    assert isinstance(found.voice, Clone)
+    np.testing.assert_array_equal(found.voice.vector, -VECTOR)
+
+
+def test_what_is_deleted_comes_back(library: Library) -> None:
+    saved = library.save("Anna", CLONE)
+    ticket = library.delete("anna")
+    assert library.list() == ()
+    other = library.save("Anna", Clone(VECTOR))
+    back = library.restore(ticket)
+    assert (other.id, back.id) == ("anna", "anna-2")
+    assert same(back, saved)
+    with pytest.raises(UnknownVoice):
+        library.get("gone")
+
+
+def test_built_in_voices_are_read_and_never_changed(tmp_path: Path) -> None:
+    Library(tmp_path / "built").save("Anna", CLONE)
+    library = Library(tmp_path / "own", tmp_path / "built")
+    assert library.get("anna").built_in
+    assert library.save("Anna", CLONE).id == "anna-2"
+    assert len(library.list()) == 2
+    for change in (library.delete, lambda voice: library.rename(voice, "Berta")):
+        with pytest.raises(InvalidVoice, match="comes with the program"):
+            change("anna")
+
+
+@ANYTHING
+@given(st.text(max_size=80))
+def test_any_name_gives_a_safe_id(tmp_path: Path, name: str) -> None:
+    library = Library(tmp_path / "voices")
+    try:
+        saved = library.save(name, Clone(VECTOR))
+    except InvalidVoice:
+        kinds = {unicodedata.category(mark) for mark in " ".join(name.split())}
+        turning = any(
+            mark in name for mark in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        )
+        assert kinds & {"Cc", "Cs"} or kinds <= {"Cf", "Mn", "Zs"} or turning
+        return
+    assert library.get(saved.id).name == " ".join(name.split())
+    assert (library.folder / saved.id).resolve().parent == library.folder.resolve()
+    assert sorted(os.listdir(tmp_path)) == ["voices"]
+
+
+@ANYTHING
+@given(st.text(max_size=40) | st.sampled_from(["..", "../x", "/etc/passwd", ".trash", "a/b", "A"]))
+def test_no_id_leads_out_of_the_folder(tmp_path: Path, voice_id: str) -> None:
+    library = Library(tmp_path / "voices")
+    for act in (library.get, library.delete, library.restore, library.export):
+        with pytest.raises(UnknownVoice):
+            act(voice_id)
+
+
+@pytest.mark.parametrize("name", ["con", "NUL", "com1", "LPT9", "", "...", "声音"])
+def test_awkward_names(name: str) -> None:
+    assert slug(name).startswith("voice")
+
+
+def test_links_are_refused(library: Library, tmp_path: Path) -> None:
+    library.save("Anna", CLONE)
+    elsewhere = Library(tmp_path / "elsewhere").save("Eve", CLONE)
+    (library.folder / "linked").symlink_to(tmp_path / "elsewhere" / elsewhere.id)
+    (library.folder / "anna" / CARD).unlink()
+    (library.folder / "anna" / CARD).symlink_to(tmp_path / "elsewhere" / "eve" / CARD)
+    assert library.list() == ()
+    assert {found.path.name for found in library.damaged()} == {"anna", "linked"}
+
+
+DAMAGES: dict[str, Any] = {
+    "no card": lambda place: (place / CARD).unlink(),
+    "no numbers": lambda place: (place / NUMBERS).unlink(),
+    "half a card": lambda place: (place / CARD).write_bytes((place / CARD).read_bytes()[:20]),
+    "half of the numbers": lambda place: os.truncate(place / NUMBERS, 90),
+    "a deep card": lambda place: (place / CARD).write_text("[" * 60_000),
+    "a large card": lambda place: (place / CARD).write_text('"' + "x" * 100_000 + '"'),
+    "foreign numbers": lambda place: (place / NUMBERS).write_bytes(b"\x80\x04pickle" * 9),
+    "large numbers": lambda place: os.truncate(place / NUMBERS, MAX_BYTES + 1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_damaged_is_told_skipped_and_kept(library: Library, damage: str) -> None:
+    library.save("Anna", CLONE)
+    library.save("Berta", CLONE)
+    DAMAGES[damage](library.folder / "anna")
+    files = sorted((library.folder / "anna").iterdir())
+    assert [saved.id for saved in library.list()] == ["berta"]
+    assert [found.path.name for found in library.damaged()] == ["anna"]
+    with pytest.raises(InvalidVoice):
+        library.get("anna")
+    assert sorted((library.folder / "anna").iterdir()) == files
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_a_crash_while_saving_shows_nothing(
+    library: Library, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Every write and rename is a moment to die in; only the last makes the voice be there."""
+    library.save("Anna", CLONE)
+    count = 0
+
+    def crash_at_step(call: Any) -> Any:
+        def wrapped(*arguments: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == step:
+                raise KeyboardInterrupt
+            return call(*arguments)
+
+        return wrapped
+
+    monkeypatch.setattr(voice_store, "write_whole", crash_at_step(voice_store.write_whole))
+    monkeypatch.setattr(Path, "rename", crash_at_step(Path.rename))
+    if step:
+        with pytest.raises(KeyboardInterrupt):
+            library.save("Berta", CLONE)
+    else:
+        library.save("Berta", CLONE)
+    assert [saved.id for saved in library.list()] == ["anna"] + ["berta"] * (step == 0)
+    assert library.damaged() == ()
+
+
+def card(**changes: Any) -> dict[str, Any]:
+    return {"name": "Eve", "kind": "clone", "width": 12, **changes}
+
+
+def packed(tensors: dict[str, Any] | None = None, **changes: Any) -> bytes:
+    numbers = {"vector": VECTOR} if tensors is None else tensors
+    return bytes(save(numbers, {"timbre_voice": json.dumps(card(**changes))}))
+
+
+def test_a_packed_voice_is_accepted() -> None:
+    found, voice = unpack(packed())
+    assert found.name == "Eve"
+    assert isinstance(voice, Clone)
+
+
+HOSTILE = {
+    "nothing": b"",
+    "no safetensors": b"\x80\x04\x95 a pickle, perhaps",
+    "a long header": (1 << 62).to_bytes(8, "little") + b"{}",
+    "no card": bytes(save({"vector": VECTOR})),
+    "not JSON": bytes(save({"vector": VECTOR}, {"timbre_voice": "{"})),
+    "a deep card": bytes(save({"vector": VECTOR}, {"timbre_voice": "[" * 50_000})),
+    "a list": bytes(save({"vector": VECTOR}, {"timbre_voice": "[]"})),
+    "an unknown key": packed(shell="rm"),
+    "a long name": packed(name="x" * 1000),
+    "an empty name": packed(name=""),
+    "a foreign kind": packed(kind="preset"),
+    "a wrong colour": packed(colour="red; background: url(x)"),
+    "another width": packed(width=13),
+    "a wrong type": packed({"vector": VECTOR.astype(np.float64)}),
+    "two axes": packed({"vector": VECTOR.reshape(3, 4)}),
+    "no numbers": packed({"vector": np.full(12, np.nan, np.float32)}),
+    "all zeros": packed({"vector": np.zeros(12, np.float32)}),
+    "no vector": packed({"codes": np.zeros((3, 16), np.int32)}),
+    "a third tensor": packed({"vector": VECTOR, "more": VECTOR}),
+    "codes of floats": packed({"vector": VECTOR, "codes": np.zeros((3, 16), np.float32)}),
+    "too few codebooks": packed({"vector": VECTOR, "codes": np.zeros((3, 15), np.int32)}),
+    "no frames": packed({"vector": VECTOR, "codes": np.zeros((0, 16), np.int32)}),
+    "many frames": packed({"vector": VECTOR, "codes": np.zeros((9999, 16), np.int32)}),
+    "negative codes": packed({"vector": VECTOR, "codes": np.full((3, 16), -1, np.int32)}),
+    "an empty design": packed({"vector": VECTOR}, kind="design"),
+    "a megabyte": packed({"vector": np.ones(1 << 19, np.float32)}, width=None),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_and_leave_nothing(library: Library, name: str) -> None:
+    with pytest.raises(InvalidVoice):
+        library.import_file(HOSTILE[name])
+    assert not library.folder.exists()
+
+
+@ANYTHING
+@given(st.data())
+def test_any_damage_to_a_packed_voice_is_one_clear_error(data: st.DataObject) -> None:
+    whole = bytearray(packed({"vector": VECTOR, "codes": np.zeros((3, 16), np.int32)}))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(whole) - 1))
+        whole[place] = data.draw(st.integers(0, 255))
+    with suppress(InvalidVoice):
+        unpack(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
+
+
+def test_a_voice_says_which_model_it_was_made_with(library: Library) -> None:
+    saved = library.save("Mix", replace(CLONE, model="custom"), kind="blend")
+    again = Library(library.folder).get(saved.id)
+    received = library.import_file(library.export(saved.id))
+    for own in (saved, again, received, library.rename(saved.id, "Other")):
+        assert isinstance(own.voice, Clone)
+        assert own.voice.model == own.card.model == "custom"
+
+
+def test_a_voice_of_no_known_model_is_written_as_before(library: Library) -> None:
+    saved = library.save("Old", CLONE)
+    card = json.loads((library.folder / saved.id / "voice.json").read_text(encoding="utf-8"))
+    assert "model" not in card
+    assert isinstance(saved.voice, Clone)
+    assert saved.voice.model == ""

@@ -1,0 +1,203 @@
+"""Sound that is replayed by size is the sound of the plain form, whatever shares a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from engine.model.codec import CodecState
+from engine.model.convs import Memory
+from engine.worker.codec.codec_batching import FRAMES, sizes
+from engine.worker.codec.codec_graphs import (
+    PIECE,
+    Batch,
+    PlainSounding,
+    PlainStep,
+    ReplayedSounding,
+)
+from engine.worker.codec.codec_runner import Decoding
+from engine.worker.loading.model_loader import load_codec
+from engine.worker.reference.reference_encoder import Shelf
+from tests.conftest import golden_folders
+from tests.engine.worker.fake_graphs import record
+
+SLOTS = 6
+CPU = torch.device("cpu")
+
+
+def played(work: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """Nothing is recorded before it is played again: what runs can be counted."""
+    return work
+
+
+@pytest.fixture(scope="module")
+def step() -> PlainStep:
+    return PlainStep(load_codec(golden_folders()[0], CPU, torch.float64), torch.float64)
+
+
+class RaggedStep:
+    """Each row alone by its own frames, and nonsense behind them."""
+
+    ragged = True
+
+    def __init__(self, step: PlainStep) -> None:
+        self._step, self.reach, self.skip = step, step.reach, step.skip
+        self._hop = step._codec.shape.hop
+
+    def __call__(self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor) -> Tensor:
+        made = torch.full((len(rows), codes.shape[1] * self._hop), 77, dtype=torch.int16)
+        for at, count in enumerate(counts.tolist()):
+            if count:
+                own = self._step(codes[at : at + 1, :count], state, rows[at : at + 1])
+                made[at, : count * self._hop] = own
+        return made
+
+
+Turn = tuple[tuple[int, ...], tuple[int, ...]]  # rows, and the frames that each goes on by
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[Turn]:
+    """The longest first."""
+    due = st.dictionaries(st.integers(0, SLOTS - 1), st.integers(1, 15), min_size=1)
+    plans = draw(st.lists(due, min_size=1, max_size=4))
+    plans = [sorted(each.items(), key=lambda row: -row[1]) for each in plans]
+    return [tuple(zip(*each, strict=True)) for each in plans]  # type: ignore[misc]
+
+
+def heard(batches: Sequence[Batch], hop: int = 1) -> dict[int, Tensor]:
+    return {
+        row: samples[: frames * hop]
+        for rows, counts, batch in batches
+        for row, frames, samples in zip(rows, counts, batch, strict=True)
+    }
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@settings(max_examples=10, deadline=None)
+@given(plan=turns(), seed=st.integers(0, 99))
+@example(plan=[((1, 0), (12, 1)), ((0, 2, 1), (5, 3, 3)), ((2,), (15,))], seed=0)
+@example(plan=[((4, 2, 1, 3, 0, 5), (15, 14, 7, 7, 7, 1)), ((1, 0), (14, 13))], seed=19)
+@torch.inference_mode()
+def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn], seed: int) -> None:
+    shape = step._codec.shape
+    states = [CodecState.allocate(shape, SLOTS + 1, CPU, torch.float64) for _ in range(2)]
+    plain, form = PlainSounding(step, states[0]), RaggedStep(step) if ragged else step
+    replayed = ReplayedSounding(form, states[1], SLOTS, record)
+    draw, made = torch.Generator().manual_seed(seed), []
+    for rows, counts in plan:
+        size = (len(rows), counts[0] + 1, shape.codebooks)  # too large ones are the largest
+        codes = torch.randint(0, shape.codebook_size + 9, size, generator=draw).short()
+        made.append((rows, counts, plain(rows, codes, counts), replayed(rows, codes, counts)))
+    for rows, counts, *both in made:  # only now: what was handed out stays as it was
+        one, two = (heard(batches, shape.hop) for batches in both)
+        assert {*one} == {*two} == {*rows}
+        for row, frames in zip(rows, counts, strict=True):
+            assert one[row].dtype == two[row].dtype == torch.int16
+            assert len(one[row]) == len(two[row]) == frames * shape.hop
+            assert (one[row].int() - two[row].int()).abs().max() <= 1
+    for one, two in zip(states[0].tensors, states[1].tensors, strict=True):
+        torch.testing.assert_close(*scaled(one[:SLOTS], two[:SLOTS]), rtol=1e-6, atol=1e-9)
+
+
+def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
+    """In units of a row's largest number: this codec's reach 1e10, and sums of such are off."""
+    one, two = (each.double().reshape(len(each), -1) for each in (one, two))
+    largest = one.abs().amax(1, keepdim=True).clamp(min=1)
+    return one / largest, two / largest
+
+
+@settings(max_examples=12, deadline=None)
+@given(frames=st.integers(1, 2 * PIECE + 20), row=st.integers(0, SLOTS - 1), ragged=st.booleans())
+@torch.inference_mode()
+def test_listening_leaves_what_hearing_leaves(
+    step: PlainStep, frames: int, row: int, ragged: bool
+) -> None:
+    shape, draw = step._codec.shape, torch.Generator().manual_seed(frames)
+    codes = torch.randint(0, shape.codebook_size, (frames, shape.codebooks), generator=draw)
+    states = [CodecState.allocate(shape, SLOTS + 1, CPU, torch.float64) for _ in range(3)]
+    PlainSounding(step, states[0])([row], codes[None], [frames])
+    PlainSounding(step, states[1]).listen(row, codes)
+    form = RaggedStep(step) if ragged else step
+    ReplayedSounding(form, states[2], SLOTS, record).listen(row, codes)
+    others = [other for other in range(SLOTS) if other != row]
+    for heard, plain, replayed in zip(*(state.tensors for state in states), strict=True):
+        torch.testing.assert_close(plain, heard, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(replayed[:SLOTS], heard[:SLOTS], rtol=1e-6, atol=1e-6)
+        assert not plain[others].any()
+
+
+@torch.inference_mode()
+def test_of_a_reference_only_the_end_is_decoded(
+    step: PlainStep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[int] = []
+    sound, reach = step._codec._sound, step._codec.reach
+
+    def noted(x: Tensor, memory: Memory) -> Tensor:
+        decoded.append(x.shape[-1])
+        return sound(x, memory)
+
+    monkeypatch.setattr(step._codec, "_sound", noted)
+    state = CodecState.allocate(step._codec.shape, 1, CPU, torch.float64)
+    for sounding in (PlainSounding(step, state), ReplayedSounding(step, state, 0, played)):
+        for frames in (1, reach, 5 * reach + PIECE):
+            sounding.listen(0, torch.zeros(frames, 16, dtype=torch.long))
+            assert sum(decoded) == min(frames, reach)
+            decoded.clear()
+
+
+@torch.inference_mode()
+def test_more_rows_than_a_recording_takes(step: PlainStep, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, rows = step._codec.shape, range(80)
+    states = [CodecState.allocate(shape, len(rows) + 1, CPU, torch.float64) for _ in range(2)]
+    codes = torch.randint(0, shape.codebook_size, (len(rows), 2, shape.codebooks))
+    counts = [2] * 10 + [1] * 70
+    alone = PlainSounding(step, states[0])(rows, codes, counts)
+    many = ReplayedSounding(RaggedStep(step), states[1], len(rows), record)(rows, codes, counts)
+    one, two = heard(alone, shape.hop), heard(many, shape.hop)
+    assert all((one[row].int() - two[row].int()).abs().max() <= 1 for row in rows)
+
+
+@torch.inference_mode()
+def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
+    """Batches of unlike lengths, in any order."""
+    shape, draw = step._codec.shape, torch.Generator().manual_seed(0)
+    codes = torch.randint(0, shape.codebook_size, (SLOTS, 7, shape.codebooks), generator=draw)
+    work = [([4, 1], codes[[4, 1], :3], [1, 3]), ([0, 5], codes[[0, 5]], [7, 3])]
+    one, two = (Decoding(step._codec, SLOTS, Shelf(1), torch.float64) for _ in range(2))
+    together = one.decode(work).batches
+    for slots, said, counts in work:
+        for slot, own, frames in zip(slots, said, counts, strict=True):
+            [(_, lengths, alone)] = two.decode([([slot], own[None], [frames])]).batches
+            assert lengths == [frames * shape.hop]
+            made = heard(together)[slot]
+            assert made.shape == alone[0].shape
+            assert (made.int() - alone[0].int()).abs().max() <= 1
+
+
+@torch.inference_mode()
+def test_rows_are_reset(step: PlainStep) -> None:
+    for rows in ([4], [5, 0, 3], list(range(100, 200))):
+        for form in (PlainSounding, lambda *own: ReplayedSounding(*own, 200, record)):
+            state = CodecState.allocate(step._codec.shape, 201, CPU, torch.float64)
+            for tensor in state.tensors:
+                tensor.fill_(1)
+            form(step, state).reset(rows)
+            others = [row for row in range(200) if row not in rows]
+            assert all(not tensor[rows].any() for tensor in state.tensors)
+            assert all(bool(tensor[others].all()) for tensor in state.tensors)
+
+
+@torch.inference_mode()
+def test_warming_leaves_streams_alone(step: PlainStep) -> None:
+    state = CodecState.allocate(step._codec.shape, 3, CPU, torch.float64)
+    sounding = ReplayedSounding(step, state, 2, record)
+    sounding.warm(2)
+    assert all(not tensor[:2].any() for tensor in state.tensors)
+    assert len(sounding._replays) == len(sizes(2)) + 2 + len(FRAMES)  # and resets of 1 and 2

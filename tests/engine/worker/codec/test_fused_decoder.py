@@ -1,0 +1,162 @@
+"""The codec's kernels make the plain decoder's sound; without a GPU, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from engine.model.codec import CodecDecoder, CodecState
+from engine.model.configs import BlockShape, CodecShape
+
+HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+if HERE.type == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
+pytest.importorskip("triton")
+
+from engine.worker.codec.codec_graphs import FULL_SCALE  # noqa: E402
+from engine.worker.codec.codec_runner import Decoding  # noqa: E402
+from engine.worker.codec.fused_decoder import LONGEST, FusedCodec, fits  # noqa: E402
+from engine.worker.device import keep_float32  # noqa: E402
+from engine.worker.reference.reference_encoder import Shelf  # noqa: E402
+
+keep_float32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
+
+ROWS = 3
+BLOCK = BlockShape(
+    width=32, inner=48, layers=2, heads=2, kv_heads=2, head_dim=32, theta=1e4, eps=1e-5,
+    qk_norm=False, layer_scale=True, window=13,
+)  # fmt: skip
+SHAPE = CodecShape(
+    block=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent=32, decoder_dim=64,
+    upsample=(2,), rates=(3, 2),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def codec() -> CodecDecoder:
+    draw = torch.Generator().manual_seed(0)
+    made = CodecDecoder(SHAPE).requires_grad_(False).eval()
+    for name, value in [*made.named_parameters(), *made.named_buffers()]:
+        fan = value[0].numel() ** -0.5 if value.dim() > 1 else 0.2
+        even = float("usage" in name or ("norm" in name and "weight" in name))
+        value.normal_(0, 1.0 if "embedding" in name else fan, generator=draw).add_(even)
+    codes = torch.randint(0, SHAPE.codebook_size, (4, SHAPE.codebooks, 9), generator=draw)
+    made.decoder[-1].conv.weight.mul_(0.1 / made(codes).std())
+    made.decoder[-1].conv.weight.mul_(0.1 / made(codes).std())  # the first time it was clamped
+    return made.to(HERE)
+
+
+@settings(max_examples=3, deadline=None)
+@given(sizes=st.lists(st.integers(1, LONGEST), min_size=2, max_size=4), seed=st.integers(0, 9))
+@example(sizes=[1, 12, 2], seed=0)
+@torch.inference_mode()
+def test_streamed_sound_is_the_plain_decoders(
+    codec: CodecDecoder, sizes: list[int], seed: int
+) -> None:
+    draw, frames = torch.Generator().manual_seed(seed), sum(sizes)
+    codes = torch.randint(0, 32, (2, SHAPE.codebooks, frames), generator=draw).to(HERE)
+    rows = torch.randperm(ROWS, generator=draw)[:2].to(HERE)
+    fused = FusedCodec(codec, torch.float32)
+    state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
+    made = [fused.step(piece, state, rows) for piece in codes.split(sizes, -1)]
+    whole = codec(codes)
+    assert 0.01 < whole.std() < whole.abs().max() < 1
+    torch.testing.assert_close(torch.cat(made, 1), whole, rtol=0, atol=2e-4)
+    assert state.frames[rows].tolist() == [frames] * 2
+
+
+@torch.inference_mode()
+def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
+    """As each alone; the spare row, twice in every step, stays where it is."""
+    draw, fused, hop = torch.Generator().manual_seed(5), FusedCodec(codec, torch.float32), SHAPE.hop
+    states = [CodecState.allocate(SHAPE, ROWS + 1, HERE, torch.float32) for _ in range(2)]
+    codes = torch.randint(0, 32, (ROWS, SHAPE.codebooks, 20), generator=draw).to(HERE)
+    whole, places = codec(codes), [0] * ROWS
+    rows = torch.tensor([2, 0, 1, ROWS, ROWS], device=HERE)
+    for counts in ((12, 1, 5), (1, 4, 2)):
+        said = torch.full((len(rows), SHAPE.codebooks, max(counts)), 3000, device=HERE)
+        for at, (row, count) in enumerate(zip(rows.tolist(), counts, strict=False)):
+            said[at, :, :count] = codes[row, :, places[row] : places[row] + count]
+            fused.step(said[at : at + 1, :, :count], states[1], rows[at : at + 1])
+        going = torch.tensor([*counts, 0, 0], device=HERE)
+        made = fused.step(said, states[0], rows, going)
+        assert made.isfinite().all()
+        for at, (row, count) in enumerate(zip(rows.tolist(), counts, strict=False)):
+            wanted = whole[row, places[row] * hop :][: count * hop]
+            torch.testing.assert_close(made[at, : count * hop], wanted, rtol=0, atol=2e-4)
+            places[row] += count
+    for ragged, alone in zip(*(state.tensors for state in states), strict=True):
+        torch.testing.assert_close(ragged, alone, rtol=1e-4, atol=1e-4)
+        assert not ragged[ROWS].any()
+    assert states[0].frames.tolist() == [5, 7, 13, 0]
+
+
+@torch.inference_mode()
+def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
+    draw, skipped, more = torch.Generator().manual_seed(3), LONGEST + 2, 3
+    frames = skipped + codec.reach + more
+    codes = torch.randint(0, 32, (1, frames, SHAPE.codebooks), generator=draw).to(HERE)
+    fused, row = FusedCodec(codec, torch.float32), torch.ones(1, dtype=torch.long, device=HERE)
+    state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
+    fused.skip(codes[:, :LONGEST], state, row)
+    fused.skip(codes[:, LONGEST:skipped], state, row)
+    rest = codes[:, skipped:].transpose(1, 2)
+    made = torch.cat([fused.step(piece, state, row) for piece in rest.split(LONGEST, -1)], 1)
+    wanted = codec(codes.transpose(1, 2))
+    heard = more * SHAPE.hop
+    torch.testing.assert_close(made[:, -heard:], wanted[:, -heard:], rtol=0, atol=2e-4)
+    assert state.frames.tolist() == [0, frames, 0]
+
+
+@torch.inference_mode()
+def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
+    loud = deepcopy(codec)
+    loud.decoder[0].conv.weight.mul_(1e5)
+    state = CodecState.allocate(SHAPE, 1, HERE, torch.float16)
+    row = torch.zeros(1, dtype=torch.long, device=HERE)
+    codes = torch.zeros(1, SHAPE.codebooks, 2, dtype=torch.long, device=HERE)
+    wave = FusedCodec(loud, torch.float16).step(codes, state, row)
+    assert state.pasts.abs().max() > 60_000
+    assert state.pasts.isfinite().all()
+    assert wave.isfinite().all()
+
+
+@pytest.mark.skipif(HERE.type == "cpu", reason="there is no GPU here")
+@torch.inference_mode()
+def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
+    slots, hop = 5, SHAPE.hop
+    codes = torch.randint(0, 32, (slots, SHAPE.codebooks, 60), device=HERE)
+    decoding = Decoding(deepcopy(codec), slots, Shelf(1 << 20), torch.float16)
+    decoding.warm()
+    decoding.open([(slot, None) for slot in range(slots)])
+    heard: list[list[torch.Tensor]] = [[] for _ in range(slots)]
+    places = [0] * slots
+    for counts in ((1,) * 5, (3, 12, 1, 7, 2), (12, 1, 14, 1), (5, 5), (1, 9, 6, 9, 1)):
+        due = range(len(counts))
+        said = torch.stack([codes[slot, :, places[slot] :][:, :14].T for slot in due])
+        made = decoding.decode([([*due], said, counts)])
+        made.done.synchronize()
+        for own, lengths, batch in made.batches:
+            for slot, length, samples in zip(own, lengths, batch.clone(), strict=True):
+                heard[slot].append(samples[:length])
+                places[slot] += length // hop
+    for slot, wave in enumerate(codec(codes).cpu()):
+        made = torch.cat(heard[slot]).float() / FULL_SCALE
+        assert len(made) == places[slot] * hop
+        noise = made - wave[: len(made)]
+        assert noise.square().mean() < 1e-4 * wave.var()
+
+
+def test_published_shapes_fit_and_tiny_ones_do_not() -> None:
+    from bench.random_config import codec_config
+
+    def shape(size: str) -> CodecShape:
+        return CodecShape.read(codec_config(size)["decoder_config"])
+
+    assert fits(shape("1.7B"))
+    assert not fits(shape("tiny"))

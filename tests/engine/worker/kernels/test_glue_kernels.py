@@ -1,0 +1,100 @@
+"""The kernels between a frame's networks, compiled for the CPU, against the plain form."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.checkpoints.checkpoint import SpecialIds
+from engine.model.configs import BlockShape, TalkerShape
+from engine.model.talker import Talker
+from engine.worker.kernels.cuda import glue_kernels
+from engine.worker.state.sampling import CANDIDATES
+from engine.worker.state.slot_state import Slots
+from engine.worker.talker.frame_glue import PlainSeams, Seams
+from tests.engine.worker.kernels.small import LAUNCHES, TwinModule, compiled
+
+WIDE, VOCABULARY = 512, 2048
+BLOCK = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+SHAPE = TalkerShape(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
+END = VOCABULARY - 800
+IDS = SpecialIds(*range(7), codec_eos=END, think=8, nothink=9, think_bos=10, think_eos=11)
+ENTRY = LAUNCHES + "RUN(open_rows) RUN(feed_rows) RUN(close_rows)"
+
+
+@pytest.fixture(scope="module")
+def talker() -> Talker:
+    torch.manual_seed(0)
+    return Talker(SHAPE).bfloat16().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def module(talker: Talker, tmp_path_factory: pytest.TempPathFactory) -> TwinModule:
+    folder = tmp_path_factory.mktemp("seams")
+    return TwinModule(
+        compiled(folder, "seams", glue_kernels.PARTS, ENTRY, glue_kernels.constants(talker, IDS))
+    )
+
+
+Pair = tuple[Slots, Seams]
+
+
+def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
+    """The plain form and the kernels, each over slots of its own with the same content."""
+    embeddings = talker.model.codec_embedding.weight
+    pad = embeddings[7].clone()
+    plain, ours = (glue_kernels.tried(SHAPE, embeddings) for _ in range(2))
+    return (plain, PlainSeams(plain, IDS, embeddings, pad)), (
+        ours,
+        glue_kernels.FusedSeams(ours, module, embeddings, pad),  # type: ignore[arg-type]
+    )
+
+
+def test_the_kernels_leave_what_the_plain_form_leaves(talker: Talker, module: TwinModule) -> None:
+    (plain, wanted), (ours, found) = both(talker, module)
+    assert glue_kernels.agree(plain, wanted, ours, found)
+
+
+@pytest.mark.parametrize("name", ["code", "frame", "seen", "keys", "knobs", "spoken"])
+def test_a_difference_is_found(talker: Talker, module: TwinModule, name: str) -> None:
+    """What a kernel reads goes into what it makes: other rows in, other codes or inputs out."""
+    (plain, wanted), (ours, found) = both(talker, module)
+    kept: Tensor = getattr(ours, name)
+    before = kept.clone()
+    kept.copy_(kept.logical_not() if kept.dtype == torch.bool else kept + 1)
+    made = [made_by(slots, form) for slots, form in ((plain, wanted), (ours, found))]
+    assert not all(torch.equal(*pair) for pair in zip(*made, strict=True))
+    assert not torch.equal(kept, before)
+
+
+def made_by(slots: Slots, form: Seams) -> tuple[Tensor, ...]:
+    """Everything that leaves the kernels, and nothing that was only given to them."""
+    index, random = torch.tensor([3, 1]), torch.Generator().manual_seed(2)
+    hidden = torch.randn(2, WIDE, generator=random).bfloat16()
+    logits = (4 * torch.randn(2, VOCABULARY, generator=random)).bfloat16()
+    begun = form.open(index, index)
+    x, made = form.feed(index, index, torch.randint(99, (2, 3), generator=random), hidden)
+    form.close(index, index, hidden, logits, made, CANDIDATES)
+    return (*begun.own.tensors, begun.first, begun.lots, x, made, slots.code[index])
+
+
+@pytest.mark.parametrize("count", [CANDIDATES, None, 1])
+@pytest.mark.parametrize("begun", [False, True])
+@torch.inference_mode()
+def test_draws_are_those_of_the_plain_form(
+    talker: Talker, module: TwinModule, count: int | None, begun: bool
+) -> None:
+    index = torch.tensor([4, 2, 0])
+    random = torch.Generator().manual_seed(5)
+    logits = (3 * torch.randn(3, VOCABULARY, generator=random)).bfloat16()
+    logits[:, END] = 30  # the end, wherever it may come
+    logits[0, 5:9] = 29  # and equal ones behind it
+    hidden = torch.randn(3, WIDE, generator=random).bfloat16()
+    left = []
+    for slots, form in both(talker, module):
+        made = None if begun else torch.zeros(3, 5, dtype=torch.long)
+        form.close(index, index, hidden, logits, made, count)
+        left.append((slots.code, slots.seen, slots.frame, slots.position, slots.hidden, made))
+    for found, wanted in zip(*left, strict=True):
+        assert found is wanted is None or torch.equal(found, wanted)  # type: ignore[arg-type]

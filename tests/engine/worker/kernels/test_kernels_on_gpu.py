@@ -1,0 +1,131 @@
+"""On a GPU: kernels of the predictor draw what its plain form draws."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.checkpoints.checkpoint import SpecialIds
+from engine.model.configs import BlockShape, TalkerShape
+from engine.model.layers import rotation
+from engine.model.predictor import Predictor
+from engine.model.talker import Talker, TalkerStack
+from engine.worker.kernels.cuda.verify import Form
+from engine.worker.state.kv_cache import SlotAttend
+from engine.worker.state.sampling import CANDIDATES, Knobs, pick
+from engine.worker.state.slot_state import Slots
+from engine.worker.talker.talker_forward import talking
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+WIDE, CODES, BOOKS = 768, 1024, 15
+
+
+@pytest.fixture(scope="module")
+def network() -> Predictor:
+    """Heads so sure of themselves that rounding seldom decides a draw."""
+    block = BlockShape(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
+    talker = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    shape = TalkerShape(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
+    random = torch.Generator("cuda").manual_seed(0)
+    with torch.device("cuda"):
+        made = Predictor(shape).bfloat16().requires_grad_(False)
+    for name, weight in made.named_parameters():
+        if weight.dim() > 1:
+            size = 1.0 if "embedding" in name else weight.shape[1] ** -0.5
+            weight.normal_(0, 20 * size if "lm_head" in name else size, generator=random)
+        else:
+            weight.uniform_(0.5, 1.5, generator=random)
+    return made
+
+
+@pytest.fixture(scope="module", params=["few", "crews", "many"])
+def form(request: pytest.FixtureRequest, network: Predictor) -> Form:
+    from engine.worker.kernels.cuda.predictor_kernels import fused
+
+    if torch.cuda.get_device_capability() < ((8, 0) if request.param == "many" else (9, 0)):
+        pytest.skip("this GPU takes the plain form")
+    kernels = fused(network)
+    found: Form | None = getattr(kernels, request.param)
+    assert found is not None, "the kernels do not agree with the plain form"
+    return found
+
+
+def inputs(rows: int) -> tuple[Tensor, Tensor, Knobs, Tensor]:
+    random = torch.Generator("cuda").manual_seed(rows)
+    hidden, first = torch.randn(2, rows, WIDE, generator=random, device="cuda").bfloat16()
+    heat, top_p, luck = torch.rand(3, rows, 1, generator=random, device="cuda")
+    top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random, device="cuda").float()
+    # a table's columns, as a step has them
+    table = torch.cat((1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round()), 1)
+    lots = torch.rand(rows, BOOKS + 1, generator=random, device="cuda")[:, :-1]
+    return hidden, first, Knobs(*table.split(1, 1)), lots
+
+
+@pytest.mark.parametrize("rows", [1, 3, 16, 32, 33, 61])
+@pytest.mark.parametrize("count", [CANDIDATES, None, 1])
+@torch.inference_mode()
+def test_draws_are_those_of_the_plain_form(
+    network: Predictor, form: Form, rows: int, count: int | None
+) -> None:
+    if rows > getattr(form, "most", rows):
+        pytest.skip("another form takes so many")
+    hidden, first, own, lots = inputs(rows)
+    codes, total = form(hidden, first, own, lots, count)
+    plain: list[Tensor] = []
+
+    def told(book: int, logits: Tensor) -> Tensor:
+        plain.append(pick(logits, own, lots[:, book - 1 : book], count))
+        return codes[:, book - 1]
+
+    _, sums = network.sample(hidden, first, told)
+    assert torch.equal(total, sums)
+    assert (torch.stack(plain, 1) == codes).float().mean() > 0.9
+
+
+@torch.inference_mode()
+def test_the_same_again(form: Form) -> None:
+    hidden, first, own, lots = inputs(16)
+    wanted, _ = form(hidden, first, own, lots, CANDIDATES)
+    for _ in range(20):
+        codes, _ = form(hidden, first, own, lots, CANDIDATES)
+        assert torch.equal(codes, wanted)
+
+
+@torch.inference_mode()
+def test_seams_have_kernels_that_agree() -> None:
+    from engine.worker.kernels.cuda.glue_kernels import FusedSeams, fused
+
+    if torch.cuda.get_device_capability() < (8, 0):
+        pytest.skip("this GPU takes the plain form")
+    block = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    with torch.device("cuda"):
+        talker = Talker(TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)).bfloat16()
+    ids = SpecialIds(*range(7), codec_eos=2150, think=8, nothink=9, think_bos=10, think_eos=11)
+    like = talker.model.codec_embedding.weight.detach()
+    slots = Slots.allocate(talker.shape, 4, 64, like.device, like.dtype)
+    assert isinstance(fused(slots, ids, talker, like[0]), FusedSeams)
+
+
+@torch.inference_mode()
+def test_few_rows_take_one_launch() -> None:
+    from engine.worker.kernels.cuda.talker_kernels import few
+
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("this GPU goes layer by layer")
+    block = BlockShape(1024, 1024, 2, 8, 4, 128, 1e6, 1e-6)
+    shape = TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)
+    with torch.device("cuda"):
+        stack = TalkerStack(shape).bfloat16()
+        everywhere = torch.arange(256)[None]
+    cos, sin = (part[0, 0].bfloat16() for part in rotation(everywhere, 128, 1e6))
+    slots = Slots.allocate(shape, 4, 256, cos.device, torch.bfloat16)
+    assert few(stack, slots, (cos, sin)) is not None
+
+    def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        attend = SlotAttend(slots.cache, index, index, positions, int(positions.max()) + 1)
+        return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
+
+    talk = talking(stack, slots, cos, sin, plain)
+    assert talk is not None
+    assert talk.whole is not None

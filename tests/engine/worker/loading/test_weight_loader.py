@@ -1,0 +1,258 @@
+"""Weights: what fits is loaded exactly, what does not is told plainly before anything is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from engine.errors import CheckpointError
+from engine.model.configs import BlockShape
+from engine.model.layers import Stack
+from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
+from engine.worker.loading.weight_loader import INDEX, SINGLE, blank, export, load
+from tests.conftest import golden_folders
+
+CPU = torch.device("cpu")
+SHAPE = BlockShape(
+    width=8, inner=12, layers=2, heads=4, kv_heads=2, head_dim=4, theta=1e4, eps=1e-6
+)
+FOLDERS = pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
+Tensors = dict[str, Tensor]
+
+
+def network(dtype: torch.dtype = torch.float32) -> Stack:
+    return blank(lambda: Stack(SHAPE), dtype)
+
+
+@pytest.fixture
+def tensors() -> Tensors:
+    torch.manual_seed(0)
+    return export({"net.": Stack(SHAPE)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tensors: Tensors) -> Path:
+    save_file(tensors, tmp_path / SINGLE)
+    return tmp_path
+
+
+def split(tensors: Tensors, folder: Path, shards: int) -> None:
+    """Save in shards, the way large checkpoints are published."""
+    weight_map = {}
+    for number in range(shards):
+        name = f"model-{number + 1:05}-of-{shards:05}.safetensors"
+        part = dict(list(tensors.items())[number::shards])
+        save_file(part, folder / name)
+        weight_map |= dict.fromkeys(part, name)
+    (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
+def complaint(folder: Path, net: nn.Module | None = None) -> str:
+    with pytest.raises(CheckpointError) as raised:
+        load(folder, {"net.": net or network()}, "cpu")
+    return str(raised.value)
+
+
+# What fits
+
+
+def test_what_was_exported_comes_back(folder: Path, tensors: Tensors) -> None:
+    net = network()
+    load(folder, {"net.": net}, "cpu")
+    back = export({"net.": net})
+    assert back.keys() == tensors.keys()
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+
+
+def test_published_names_are_those_before_fusing(tensors: Tensors) -> None:
+    names = {name.removeprefix("net.layers.0.") for name in tensors if ".layers.0." in name}
+    assert {f"self_attn.{x}_proj.weight" for x in "qkvo"} <= names
+    assert {"mlp.gate_proj.weight", "mlp.up_proj.weight"} <= names
+    assert not any("qkv_proj" in name or "gate_up" in name for name in names)
+    assert tensors["net.layers.0.self_attn.k_proj.weight"].shape == (8, 8)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 5))
+def test_shards_are_as_good_as_one_file(
+    tmp_path_factory: pytest.TempPathFactory, shards: int
+) -> None:
+    folder, source = tmp_path_factory.mktemp("shards"), Stack(SHAPE)
+    split(export({"net.": source}), folder, shards)
+    net = network()
+    load(folder, {"net.": net}, "cpu")
+    wanted, got = source.state_dict(), net.state_dict()
+    assert all(torch.equal(got[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_weights_take_the_dtype_of_the_network(
+    folder: Path, tensors: Tensors, dtype: torch.dtype
+) -> None:
+    net = network(dtype)
+    load(folder, {"net.": net}, "cpu")
+    assert {weight.dtype for weight in net.parameters()} == {dtype}
+    assert torch.equal(net.norm.weight, tensors["net.norm.weight"].to(dtype))
+
+
+def test_a_network_with_memory_is_filled_where_it_is(folder: Path, tensors: Tensors) -> None:
+    net = Stack(SHAPE)
+    before = {name: weight.data_ptr() for name, weight in net.named_parameters()}
+    load(folder, {"net.": net}, "cpu")
+    assert {name: weight.data_ptr() for name, weight in net.named_parameters()} == before
+    assert all(weight.requires_grad for weight in net.parameters())
+    back = export({"net.": net})
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+
+
+def test_several_parts_share_a_file(tmp_path: Path) -> None:
+    parts: dict[str, nn.Module] = {"a.": Stack(SHAPE), "b.": nn.Linear(3, 2)}
+    save_file(export(parts), tmp_path / SINGLE)
+    linear = blank(lambda: nn.Linear(3, 2), torch.float32)
+    load(tmp_path, {"a.": network(), "b.": linear}, "cpu")
+    assert torch.equal(linear.weight, parts["b."].weight)
+
+
+@FOLDERS
+def test_every_network_of_a_checkpoint_keeps_its_published_tensors(folder: Path) -> None:
+    main, codec = load_file(folder / SINGLE), load_file(folder / "speech_tokenizer" / SINGLE)
+    made = export({"talker.": load_talker(folder, CPU, torch.float32)})
+    if any(name.startswith("speaker_encoder.") for name in main):
+        made |= export({"speaker_encoder.": load_speaker(folder, CPU)})
+    assert made.keys() == main.keys()
+    made |= export({"decoder.": load_codec(folder, CPU, torch.float32)})
+    made |= export({"encoder.": load_encoder(folder, CPU)})
+    published = main | codec
+    assert all(torch.equal(tensor, published[name]) for name, tensor in made.items())
+    kinds = {name.rsplit(".", 1)[1] for name in published.keys() - made.keys()}
+    assert kinds <= {"initialized", "cluster_usage", "embed_sum"}
+
+
+# What does not fit
+
+
+def test_missing_tensors_are_named(folder: Path, tensors: Tensors) -> None:
+    del tensors["net.layers.1.self_attn.k_proj.weight"], tensors["net.norm.weight"]
+    save_file(tensors, folder / SINGLE)
+    told = complaint(folder)
+    assert "missing: net.layers.1.self_attn.k_proj.weight, net.norm.weight" in told
+
+
+def test_many_are_counted(folder: Path) -> None:
+    save_file({"other": torch.zeros(1)}, folder / SINGLE)
+    told = complaint(folder)
+    assert "more" in told
+    assert "left over: other" in told
+    assert len(told) < 600
+
+
+@pytest.mark.parametrize("name", ["net.layers.2.norm.weight", "extra", "net.quantum"])
+def test_left_over_tensors_are_named(folder: Path, tensors: Tensors, name: str) -> None:
+    save_file(tensors | {name: torch.zeros(2)}, folder / SINGLE)
+    assert f"left over: {name}" in complaint(folder)
+    load(folder, {"net.": network()}, "cpu", unused=(name,))
+
+
+def test_another_shape_is_named(folder: Path, tensors: Tensors) -> None:
+    tensors["net.layers.0.mlp.up_proj.weight"] = torch.zeros(8, 12)
+    save_file(tensors, folder / SINGLE)
+    assert "net.layers.0.mlp.up_proj.weight is [8, 12], not [12, 8]" in complaint(folder)
+
+
+def test_whole_numbers_are_no_weights(folder: Path, tensors: Tensors) -> None:
+    save_file(tensors | {"net.norm.weight": torch.zeros(8, dtype=torch.long)}, folder / SINGLE)
+    assert "not floating point: net.norm.weight" in complaint(folder)
+
+
+def test_nothing_is_read_before_everything_fits(folder: Path, tensors: Tensors) -> None:
+    save_file(tensors | {"extra": torch.zeros(1)}, folder / SINGLE)
+    net = network()
+    complaint(folder, net)
+    assert all(weight.is_meta for weight in net.parameters())
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0, 0.999))
+def test_a_truncated_file_is_told(tmp_path_factory: pytest.TempPathFactory, part: float) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    save_file(export({"net.": Stack(SHAPE)}), folder / SINGLE)
+    data = (folder / SINGLE).read_bytes()
+    (folder / SINGLE).write_bytes(data[: int(part * len(data))])
+    assert "no complete safetensors file" in complaint(folder)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.binary(max_size=200))
+def test_a_foreign_file_is_told(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("foreign")
+    (folder / SINGLE).write_bytes(data)
+    assert "no complete safetensors file" in complaint(folder)
+
+
+def test_a_pickle_is_not_even_opened(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"not read")
+    assert "Only safetensors are read" in complaint(tmp_path)
+
+
+def test_a_missing_shard_is_told(tmp_path: Path, tensors: Tensors) -> None:
+    split(tensors, tmp_path, 3)
+    (tmp_path / "model-00002-of-00003.safetensors").unlink()
+    assert "model-00002-of-00003.safetensors" in complaint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../secret.safetensors",
+        "/etc/x.safetensors",
+        "a/b.safetensors",
+        "..\\x.safetensors",
+        "c:x.safetensors",
+        "x\0.safetensors",
+        "model.bin",
+        "..",
+        7,
+        None,
+    ],
+)
+def test_an_index_cannot_lead_elsewhere(tmp_path: Path, name: object) -> None:
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"net.norm.weight": name}}))
+    assert "which is no file beside it" in complaint(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "7", '{"weight_map": 3}', '{"weight_map": []}'])
+def test_a_damaged_index_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / INDEX).write_text(text)
+    assert "no index of weights" in complaint(tmp_path)
+
+
+Edit = Callable[[dict[str, object]], object]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda raw: raw.pop("decoder_config"),
+        lambda raw: raw["decoder_config"].pop("latent_dim"),
+        lambda raw: raw["decoder_config"].update(hidden_size="wide"),
+        lambda raw: raw["decoder_config"].update(upsample_rates=3),
+        lambda raw: raw["decoder_config"].update(codebook_dim=-2),
+        lambda raw: raw.update(decoder_config=None),
+    ],
+)
+def test_a_config_of_no_network_is_told(tmp_path: Path, edit: Edit) -> None:
+    source = golden_folders()[0] / "speech_tokenizer"
+    raw = json.loads((source / "config.json").read_text())
+    edit(raw)
+    (tmp_path / "speech_tokenizer").mkdir()
+    (tmp_path / "speech_tokenizer" / "config.json").write_text(json.dumps(raw))
+    with pytest.raises(CheckpointError, match="config"):
+        load_codec(tmp_path, CPU, torch.float32)

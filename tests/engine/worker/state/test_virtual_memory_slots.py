@@ -1,0 +1,124 @@
+"""Slots whose memory comes as they need it speak like others, and write nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import engine.worker.model_runner as lane_module
+import engine.worker.state.slot_state as slots_module
+import engine.worker.state.virtual_memory as growing_module
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.plan import Admit, Prefill
+from engine.worker.loading.model_loader import load_talker
+from engine.worker.model_runner import Lane
+from engine.worker.state.memory_budget import slot_bytes
+from tests.engine.worker.driver import DRAWN
+from tests.engine.worker.state.fake_cuda_vmm import JUNK, FakeDriver
+from tests.support.golden_cases import speech_cases
+
+CASE = speech_cases()[0]
+CPU = torch.device("cpu")
+SLOTS, POSITIONS, FIRST, FRAMES, PAGE = 3, 300, 20, 40, 1024
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    made = FakeDriver(PAGE)
+    monkeypatch.setattr(growing_module, "cuda_driver", lambda device: made)
+    monkeypatch.setattr(lane_module, "check_left", lambda device: None)
+    monkeypatch.setattr(slots_module, "FIRST", FIRST)
+    return made
+
+
+def lane(grows: bool) -> Lane:
+    checkpoint = LocalCheckpoint(CASE.folder)
+    talker = load_talker(CASE.folder, CPU, torch.float64)
+    return Lane(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64, grows)
+
+
+def spoken(own: Lane, row: int) -> torch.Tensor:
+    prompt = CASE.prompt(LocalCheckpoint(CASE.folder))
+    own.admit([(row, Admit(row, CASE.folder.name, prompt, DRAWN, 7, FRAMES))])
+    own.prefill([(row, Prefill(row, 0, len(prompt)))])
+    return torch.stack([own.frames([row]).made for _ in range(FRAMES)])
+
+
+@torch.inference_mode()
+def test_they_speak_like_others_and_write_nowhere_else(driver: FakeDriver) -> None:
+    growing = lane(True)
+    assert [growing.slots.held(row) >= FIRST for row in range(SLOTS + 1)] == [True] * 4
+    first = growing.slots.bytes
+    assert torch.equal(spoken(growing, 1), spoken(lane(False), 1))
+    assert growing.slots.held(1) >= 15 + FRAMES > growing.slots.held(2)
+    assert first < growing.slots.bytes < lane(False).slots.bytes
+    for address, array in driver.ranges.items():
+        there = np.zeros(len(array), bool)
+        there[: address - array.ctypes.data] = True
+        for piece, (size, _) in driver.mapped.items():
+            start = piece - array.ctypes.data
+            if 0 <= start < len(array):
+                there[start : start + size] = True
+        assert (array[~there] == JUNK).all()
+
+
+@torch.inference_mode()
+def test_who_finds_no_memory_changes_nothing(driver: FakeDriver) -> None:
+    growing = lane(True)
+    driver.room, before = growing.slots.cache.bytes, growing.slots.bytes
+    growing.slots.cache.grown[0]._full = lambda: None
+    with pytest.raises(torch.OutOfMemoryError):
+        spoken(growing, 1)
+    assert growing.slots.bytes == before
+    assert not growing.tenants
+    driver.room = 1 << 40
+    assert len(spoken(growing, 1)) == FRAMES
+
+
+@torch.inference_mode()
+def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
+    """A long request after another row was long; what has been said is kept meanwhile."""
+    growing, plain = lane(True), lane(False)
+    spoken(growing, 1)
+    growing.release(1)
+    driver.room = growing.slots.cache.bytes
+    beside = spoken(growing, 0)
+    assert torch.equal(spoken(growing, 2), spoken(plain, 2))
+    assert growing.slots.held(1) < 15 + FRAMES <= growing.slots.held(2)
+    assert torch.equal(beside, spoken(plain, 0))
+    again = [lane.frames([0]).made for lane in (growing, plain)]
+    assert torch.equal(*again)
+    with pytest.raises(torch.OutOfMemoryError):
+        spoken(growing, 1)
+
+
+@torch.inference_mode()
+def test_rows_that_are_given_together_take_nothing_from_each_other(driver: FakeDriver) -> None:
+    growing, prompt = lane(True), CASE.prompt(LocalCheckpoint(CASE.folder))
+    before = growing.slots.cache.bytes
+    growing._reach(1, admission := Admit(1, "", prompt, DRAWN, 7, FRAMES), {1})
+    one = growing.slots.cache.bytes - before
+    growing.slots.shrink([1])
+    driver.room = before + one
+    with pytest.raises(torch.OutOfMemoryError):
+        growing.admit([(row, replace(admission, slot=row)) for row in (1, 2)])
+    assert growing.slots.held(1) >= len(prompt) + FRAMES
+    assert not growing.tenants
+
+
+@torch.inference_mode()
+def test_one_alone_always_has_room(driver: FakeDriver) -> None:
+    growing = lane(True)
+    driver.room = growing.slots.cache.bytes
+    assert growing.slots.held(0) == POSITIONS
+    assert len(spoken(growing, 0)) == FRAMES
+
+
+def test_a_slot_that_grows_is_counted_as_it_begins() -> None:
+    shape = load_talker(CASE.folder, CPU, torch.float32).shape
+    small, large = (slot_bytes(shape, 4096, torch.float32, way) for way in (True, False))
+    assert small < large == slot_bytes(shape, 4096, torch.float32)
+    assert slot_bytes(shape, 100, torch.float32, True) == slot_bytes(shape, 100, torch.float32)

@@ -1,0 +1,253 @@
+"""Replayed steps make the codes of plain ones, whatever the bucket, the padding and the order.
+
+Recordings are played on the CPU here. Graphs themselves are tested where there is a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import engine.worker.codec.codec_graphs as sounding_module
+import engine.worker.model_runner as lane_module
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.errors import StepFailed
+from engine.plan import Admit, Decode, Draw, Prefill
+from engine.worker.cuda_graphs import Replays
+from engine.worker.loading.model_loader import load_talker
+from engine.worker.model_runner import Lane
+from engine.worker.state.row_metadata import Ledger
+from engine.worker.state.sampling import candidates
+from engine.worker.talker.decode_graphs import BUCKETS, PlainSteps, ReplayedSteps
+from engine.worker.talker.decode_step import Extent
+from engine.worker.talker.prefill import ReplayedFilling
+from engine.worker.worker import TorchWorker
+from tests.engine.worker.driver import (
+    DRAWN,
+    GREEDY,
+    Voice,
+    admission,
+    advance,
+    begin,
+    finish,
+    running,
+    speak,
+    step,
+)
+from tests.engine.worker.fake_graphs import record
+from tests.support.golden_cases import Case, speech_cases
+
+CASE = speech_cases()[0]
+CASES = [case for case in speech_cases() if case.folder == CASE.folder]
+SLOTS, POSITIONS = 7, 300
+quick = settings(max_examples=15, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def lanes() -> Iterator[tuple[Lane, Lane]]:
+    """Plain and replayed."""
+    checkpoint = LocalCheckpoint(CASE.folder)
+    talker = load_talker(CASE.folder, torch.device("cpu"), torch.float64)
+    device = torch.device("cpu")
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        plain = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
+        patch.setattr(lane_module, "recorder", lambda device: record)
+        replayed = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
+        assert isinstance(plain.steps, PlainSteps)
+        assert isinstance(replayed.filling, ReplayedFilling)
+        yield plain, replayed
+
+
+def admit(lane: Lane, row: int, draw: Draw, seed: int, case: Case = CASE) -> Prefill:
+    """-> the whole prompt, to be filled in."""
+    prompt = case.prompt(LocalCheckpoint(case.folder))
+    lane.release(row)
+    lane.admit([(row, Admit(row, case.folder.name, prompt, draw, seed, 150))])
+    return Prefill(row, 0, len(prompt))
+
+
+def fill(lane: Lane, row: int, draw: Draw, seed: int) -> None:
+    lane.prefill([(row, admit(lane, row, draw, seed))])
+
+
+def assert_same(lanes: tuple[Lane, Lane], rows: Sequence[int] = range(SLOTS)) -> None:
+    """Everything that is remembered of these rows."""
+    plain, replayed = (lane.slots for lane in lanes)
+    for name in ("hidden", "code", "position", "frame", "seen", "made"):
+        own, other = (getattr(slots, name)[list(rows)] for slots in (plain, replayed))
+        torch.testing.assert_close(other, own, rtol=0, atol=1e-9)
+    for row in rows:
+        upto = int(plain.position[row])
+        for own, other in zip(plain.cache.tensors, replayed.cache.tensors, strict=True):
+            torch.testing.assert_close(other[:, row, :, :upto], own[:, row, :, :upto])
+
+
+@quick
+@given(
+    cases=st.lists(st.sampled_from(CASES), min_size=1, max_size=SLOTS),
+    cut=st.sampled_from([0, 5]),
+)
+def test_prompts_filled_by_replay(lanes: tuple[Lane, Lane], cases: list[Case], cut: int) -> None:
+    """Any company of prompts, whole or in two pieces."""
+    with torch.inference_mode():
+        for lane in lanes:
+            due = [admit(lane, row, DRAWN, row, case) for row, case in enumerate(cases)]
+            if cut:
+                lane.prefill((piece.slot, replace(piece, stop=cut)) for piece in due)
+            lane.prefill((piece.slot, replace(piece, start=cut)) for piece in due)
+        assert_same(lanes, range(len(cases)))
+
+
+@quick
+@given(
+    groups=st.lists(st.sets(st.integers(0, SLOTS - 1), min_size=1), min_size=1, max_size=8),
+    drawn=st.lists(st.booleans(), min_size=SLOTS, max_size=SLOTS),
+    seed=st.integers(0, 9),
+)
+def test_replayed_is_plain(
+    lanes: tuple[Lane, Lane], groups: list[set[int]], drawn: list[bool], seed: int
+) -> None:
+    with torch.inference_mode():
+        for lane in lanes:
+            for row in range(SLOTS):
+                fill(lane, row, DRAWN if drawn[row] else GREEDY, seed + row)
+        for rows in groups:
+            plain, replayed = (lane.frames(list(rows)).made.clone() for lane in lanes)
+            torch.testing.assert_close(replayed, plain, rtol=0, atol=0)
+        assert_same(lanes)
+
+
+def test_timing_leaves_no_trace(lanes: tuple[Lane, Lane]) -> None:
+    _, lane = lanes
+    assert isinstance(lane.steps, ReplayedSteps)
+    with torch.inference_mode():
+        for row in range(3):
+            fill(lane, row, DRAWN, row)
+        before = [kept.clone() for kept in (lane.slots.hidden[:3], lane.slots.position[:3])]
+        timings = lane.steps.timings(Extent(1, None, None))
+    assert set(timings) == {1, lane.slots.spare}
+    assert min(timings.values()) > 0
+    for kept, was in zip((lane.slots.hidden[:3], lane.slots.position[:3]), before, strict=True):
+        assert torch.equal(kept, was)
+
+
+def test_the_spare_row_stays_where_it_is(lanes: tuple[Lane, Lane]) -> None:
+    _, lane = lanes
+    with torch.inference_mode():
+        for row in range(5):
+            fill(lane, row, DRAWN, row)
+        for _ in range(5):
+            lane.frames([0, 1, 2, 3, 4])  # six rows in the bucket
+        assert lane.slots.frame[lane.slots.spare] == 0
+        assert lane.slots.position[lane.slots.spare] == 0
+
+
+def test_what_is_warm_is_recorded_before_anybody_speaks(lanes: tuple[Lane, Lane]) -> None:
+    _, lane = lanes
+    with torch.inference_mode():
+        lane.warm()
+        makers = lane.steps, lane.filling, lane._open, lane._tell
+        replays = [maker._replays for maker in makers]  # type: ignore[union-attr]
+        known = [len(each) for each in replays]
+        for row in range(SLOTS):
+            fill(lane, row, DRAWN, row)
+        for rows in range(1, SLOTS + 1):
+            lane.frames(range(rows))
+        assert [len(each) for each in replays] == known
+
+
+def test_every_count_of_rows_has_a_bucket(lanes: tuple[Lane, Lane]) -> None:
+    steps = ReplayedSteps(lanes[1].step, record)
+    sizes = list(steps.buckets())
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == SLOTS
+    assert set(sizes) - {SLOTS} <= set(BUCKETS)
+    for rows in range(1, SLOTS + 1):
+        assert rows <= steps._bucket(rows) in sizes
+
+
+def test_work_is_recorded_once_a_key() -> None:
+    log: list[str] = []
+
+    def noted(work: Callable[[], int]) -> Callable[[], int]:
+        log.append("recorded")
+        return lambda: 2 * work()
+
+    replays = Replays(noted)
+    assert [replays.run("a", lambda: 3), replays.run("a", lambda: 3)] == [3, 6]
+    assert [replays.run("b", lambda: 5), replays.run("a", lambda: 3)] == [5, 6]
+    assert log == ["recorded"] * 2
+    assert len(replays) == 2
+
+
+@quick
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0, 1, 20, 64, 200])), min_size=1))
+def test_the_ledger_ranks_for_the_most_demanding_row(choices: list[tuple[bool, int]]) -> None:
+    ledger = Ledger(len(choices))
+    for row, (greedy, top_k) in enumerate(choices):
+        ledger.open(row, 3 * row + 1, replace(DRAWN, greedy=greedy, top_k=top_k))
+    rows = list(range(len(choices)))
+    extent = ledger.extent(rows)
+    assert extent.first == candidates(choices)
+    assert extent.positions == 3 * len(choices) - 1
+    ledger.step(rows)
+    assert ledger.extent(rows).positions == extent.positions + 1
+    ledger.close(rows[-1])
+    with pytest.raises(StepFailed):
+        ledger.extent(rows)
+
+
+def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
+    """Prompts, frames and sound by recordings, in company that comes and goes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (lane_module, sounding_module):
+            patch.setattr(module, "recorder", lambda device: record)
+        with running(CASE.folder, dtype=torch.float64) as replayed:
+            for worker in (replayed, exact):
+                prompts = [case.prompt(worker._checkpoints[CASE.folder.name]) for case in CASES[:3]]
+                voices = [
+                    Voice(admission(worker, prompt, DRAWN, slot, slot, 9, CASE.folder.name))
+                    for slot, prompt in enumerate(prompts)
+                ]
+                begin(worker, voices[0])
+                advance(worker, voices[:1])
+                for voice in voices[1:]:
+                    begin(worker, voice)
+                said = finish(worker, voices)
+                if worker is replayed:
+                    wanted = said
+    for own, other in zip(said, wanted, strict=True):
+        assert np.array_equal(own.codes, other.codes)
+        assert np.abs(own.pcm.astype(int) - other.pcm).max() <= 1
+
+
+def test_a_frame_becomes_sound_before_the_talker_goes_on(
+    exact: TorchWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its codes are there after the step's first half: the codec works beside the second."""
+    name = CASE.folder.name
+    lane, codec = exact._lanes[name], exact._codec()
+    prompt = CASE.prompt(exact._checkpoints[name])
+    voice = Voice(admission(exact, prompt, DRAWN, talker=name), chunks=(1,))
+    begin(exact, voice)
+    seen: list[str] = []
+    for owner, half in ((codec, "decode"), (lane.step, "rest")):
+        work = getattr(owner, half)
+
+        def noted(*given: Any, half: str = half, work: Any = work) -> Any:
+            seen.append(half)
+            return work(*given)
+
+        monkeypatch.setattr(owner, half, noted)
+    voice.take(step(exact, frames=(voice.slot,), decode=(Decode(voice.slot, 0, 1),)))
+    assert seen == ["decode", "rest"]
+    monkeypatch.undo()
+    heard = finish(exact, [voice])[0].pcm
+    np.testing.assert_array_equal(heard, speak(exact, prompt, draw=DRAWN, talker=name).pcm)

@@ -1,0 +1,146 @@
+"""Prompts that are filled beside the frames of others leave what they leave one after the other."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import engine.worker.model_runner as lane_module
+import engine.worker.talker.mixed_batch as together_module
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.plan import Admit, Prefill
+from engine.worker.loading.model_loader import load_talker
+from engine.worker.model_runner import Lane
+from engine.worker.talker.decode_step import FrameStep
+from engine.worker.talker.mixed_batch import Together
+from engine.worker.talker.talker_forward import New
+from tests.engine.worker.driver import DRAWN, GREEDY
+from tests.engine.worker.fake_graphs import record
+from tests.support.golden_cases import speech_cases
+
+CASES = [case for case in speech_cases() if case.folder == speech_cases()[0].folder]
+SLOTS, POSITIONS, FRAMES = 6, 300, 12
+CPU = torch.device("cpu")
+
+
+@dataclass
+class PlainTalk:
+    """The interface of the kernels, as it is written."""
+
+    step: FrameStep
+    passes: int = 0
+
+    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
+        return self.prompt(x[:, None], index, position[:, None])[:, 0]
+
+    def prompt(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        self.step.talk = None
+        try:
+            return self.step._alone(x, index, positions)
+        finally:
+            self.step.talk = self  # type: ignore[assignment]
+
+    def both(self, frames: New, prompts: New) -> tuple[Tensor, Tensor]:
+        self.passes += 1
+        return self(*frames), self.prompt(*prompts)
+
+
+@pytest.fixture
+def lanes() -> Iterator[tuple[Lane, Lane, PlainTalk]]:
+    """One after the other, and side by side."""
+    checkpoint = LocalCheckpoint(CASES[0].folder)
+    talker = load_talker(checkpoint.folder, CPU, torch.float64)
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        plain = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
+        patch.setattr(lane_module, "recorder", lambda device: record)
+        patch.setattr(together_module, "FEW", 1)
+        beside = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
+        beside.step.talk = talk = PlainTalk(beside.step)  # type: ignore[assignment]
+        beside._together = Together(beside.step, beside.steps, beside.filling, record)  # type: ignore[arg-type]
+        yield plain, beside, talk
+
+
+def admit(lane: Lane, row: int, number: int) -> Prefill:
+    case = CASES[number % len(CASES)]
+    prompt, draw = case.prompt(LocalCheckpoint(case.folder)), (DRAWN, GREEDY)[number % 2]
+    lane.release(row)
+    lane.admit([(row, Admit(row, case.folder.name, prompt, draw, number, 150))])
+    return Prefill(row, 0, len(prompt))
+
+
+def spoken(lane: Lane, plan: list[list[int]]) -> list[Tensor]:
+    """Every step makes a frame of all that are filled, and fills some more."""
+    made, filled, number = [], [], 0
+    for rows in plan:
+        due = []
+        for row in rows:
+            due.append((row, admit(lane, row, number)))
+            number += 1
+        running = [row for row in filled if row not in rows]
+        rest = lane.speak(due, running)
+        made += [rest().made.clone()] if rest else []
+        filled = sorted({*running, *rows})
+    return made
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(plan=st.lists(st.lists(st.integers(0, SLOTS - 1), max_size=2, unique=True), max_size=FRAMES))
+@torch.inference_mode()
+def test_side_by_side_is_one_after_the_other(
+    lanes: tuple[Lane, Lane, PlainTalk], plan: list[list[int]]
+) -> None:
+    plain, beside, talk = lanes
+    before, plan = talk.passes, [[0, 1], [2], [], [3], *plan]
+    for lane in (plain, beside):
+        lane.clear()
+    for one, other in zip(spoken(plain, plan), spoken(beside, plan), strict=True):
+        assert torch.equal(one, other)
+    assert talk.passes - before >= 2
+    for name in ("hidden", "code", "position", "frame", "seen"):
+        own, other = (getattr(lane.slots, name)[:4] for lane in (plain, beside))
+        torch.testing.assert_close(other, own, rtol=0, atol=1e-9)
+
+
+@torch.inference_mode()
+def test_what_is_warm_is_recorded_before_anybody_speaks(
+    lanes: tuple[Lane, Lane, PlainTalk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, beside, talk = lanes
+    together = beside._together
+    assert together is not None
+    monkeypatch.setattr(beside.steps, "timings", lambda usual: {})
+    monkeypatch.setattr(sys.modules[__name__], "GREEDY", DRAWN)
+    beside.clear()
+    beside.warm()
+    passes = talk.passes
+    known = len(together._replays)
+    spoken(beside, [[0, 1], [2], [3], [4, 5], []])
+    assert len(together._replays) == known
+    assert talk.passes > passes
+    monkeypatch.undo()
+    passes = talk.passes
+    spoken(beside, [[0], [1], []])  # the second is greedy: one after the other
+    assert talk.passes == passes
+    assert len(together._replays) == known
+
+
+@torch.inference_mode()
+def test_what_is_filled_is_not_stepped_beside_itself(lanes: tuple[Lane, Lane, PlainTalk]) -> None:
+    _, beside, talk = lanes
+    beside.clear()
+    beside.speak([(row, admit(beside, row, row)) for row in range(4)], [])
+    before = talk.passes
+    for row in (4, 5):
+        rest = beside.speak([(row, admit(beside, row, row))], [0, 1, 2, 3, 4])
+        assert rest is not None
+        rest()
+        assert talk.passes == before + (row == 5)

@@ -1,0 +1,266 @@
+"""What goes wrong on the device stays where it went wrong; steps never wait for the device."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.errors import (
+    CheckpointError,
+    EngineClosed,
+    EngineError,
+    NotCapable,
+    OutOfMemory,
+    StepFailed,
+)
+from engine.plan import Decode, Prefill, Prompt, StepPlan
+from engine.types import SAMPLE_RATE
+from engine.worker.worker import TorchWorker, WorkerSettings
+from tests.engine.worker.driver import (
+    DRAWN,
+    Voice,
+    admission,
+    advance,
+    begin,
+    finish,
+    land,
+    running,
+    speak,
+    step,
+)
+from tests.support.golden_cases import speech_cases, tensors
+
+CASES = speech_cases()
+CASE = CASES[0]
+CLONES = next(case for case in CASES if "reference_codes" in tensors(case.folder))
+
+
+@pytest.fixture
+def worker(exact: TorchWorker) -> TorchWorker:
+    return exact
+
+
+def prompt_of(worker: TorchWorker) -> Prompt:
+    return CASE.prompt(worker._checkpoints[CASE.folder.name])
+
+
+def out_of_memory(*_: object) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def failing_for(whom: Callable[[Any], bool], work: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda given: out_of_memory() if whom(given) else work(given)
+
+
+@pytest.mark.parametrize("stage", ["layout", "codec", "long"])
+def test_an_admission_that_fails_harms_nobody(
+    worker: TorchWorker, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """Neither those who speak nor those who come in the same step."""
+    prompt, name = prompt_of(worker), CASE.folder.name
+    alone = speak(worker, prompt, draw=DRAWN)
+    good, fresh = (Voice(admission(worker, prompt, DRAWN, slot)) for slot in (0, 2))
+    bad = admission(worker, replace(prompt), slot=1)
+    begin(worker, good)
+    layout, open_ = worker._lanes[name].embedder.layout, worker._codec().open
+    with monkeypatch.context() as patch:
+        if stage == "layout":
+            failing = failing_for(lambda given: any(each is bad.prompt for each in given), layout)
+            patch.setattr(worker._lanes[name].embedder, "layout", failing)
+        elif stage == "codec":
+            failing = failing_for(lambda given: bad.slot in dict(given), open_)
+            patch.setattr(worker._codec(), "open", failing)
+        else:
+            bad = replace(bad, max_frames=10_000)
+        pieces = (*fresh.prefills(), Prefill(bad.slot, 0, len(prompt)))
+        frames = (good.slot, bad.slot)
+        plan = StepPlan(7, admit=(fresh.admit, bad), prefill=pieces, frames=frames)
+        result = land(worker.launch(plan))
+    good.take(result)
+    assert result.number == 7
+    assert set(result.frames) == {good.slot}
+    assert result.failed.keys() == {bad.slot}
+    assert isinstance(result.failed[bad.slot], StepFailed if stage == "long" else OutOfMemory)
+    # The host, a step ahead, has more planned for the slot before it knows.
+    late = land(worker.launch(StepPlan(8, frames=frames, decode=(Decode(bad.slot, 0, 1),))))
+    good.take(late)
+    assert set(late.frames) == {good.slot}
+    assert not late.audio
+    again = Voice(admission(worker, prompt, DRAWN, slot=1))
+    begin(worker, again)
+    for speech in finish(worker, [good, fresh, again]):
+        np.testing.assert_array_equal(speech.codes, alone.codes)
+        np.testing.assert_array_equal(speech.pcm, alone.pcm)
+
+
+def test_a_step_that_raises_is_told_at_its_end(
+    worker: TorchWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = speak(worker, prompt_of(worker))
+    voice = Voice(admission(worker, prompt_of(worker)))
+    begin(worker, voice)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker._codec(), "_sounding", out_of_memory)
+        advance(worker, [voice])
+        with pytest.raises(OutOfMemory, match="memory"):
+            advance(worker, [voice])
+    worker.reset()
+    np.testing.assert_array_equal(speak(worker, prompt_of(worker)).pcm, alone.pcm)
+
+
+def test_a_slot_is_given_once(worker: TorchWorker) -> None:
+    admit = admission(worker, prompt_of(worker))
+    step(worker, admit=(admit,))
+    assert admit.slot in worker.launch(StepPlan(1, admit=(admit,))).read().failed
+    step(worker, release=(admit.slot,), admit=(admit,))
+    step(worker, release=(admit.slot,))
+
+
+def test_plans_for_what_is_not_there_are_engine_errors(worker: TorchWorker) -> None:
+    for plan in (StepPlan(1, frames=(0,)), StepPlan(2, prefill=(Prefill(0, 0, 1),))):
+        with pytest.raises(EngineError):
+            worker.launch(plan).read()
+
+
+class NoWaiting(TorchDispatchMode):
+    """Raises where a tensor's numbers would have to be known to the host."""
+
+    WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero")
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func.name().split("::")[-1].split(".")[0]
+        if name in self.WAITS or (name == "index" and self._masks(args)):
+            raise AssertionError(f"{func.name()} waits for the device")
+        return func(*args, **(kwargs or {}))
+
+    def _masks(self, args: tuple) -> bool:
+        return any(index is not None and index.dtype == torch.bool for index in args[1])
+
+
+@pytest.mark.parametrize("rows", [(0, 1), (0, 2)], ids=["neighbours", "apart"])
+def test_nothing_in_a_step_waits_for_the_device(worker: TorchWorker, rows: tuple[int, int]) -> None:
+    voices = [Voice(admission(worker, prompt_of(worker), DRAWN, slot=row)) for row in rows]
+    slots = tuple(voice.slot for voice in voices)
+    pieces = tuple(piece for voice in voices for piece in voice.prefills())
+    with NoWaiting():
+        admits = tuple(voice.admit for voice in voices)
+        worker.launch(StepPlan(0, admit=admits, prefill=pieces, frames=slots))
+        pending = worker.launch(StepPlan(1, frames=slots))
+        with pytest.raises(AssertionError, match="waits"):
+            torch.ones(3).sum().item()
+    assert set(pending.read().frames) == set(slots)
+    step(worker, release=slots)
+
+
+def test_talkers_come_and_go_while_others_speak() -> None:
+    folders = {case.folder.name: case.folder for case in CASES}
+    with running(*folders.values(), slots=2, dtype=torch.float64) as worker:
+        names = list(folders)
+        ranges = [worker.slots(name) for name in names]
+        assert len({slot for own in ranges for slot in own}) == 2 * len(names)
+        alone, full = speak(worker, prompt_of(worker)), worker.memory()
+        voice = Voice(admission(worker, prompt_of(worker)))
+        begin(worker, voice)
+        for name in names[1:]:
+            worker.unload(name)
+        assert worker.memory() < full
+        assert [worker.slots(name) for name in names[1:]] == [range(0)] * (len(names) - 1)
+        loader = threading.Thread(target=lambda: [worker.load(name) for name in names[1:]])
+        loader.start()
+        speech = finish(worker, [voice])[0]
+        loader.join()
+        assert [worker.slots(name) for name in names] == ranges
+    np.testing.assert_array_equal(speech.pcm, alone.pcm)
+    with pytest.raises(EngineClosed):
+        worker.load(names[0])
+
+
+def test_an_unloaded_talker_needs_no_collector() -> None:
+    """A server no longer collects what it began with (studio/server/gc_freeze.py)."""
+    name = CASE.folder.name
+    with running(CASE.folder, slots=2) as worker:
+        speak(worker, prompt_of(worker))
+        lane = weakref.ref(worker._lanes[name])
+        weight = weakref.ref(next(worker._lanes[name].talker.parameters()))
+        gc.collect()
+        gc.disable()
+        try:
+            worker.unload(name)
+            assert (lane(), weight()) == (None, None)
+        finally:
+            gc.enable()
+
+
+def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    audio = tensors(CLONES.folder)["reference_wav"].numpy()
+    with running(CLONES.folder) as worker:
+        name = CLONES.folder.name
+        first, runs = worker.encode(name, audio, "One."), []
+        for ears in (worker._listener._encoder, worker._speakers[name]):
+            monkeypatch.setattr(ears, "network", runs.append)
+        again = worker.encode(name, audio.copy(), "Two.")
+    assert not runs
+    np.testing.assert_array_equal(first.codes, again.codes)
+    np.testing.assert_array_equal(first.vector, again.vector)
+    assert (first.transcript, again.transcript) == ("One.", "Two.")
+
+
+def test_users_recordings_get_a_pause_at_their_end() -> None:
+    """The setting's default; the vector does not hear it."""
+    audio = tensors(CLONES.folder)["reference_wav"].numpy()
+    checkpoints = {CLONES.folder.name: LocalCheckpoint(CLONES.folder)}
+    worker = TorchWorker(checkpoints, WorkerSettings(1, 64, "cpu"))
+    made = worker.encode(CLONES.folder.name, audio, "Words.")
+    pause = np.zeros(round(worker._settings.reference_silence * SAMPLE_RATE), np.float32)
+    with running(CLONES.folder) as plain:
+        padded = plain.encode(CLONES.folder.name, np.concatenate((audio, pause)), "Words.")
+        bare = plain.encode(CLONES.folder.name, audio, "Words.")
+    worker.close()
+    assert len(pause) > 0
+    np.testing.assert_array_equal(made.codes, padded.codes)
+    np.testing.assert_array_equal(made.vector, bare.vector)
+
+
+def test_only_base_checkpoints_clone() -> None:
+    case = next(case for case in CASES if "speaker" in case.asked)
+    with running(case.folder) as worker, pytest.raises(NotCapable, match="Base"):
+        worker.encode(case.folder.name, np.zeros(SAMPLE_RATE, np.float32), "")
+
+
+@pytest.mark.parametrize(
+    ("broken", "value"),
+    [
+        ("hidden_size", "many"),
+        ("hidden_size", -3),
+        ("num_hidden_layers", None),
+        ("num_hidden_layers", 10**9),
+        ("rope_theta", "wide"),
+        ("head_dim", 10**9),
+        ("num_attention_heads", 5),
+        ("num_key_value_heads", 0),
+    ],
+)
+def test_a_config_that_fits_no_network_is_named(tmp_path: Path, broken: str, value: object) -> None:
+    folder = tmp_path / "broken"
+    shutil.copytree(CASE.folder, folder)
+    raw = json.loads((folder / "config.json").read_text())
+    raw["talker_config"]["code_predictor_config"][broken] = value
+    (folder / "config.json").write_text(json.dumps(raw))
+    worker = TorchWorker({"x": LocalCheckpoint(folder)}, WorkerSettings(1, 64, "cpu"))
+    with pytest.raises(CheckpointError):
+        worker.load("x")
+    assert worker.slots("x") == range(0)
+    worker.close()

@@ -1,0 +1,54 @@
+"""A fake engine behind the API: in process for plain requests, on a real port for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from engine import Costs, Engine, EngineSettings, FakeEngine, Library
+from studio.api import create_api
+from tests.support.serving import serving
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with FakeEngine() as engine:
+        yield engine
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path / "voices")
+
+
+@pytest.fixture
+def client(engine: Engine, library: Library) -> Iterator[TestClient]:
+    with TestClient(create_api(engine, library)) as client:
+        yield client
+
+
+Serve = Callable[[FastAPI], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Runs an application on a port of its own; returns its address."""
+    with ExitStack() as running:
+        yield lambda app: running.enter_context(serving(app))
+
+
+@pytest.fixture
+def url(engine: Engine, library: Library, serve: Serve) -> str:
+    return serve(create_api(engine, library))
+
+
+@pytest.fixture
+def slow() -> Iterator[Engine]:
+    """Takes 10 ms a step."""
+    with FakeEngine(costs=Costs(step=0.01), settings=EngineSettings(slots=4)) as engine:
+        yield engine

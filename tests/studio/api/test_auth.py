@@ -1,0 +1,201 @@
+"""Keys, rates, sizes and CORS: all of them before any work."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import ValidationError
+from starlette.testclient import WebSocketDenialResponse
+
+from engine import Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from studio.api import ApiSettings, create_api
+from studio.api import auth as gate_module
+from studio.api.auth import Keys, Rates
+from studio.api.errors import ApiError
+
+BODY = {"input": "Hello there.", "response_format": "pcm"}
+
+
+def client_with(engine: Engine, library: Library, **settings: Any) -> TestClient:
+    return TestClient(create_api(engine, library, ApiSettings(**settings)))
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+def test_only_a_valid_key_gets_in(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, keys=("first-key", "second-key"))
+    for headers in ({}, bearer("wrong"), bearer(""), {"authorization": "first-key"}):
+        answer = client.post("/v1/audio/speech", json=BODY, headers=headers)
+        assert answer.status_code == 401
+        assert answer.json()["error"]["code"] == "invalid_api_key"
+        assert answer.headers["www-authenticate"] == "Bearer"
+    for key in ("first-key", "second-key"):
+        assert client.post("/v1/audio/speech", json=BODY, headers=bearer(key)).status_code == 200
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/health").status_code == 200
+    assert client.get("/ready").status_code == 200
+
+
+def test_a_socket_needs_the_key_too(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, keys=("first-key",))
+    path = "/v1/audio/speech/stream"
+    with pytest.raises(WebSocketDenialResponse) as refused, client.websocket_connect(path):
+        pass
+    assert refused.value.status_code == 401
+    with client.websocket_connect(path, headers=bearer("first-key")) as socket:
+        socket.send_json({"type": "session.close"})
+
+
+def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every known key is compared, by hmac, over digests of one length."""
+    compared: list[tuple[int, int]] = []
+    plain = hmac.compare_digest
+
+    def watched(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return plain(one, other)
+
+    keys = Keys(["one", "a much longer key", "three"])
+    monkeypatch.setattr(gate_module.hmac, "compare_digest", watched)
+    keys.check("Bearer one")
+    with pytest.raises(ApiError):
+        keys.check("Bearer x")
+    assert compared == [(32, 32)] * 6
+
+
+def test_an_address_is_limited_and_told_when_to_come_back(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, address_rate="2/minute")
+    codes = [client.post("/v1/audio/speech", json=BODY).status_code for _ in range(3)]
+    assert codes == [200, 200, 429]
+    answer = client.get("/v1/models")
+    assert answer.status_code == 429
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert answer.json()["error"]["type"] == "rate_limit_error"
+    assert client.get("/health").status_code == 200
+    assert client.get("/metrics").status_code == 200
+
+
+def test_keys_are_limited_apart(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, keys=("one", "two"), key_rate="1/minute")
+    asked = [client.get("/v1/models", headers=bearer(key)) for key in ("one", "one", "two")]
+    assert [answer.status_code for answer in asked] == [200, 429, 200]
+
+
+def test_a_batch_costs_as_much_as_its_items(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, address_rate="4/minute")
+    answer = client.post("/v1/audio/speech/batch", json={"items": [BODY] * 5})
+    assert answer.status_code == 429
+    answer = client.post("/v1/audio/speech/batch", json={"items": [BODY] * 3})
+    assert answer.status_code == 200
+
+
+def test_utterances_of_a_socket_are_counted(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, address_rate="2/minute")
+    with client.websocket_connect("/v1/audio/speech/stream") as socket:
+        for _ in range(2):
+            socket.send_json({"type": "input.text", "text": "Hi."})
+            socket.send_json({"type": "input.done"})
+        kinds = []
+        while "error" not in kinds or "session.done" not in kinds:
+            message = socket.receive()
+            if message.get("text"):
+                kinds.append(json.loads(message["text"])["type"])
+        assert kinds.count("session.done") == 1
+
+
+def test_neighbours_in_one_ipv6_network_count_as_one() -> None:
+    rates = Rates(ApiSettings(address_rate="1/minute"))
+    one, two = (gate_module._address(f"2001:db8:1:2::{host}") for host in (1, 2))
+    far = gate_module._address("2001:db8:1:3::1")
+    rates.take({"address": one})
+    with pytest.raises(ApiError):
+        rates.take({"address": two})
+    rates.take({"address": far})
+
+
+def test_a_body_too_large_is_refused(engine: Engine, library: Library) -> None:
+    client = client_with(engine, library, body_bytes=2000)
+    assert client.post("/v1/audio/speech", json={"input": "x" * 3000}).status_code == 413
+
+    def pieces() -> Iterator[bytes]:  # without a length
+        yield from [b'{"input": "', *[b"x" * 1000] * 5, b'"}']
+
+    headers = {"content-type": "application/json"}
+    answer = client.post("/v1/audio/speech", content=pieces(), headers=headers)
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "too_large"
+
+
+def test_a_full_queue_says_when_to_come_back(library: Library) -> None:
+    settings = EngineSettings(slots=1, max_waiting=0)
+    with FakeEngine(settings=settings) as engine:
+        engine.worker.fault = lambda plan: time.sleep(0.02)
+        client = client_with(engine, library)
+        with engine.submit(SpeechRequest("x" * 500, Preset("ryan"))):
+            answer = client.post("/v1/audio/speech", json=BODY)
+            assert answer.status_code == 429
+            assert answer.json()["error"]["code"] == "queue_full"
+            assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_other_sites_may_ask_only_when_set(engine: Engine, library: Library) -> None:
+    origin = {"origin": "https://example.com"}
+    asked = {**origin, "access-control-request-method": "POST"}
+    closed = client_with(engine, library)
+    assert "access-control-allow-origin" not in closed.get("/v1/models", headers=origin).headers
+    open_ = client_with(engine, library, origins=("https://example.com",), keys=("key",))
+    preflight = open_.options("/v1/audio/speech", headers=asked)
+    assert preflight.status_code == 200
+    assert preflight.headers["access-control-allow-origin"] == "https://example.com"
+    refused = open_.get("/v1/models", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in refused.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("localhost:7860", "https://evil.example", 403),
+        ("127.0.0.1:7860", "https://evil.example", 403),
+        ("[::1]:7860", "null", 403),
+        ("127.0.0.1:7860", "http://localhost:7860", 200),
+        ("localhost:7860", "https://friend.example", 200),
+        ("studio.example", "https://studio.example", 200),
+        ("localhost:7860", "", 200),
+    ],
+)
+def test_a_foreign_page_cannot_reach_a_server_on_its_visitors_machine(
+    engine: Engine, library: Library, host: str, origin: str, status: int
+) -> None:
+    client = client_with(engine, library, origins=("https://friend.example",))
+    headers = {"host": host, **({"origin": origin} if origin else {})}
+    assert client.post("/v1/audio/speech", json=BODY, headers=headers).status_code == status
+    path = "/v1/audio/speech/stream"
+    if status == 200:
+        with client.websocket_connect(path, headers=headers):
+            pass
+    else:
+        with (
+            pytest.raises(WebSocketDenialResponse),
+            client.websocket_connect(path, headers=headers),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(
+    "fields", [{"keys": ("",)}, {"key_rate": "often"}, {"colour": "blue"}, {"sockets": 0}], ids=str
+)
+def test_settings_are_checked(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        ApiSettings(**fields)
+
+
+def test_settings_do_not_show_their_keys() -> None:
+    assert "secret-key" not in repr(ApiSettings(keys=("secret-key",)))

@@ -1,0 +1,97 @@
+"""Every example of docs/api.md is run, as it stands, against a server with page and API."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from engine import FakeEngine, Library
+from studio.api import ApiSettings, create_api
+from studio.api.schemas import SpeechBody
+from tests.studio.api.test_voice_routes import recording
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs" / "api.md"
+BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", DOCS.read_text("utf-8"), re.M | re.S)
+ADDRESS = "127.0.0.1:7860"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.page_server",
+        str(tmp_path_factory.mktemp("docs")),
+    ]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as server:
+        yield server.stdout.readline().strip()
+        server.stdin.close()
+        server.wait(20)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where an example runs: it may have a recording of its reader."""
+    (tmp_path / "me.wav").write_bytes(recording())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), BLOCKS, ids=[f"{kind}-{i}" for i, (kind, _) in enumerate(BLOCKS)]
+)
+def test_example(kind: str, code: str, address: str, folder: Path) -> None:
+    code = code.replace(ADDRESS, address)
+    assert address in code
+    run(["bash", "-euo", "pipefail", "-c"] if kind == "sh" else [sys.executable, "-c"], code)
+    for file in folder.iterdir():
+        check(file)
+
+
+def run(command: list[str], code: str) -> None:
+    """As a reader would; curl is told to fail when it is refused."""
+    code = code.replace("curl -sS", "curl --fail-with-body -sS")
+    code = code.replace("python app.py", f"{sys.executable} {ROOT / 'app.py'}")
+    done = subprocess.run([*command, code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def check(file: Path) -> None:
+    """What an example wrote is sound."""
+    if file.suffix in (".wav", ".mp3"):
+        assert soundfile.info(file).duration > 0.3
+    elif file.suffix == ".pcm":
+        assert file.stat().st_size > 3840
+
+
+def test_every_field_is_in_the_table() -> None:
+    text = DOCS.read_text("utf-8")
+    assert not [name for name in SpeechBody.model_fields if f"`{name}`" not in text]
+
+
+def test_every_path_is_in_the_table(tmp_path: Path) -> None:
+    with FakeEngine() as engine:
+        paths = create_api(engine, Library(tmp_path)).openapi()["paths"]
+    text = DOCS.read_text("utf-8").replace("{id}", "{name}")
+    assert not [path for path in paths if path.removesuffix("/{name}") not in text]
+
+
+def test_the_defaults_told_are_the_settings() -> None:
+    own, text = ApiSettings(), DOCS.read_text("utf-8")
+    for told in (
+        f"more than {own.body_bytes >> 20} MiB",
+        f"more than {own.audio_bytes >> 20} MiB",
+        f"At most {own.batch_items} items, {own.batch_parallel} of them",
+        f"At most {own.utterances} utterances",
+        f"{own.idle_timeout:g} s without a word",
+        f"for {own.stall_timeout / 60:g} minutes",
+    ):
+        assert told in text, told

@@ -1,0 +1,140 @@
+"""The WebSocket dialogue: text as it comes, cancel, barge-in, timestamps, limits, and chaos."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from fastapi.testclient import TestClient
+
+from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
+from studio.api import create_api
+from tests.studio.api.test_voice_routes import upload
+from tests.studio.api.ws_client import CANCEL, DONE, LONG, PATH, TEXT, config, hear, say, words
+from tests.support.serving import wait_until
+
+
+def whole(client: TestClient, **fields: Any) -> bytes:
+    body = {"input": TEXT, "seed": 5, "response_format": "pcm", "non_streaming_mode": False}
+    answer = client.post("/v1/audio/speech", json={**body, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+def test_words_that_come_one_by_one_sound_as_the_text_whole(client: TestClient) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(voice="ryan"), *words(TEXT), DONE)
+        told, audio = hear(socket)
+    assert audio == whole(client, voice="ryan")
+    assert [message["type"] for message in told] == ["audio.start", "audio.done", "session.done"]
+    start, done, last = told
+    assert (start["format"], start["sample_rate"], start["seed"]) == ("pcm", SAMPLE_RATE, 5)
+    assert done["total_bytes"] == len(audio)
+    assert done["end"] == pytest.approx(len(audio) / 2 / SAMPLE_RATE, abs=1e-3)
+    assert last["finish_reason"] == "finished"
+    assert last["sentences"][-1]["end"] == done["end"]
+    assert all(sentence["estimated"] for sentence in last["sentences"])
+
+
+def test_a_clone_speaks_from_the_first_words_too(client: TestClient) -> None:
+    upload(client, transcript="Hello there.")
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(voice="Ada"), *words(TEXT), DONE)
+        _, audio = hear(socket)
+    assert audio == whole(client, voice="Ada")
+
+
+def test_it_speaks_before_the_text_is_complete(client: TestClient) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(), {"type": "input.text", "text": "Hello there my friend "})
+        told, _ = hear(socket, until="audio.start")
+        assert told[-1]["utterance_index"] == 0
+        assert len(socket.receive()["bytes"]) >= 2 * FRAME_SAMPLES
+        say(socket, CANCEL)
+        hear(socket)
+
+
+def test_sentence_by_sentence_has_exact_times(client: TestClient) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(split_granularity="sentence"), *words(TEXT), DONE)
+        told, audio = hear(socket)
+    starts = [message for message in told if message["type"] == "audio.start"]
+    dones = [message for message in told if message["type"] == "audio.done"]
+    sentences = ["The morning train was late again.", "She read on."]
+    assert [start["sentence_text"] for start in starts] == sentences
+    assert [start["sentence_index"] for start in starts] == [0, 1]
+    assert dones[0]["start"] == 0
+    assert dones[0]["end"] == dones[1]["start"]
+    for done in dones:
+        seconds = done["total_bytes"] / 2 / SAMPLE_RATE
+        assert done["end"] - done["start"] == pytest.approx(seconds, abs=2e-3)
+    assert len({start["seed"] for start in starts}) == 1
+    last = told[-1]["sentences"]
+    assert [each["text"] for each in last] == sentences
+    assert not any(each["estimated"] for each in last)
+    assert len(audio) == sum(done["total_bytes"] for done in dones)
+
+
+def test_utterances_follow_each_other_on_one_socket(client: TestClient) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(), *words("One."), DONE, *words("Two."), DONE)
+        first, one = hear(socket)
+        second, two = hear(socket)
+    assert (first[0]["utterance_index"], second[0]["utterance_index"]) == (0, 1)
+    assert one == whole(client, input="One.")
+    assert two == whole(client, input="Two.")
+
+
+@pytest.mark.parametrize("format", ["wav", "mp3", "opus", "flac"])
+def test_other_formats_are_files_of_their_own(client: TestClient, format: str) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(response_format=format, speed=1.25), *words(TEXT), DONE)
+        told, audio = hear(socket)
+    samples = len(soundfile.read(io.BytesIO(audio))[0])
+    assert samples / SAMPLE_RATE == pytest.approx(told[-1]["sentences"][-1]["end"], abs=0.1)
+
+
+def test_a_format_that_needs_an_extra_is_refused_at_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(response_format="aac"))
+        told, _ = hear(socket, until="error")
+        assert "requirements-m4b.txt" in told[0]["message"]
+        say(socket, *words(TEXT), DONE)
+        assert hear(socket)[0][-1]["finish_reason"] == "finished"
+
+
+@pytest.mark.parametrize("split", ["none", "sentence"])
+def test_barging_in_stops_and_starts_anew(slow: Engine, library: Library, split: str) -> None:
+    client = TestClient(create_api(slow, library))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(split_granularity=split), LONG, DONE, *words("Next."), DONE)
+        hear(socket, until="audio.start")
+        wait_until(lambda: slow.stats().running >= 1)
+        say(socket, CANCEL, {"type": "input.text", "text": "New."}, DONE)
+        reasons = [hear(socket)[0][-1] for _ in range(3)]
+    told = [(each["utterance_index"], each["finish_reason"]) for each in reasons]
+    assert told == [(0, "cancelled"), (1, "cancelled"), (2, "finished")]
+    assert reasons[2]["sentences"][0]["text"] == "New."
+    wait_until(lambda: slow.stats().running == 0)
+
+
+def test_leaving_frees_the_slot(slow: Engine, library: Library) -> None:
+    client = TestClient(create_api(slow, library))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, LONG)
+        hear(socket, until="audio.start")
+        wait_until(lambda: slow.stats().running == 1)
+    wait_until(lambda: slow.stats().running == 0, seconds=1)
+
+
+def test_audio_is_sixteen_bit_and_whole_samples(client: TestClient) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(), *words("Hi."), DONE)
+        _, audio = hear(socket)
+    assert len(np.frombuffer(audio, "<i2")) % FRAME_SAMPLES == 0

@@ -1,0 +1,158 @@
+"""Dialogues that go wrong: limits, bad messages, failing steps, chaos."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.testclient import WebSocketDenialResponse, WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
+
+from engine import Costs, Engine, EngineSettings, FakeEngine, Library
+from studio.api import ApiSettings, create_api
+from tests.studio.api.ws_client import CANCEL, DONE, LONG, PATH, config, hear, say, words
+from tests.support.serving import wait_until
+
+
+def test_too_many_utterances_are_refused_one_by_one(slow: Engine, library: Library) -> None:
+    client = TestClient(create_api(slow, library, ApiSettings(utterances=2)))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, LONG, DONE, LONG, DONE, *words("Third."), DONE)
+        told, _ = hear(socket, until="error")
+        assert told[-1]["error"]["code"] == "too_many_utterances"
+
+
+def test_what_is_cancelled_takes_nobodys_turn(slow: Engine, library: Library) -> None:
+    client = TestClient(create_api(slow, library, ApiSettings(utterances=2)))
+    with client.websocket_connect(PATH) as socket:
+        for _ in range(3):
+            say(socket, LONG, DONE, LONG, DONE, CANCEL)
+        say(socket, *words("At last."), DONE)
+        told = [hear(socket)[0] for _ in range(7)]
+    assert not [message for part in told for message in part if message["type"] == "error"]
+    assert told[-1][-1]["finish_reason"] == "finished"
+
+
+def test_silence_ends_the_socket(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.1)))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, {"type": "input.text", "text": "Never finished"})
+        told, _ = hear(socket, until="error")
+        assert told[-1]["error"]["code"] == "idle_timeout"
+        with pytest.raises(WebSocketDisconnect):
+            hear(socket)
+    wait_until(lambda: engine.stats().running == 0)
+
+
+def test_speaking_is_not_silence(slow: Engine, library: Library) -> None:
+    client = TestClient(create_api(slow, library, ApiSettings(idle_timeout=0.15)))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, {"type": "input.text", "text": "x" * 60}, DONE)
+        told, _ = hear(socket)
+    assert told[-1]["finish_reason"] == "finished"
+
+
+def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(sockets=1)))
+    with client.websocket_connect(PATH):
+        with pytest.raises(WebSocketDenialResponse) as refused, client.websocket_connect(PATH):
+            pass
+        assert refused.value.status_code == 503
+    with client.websocket_connect(PATH):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("nonsense", "invalid_message"),
+        ("[]", "invalid_message"),
+        ('{"type": "dance"}', "invalid_message"),
+        ('{"type": "input.text"}', "missing"),
+        ('{"type": "input.text", "text": "hi", "loud": true}', "unknown_key"),
+        ('{"type": "input.text", "text": 5}', "invalid_value"),
+        ('{"type": "input.text", "text": "a\\u0000"}', "invalid_text"),
+        ('{"type": "session.config", "voice": "nobody"}', "voice_not_found"),
+        ('{"type": "session.config", "speed": 9}', "invalid_value"),
+        ('{"type": "session.config", "ref_audio": "http://x"}', "address_refused"),
+        ('{"type": "input.text", "text": "' + "x" * 200_000 + '"}', "too_large"),
+        ("[" * 50_000, "invalid_message"),
+    ],
+)
+def test_a_bad_message_is_answered_and_the_dialogue_goes_on(
+    client: TestClient, message: str, code: str
+) -> None:
+    with client.websocket_connect(PATH) as socket:
+        socket.send_text(message)
+        told, _ = hear(socket, until="error")
+        assert told[-1]["error"]["code"] == code
+        assert told[-1]["message"] == told[-1]["error"]["message"]
+        say(socket, *words("Fine."), DONE)
+        assert hear(socket)[0][-1]["finish_reason"] == "finished"
+
+
+def test_a_failed_step_ends_the_utterance_not_the_socket(
+    engine: Engine, client: TestClient
+) -> None:
+    def fault(plan: object) -> None:
+        engine.worker.fault = lambda plan: None
+        raise RuntimeError("the device fell over")
+
+    with client.websocket_connect(PATH) as socket:
+        engine.worker.fault = fault
+        say(socket, *words("Hello."), DONE)
+        told, _ = hear(socket)
+        assert [each["type"] for each in told][-2:] == ["error", "session.done"]
+        assert told[-1]["finish_reason"] == "error"
+        say(socket, *words("Again."), DONE)
+        assert hear(socket)[0][-1]["finish_reason"] == "finished"
+
+
+CHAOS: list[Any] = [
+    *words("Hello there. How are you? "),
+    *words("Fine."),
+    {"type": "input.text", "text": "A word. " * 20},
+    {"type": "input.text", "text": ""},
+    {"type": "input.text", "text": " "},
+    DONE,
+    DONE,
+    CANCEL,
+    config(),
+    config(split_granularity="sentence"),
+    config(response_format="opus", speed=1.5),
+    config(voice="nobody"),
+    config(max_new_tokens=3, ignore_eos=True),
+    {"type": "dance"},
+    {"type": "input.text", "text": 7},
+    "nonsense",
+    b"\x00\x01binary",
+]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_five_hundred_wild_messages_leave_no_slot_taken(library: Library, seed: int) -> None:
+    chance = random.Random(seed)
+    with FakeEngine(costs=Costs(step=0.0005), settings=EngineSettings(slots=3)) as engine:
+        client = TestClient(create_api(engine, library))
+        with client.websocket_connect(PATH) as socket:
+            for _ in range(500):
+                send_wild(socket, chance.choice(CHAOS))
+            say(socket, config(), CANCEL, *words("The end."), DONE)
+            while True:
+                told, _ = hear(socket)
+                sentences = told[-1]["sentences"]
+                if sentences and sentences[-1]["text"] == "The end.":
+                    break
+        wait_until(lambda: engine.stats().running == engine.stats().waiting == 0)
+        assert engine.alive
+        assert engine.stats().failed_steps == 0
+
+
+def send_wild(socket: WebSocketTestSession, message: Any) -> None:
+    if isinstance(message, bytes):
+        socket.send_bytes(message)
+    else:
+        socket.send_text(message if isinstance(message, str) else json.dumps(message))

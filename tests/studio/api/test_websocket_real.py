@@ -1,0 +1,147 @@
+"""Dialogues with real networks: tiny checkpoints speak on the socket what they speak over HTTP."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from engine import FRAME_SAMPLES, Engine, Library, open_engine, read_capabilities
+from studio.api import create_api
+from tests.studio.api.test_voice_routes import recording, upload
+from tests.studio.api.ws_client import CANCEL, DONE, PATH, config, hear, say, words
+from tests.support.serving import wait_until
+
+TEXT = "The night train was late again. She read, 然后等了很久 – until 7:45!"
+MOST = 24  # frames of an answer
+LSB = 2  # pieces of other sizes round a sample another way
+
+
+@pytest.fixture(scope="module", params=["preset", "clone", "design"])
+def engine(request: pytest.FixtureRequest, golden_dir: Path) -> Iterator[Engine]:
+    """A checkpoint that can do this one thing at least."""
+    for folder in sorted(at.parent for at in golden_dir.glob("*/golden.json")):
+        (own,) = read_capabilities([folder]).values()
+        if getattr(own, request.param):
+            with open_engine([folder], device="cpu", slots=4) as engine:
+                yield engine
+            return
+    pytest.fail(f"no golden checkpoint is able: {request.param}")
+
+
+@pytest.fixture(scope="module")
+def client(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    library = Library(tmp_path_factory.mktemp("real") / "voices")
+    with TestClient(create_api(engine, library)) as client:
+        if any(own.clone for own in engine.capabilities().values()):
+            assert upload(client, transcript="What I said in it.").status_code == 200
+        yield client
+
+
+@pytest.fixture(scope="module")
+def manner(engine: Engine) -> dict[str, Any]:
+    """A voice of this checkpoint."""
+    (own,) = engine.capabilities().values()
+    most = {"max_new_tokens": MOST, "ignore_eos": True}
+    if own.speakers:
+        return {"voice": own.speakers[0], **most}
+    if own.clone:
+        return {"voice": "Ada", **most}
+    return {"task_type": "VoiceDesign", "instructions": "A calm voice.", **most}
+
+
+def over_http(client: TestClient, **fields: Any) -> np.ndarray:
+    body = {"input": TEXT, "seed": 5, "response_format": "pcm", "non_streaming_mode": False}
+    answer = client.post("/v1/audio/speech", json={**body, **fields})
+    assert answer.status_code == 200, answer.text
+    return np.frombuffer(answer.content, "<i2").astype(int)
+
+
+def on_socket(client: TestClient, manner: dict[str, Any], *pieces: dict[str, Any]) -> np.ndarray:
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(**manner), *pieces, DONE)
+        told, audio = hear(socket)
+    assert told[-1]["finish_reason"] == "length"
+    return np.frombuffer(audio, "<i2").astype(int)
+
+
+def shreds(text: str) -> list[dict[str, Any]]:
+    """Pieces that end anywhere, as a language model's tokens do."""
+    chance, pieces = random.Random(1), []
+    while text:
+        size = chance.randint(1, 5)
+        pieces.append({"type": "input.text", "text": text[:size]})
+        text = text[size:]
+    return pieces
+
+
+@pytest.mark.parametrize("cut", [words, shreds])
+def test_a_text_in_pieces_is_the_text(client: TestClient, manner: dict[str, Any], cut: Any) -> None:
+    spoken = on_socket(client, manner, *cut(TEXT))
+    written = over_http(client, **manner)
+    assert len(spoken) == len(written) == MOST * FRAME_SAMPLES
+    assert np.abs(spoken - written).max() <= LSB
+
+
+def test_several_at_once_hear_what_each_would_alone(
+    client: TestClient, manner: dict[str, Any]
+) -> None:
+    alone = [on_socket(client, {**manner, "seed": seed}, *words(TEXT)) for seed in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        asked = [
+            pool.submit(on_socket, client, {**manner, "seed": seed}, *words(TEXT))
+            for seed in range(3)
+        ]
+        together = [one.result(60) for one in asked]
+    for one, other in zip(alone, together, strict=True):
+        assert np.abs(one - other).max() <= LSB
+
+
+def test_barge_in_frees_the_slot_and_the_next_is_whole(
+    client: TestClient, engine: Engine, manner: dict[str, Any]
+) -> None:
+    endless = {**manner, "max_new_tokens": 2000}
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(**endless), *words(TEXT * 3))
+        hear(socket, until="audio.start")
+        assert socket.receive()["bytes"]
+        say(socket, CANCEL, config(**manner), *words(TEXT), DONE)
+        cut, _ = hear(socket)
+        wait_until(lambda: engine.stats().running <= 1)
+        told, audio = hear(socket)
+    assert (cut[-1]["finish_reason"], told[-1]["finish_reason"]) == ("cancelled", "length")
+    written = over_http(client, **manner)
+    assert np.abs(np.frombuffer(audio, "<i2").astype(int) - written).max() <= LSB
+
+
+def test_sentences_follow_each_other_without_a_hole(
+    client: TestClient, manner: dict[str, Any]
+) -> None:
+    with client.websocket_connect(PATH) as socket:
+        say(
+            socket, config(**manner, split_granularity="sentence"), *words("One. Two. Three."), DONE
+        )
+        told, audio = hear(socket)
+    sentences = told[-1]["sentences"]
+    assert [each["text"] for each in sentences] == ["One.", "Two.", "Three."]
+    assert len(audio) == 3 * 2 * MOST * FRAME_SAMPLES
+    assert sentences[-1]["end"] == pytest.approx(len(audio) / 2 / 24_000)
+
+
+def test_a_recording_of_ones_own_is_spoken_with(client: TestClient, engine: Engine) -> None:
+    if not any(own.clone for own in engine.capabilities().values()):
+        assert client.post("/v1/audio/embeddings", files={"audio": recording()}).status_code == 422
+        return
+    heard = f"data:audio/wav;base64,{base64.b64encode(recording()).decode()}"
+    most = {"max_new_tokens": MOST, "ignore_eos": True}
+    for told in ({"ref_text": "What I said in it."}, {}):
+        manner = {"ref_audio": heard, **told, **most}
+        spoken = on_socket(client, manner, *words(TEXT))
+        assert np.abs(spoken - over_http(client, **manner)).max() <= LSB

@@ -1,0 +1,302 @@
+"""The command line, from arguments to files, on an engine without a model and on the tiny ones."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from typer.testing import CliRunner, Result
+
+import app
+from engine import (
+    FRAME_SECONDS,
+    SAMPLE_RATE,
+    Clone,
+    EngineSettings,
+    FakeEngine,
+    Library,
+    duration,
+    fake_capabilities,
+    save_sound,
+)
+from studio import cli
+from studio.cli import app_context, speech_output
+from studio.settings import HOUSE
+
+TEXT = "The train leaves at seven."
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """The engines asked for; each is a fake one."""
+    asked: list[Sequence[str]] = []
+
+    def fake_open(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
+        asked.append(models)
+        return FakeEngine(settings=EngineSettings(**{"slots": 2, **changes}))
+
+    monkeypatch.setattr(app_context, "open_engine", fake_open)
+    monkeypatch.setattr(
+        app_context, "read_capabilities", lambda models: {"fake": fake_capabilities()}
+    )
+    return asked
+
+
+def run(*arguments: str | Path, words: str | None = None, data: Path | None = None) -> Result:
+    places = ["--data", str(data)] if data else []
+    line = [*map(str, arguments), *places, "--model", "fake"]
+    return CliRunner().invoke(app.cli, line, input=words)
+
+
+def refused(result: Result, says: str) -> None:
+    """One plain line on standard error, exit code 2, nothing on standard output."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert re.search(says, last), last
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("ending", ["wav", "flac", "mp3", "ogg"])
+def test_say_writes_every_format_and_tells_the_figures(
+    opened: list[Sequence[str]], tmp_path: Path, ending: str
+) -> None:
+    out = tmp_path / f"take.{ending}"
+    result = run("say", TEXT, "--out", out, "--seed", 7)
+    assert result.exit_code == 0, result.output
+    figures = re.fullmatch(
+        r".*: ([\d.]+) s, first audio \d+ ms, RTF [\d.]+, seed 7\n", result.stdout
+    )
+    assert figures
+    assert duration(out) == pytest.approx(float(figures[1]), abs=0.1)
+    assert opened == [("fake",)]
+
+
+def test_one_seed_gives_one_take_and_text_may_be_an_option(
+    opened: list[Sequence[str]], tmp_path: Path
+) -> None:
+    for name, words in (("a", [TEXT]), ("b", ["--text", TEXT])):
+        run("say", *words, "--seed", "5", "--out", tmp_path / f"{name}.wav")
+    assert (tmp_path / "a.wav").read_bytes() == (tmp_path / "b.wav").read_bytes()
+
+
+def test_words_from_standard_input_are_the_text(
+    opened: list[Sequence[str]], tmp_path: Path
+) -> None:
+    out = tmp_path / "take.wav"
+    result = run("say", "-", "--seed", 5, "--out", out, words="Grüße aus 北京, again and again.")
+    assert result.exit_code == 0, result.output
+    assert "RTF" not in result.stdout  # its pace is that of whoever writes
+    assert duration(out) > 1
+
+
+def test_every_kind_of_voice(opened: list[Sequence[str]], tmp_path: Path) -> None:
+    Library(tmp_path / "voices").save("My Own", Clone(np.ones(16, np.float32)))
+    reference = tmp_path / "me.wav"
+    save_sound(reference, np.random.default_rng(0).integers(-9, 9, 3 * SAMPLE_RATE) * 1000)
+    voices: list[list[str | Path]] = [
+        ["--voice", "RYAN", "--instruct", "softly"],
+        ["--voice", "my own"],
+        ["--voice", "Calm guide"],
+        ["--blend", "ryan:0.7,My Own:0.3", "--spherical"],
+        ["--reference", reference, "--transcript", "what I said"],
+        [],
+    ]
+    for number, voice in enumerate(voices):
+        out = tmp_path / f"{number}.wav"
+        result = run("say", TEXT, *voice, "--out", out, data=tmp_path)
+        assert result.exit_code == 0, result.output
+        assert duration(out) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["say", ""], "nothing to say"),
+        (["say", TEXT, "--text", TEXT], "once"),
+        (["say", TEXT, "--voice", "bob"], "ryan, vivian"),
+        (["say", TEXT, "--voice", "ryan", "--blend", "ryan"], "--voice and --blend"),
+        (["say", TEXT, "--blend", "ryan:x"], "cannot be read"),
+        (["say", TEXT, "--blend", "ryan,Calm guide"], "described in words"),
+        (["say", TEXT, "--blend", "ryan,vivian", "--instruct", "softly"], "no instruction"),
+        (["say", TEXT, "--transcript", "words"], "--reference"),
+        (["say", TEXT, "--reference", "gone.wav"], "no file"),
+        (["say", TEXT, "--out", "take.aac"], r"\.wav, \.flac"),
+        (["say", TEXT, "--out", "gone/take.wav"], "no folder"),
+    ],
+)
+def test_bad_orders_are_refused_before_anything_is_loaded(
+    opened: list[Sequence[str]], arguments: list[str], says: str
+) -> None:
+    refused(run(*arguments), says)
+    assert opened == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["say", "x" * 10_000], "too long|characters"),
+        (["say", TEXT, "--language", "klingon"], "english"),
+        (["say", TEXT, "--max-frames", "1000000"], "max_frames"),
+    ],
+)
+def test_what_the_engine_refuses_leaves_no_file(
+    opened: list[Sequence[str]], tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    refused(run(*arguments, "--out", tmp_path / "take.wav"), says)
+    assert list(tmp_path.iterdir()) == []
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    """Ctrl-C when so many chunks have been heard."""
+    heard = iter(range(10_000))
+
+    def progress(self: cli.Console, text: str) -> None:
+        if next(heard) == chunk:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.Console, "progress", progress)
+
+
+def test_an_interrupt_keeps_what_was_made(
+    opened: list[Sequence[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("say", TEXT, "--seed", 5, "--out", tmp_path / "whole.wav")
+    interrupt(monkeypatch, chunk=2)
+    result = run("say", TEXT, "--seed", 5, "--out", tmp_path / "part.wav")
+    assert result.exit_code == 130
+    assert "kept" in result.stderr
+    whole, _ = soundfile.read(tmp_path / "whole.wav", dtype="int16")
+    part, _ = soundfile.read(tmp_path / "part.wav", dtype="int16")
+    assert 0 < len(part) < len(whole)
+    np.testing.assert_array_equal(part, whole[: len(part)])
+
+
+def test_an_interrupt_before_any_sound_leaves_no_file(
+    opened: list[Sequence[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_once(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(speech_output, "_listen", at_once)
+    result = run("say", TEXT, "--out", tmp_path / "take.wav")
+    assert result.exit_code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+class FakeSpeaker:
+    """A loudspeaker that remembers."""
+
+    heard: list[int] = []  # noqa: RUF012
+
+    def __enter__(self) -> FakeSpeaker:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def write(self, pcm: Any) -> None:
+        self.heard.append(len(pcm))
+
+
+def test_without_a_file_it_is_played_and_with_play_both(
+    opened: list[Sequence[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speech_output, "Loudspeaker", FakeSpeaker)
+    out = tmp_path / "take.wav"
+    for places, played in (([], True), (["--out", out], False), (["--out", out, "--play"], True)):
+        FakeSpeaker.heard.clear()
+        assert run("say", TEXT, *places).exit_code == 0
+        assert (sum(FakeSpeaker.heard) > SAMPLE_RATE // 2) == played
+
+
+def test_voices_and_info_load_nothing(opened: list[Sequence[str]], tmp_path: Path) -> None:
+    Library(tmp_path / "voices").save("My Own", Clone(np.ones(16, np.float32)), note="mine")
+    Library(tmp_path / "voices").save("Too Wide", Clone(np.ones(17, np.float32)))
+    (tmp_path / "voices" / "broken").mkdir()
+    listed = run("voices", data=tmp_path).stdout
+    assert "ryan\tpreset\tA man with drive" in listed
+    assert "My Own\tsaved\tmine\n" in listed
+    assert "broken\tdamaged" in listed
+    assert "Too Wide" not in listed
+    told = run("info").stdout
+    assert "6 preset speakers, instructions, cloning, voice design" in told
+    assert "eric speaks sichuan dialect" in told
+    assert opened == []
+
+
+def test_without_a_model_it_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_context, "MINI", tmp_path)
+    refused(CliRunner().invoke(app.cli, ["say", TEXT]), "--model")
+    refused(CliRunner().invoke(app.cli, ["info", "--model", str(tmp_path)]), "config.json")
+
+
+def test_a_fault_of_ours_is_one_line_too(
+    opened: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(cli, "list_voices", fail)
+    result = run("voices")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "ZeroDivisionError" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ([], ["serve"]),
+        (["--port", "1"], ["serve", "--port", "1"]),
+        (["say", "hi"], ["say", "hi"]),
+        (["--help"], ["--help"]),
+    ],
+)
+def test_no_command_means_serve(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], command: list[str]
+) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr(sys, "argv", ["app.py", *arguments])
+    monkeypatch.setattr(app, "cli", called.append)
+    app.main()
+    assert called == [command]
+
+
+def test_help_needs_no_torch_and_no_gradio() -> None:
+    code = (
+        "import sys, app\n"
+        "heavy = {'torch', 'gradio', 'transformers', 'sounddevice'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=HOUSE, capture_output=True, check=False, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def folder_with(golden: Path, ability: str) -> Path:
+    """A tiny checkpoint that has this ability."""
+    from engine.checkpoints.checkpoint import LocalCheckpoint
+
+    folders = sorted(found.parent for found in golden.glob("*/golden.json"))
+    able = (at for at in folders if getattr(LocalCheckpoint(at).capabilities, ability))
+    return next(able)
+
+
+def test_a_real_checkpoint_speaks(golden_dir: Path, tmp_path: Path) -> None:
+    folder = folder_with(golden_dir, "preset")
+    out = tmp_path / "take.wav"
+    line = ["say", TEXT, "--model", str(folder), "--device", "cpu", "--max-frames", "4"]
+    result = CliRunner().invoke(app.cli, [*line, "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert duration(out) == pytest.approx(4 * FRAME_SECONDS)

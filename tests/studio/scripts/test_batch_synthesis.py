@@ -1,0 +1,250 @@
+"""A script spoken as one batch: heard in order, kept as it is done, resumed where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import (
+    SAMPLE_RATE,
+    Costs,
+    EngineClosed,
+    EngineSettings,
+    FakeEngine,
+    Pcm,
+    Preset,
+    SpeechRequest,
+)
+from studio.scripts import edits
+from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.importers.reader import script_of_text
+from studio.scripts.line_audio import Sounds, silence
+from studio.scripts.line_requests import Delivery, Job, plan
+from studio.scripts.pauses import Pauses
+from studio.scripts.tracks import status_of
+from tests.support.script_makers import LINES, Unruly, heard, jobs_of, run, spoken_alone
+
+
+@pytest.fixture
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine() as fake:
+        yield fake
+
+
+def test_what_is_heard_is_every_line_in_order_with_its_pause(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    jobs = jobs_of()
+    sounds = Sounds(tmp_path)
+
+    async def work() -> list[tuple[int, Pcm]]:
+        async with Rendering(engine, jobs, sounds, at_once=3) as rendering:
+            parts = await heard(rendering)
+            progress = await rendering.wait()
+        assert (progress.done, progress.failed, progress.seconds_left) == (len(jobs), 0, 0.0)
+        assert {rendering.status(job.line) for job in jobs} == {"done"}
+        return parts
+
+    parts = run(work())
+    assert [line for line, _ in parts] == [job.line for job in jobs if job.key or job.pause]
+    for line, pcm in parts:
+        job = next(job for job in jobs if job.line == line)
+        expected = np.concatenate([spoken_alone(engine, job), silence(job.pause)])
+        np.testing.assert_array_equal(pcm, expected)
+        if job.request:
+            np.testing.assert_array_equal(sounds.read(job.key), spoken_alone(engine, job))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_the_order_is_kept_whatever_finishes_first(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, at_once: int
+) -> None:
+    engine = Unruly(seed, lambda request: "busy", samples=SAMPLE_RATE)
+    jobs = jobs_of(LINES, pauses=Pauses(paragraph=0))
+    sounds = Sounds(tmp_path_factory.mktemp("sounds"))
+
+    async def work() -> list[tuple[int, Pcm]]:
+        async with Rendering(engine, jobs, sounds, at_once=at_once) as rendering:
+            return await heard(rendering)
+
+    parts = run(work())
+    assert [line for line, _ in parts] == [job.line for job in jobs]
+    for job, (_, pcm) in zip(jobs, parts, strict=True):
+        assert job.request
+        assert set(pcm.tolist()) == {len(job.request.text)}
+        np.testing.assert_array_equal(pcm, sounds.read(job.key))
+    assert engine.most <= at_once
+    assert len(engine.asked) == len(jobs)
+    assert jobs[0].request
+    assert next(each for each in engine.asked if each.text == jobs[0].request.text).live
+
+
+@pytest.mark.parametrize("fate", ["refused", "error", "runaway", "length", "cancelled"])
+def test_a_line_that_fails_says_so_and_the_others_go_on(tmp_path: Path, fate: str) -> None:
+    jobs = jobs_of(LINES)
+    bad = jobs[4].key
+
+    def fate_of(request: SpeechRequest) -> str:
+        return fate if jobs[4].request and request.text == jobs[4].request.text else ""
+
+    sounds = Sounds(tmp_path)
+
+    async def work() -> Rendering:
+        async with Rendering(Unruly(1, fate_of), jobs, sounds) as rendering:
+            await heard(rendering)
+            assert (await rendering.wait()).over
+        return rendering
+
+    rendering = run(work())
+    assert rendering.progress().failed == 1
+    assert rendering.status(jobs[4].line) == "failed"
+    assert rendering.error(jobs[4].line).endswith(".")
+    assert bad not in sounds
+    assert all(job.key in sounds for job in jobs if job.key != bad)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0, 0.03))
+def test_a_rendering_that_is_stopped_goes_on_where_it_was(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, after: float
+) -> None:
+    engine = Unruly(seed)
+    jobs = jobs_of(LINES)
+    folder = tmp_path_factory.mktemp("sounds")
+
+    async def stop() -> Rendering:
+        async with Rendering(engine, jobs, Sounds(folder), at_once=3) as rendering:
+            await asyncio.sleep(after)
+        return rendering
+
+    async def finish() -> None:
+        async with Rendering(engine, jobs, Sounds(folder)) as rendering:
+            await rendering.wait()
+
+    stopped = run(stop())
+    assert engine.running == 0
+    assert all(stopped.status(job.line) in ("done", "waiting") for job in jobs)
+    done = [job for job in jobs if job.key in Sounds(folder)]
+    asked = len(engine.asked)
+    run(finish())
+    assert len(engine.asked) - asked == len(jobs) - len(done)
+    assert all(status_of(job, Sounds(folder)) == "done" for job in jobs)
+
+
+def test_leaving_frees_the_engine(tmp_path: Path) -> None:
+    """What is in flight on a real engine is cancelled with the rendering."""
+    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.005)) as engine:
+
+        async def work() -> None:
+            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path)) as rendering:
+                async for piece in rendering.play():
+                    if len(piece.pcm):
+                        return
+
+        run(work())
+        for _ in range(200):
+            if not engine.stats().running and not engine.stats().waiting:
+                break
+            run(asyncio.sleep(0.01))
+        assert engine.stats().running == 0
+
+
+def test_a_redo_speaks_one_line_and_an_edit_only_its_own(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    script = script_of_text(LINES)
+    sounds = Sounds(tmp_path)
+    voices = {"": Preset("ryan")}
+
+    async def speak(jobs: tuple[Job, ...]) -> None:
+        async with Rendering(engine, jobs, sounds) as rendering:
+            await rendering.wait()
+
+    run(speak(plan(script, voices, Delivery())))
+    for changed in (
+        edits.redo(script, 3, 1234),
+        edits.edit(script, 3, "A line that was not there at first."),
+    ):
+        jobs = plan(changed, voices, Delivery())
+        waiting = [job.line for job in jobs if status_of(job, sounds) == "waiting"]
+        assert waiting == [3]
+        run(speak(jobs))
+        assert all(status_of(job, sounds) == "done" for job in jobs)
+    locked = edits.lock(script, 3, plan(script, voices, Delivery())[3].key)
+    jobs = plan(locked, voices, Delivery(seed=99))
+    assert status_of(jobs[3], sounds) == "locked"
+    assert status_of(jobs[2], sounds) == "waiting"
+
+
+def test_an_engine_that_closes_ends_every_line(tmp_path: Path) -> None:
+    engine = FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.02))
+
+    async def work() -> None:
+        async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
+            await asyncio.sleep(0.05)
+            await asyncio.to_thread(engine.close)
+            progress = await rendering.wait()
+            assert progress.over
+            assert "closed" in rendering.error(11)
+            with pytest.raises(EngineClosed):
+                engine.submit(SpeechRequest("x", Preset("ryan")))
+
+    run(work())
+
+
+def test_a_lost_or_damaged_sound_is_spoken_again(engine: FakeEngine, tmp_path: Path) -> None:
+    jobs = jobs_of(LINES)
+
+    async def speak(sounds: Sounds) -> None:
+        async with Rendering(engine, jobs, sounds) as rendering:
+            await heard(rendering)
+
+    run(speak(Sounds(tmp_path)))
+    Sounds(tmp_path).path(jobs[0].key).write_bytes(b"not a sound")
+    Sounds(tmp_path).path(jobs[1].key).unlink()
+    sounds = Sounds(tmp_path)
+    assert sounds.samples(jobs[0].key) == 0
+    run(speak(sounds))
+    assert all(sounds.samples(job.key) for job in jobs)
+
+
+def test_same_words_same_voice_are_spoken_once(tmp_path: Path) -> None:
+    engine = Unruly(3)
+    jobs = jobs_of()
+
+    async def work() -> None:
+        async with Rendering(engine, jobs, Sounds(tmp_path)) as rendering:
+            parts = dict(await heard(rendering))
+        np.testing.assert_array_equal(parts[jobs[0].line][:1920], parts[jobs[4].line][:1920])
+
+    run(work())
+    assert len(engine.asked) == len({job.key for job in jobs if job.key})
+    assert jobs[0].key == jobs[4].key
+
+
+def test_what_another_page_has_spoken_meanwhile_is_not_spoken_again(tmp_path: Path) -> None:
+    engine, jobs, sounds = Unruly(5), jobs_of(LINES), Sounds(tmp_path)
+
+    async def work() -> None:
+        first, second = (Rendering(engine, jobs, sounds) for _ in range(2))
+        async with first:
+            sound = await heard(first)
+        async with second:
+            again = await heard(second)
+            assert (await second.wait()).done == len(jobs)
+        for (_, one), (_, other) in zip(sound, again, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    run(work())
+    assert len(engine.asked) == len(jobs)
+
+
+def test_pauses_last_as_long_as_they_say() -> None:
+    assert len(silence(1.5)) == 1.5 * SAMPLE_RATE

@@ -1,0 +1,248 @@
+"""Scripts from text, dialogue and files; hostile input is refused plainly and early."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import InvalidText
+from studio.scripts.importers.passages import Manner, clean
+from studio.scripts.importers.reader import (
+    MAX_BYTES,
+    SUFFIXES,
+    dialogue_of,
+    script_of_dialogue,
+    script_of_file,
+    script_of_text,
+)
+from studio.scripts.model import MAX_LINES, MAX_PAUSE, Script
+from studio.scripts.text.tags import at_pauses
+
+LETTERS = st.text(
+    st.sampled_from("abcdefghij ABC,.;!?\n\n'\"-()éß你好世界。，"), min_size=1, max_size=400
+)
+
+
+def said(script: Script) -> list[tuple[str, str]]:
+    return [(line.speaker, line.text) for line in script.lines]
+
+
+def letters(text: str) -> str:
+    return "".join(text.split())
+
+
+@settings(max_examples=150)
+@given(LETTERS)
+def test_no_letter_is_lost_between_text_and_lines(text: str) -> None:
+    if not text.strip():
+        return
+    script = script_of_text(text)
+    assert letters("".join(line.text for line in script.lines)) == letters(text)
+
+
+@settings(max_examples=100)
+@given(st.text(max_size=500))
+def test_any_text_is_a_script_or_refused(text: str) -> None:
+    try:
+        script = script_of_text(text)
+    except InvalidText:
+        spoken = "".join(piece for piece, _ in at_pauses(clean(text)))
+        assert not spoken.strip()
+        return
+    ids = [line.id for line in script.lines]
+    assert len(set(ids)) == len(ids)
+    assert max(ids) < script.issued
+    assert Script.model_validate_json(script.model_dump_json()) == script
+
+
+def test_dialogue_with_names_directions_and_a_narrator() -> None:
+    script = script_of_text(
+        "It was late in the evening when they met.\n\n"
+        "Anna: Where have you been all this time?\n"
+        "Ben (whispering): I was looking for the key, and I found nothing.\n"
+        "Anna： Then look again, before somebody else comes.\n"
+        "http://example.org: is no speaker.\n"
+        "At 10:30 we left."
+    )
+    assert said(script)[:4] == [
+        ("", "It was late in the evening when they met."),
+        ("Anna", "Where have you been all this time?"),
+        ("Ben", "I was looking for the key, and I found nothing."),
+        ("Anna", "Then look again, before somebody else comes."),
+    ]
+    assert script.lines[2].direction == "whispering"
+    assert script.speakers == ("", "Anna", "Ben")
+    assert all(speaker in ("", "Anna") for speaker, _ in said(script)[4:])
+
+
+def test_a_colon_alone_makes_no_speaker() -> None:
+    text = "Remember: be good to each other, all of you.\n\nThen they went home and slept well."
+    assert script_of_text(text).speakers == ("",)
+    assert script_of_text(text, speakers=["remember"]).speakers == ("Remember", "")
+
+
+def test_a_name_that_comes_back_speaks_even_in_a_text_that_is_mostly_told() -> None:
+    told = "She went on and on about it.\n\n" * 6
+    text = f"Anna: I have seen it.\n\n{told}Anna: And I shall see it again.\n\nNote: it was late."
+    assert script_of_text(text).speakers == ("Anna", "")
+
+
+def test_wrapped_lines_are_one_paragraph() -> None:
+    text = (
+        "The old lighthouse keeper climbed the winding stairs\n"
+        "every evening, carrying a lantern and a flask of tea\n"
+        "that his daughter had made for him."
+    )
+    assert said(script_of_text(text)) == [("", text.replace("\n", " "))]
+
+
+def test_pauses_in_the_text_stand_behind_the_line_they_follow() -> None:
+    script = script_of_text("[pause 2s] Wait for me here [pause 1.5s] and now we can go on.")
+    assert [(line.text, line.pause) for line in script.lines] == [
+        ("", 2.0),
+        ("Wait for me here", 1.5),
+        ("and now we can go on.", None),
+    ]
+
+
+def test_markdown_headings_are_chapters_and_marks_are_not_spoken() -> None:
+    source = (
+        "---\ntitle: x\n---\n# One *fine* day\n\nSome **bold** text with [a link](http://x.y) and "
+        "`code`.\n\n```python\nprint('no')\n```\n\nSecond\n------\n\n- first point of the list\n"
+        "- second point of the list\n\n> quoted words <!-- hidden -->\n\n| a | b |\n|---|---|\n"
+        "| c | d |\n\n![picture](x.png)\n"
+    )
+    script = script_of_file("book.md", source.encode())
+    assert script.chapters == ("One fine day", "Second")
+    text = " ".join(line.text for line in script.lines)
+    assert "Some bold text with a link and code." in text
+    assert "first point of the list" in text
+    assert "c, d" in text
+    assert "picture" in text
+    for mark in ("*", "`", "http", "print", "hidden", "title", "---", "|", ">", "#"):
+        assert mark not in text
+    silent = script_of_file("book.md", source.encode(), Manner(speak_headings=False))
+    assert silent.chapters == script.chapters
+    assert "Second" not in " ".join(line.text for line in silent.lines)
+
+
+def test_chapter_lines_of_a_plain_book() -> None:
+    script = script_of_text(
+        "Preface.\n\nChapter 1: The Storm\n\nIt rained.\n\n第二章 雨\n\n下雨了。"
+    )
+    assert script.chapters == ("", "Chapter 1: The Storm", "第二章 雨")
+    assert [line.chapter for line in script.lines] == sorted(line.chapter for line in script.lines)
+
+
+def test_subtitles_are_lines_with_their_pauses() -> None:
+    source = (
+        "1\n00:00:01,000 --> 00:00:02,000\n<i>I was going to</i>\n\n"
+        "2\n00:00:02,100 --> 00:00:03,000\n{\\an8}tell you &amp; everybody the truth.\n\n"
+        "3\n00:00:05,500 --> 00:00:06,000\nANNA: Then do it at once, please.\n"
+    )
+    script = script_of_file("film.srt", source.encode())
+    assert [(line.speaker, line.text, line.pause) for line in script.lines] == [
+        ("", "I was going to tell you & everybody the truth.", 2.5),
+        ("ANNA", "Then do it at once, please.", None),
+    ]
+    vtt = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Bob>Good evening to all of you.</v>\n"
+    assert said(script_of_file("film.vtt", vtt.encode())) == [
+        ("Bob", "Good evening to all of you.")
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_tables_find_their_columns_by_name(delimiter: str) -> None:
+    rows = [
+        ["Scene", "Character", "Pause", "Line", "other"],
+        ["One", "Anna", "1.5s", "Hello to everybody in here.", "x"],
+        ["One", "Ben", "", "=SUM(A1:A9)", "y"],
+        ["Two", "Anna", "-4", "Goodbye to everybody in here.", ""],
+    ]
+    script = script_of_file("a.csv", "\n".join(delimiter.join(row) for row in rows).encode())
+    assert said(script)[1] == ("Ben", "=SUM(A1:A9)")
+    assert [line.pause for line in script.lines] == [1.5, None, None]
+    assert script.chapters == ("One", "Two")
+
+
+def test_a_table_without_text_says_what_it_needs() -> None:
+    with pytest.raises(InvalidText, match="column named text"):
+        script_of_file("a.csv", b"when,what\n1,2\n")
+
+
+def test_the_dialogue_editor_round_trip() -> None:
+    value = [
+        {"speaker": "Anna", "text": "Where have you been all this time?"},
+        {"speaker": "Ben", "text": "I was looking for the key."},
+    ]
+    script = script_of_dialogue(value)
+    assert dialogue_of(script) == value
+    assert said(
+        script_of_dialogue(
+            "[Anna] Where have you been all this time?\n[Ben] I was looking for the key."
+        )
+    ) == said(script)
+
+
+def test_a_dialogue_of_something_else_is_refused() -> None:
+    for value in (["just text"], [{}], [{"speaker": "Anna"}], []):
+        with pytest.raises(InvalidText):
+            script_of_dialogue(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_hundred_thousand_lines_are_refused_at_once(suffix: str) -> None:
+    line = "1\n00:00:01,000 --> 00:00:02,000\nHi.\n" if suffix == ".srt" else "Hello there.\n"
+    head = "text\n" if suffix == ".csv" else "WEBVTT\n\n" if suffix == ".vtt" else ""
+    started = time.perf_counter()
+    with pytest.raises(InvalidText, match=r"Split it into parts"):
+        script_of_file(f"long{suffix}", (head + line * 100_000).encode())
+    assert time.perf_counter() - started < 3
+
+
+def test_too_many_spoken_lines_are_refused() -> None:
+    text = "This is a line of its own, and long enough.\n\n" * (MAX_LINES + 1)
+    with pytest.raises(InvalidText, match="lines"):
+        script_of_text(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("a.exe", b"MZ", "no script"),
+        ("a.txt", b"\xff\xfe\x00\xd8\x00\xd8", "UTF-8"),
+        ("a.txt", b"caf\xe9", "UTF-8"),
+        ("a.txt", b"a\x00b", "not a text file"),
+        ("a.txt", b" \n\t ", "nothing to speak"),
+        ("a.txt", b"x" * (MAX_BYTES + 1), "MB"),
+        ("a.srt", b"no captions here", "captions"),
+        ("a.csv", b"", "column named text"),
+        ("a.csv", b'text\n"' + b"x" * 200_000, "cannot be read"),
+        ("../../etc/passwd", b"root", "no script"),
+    ],
+)
+def test_bad_files_get_one_clear_error(name: str, data: bytes, says: str) -> None:
+    with pytest.raises(InvalidText, match=says):
+        script_of_file(name, data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SUFFIXES), st.binary(max_size=400))
+def test_random_bytes_are_a_script_or_refused(suffix: str, data: bytes) -> None:
+    head = {".vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n", ".csv": b"text,pause\n"}.get(
+        suffix, b""
+    )
+    try:
+        script = script_of_file(f"x{suffix}", head + data)
+    except InvalidText:
+        return
+    assert any(line.text for line in script.lines)
+    assert all(line.pause is None or 0 <= line.pause <= MAX_PAUSE for line in script.lines)
+
+
+def test_utf16_and_byte_order_marks_are_read() -> None:
+    for encoding in ("utf-16", "utf-8-sig"):
+        assert said(script_of_file("a.txt", "Größe: 你好".encode(encoding)))[0][1] == "Größe: 你好"

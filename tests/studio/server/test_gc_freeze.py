@@ -1,0 +1,34 @@
+"""A settled process, one of its own: it no longer collects what was loaded, nor loads plots."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+
+TOLD = """
+import gc, importlib.util
+from studio.server.gc_freeze import settle
+{first}
+before = len(gc.get_objects())
+settle()
+assert gc.get_freeze_count() > before / 2 and len(gc.get_objects()) < before / 2
+ring = []
+ring.append(ring)
+del ring
+assert gc.collect() > 0, "what comes later is collected"
+print(importlib.util.find_spec("matplotlib") is not None)
+"""
+
+
+def told(first: str = "") -> str:
+    run = [sys.executable, "-c", TOLD.format(first=first)]
+    return subprocess.run(run, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_gradio_finds_nothing_to_plot_with() -> None:
+    assert told("import gradio") == "False"
+
+
+def test_without_the_page_nothing_is_hidden() -> None:
+    assert told() == str(importlib.util.find_spec("matplotlib") is not None)

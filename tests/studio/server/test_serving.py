@@ -1,0 +1,110 @@
+"""`serve`: the API with the page or without it, as the settings say."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner, Result
+
+import app
+from engine import FakeEngine
+from studio.cli import app_context
+from studio.server import serving
+from studio.settings import HOUSE
+from studio.ui import page
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
+    """What is served, and asked whether it is alive, instead of served until Ctrl-C."""
+    answers: list[Any] = []
+
+    def serve(application: Any, address: socket.socket, drain: Any) -> None:
+        with address, TestClient(application) as client:
+            answers.append(client.get("/health").json())
+
+    def opened(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
+        return FakeEngine()
+
+    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr(app_context, "open_engine", opened)
+    monkeypatch.setenv("TIMBRE_DATA", str(tmp_path))
+    monkeypatch.setenv("TIMBRE_MODEL", "fake")
+    return answers
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return str(taken.getsockname()[1])
+
+
+def run() -> Result:
+    return CliRunner().invoke(app.cli, ["serve", "--port", free_port()])
+
+
+@pytest.mark.parametrize("guests", ["true", "false"])
+def test_the_page_is_there_for_guests_or_for_friends(
+    served: list[Any], monkeypatch: pytest.MonkeyPatch, guests: str
+) -> None:
+    mounted: list[bool] = []
+    monkeypatch.setattr(page, "mount_page", lambda *_, guests, **how: mounted.append(guests))
+    monkeypatch.setenv("TIMBRE_GUESTS", guests)
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert (mounted, served) == ([guests == "true"], [{"status": "ok"}])
+    assert "in a browser" in result.stderr
+
+
+def test_the_api_stands_alone(served: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted: list[bool] = []
+    monkeypatch.setattr(page, "mount_page", lambda *_, guests, **how: mounted.append(guests))
+    monkeypatch.setenv("TIMBRE_PAGE", "false")
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert (mounted, served) == ([], [{"status": "ok"}])
+    assert "docs/api.md" in result.stderr
+
+
+def test_a_taken_port_is_told_before_anything_is_loaded(served: list[Any]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(app.cli, ["serve", "--port", port])
+    assert result.exit_code == 2
+    assert "taken" in result.stderr
+    assert "Loading" not in result.stderr
+
+
+def test_the_api_alone_needs_no_gradio() -> None:
+    code = "import sys, app, studio.server.serving, studio.api; assert 'gradio' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=HOUSE, check=True, timeout=60)
+
+
+def test_small_writes_are_sent_at_once() -> None:
+    """An answer in two writes waited 40 ms on a kept connection, for want of TCP_NODELAY."""
+    with serving.listen("127.0.0.1", 0) as server, socket.create_connection(server.getsockname()):
+        connection, _ = server.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_silent_connection_is_not_closed_under_its_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some clients keep theirs for 5 seconds, as long as uvicorn does by itself."""
+    kept: list[float] = []
+
+    class Noted(serving.DrainingServer):
+        def run(self, sockets: list[socket.socket] | None = None) -> None:
+            kept.append(self.config.timeout_keep_alive)
+
+    monkeypatch.setattr(serving, "DrainingServer", Noted)
+    serving.serve(FastAPI(), serving.listen("127.0.0.1", 0))
+    assert kept[0] > 60

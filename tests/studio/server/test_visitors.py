@@ -1,0 +1,90 @@
+"""People on the page: strangers apart, keys as passwords, a browser that is told what to refuse."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Tap, browser, open_page
+from tests.support.guest_visit import KEY
+from tests.support.visiting import ROOT, visited
+
+__all__ = ["browser", "open_page"]
+
+
+def told(what: str, folder: Path) -> Any:
+    return visited("tests.support.guest_visit", what, str(folder), timeout=120, secret=KEY)
+
+
+@pytest.fixture(scope="module")
+def visit(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return told("visit", tmp_path_factory.mktemp("visit"))
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return told("locked", tmp_path_factory.mktemp("locked"))
+
+
+def test_a_browser_has_its_voices_on_every_visit_and_no_others(visit: Any) -> None:
+    assert visit["anna"] == visit["again"] == ["Anna"]
+    assert visit["ben"] == ["Ben"]
+
+
+def test_without_cookies_a_visit_has_its_voices(visit: Any) -> None:
+    assert visit["bare"] == ["Nobody"]
+    assert visit["other"] == []
+
+
+def test_a_stranger_speaks_with_own_voices_only(visit: Any) -> None:
+    assert visit["spoken"] > 1000
+    assert "No voice is called 'Anna'" in visit["refused"]
+
+
+def test_the_page_itself_carries_the_headers(visit: Any) -> None:
+    assert "frame-ancestors 'self'" in visit["page"]["content-security-policy"]
+    assert visit["page"]["x-content-type-options"] == "nosniff"
+
+
+def test_where_keys_are_set_nothing_is_seen_without_one(locked: Any) -> None:
+    assert set(locked["before"].values()) == {401}
+    assert locked["wrong"] == 400
+
+
+def test_a_key_opens_page_and_routes_beside_it(locked: Any) -> None:
+    assert locked["right"] == 200
+    api = locked["after"].pop("/v1/models")
+    assert api == 401  # programs send theirs with each request
+    assert 401 not in locked["after"].values()
+
+
+@pytest.fixture
+def shielded(tmp_path: Path) -> Iterator[str]:
+    stay = [sys.executable, "-m", "tests.support.guest_visit", "stay", str(tmp_path)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(stay, cwd=ROOT, **pipes) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate("")
+
+
+def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> None:
+    """The browser refuses nothing that the page needs, and no site but ours is asked."""
+    page = open_page("about:blank")
+    refused: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda told: refused.append(told.text) if told.type == "error" else None)
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(shielded)
+    tap = Tap(page, 0)
+    page.get_by_role("button", name="Hear a welcome").click()
+    tap.wait("now?.over && now.made")
+    assert tap.sound().size
+    assert [text for text in refused if "Content Security Policy" in text] == []
+    near = (shielded, "data:", "blob:", "about:")
+    assert [url for url in asked if not url.startswith(near)] == []

@@ -1,0 +1,228 @@
+"""The two transports without a browser: any listener can put the whole take together."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
+
+import fastapi
+import httpx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine import FakeEngine, InvalidText, Pcm, Preset, SpeechRequest
+from studio.takes.live_takes import LiveTakes
+from studio.ui.player.event_transport import Payload
+from studio.ui.player.labels import WORDS
+from tests.support.player_stage import Performance, noise, steady
+
+Payloads = AsyncIterator[Payload]
+
+
+class Listener:
+    """Puts samples together as the page does: what is known is dropped, a gap is asked for."""
+
+    def __init__(self, takes: LiveTakes) -> None:
+        self.takes = takes
+        self.heard = np.zeros(0, np.int16)
+        self.asked = 0
+
+    def take(self, payload: Payload) -> None:
+        if payload["start"] > len(self.heard):
+            self.ask(payload["id"], payload["start"])
+        self.hear(payload)
+        if payload["ended"]:
+            self.ask(payload["id"], payload["made"])
+
+    def ask(self, id: str, until: int) -> None:
+        while len(self.heard) < until:
+            answer = self.takes.missing(id, len(self.heard))
+            assert answer is not None
+            self.hear(answer)
+            self.asked += 1
+
+    def hear(self, payload: Payload) -> None:
+        pcm = np.frombuffer(base64.b64decode(payload["pcm"]), "<i2")
+        known = len(self.heard) - payload["start"]
+        assert known >= 0
+        self.heard = np.concatenate([self.heard, pcm[known:]])
+
+
+async def told(takes: LiveTakes, stream: Performance) -> list[Payload]:
+    return [payload async for payload in takes.play(lambda: stream)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    chunks=st.integers(0, 12),
+    speed=st.sampled_from([8.0, 40.0]),
+    luck=st.lists(st.booleans(), min_size=50, max_size=50),
+)
+def test_any_payload_may_be_missed(chunks: int, speed: float, luck: list[bool]) -> None:
+    async def run() -> None:
+        takes = LiveTakes(raw=False)
+        stream = steady(chunks, speed)
+        payloads = await told(takes, stream)
+        lost = {index for index in range(len(payloads) - 1) if luck[index]}
+        listener = Listener(takes)
+        for index, payload in enumerate(payloads):
+            if index not in lost:
+                listener.take(payload)
+        assert np.array_equal(listener.heard, stream.pcm)
+        if not any({index, index + 1} <= lost for index in lost):
+            assert listener.asked == 0  # each piece came twice
+
+    asyncio.run(run())
+
+
+def test_the_story_has_an_order() -> None:
+    async def run() -> list[Payload]:
+        stream = Performance(noise(4), [0.0, 0.05], queued=0.9)
+        return [payload async for payload in LiveTakes().play(lambda: stream, lambda *_: "name")]
+
+    payloads = asyncio.run(run())
+    states = [payload["state"] for payload in payloads]
+    order = ["waiting", "speaking", "ended", "done"]
+    assert states == sorted(states, key=order.index)
+    assert states.count("waiting") >= 3  # a closed page is noticed at each of them
+    assert [payload["seq"] for payload in payloads] == list(range(1, len(payloads) + 1))
+    assert payloads[0]["position"] == 2
+    assert payloads[-1]["ended"] == {
+        "reason": "finished", "message": "", "seed": 7, "take": "name"
+    }  # fmt: skip
+
+
+def test_a_refusal_is_the_only_payload() -> None:
+    def refuse() -> Performance:
+        raise InvalidText("There is nothing to say. Type a sentence.")
+
+    async def run() -> list[Payload]:
+        return [payload async for payload in LiveTakes().play(refuse)]
+
+    (payload,) = asyncio.run(run())
+    assert payload["ended"] is not None
+    assert payload["ended"]["message"] == "There is nothing to say. Type a sentence."
+
+
+def test_a_take_that_cannot_be_kept_is_still_heard() -> None:
+    def fail(*_: object) -> str:
+        raise OSError("no space left on device")
+
+    async def run() -> list[Payload]:
+        return [payload async for payload in LiveTakes().play(lambda: steady(2, 40), fail)]
+
+    last = asyncio.run(run())[-1]
+    assert last["state"] == "done"
+    assert last["ended"] is not None
+    assert "could not be saved" in last["ended"]["message"]
+
+
+def test_a_broken_stream_says_so_once() -> None:
+    class Broken(Performance):
+        async def __aiter__(self) -> AsyncIterator[object]:
+            async for chunk in super().__aiter__():
+                yield chunk
+            raise RuntimeError("a bug")
+
+    async def run() -> list[Payload]:
+        return await told(LiveTakes(), Broken(noise(2), [0.0]))
+
+    payloads = asyncio.run(run())
+    endings = [payload["ended"] for payload in payloads if payload["ended"]]
+    assert [ending["reason"] for ending in endings] == ["error"]
+    assert "Try again" in endings[0]["message"]
+
+
+@pytest.mark.parametrize("way", ["closed", "cancelled", "left"])
+def test_whoever_goes_away_stops_the_engine(way: str) -> None:
+    async def run() -> float:
+        takes, stream = LiveTakes(), steady(500, speed=1)
+        async with aclosing(takes.play(lambda: stream)) as payloads:
+            first = await anext(payloads)
+            if way == "left":
+                takes.leave(first["id"])
+                assert [payload async for payload in payloads][-1]["state"] == "done"
+            if way == "cancelled":
+                rest = asyncio.create_task(anext(payloads))
+                await asyncio.sleep(0.05)
+                rest.cancel()
+                with suppress(asyncio.CancelledError):
+                    await rest
+        begun = asyncio.get_running_loop().time()
+        while stream.end is None:
+            await asyncio.sleep(0.005)
+        assert stream.end.reason == "cancelled"
+        return asyncio.get_running_loop().time() - begun
+
+    assert asyncio.run(run()) < 0.5
+
+
+async def client(takes: LiveTakes) -> httpx.AsyncClient:
+    app = fastapi.FastAPI()
+    app.include_router(takes.router())
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here")
+
+
+@pytest.mark.parametrize("start", [0, 1, 1920, 7 * 3840])
+def test_the_raw_route_gives_the_same_sound_from_anywhere(start: int) -> None:
+    async def run() -> tuple[Pcm, Pcm, list[Payload]]:
+        takes, stream = LiveTakes(), steady(8, speed=8)
+        payloads = takes.play(lambda: stream)
+        first = await anext(payloads)
+        assert first["raw"] is not None
+        async with await client(takes) as here:
+            reading = asyncio.create_task(here.get(f"/{first['raw']}?from={start}"))
+            rest = [payload async for payload in payloads]
+            answer = await reading
+        assert answer.status_code == 200
+        return stream.pcm, np.frombuffer(answer.content, "<i2"), rest
+
+    made, heard, rest = asyncio.run(run())
+    assert np.array_equal(heard, made[start:])
+    assert rest[-1]["state"] == "done"
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_the_raw_route_knows_only_its_own_takes(raw: bool) -> None:
+    async def run() -> int:
+        takes = LiveTakes(raw=raw)
+        first = await anext(aiter(takes.play(lambda: steady(2))))
+        assert (first["raw"] is not None) == raw
+        id = "unknown" if raw else first["id"]
+        async with await client(takes) as here:
+            return (await here.get(f"/timbre/live/{id}")).status_code
+
+    assert asyncio.run(run()) == 404
+
+
+def test_both_languages_have_the_same_words_and_gaps() -> None:
+    english, chinese = (WORDS[tongue] for tongue in ("en", "zh"))
+    assert english.keys() == chinese.keys()
+    for key, words in english.items():
+        assert sorted(re.findall(r"{\w+}", words)) == sorted(re.findall(r"{\w+}", chinese[key]))
+
+
+def test_the_engine_streams_through() -> None:
+    async def run() -> tuple[Pcm, Listener, list[Payload], list[Pcm]]:
+        takes, kept = LiveTakes(raw=False), []
+        request = SpeechRequest("A short sentence.", Preset("ryan"), seed=3)
+        with FakeEngine() as engine:
+            whole = await asyncio.to_thread(engine.submit(request).collect)
+            keep = lambda pcm, _: kept.append(pcm) or "take"  # noqa: E731
+            payloads = [each async for each in takes.play(lambda: engine.submit(request), keep)]
+        listener = Listener(takes)
+        for payload in payloads:
+            listener.take(payload)
+        return whole, listener, payloads, kept
+
+    whole, listener, payloads, kept = asyncio.run(run())
+    assert np.array_equal(listener.heard, whole)
+    assert np.array_equal(kept[0], whole)
+    assert payloads[-1]["ended"] == {
+        "reason": "finished", "message": "", "seed": 3, "take": "take"
+    }  # fmt: skip

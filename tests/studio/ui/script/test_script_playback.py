@@ -1,0 +1,158 @@
+"""A script spoken from its page: heard in order, redone, stopped, and what fails told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from engine import Costs, InvalidText
+from studio.ui.tabs.script.handlers import ScriptTab
+from studio.ui.tabs.script.view import View
+from tests.support.script_tab_makers import LINES, LONG, act, event, html, spoken, statuses, whole
+from tests.support.tab_makers import heard, make_studio, told
+
+
+def test_what_is_spoken_is_heard_in_order_and_kept(tab, number):
+    assert statuses(tab, number) == ["waiting"] * LINES
+    sound = spoken(tab, number)
+    assert statuses(tab, number) == ["done"] * LINES
+    assert sound == whole(tab, number)
+    assert spoken(tab, number) == sound  # again: from the disk
+
+
+def test_making_without_listening_tells_the_player_nothing(tab, number):
+    assert not [each for each in told(tab.booth.speak(number, False)) if each]
+    assert statuses(tab, number) == ["done"] * LINES
+
+
+def test_a_redo_has_a_seed_of_its_own_and_undo_brings_the_first_take_back(tab, number):
+    spoken(tab, number, aloud=False)
+    before = tab.desk.open(number)
+    line = before.script.lines[1].id
+    sound = heard(told(tab.booth.redo(number, line)))
+    after = tab.desk.open(number)
+    assert after.job(line).key != before.job(line).key
+    assert sound == after.sounds.read(after.job(line).key).tobytes()
+    assert statuses(tab, number) == ["done"] * LINES
+    act(tab, number, do="undo")
+    assert tab.desk.open(number).script == before.script
+    assert statuses(tab, number) == ["done"] * LINES
+
+
+def test_a_line_is_heard_alone_and_from_a_line_on(tab, number):
+    spoken(tab, number, aloud=False)
+    opened = tab.desk.open(number)
+    third = opened.script.lines[2].id
+    alone = heard(told(tab.booth.listen(number, third)))
+    assert alone == opened.sounds.read(opened.job(third).key).tobytes()
+    onward = heard([each for each in told(tab.booth.speak(number, True, third)) if each])
+    assert whole(tab, number).endswith(onward)
+    assert onward.startswith(alone)
+
+
+@pytest.mark.parametrize("asked", [("gone", 1), ("", 1), ("../x", 0)])
+def test_what_cannot_be_spoken_is_refused_in_words(tab, asked):
+    for told_ in (
+        tab.booth.speak(asked[0], True),
+        tab.booth.redo(*asked),
+        tab.booth.listen(*asked),
+    ):
+        [payload] = told(told_)
+        assert payload["ended"]["reason"] == "refused"
+        assert payload["ended"]["message"]
+
+
+def test_stop_stops_and_what_is_done_stays(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    tab = ScriptTab(studio)
+
+    async def work() -> None:
+        number = tab.desk.read("", LONG).number
+        making = tab.booth.speak(number, False)
+        while statuses(tab, number).count("done") < 3:
+            await making.__anext__()
+        assert tab.booth.busy(number)
+        assert "Stop" in html(tab.look(number, View())[0])
+        tab.booth.stop(number)
+        async for _ in making:
+            continue
+        while studio.engine.stats().running or studio.engine.stats().waiting:
+            await asyncio.sleep(0.01)
+        done = statuses(tab, number).count("done")
+        assert 3 <= done < 60
+        assert tab.booth.progress(number) is None
+
+    with studio.engine:
+        asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_listening_to_another_line_stops_nothing_and_the_takes_stop_does(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    tab = ScriptTab(studio)
+
+    async def work() -> None:
+        number = tab.desk.read("", LONG).number
+        making = tab.booth.speak(number, True)
+        take = (await making.__anext__())["id"]
+        studio.live.leave(take)  # another take begins in this player
+        async for payload in tab.booth.listen(number, 0):
+            assert payload["ended"] is None or payload["ended"]["reason"] == "finished"
+        assert tab.booth.progress(number) is not None
+        tab.stopped(event(id=take))
+        async for _ in making:
+            continue
+        assert statuses(tab, number).count("done") < 60
+
+    with studio.engine:
+        asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_a_line_that_is_gone_is_told_plainly(tab, number):
+    for gone in (tab.booth.speak(number, True, 99), tab.booth.redo(number, 99)):
+        [payload] = told(gone)
+        assert "There is no line 99" in payload["ended"]["message"]
+
+
+def test_two_windows_hear_one_making_and_either_may_leave(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    tab = ScriptTab(studio)
+
+    async def work() -> None:
+        number = tab.desk.read("", LONG).number
+        one, two = tab.booth.speak(number, True), tab.booth.speak(number, True)
+        takes = [(await each.__anext__())["id"] for each in (one, two)]
+        assert len({id(own) for own in tab.booth._makings[number]}) == 1
+        studio.live.leave(takes[0])
+        tab.stopped(event(id=takes[0]))
+        async for _ in one:
+            continue
+        assert tab.booth.progress(number) is not None  # the other goes on
+        await two.aclose()  # its page is closed
+        assert tab.booth.progress(number) is None
+        while studio.engine.stats().running or studio.engine.stats().waiting:
+            await asyncio.sleep(0.01)
+        assert statuses(tab, number).count("done") < 60
+
+    with studio.engine:
+        asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_a_line_that_fails_says_why_until_it_is_spoken(tab, number, studio, monkeypatch):
+    line = tab.desk.open(number).script.lines[1]
+    engine = studio.engine
+    original = engine.submit
+
+    def refuse(request: Any) -> Any:
+        if request.text == line.text:
+            raise InvalidText("This text cannot be spoken. Change it.")
+        return original(request)
+
+    monkeypatch.setattr(engine, "submit", refuse)
+    spoken(tab, number)
+    assert statuses(tab, number)[1] == "failed"
+    assert "cannot be spoken" in html(tab.look(number, View(show="failed"))[0])
+    monkeypatch.undo()
+    spoken(tab, number)
+    assert statuses(tab, number) == ["done"] * LINES

@@ -1,0 +1,172 @@
+"""What is drawn of a script, and what is taken along: lines, fields, files, /script."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import SAMPLE_RATE, InvalidSetting, RequestError
+from studio.scripts import Delivery, Pauses, edits
+from studio.ui.i18n import CHINESE
+from studio.ui.tabs.script import view as board
+from studio.ui.tabs.script.files import Programs, Wish, export, read_cast, safe_name
+from studio.ui.tabs.script.handlers import EXAMPLE
+from studio.ui.tabs.script.lines import peaks_of
+from studio.ui.tabs.script.options import delivery_of, values_of
+from studio.ui.tabs.script.view import PAGE, View
+from tests.support.script_tab_makers import LINES, LONG, html, spoken, whole
+
+
+@pytest.mark.parametrize("kind", ["wav", "mp3", "flac", "ogg"])
+@pytest.mark.parametrize("by_line", [False, True])
+def test_a_script_is_exported(tab, number, tmp_path, kind, by_line):
+    spoken(tab, number, aloud=False)
+    seen: list[float] = []
+    files = export(tab.desk.ready(number), Wish(kind, by_line), tmp_path, seen.append)
+    assert seen[-1] == pytest.approx(1)
+    if by_line:
+        names = zipfile.ZipFile(files[0]).namelist()
+        assert len([name for name in names if name.endswith(kind)]) == LINES
+        assert {"The-Key.srt", "The-Key.vtt"} <= set(names)
+    else:
+        assert [path.suffix for path in files] == [f".{kind}", ".srt", ".vtt"]
+        seconds = len(whole(tab, number)) / 2 / SAMPLE_RATE
+        assert soundfile.info(files[0]).duration == pytest.approx(seconds, abs=0.1)
+
+
+def test_an_export_says_what_is_missing(tab, number, tmp_path):
+    for wish, opened in ((Wish(), tab.desk.ready(number)), (Wish(partial=True), tab.desk.blank())):
+        with pytest.raises(RequestError):
+            export(opened, wish, tmp_path, lambda _: None)
+
+
+@given(st.text(max_size=80))
+def test_a_title_is_a_safe_name_of_a_file(title):
+    name = safe_name(title)
+    assert 1 <= len(name) <= 60
+    assert not set(name) & set('/\\:*?"<>|.\0\n ')
+
+
+def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
+    asked_for: list[Any] = []
+    submit = studio.engine.submit
+
+    def noted(request: Any) -> Any:
+        asked_for.append(request)
+        return submit(request)
+
+    monkeypatch.setattr(studio.engine, "submit", noted)
+
+    async def ask(**changes: Any) -> tuple[bytes, str]:
+        asked = dict(text=EXAMPLE, voice="", cast="", language="auto", seed=0, format="wav")
+        async for sound, captions in Programs(studio, tab.desk).script(**{**asked, **changes}):
+            return Path(sound).read_bytes(), Path(captions).read_text("utf-8")
+        raise AssertionError
+
+    sound, captions = asyncio.run(ask())
+    assert captions.count("-->") == LINES
+    assert soundfile.info(io.BytesIO(sound)).duration > 5
+    asyncio.run(ask(cast="Anna = vivian, Ben=ryan", voice="serena"))
+    assert {request.voice.name for request in asked_for[LINES:]} == {"vivian", "ryan", "serena"}
+    assert tab.desk.listed() == []
+    for wrong in ({"cast": "Anna"}, {"voice": "nobody"}, {"text": " "}, {"format": "exe"}):
+        with pytest.raises(gr.Error):
+            asyncio.run(ask(**wrong))
+
+
+def test_a_cast_is_written_in_lines_or_with_commas():
+    assert read_cast("Anna = vivian,Ben= ryan", "x") == read_cast("Anna=vivian\nBen=ryan\n", "x")
+    with pytest.raises(InvalidSetting, match="Anna"):
+        read_cast("Anna", "x")
+
+
+@given(
+    st.sampled_from(["auto", "english"]),
+    st.integers(0, 10**9),
+    st.booleans(),
+    st.floats(0, 60),
+)
+def test_the_fields_say_what_the_delivery_is(language, seed, numbers, pause):
+    own = delivery_of(
+        Delivery(), (language, str(seed), numbers, False, pause, 0.4, 0.7, 1.6, "a = b")
+    )
+    assert delivery_of(Delivery(), values_of(own)) == own
+    assert own.pauses == Pauses(sentence=pause)
+
+
+@pytest.mark.parametrize(
+    "changes", [{1: "x"}, {4: 61.0}, {4: -1.0}, {8: "no arrow"}], ids=["seed", "long", "-", "word"]
+)
+def test_a_field_that_means_nothing_is_refused(tab, number, changes):
+    values = list(values_of(Delivery()))
+    for place, value in changes.items():
+        values[place] = value
+    with pytest.warns(UserWarning, match=r"seed|pause|pronunciation"):
+        tab.manner(number, View(), *values)
+    assert tab.desk.open(number).project.delivery == Delivery()
+
+
+def test_only_a_page_of_lines_is_drawn(tab):
+    number = tab.desk.read("", LONG).number
+    first, _ = tab.look(number, View())
+    last, _ = tab.look(number, View(page=99))
+    count = len(tab.desk.open(number).jobs)
+    assert html(first).count("<article") == PAGE
+    assert html(last).count("<article") == count - count // PAGE * PAGE
+    assert f"of {count}" in html(last)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 2000))
+def test_every_line_is_on_exactly_one_page(page, count):
+    pages = [board.page_of(View(each), count) for each in range(count // PAGE + 1)]
+    assert [place for places in pages for place in places if places][:count] == list(range(count))
+    assert set(board.page_of(View(page), count)) <= set(range(count))
+
+
+@given(st.text(max_size=40).map(lambda text: f'<b onclick="x">{text}'))
+def test_what_a_person_wrote_is_never_markup(text):
+    line = edits.Line(id=0, text=text[:90], speaker=text[:50], direction=text[:50])
+    own = board.Row(1, line, "failed", text, 1.0, (1, 2), text)
+    shown = board.row(own, [text])[1] + board.member(text, text, [(text, text)], False)[1]
+    assert "<b onclick" not in shown
+    assert 'onclick="x"' not in shown
+
+
+@given(st.lists(st.integers(-32768, 32767), max_size=400))
+def test_a_waveform_has_its_bars_within_its_height(samples):
+    peaks = peaks_of(np.array(samples, np.int16))
+    assert len(peaks) in (0, board.BARS)
+    assert all(1 <= peak <= board.HIGH for peak in peaks)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"), [(3.41, "3.4 s"), (125, "2 min 5 s"), (3840, "1 h 4 min")]
+)
+def test_a_duration_is_told(seconds, says):
+    assert board.duration(seconds) == says
+
+
+def test_the_tab_speaks_chinese():
+    """Every word of its own HTML and of its fields that is written as one."""
+    written = set(board.WORDS.values()) - {""} | {"Voice", "Narrator", "Earlier", "Later"}
+    for path in Path(board.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("word", "both"):
+                written |= {own.value for own in node.args if isinstance(own, ast.Constant)}
+    assert len(written) > 40
+    assert written - set(CHINESE) == set()
+    slots = re.compile(r"\{\w+\}")
+    for english in written:
+        assert set(slots.findall(english)) == set(slots.findall(CHINESE[english]))

@@ -1,0 +1,94 @@
+"""A press is answered whenever it comes, also while Gradio's stream of answers is being closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import pytest
+
+from engine import FakeEngine, Library
+from studio.ui.page import ANSWERS, mount_page
+from tests.support.browser import OpenPage, Server
+
+# A network that brings the last word of the first stream after the answer to the second press.
+CLOSED_LATE = """
+(() => {
+  const native = window.fetch;
+  const sleep = (ms) => new Promise((go) => setTimeout(go, ms));
+  let taken = 0; // presses
+  const late = () => new TransformStream({
+    async transform(piece, stream) {
+      const text = new TextDecoder().decode(piece);
+      const [before, after] = text.split('data: {"msg":"close_stream"');
+      stream.enqueue(new TextEncoder().encode(before));
+      if (after === undefined) return;
+      while (taken < 2) await sleep(20);
+      await sleep(500);
+      stream.enqueue(new TextEncoder().encode(text.slice(before.length)));
+    },
+  });
+  window.fetch = async (request, ...rest) => {
+    const answer = await native(request, ...rest);
+    const url = request.url ?? String(request);
+    if (url.includes('/queue/join')) taken++;
+    if (!url.includes('/queue/data')) return answer;
+    return new Response(answer.body.pipeThrough(late()), answer);
+  };
+})();
+"""
+
+
+@pytest.fixture
+def page(open_page: OpenPage, tmp_path: Path) -> Iterator[Any]:
+    application = fastapi.FastAPI()
+    with FakeEngine() as engine:
+        mount_page(application, engine, Library(tmp_path / "voices"))
+        with Server(application) as url:
+            page = open_page("about:blank")
+            page.add_init_script(CLOSED_LATE)
+            page.goto(url)
+            yield page
+            page.close()
+
+
+def test_a_press_is_answered_while_the_stream_is_closed(page: Any) -> None:
+    page.get_by_role("tab", name="Design").click()
+    make = page.get_by_role("button", name="Make three takes")
+    make.click()
+    page.get_by_text("Describe a voice first").wait_for()
+    page.get_by_label("The voice").fill("A calm old man.")
+    make.click()
+    page.get_by_text("Listen, pick one").wait_for()
+
+
+# The first stream speaks of a press before the press is answered; by then a second one is open.
+TWO_STREAMS = """
+async (script) => {
+  let first = null;
+  const streams = [(own) => (first = own), () => {}];
+  window.fetch = async (request) =>
+    String(request.url ?? request).endsWith('/queue/data')
+      ? new Response(new ReadableStream({ start: streams.shift() }))
+      : new Response('{"event_id":"quick"}');
+  new Function(script)();
+  const open = () => window.fetch(new Request('http://studio/queue/data'));
+  await open();
+  first.enqueue(new TextEncoder().encode('data: {"event_id":"quick"}'));
+  await new Promise((go) => setTimeout(go, 100));
+  await open();
+  const asked = performance.now();
+  await window.fetch('http://studio/queue/join');
+  return performance.now() - asked;
+}
+"""
+
+
+def test_a_press_that_an_earlier_stream_spoke_of_is_not_held_back(browser: Any) -> None:
+    page = browser.new_page()
+    page.goto("data:text/html,")
+    held = page.evaluate(TWO_STREAMS, ANSWERS)
+    page.close()
+    assert held < 4000  # five seconds where it is asked of the newest stream alone

@@ -1,0 +1,129 @@
+"""The Blend tab without a browser: the text, the pad and the sound say the same."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import gradio as gr
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import Clone, SpeechRequest, parse_blend
+from studio.ui.tabs.blend_handlers import STEPS, BlendTab, path, written
+from tests.support.tab_makers import heard, some_clone, told
+
+weights = st.lists(st.floats(0, 100), min_size=1, max_size=4).filter(lambda all_: sum(all_) > 1)
+
+
+def at(x: float, y: float) -> SimpleNamespace:
+    return SimpleNamespace(_data={"x": x, "y": y})
+
+
+@given(weights)
+def test_a_written_blend_is_read_back_as_its_percents(values):
+    names = ["ryan", "vivian", "eric", "dylan"][: len(values)]
+    parts = dict(parse_blend(written(names, values)))
+    assert sum(parts.values()) == 100
+    for name, value in zip(names, values, strict=True):
+        assert parts.get(name, 0) == pytest.approx(100 * value / sum(values), abs=1.001)
+
+
+def test_the_pad_writes_what_the_text_puts_back(studio):
+    tab = BlendTab(studio)
+    names = [name for _, name in tab.voices()[:4]]
+    for picked in (names[:2], names[:3], names):
+        shown, recipe, _ = tab.let_go(picked, at(0.25, 0.75))
+        voices, again, step = tab.type_in(recipe)
+        assert step is None
+        assert voices["value"] == picked
+        expected = (0.25, 0.5) if len(picked) == 2 else (0.25, 0.75)
+        assert (again["x"], again["y"]) == pytest.approx(expected, abs=0.03)
+        assert again["names"] == shown["names"]
+
+
+def test_letting_go_in_a_corner_sounds_like_the_voice_there(studio):
+    tab = BlendTab(studio)
+    picked = [name for _, name in tab.voices()[:2]]
+    payloads = told(tab.speak_there(picked, "linear", "hi you", "", True, at(1, 0)))
+    assert payloads[-1]["state"] == "done"
+    alone = studio.choices().blend(picked[1])
+    line = SpeechRequest("hi you", alone, seed=0)
+    assert heard(payloads) == studio.engine.submit(line).collect().tobytes()
+
+
+def test_letting_go_silently_says_nothing(studio):
+    assert told(BlendTab(studio).speak_there(["ryan"], "linear", "hi", "", False, at(0, 0))) == []
+
+
+def test_all_nine_steps_are_one_take_in_order(studio):
+    tab = BlendTab(studio)
+    picked = [name for _, name in tab.voices()[:2]]
+    sound = np.frombuffer(heard(told(tab.speak_all(picked, "linear", "abc"))), np.int16)
+    sayings = [heard(told(tab.speak(each, "linear", "abc"))) for each in path(picked)]
+    assert len(sayings) == STEPS
+    loud = sound[sound != 0]
+    one_by_one = np.frombuffer(b"".join(sayings), np.int16)
+    assert np.array_equal(loud, one_by_one[one_by_one != 0])
+
+
+@pytest.mark.parametrize("recipe", ["", "nobody(2)", "ryan(", "ryan(0)"])
+def test_a_text_that_is_no_blend_is_told_in_words(studio, recipe):
+    last = told(BlendTab(studio).speak(recipe, "linear", "hi"))[-1]
+    assert last["ended"]["reason"] == "refused"
+    assert last["ended"]["message"].endswith(".")
+
+
+def test_nine_steps_of_one_voice_are_refused(studio):
+    last = told(BlendTab(studio).speak_all(["ryan"], "linear", "hi"))[-1]
+    assert last["ended"]["message"] == "Pick two voices first."
+
+
+def test_a_saved_blend_speaks_like_the_blend(studio):
+    tab = BlendTab(studio)
+    recipe = written([name for _, name in tab.voices()[:2]], [7, 3])
+    assert "**Ours**" in tab.save("Ours", "rgba(10, 20.4, 255, 1)", "half", recipe, "spherical")
+    saved = studio.library.find("ours")
+    assert (saved.card.kind, saved.card.colour, saved.card.note) == ("blend", "#0a14ff", "half")
+    assert recipe in saved.card.made_from
+    mixed = studio.engine.resolve(studio.choices().blend(recipe, "spherical")).voice
+    assert isinstance(mixed, Clone)
+    assert np.allclose(saved.voice.vector, mixed.vector)
+
+
+def test_a_name_is_given_once(studio):
+    tab = BlendTab(studio)
+    speaker = tab.voices()[0][0]
+    recipe = written([name for _, name in tab.voices()[:2]], [1, 1])
+    assert "name first" in tab.save("  ", "", "", recipe, "linear")
+    assert "already" in tab.save(speaker.upper(), "", "", recipe, "linear")
+    tab.save("Ours", "", "", recipe, "linear")
+    assert "already" in tab.save("ours", "", "", recipe, "linear")
+    assert len(studio.library.list()) == 1
+
+
+def test_kept_voices_with_odd_names_can_be_blended(studio):
+    studio.library.save("Max (old), or: so+so", some_clone())
+    tab = BlendTab(studio)
+    label, name = tab.voices()[-1]
+    assert label == "Max (old), or: so+so"
+    last = told(tab.speak(written([name, tab.voices()[0][1]], [1, 1]), "linear", "hi"))[-1]
+    assert last["ended"]["reason"] == "finished"
+
+
+def test_voices_that_are_gone_are_picked_no_more(studio):
+    saved = studio.library.save("Short lived", some_clone())
+    tab = BlendTab(studio)
+    assert "value" not in tab.refresh(["Short lived"])[0]  # it stays
+    studio.library.delete(saved.id)
+    there, _, pad, recipe = tab.refresh(["Short lived"])
+    assert "Short lived" not in [*there["value"], *pad["names"], recipe]
+    assert there["value"] == pad["names"]
+
+
+def test_programs_get_the_id_or_the_reason(studio):
+    tab = BlendTab(studio)
+    assert studio.library.get(tab.program("Ours", "ryan(2)+vivian(1)")).card.kind == "blend"
+    with pytest.raises(gr.Error, match="already"):
+        tab.program("Ours", "ryan(2)+vivian(1)")

@@ -1,0 +1,82 @@
+"""The Clone tab without a browser: checked, tried, kept, and refused in words."""
+
+from __future__ import annotations
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from engine import SAMPLE_RATE, SpeechRequest, load_recording
+from studio.ui.tabs.clone import NEED_CONSENT, CloneTab
+from tests.support.tab_makers import heard, recording, told
+
+
+@pytest.fixture
+def tab(studio):
+    return CloneTab(studio)
+
+
+@pytest.fixture
+def spoken(tmp_path):
+    return str(recording(tmp_path / "mine.wav"))
+
+
+def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
+    shown, said = tab.check(spoken)
+    reference = load_recording(spoken)
+    assert shown is not None
+    rate, pcm = shown
+    assert (rate, pcm.dtype) == (SAMPLE_RATE, np.int16)
+    assert np.abs(pcm / 32767 - reference.waveform).max() < 1e-4
+    assert reference.notes
+    assert all(note in said for note in reference.notes)
+
+
+def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
+    short = str(recording(tmp_path / "short.wav", seconds=0.2))
+    shown, said = tab.check(short)
+    assert shown is None
+    assert "at least" in said
+    foreign = tmp_path / "foreign.wav"
+    foreign.write_bytes(b"no sound at all")
+    assert "WAV, FLAC, OGG or MP3" in tab.check(str(foreign))[1]
+
+
+@pytest.mark.parametrize("words", ["", "These are the words."])
+def test_trying_speaks_the_copy(tab, studio, spoken, words):
+    payloads = told(tab.speak(spoken, words, True, "hello"))
+    voice = studio.engine.clone(load_recording(spoken).waveform, words)
+    assert voice.in_context == bool(words)
+    seed = payloads[-1]["ended"]["seed"]
+    expected = studio.engine.submit(SpeechRequest("hello", voice, seed=seed)).collect()
+    assert heard(payloads) == expected.tobytes()
+    assert studio.takes.search() == []  # a try is nobody's take
+
+
+def test_without_consent_nothing_is_copied(tab, studio, spoken):
+    assert told(tab.speak(spoken, "", False, "hi"))[-1]["ended"]["message"] == NEED_CONSENT
+    assert NEED_CONSENT in tab.save("Me", "", "", spoken, "", False)
+    assert studio.library.list() == ()
+
+
+def test_without_a_recording_it_says_so(tab, studio):
+    assert "first" in told(tab.speak(None, "", True, "hi"))[-1]["ended"]["message"]
+    assert tab.check(None) == (None, "")
+
+
+@pytest.mark.parametrize("words", ["", "These are the words."])
+def test_what_is_kept_is_the_copy(tab, studio, spoken, words):
+    assert "**Me**" in tab.save("Me", "#112233", " mine ", spoken, words, True)
+    saved = studio.library.find("Me")
+    voice = studio.engine.clone(load_recording(spoken).waveform, words)
+    assert np.array_equal(saved.voice.vector, voice.vector)
+    assert saved.voice.in_context == bool(words)
+    card = saved.card
+    assert (card.kind, card.consent, card.note, card.colour) == ("clone", True, "mine", "#112233")
+    assert card.made_from == "mine.wav"
+
+
+def test_programs_get_the_id_or_the_reason(tab, studio, spoken):
+    assert studio.library.get(tab.program("Me", spoken, "Words.", True)).voice.in_context
+    with pytest.raises(gr.Error, match="Tick the box"):
+        tab.program("Not me", spoken, "", False)

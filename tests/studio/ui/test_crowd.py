@@ -1,0 +1,43 @@
+"""A crowd at one page: everybody hears their own, soon, and leaving frees the slot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import FakeEngine
+from tests.support.crowd import PEOPLE, request
+from tests.support.visiting import visited
+
+FIRST, FREED = 0.25, 0.5  # seconds: what a machine at rest must keep
+LOADED = 3.0  # what a busy machine may add before a test fails
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return visited("tests.support.crowd", str(tmp_path_factory.mktemp("crowd")), timeout=120)
+
+
+def test_nobody_loses_or_hears_a_chunk_twice(told: Any) -> None:
+    assert len(told["people"]) == PEOPLE
+    with FakeEngine() as engine:
+        for number, person in enumerate(told["people"]):
+            assert person["indexes"] == list(range(len(person["indexes"])))
+            expected = engine.submit(request(number, person["seed"])).collect()
+            assert person["pcm"] == expected.tobytes().hex()
+
+
+def test_everybody_hears_soon(told: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    firsts = [person["first"] for person in told["people"]]
+    median, late = np.percentile(firsts, (50, 95))
+    with capsys.disabled():
+        print(f"\n{PEOPLE} at once: first chunk p50 {1000 * median:.0f}, p95 {1000 * late:.0f} ms")
+    assert late < FIRST + LOADED
+
+
+def test_a_closed_connection_frees_its_slot(told: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        print(f"\na closed connection frees its slot after {1000 * told['freed']:.0f} ms")
+    assert told["freed"] < FREED + LOADED

@@ -1,0 +1,115 @@
+"""The Design tab without a browser: three takes, one kept, all given up when it is left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from engine import SAMPLE_RATE, Clone, Costs, Design, load_recording
+from studio.ui.tabs.design import TAKES, DesignTab
+from tests.support.tab_makers import make_studio
+
+WORDS = "A calm voice."
+TEXT = "A sentence that is long enough to be a reference."
+
+
+def run(updates):
+    async def all_of():
+        return [each async for each in updates]
+
+    return asyncio.run(all_of())
+
+
+@pytest.fixture(params=[True, False], ids=["clones", "does not clone"])
+def studio(tmp_path, request):
+    made = make_studio(tmp_path, clone=request.param)
+    with made.engine:
+        yield made
+
+
+def test_three_takes_come_and_differ(studio):
+    *_, last = run(DesignTab(studio).sketch(WORDS, TEXT))
+    labels, sounds, sketches = last[:TAKES], last[TAKES : 2 * TAKES], last[2 * TAKES]
+    assert len(set(labels)) == TAKES
+    for label, (rate, pcm) in zip(labels, sounds, strict=True):
+        assert rate == SAMPLE_RATE
+        assert pcm.dtype == np.int16
+        assert f"{len(pcm) / SAMPLE_RATE:.1f} s" in label
+    assert len({pcm.tobytes() for _, pcm in sounds}) == TAKES
+    assert [each.pcm.tobytes() for each in sketches] == [pcm.tobytes() for _, pcm in sounds]
+
+
+def test_the_picked_take_is_kept(studio):
+    tab = DesignTab(studio)
+    sketches = run(tab.sketch(WORDS, TEXT))[-1][2 * TAKES]
+    assert "**Calm**" in tab.save("Calm", "", "", sketches, 1)
+    saved = studio.library.find("Calm")
+    assert WORDS in saved.card.made_from
+    if studio.engine.capabilities()["fake"].clone:
+        waveform = load_recording((sketches[1].pcm, SAMPLE_RATE)).waveform
+        expected = studio.engine.clone(waveform, TEXT)
+        assert isinstance(saved.voice, Clone)
+        assert np.array_equal(saved.voice.vector, expected.vector)
+        assert saved.voice.transcript == TEXT
+    else:
+        assert saved.voice == Design(WORDS)
+
+
+def test_what_is_missing_is_told(studio):
+    tab = DesignTab(studio)
+    assert "Describe a voice" in run(tab.sketch("  ", TEXT))[-1][-1]
+    assert "takes first" in tab.save("Calm", "", "", [], 0)
+    sketches = run(tab.sketch(WORDS, TEXT))[-1][2 * TAKES]
+    assert "Pick the take" in tab.save("Calm", "", "", sketches, None)
+    assert studio.library.list() == ()
+
+
+def test_three_takes_are_made_at_once_where_one_is_as_fast_as_it_is_heard(studio, monkeypatch):
+    asked = []
+    submit = studio.engine.submit
+    monkeypatch.setattr(studio.engine, "submit", lambda line: asked.append(line) or submit(line))
+    run(DesignTab(studio).sketch(WORDS, TEXT))
+    assert [line.live for line in asked] == [False] * TAKES
+
+
+def test_leaving_in_the_middle_frees_every_slot(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.02))
+    with studio.engine:
+
+        async def leave():
+            updates = DesignTab(studio).sketch(WORDS, TEXT * 4)
+            await anext(updates)
+            while not studio.engine.stats().running:
+                await anext(updates)
+            await updates.aclose()
+            while studio.engine.stats().running or studio.engine.stats().waiting:
+                await asyncio.sleep(0.01)
+
+        asyncio.run(asyncio.wait_for(leave(), 20))
+
+
+def test_takes_that_were_stopped_are_gone_and_say_so(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.05))
+    tab = DesignTab(studio)
+    with studio.engine:
+
+        async def stopped():
+            updates = tab.sketch(WORDS, TEXT * 4)
+            await anext(updates)
+            tab.stop()
+            return [each async for each in updates]
+
+        *_, last = asyncio.run(asyncio.wait_for(stopped(), 20))
+        assert not studio.engine.stats().running
+    expected = [*["Not made yet"] * TAKES, *[None] * TAKES, [], "Stopped."]
+    assert [getattr(each, "key", each) for each in last] == expected
+
+
+def test_programs_get_the_id_or_the_reason(studio):
+    tab = DesignTab(studio)
+    assert WORDS in studio.library.get(tab.program("Calm", WORDS)).card.made_from
+    with pytest.raises(gr.Error, match="already"):
+        tab.program("Calm", WORDS)

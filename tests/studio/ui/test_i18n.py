@@ -1,0 +1,146 @@
+"""The interface in Chinese: nothing is left out, nothing is left over."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import pytest
+from gradio.i18n import I18nData
+
+from engine import FakeEngine, Library
+from studio.ui import i18n, take_card
+from studio.ui.page import mount_page
+from studio.ui.shell import ENTRIES, build_shell
+from studio.ui.shortcuts import KEYS
+from studio.ui.tabs.design import DESCRIBED, REFERENCE
+from studio.ui.tabs.models import ABLE, FOREIGN
+from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
+from studio.ui.tabs.takes import NONE
+from studio.ui.tabs.voice_form import SAVED
+from tests.support.browser import OpenPage, Server, expect
+from tests.support.tab_makers import make_studio
+
+STUDIO = Path(i18n.__file__).parents[2]
+HERE = json.loads((STUDIO / "ui" / "i18n" / "zh.json").read_text(encoding="utf-8"))
+TOLD_LATER = (
+    LETTERS,
+    TOO_MANY,
+    *KEYS.values(),
+    *ABLE.values(),
+    *NONE.values(),
+    FILL[1],
+    SAVED,
+    REFERENCE,
+    DESCRIBED,
+)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    studio = make_studio(tmp_path_factory.mktemp("words"))
+
+    async def built() -> Any:
+        return build_shell(studio)
+
+    with studio.engine:
+        yield asyncio.run(built())
+
+
+def shown(config: object) -> Iterator[str]:
+    """Every word that Gradio is to replace."""
+    if isinstance(config, I18nData):
+        yield config.key
+    elif isinstance(config, dict):
+        for value in config.values():
+            yield from shown(value)
+    elif isinstance(config, list | tuple):
+        for value in config:
+            yield from shown(value)
+    elif isinstance(config, str):
+        yield from (json.loads(f'"{key}"') for key in MARKER.findall(config))
+
+
+MARKER = re.compile(r'__i18n__{"__type__": "translation_metadata", "key": "((?:[^"\\]|\\.)*)"}')
+
+
+def written() -> Iterator[tuple[str, str]]:
+    """Texts given to `word` and `both` in so many words, and all other texts."""
+    for path in STUDIO.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("word", "both"):
+                named = node.args[0]
+                if isinstance(named, ast.Constant):
+                    yield "told", str(named.value)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield "text", node.value
+
+
+def test_every_label_is_there_in_chinese(shell: Any) -> None:
+    assert set(shown(shell.config)) - i18n.CHINESE.keys() == set()
+
+
+def test_every_text_of_our_own_is_there_in_chinese() -> None:
+    told = {text for kind, text in written() if kind == "told"}
+    told |= {
+        *TOLD_LATER,
+        *KEYS.values(),
+        *ABLE.values(),
+        *NONE.values(),
+        FOREIGN,
+        *(own.missing for own in ENTRIES if own.missing),
+    }
+    assert told - i18n.CHINESE.keys() == set()
+
+
+def test_no_translation_is_left_over(shell: Any) -> None:
+    told = {text for _, text in written()} | set(shown(shell.config)) | set(TOLD_LATER)
+    told |= {own.missing for own in ENTRIES} | {text.capitalize() for text in told}
+    assert HERE.keys() - told == set()
+
+
+def test_what_is_between_braces_stays() -> None:
+    for english, chinese in i18n.CHINESE.items():
+        assert set(re.findall(r"{\w+}", english)) == set(re.findall(r"{\w+}", chinese)), english
+
+
+def test_our_own_html_is_escaped_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(i18n.CHINESE, "<b>", "<i>")
+    assert i18n.both("<b>") == '<span lang="en">&lt;b&gt;</span><span lang="zh">&lt;i&gt;</span>'
+    assert i18n.both("<u>") == "&lt;u&gt;"
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    application = fastapi.FastAPI()
+    with FakeEngine() as engine:
+        mount_page(application, engine, Library(tmp_path_factory.mktemp("zh") / "voices"))
+        with Server(application) as url:
+            yield url
+
+
+def test_a_chinese_browser_sees_chinese(open_page: OpenPage, url: str) -> None:
+    page = open_page(url, locale="zh-CN")
+    page.get_by_role("button", name="听一句欢迎词").wait_for()
+    expect(page.get_by_text("Hear a welcome").first).to_be_hidden()
+    page.get_by_label("文本", exact=True).fill("你好。")
+    page.get_by_role("button", name="朗读", exact=True).click()
+    page.locator(".timbre-take:visible").get_by_role("button", name="再来一次").wait_for()
+    page.get_by_role("tab", name="收藏").click()
+    page.locator(".timbre-history:visible").get_by_text("你好。").wait_for()
+    assert "__i18n__" not in page.inner_text("body")
+
+
+def test_an_english_browser_sees_english_only(open_page: OpenPage, url: str) -> None:
+    page = open_page(url, locale="en-GB")
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    body = page.inner_text("body")
+    assert not re.search(r"[\u4e00-\u9fff]", body)
+    assert "__i18n__" not in body
+    assert take_card.EMPTY.count('lang="zh"') == 3

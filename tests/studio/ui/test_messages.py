@@ -1,0 +1,167 @@
+"""Errors and notes in Chinese: every sentence has its words; English stays the default."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+import re
+import string
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from gradio.context import LocalContext
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+import engine
+from engine import Said, errors
+from engine.voices.voice_format import VoiceCard
+from studio.context import Studio
+from studio.ui import i18n
+from studio.ui.tabs.clone import CloneTab
+from tests.support.tab_makers import told
+
+ROOT = Path(i18n.__file__).parents[3]
+KINDS = {
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.TimbreError)
+}
+# Programs and the command line speak English; the fake engine speaks to tests.
+ENGLISH = ("studio/api/", "studio/cli/", "engine/fake", "engine/errors.py")
+FIELDS = string.Formatter()
+
+
+def sentences() -> Iterator[tuple[str, ast.Call]]:
+    """Where errors are made, and other sentences for a person."""
+    for path in [*ROOT.glob("engine/**/*.py"), *ROOT.glob("studio/**/*.py")]:
+        place = str(path.relative_to(ROOT))
+        if place.startswith(ENGLISH):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and node.args and name in {"Said", *KINDS} - {"Busy"}:
+                yield f"{place}:{node.lineno}", node
+
+
+def written() -> Iterator[tuple[str, str, ast.Call]]:
+    for place, call in sentences():
+        first = call.args[0]
+        if isinstance(first, ast.Constant):
+            yield place, first.value, call
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in FIELDS.parse(text) if name}
+
+
+def test_every_sentence_is_there_in_chinese() -> None:
+    keys = {key for _, key, _ in written()} | set(engine.said._MISFITS.values())
+    worded = {key for key in keys if re.search("[A-Za-z]", re.sub("{[^}]*}", "", key))}
+    assert worded - i18n.CHINESE.keys() == set()
+
+
+def test_no_sentence_loses_its_key() -> None:
+    """What is put together before an error is made cannot be looked up."""
+    loose = (ast.JoinedStr, ast.BinOp)
+    assert [place for place, call in sentences() if isinstance(call.args[0], loose)] == []
+
+
+def test_no_sentence_is_left_over() -> None:
+    table = json.loads(
+        (ROOT / "studio" / "ui" / "i18n" / "messages_zh.json").read_text(encoding="utf-8")
+    )
+    texts = {
+        node.value
+        for path in [*ROOT.glob("engine/**/*.py"), *ROOT.glob("studio/**/*.py")]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert table.keys() - texts == set()
+
+
+def test_what_stands_in_a_sentence_is_given_with_it() -> None:
+    for place, key, call in written():
+        given = {each.arg for each in call.keywords}
+        assert fields(key) == given if None not in given else True, place
+    for english, chinese in i18n.CHINESE.items():
+        assert fields(english) == fields(chinese), english
+
+
+@contextmanager
+def asking(language: str) -> Iterator[None]:
+    """As Gradio does for each event: the request of the browser that asks."""
+    token = LocalContext.request.set(SimpleNamespace(headers={"accept-language": language}))
+    try:
+        yield
+    finally:
+        LocalContext.request.reset(token)
+
+
+BOB = errors.UnknownVoice("No voice is called '{name}'. {there}", name="bob", there="x")
+
+
+def test_who_asks_in_chinese_is_told_in_chinese() -> None:
+    with asking("zh-CN,zh;q=0.9,en;q=0.8"):
+        assert i18n.tell(BOB.said) == "没有名为“bob”的声音。x"
+        assert i18n.warning(BOB) == "⚠️ 没有名为“bob”的声音。x"
+    for language in ("en-GB,zh;q=0.5", "", "de"):
+        with asking(language):
+            assert i18n.tell(BOB.said) == str(BOB) == "No voice is called 'bob'. x"
+    assert i18n.tell(BOB.said) == str(BOB)
+
+
+def test_a_sentence_in_a_sentence_is_told_in_chinese_too() -> None:
+    inner = Said.listed([Said("cloning"), Said("instructions"), "Qwen"])
+    said = Said("{name} ({able})", name="cloning", able=inner)
+    assert said == "cloning (cloning, instructions, Qwen)"
+    assert i18n.chinese(said) == "cloning (克隆, 听从指示, Qwen)"
+
+
+def test_a_refusal_of_the_engine_is_told_in_chinese(studio: Studio) -> None:
+    tab = CloneTab(studio)
+    with asking("zh-CN"):
+        last = told(tab.speak(None, "", True, "hi"))[-1]
+    assert last["ended"]["message"] == "请先录音或拖入文件。"
+
+
+@given(st.text(), st.text())
+def test_what_a_person_wrote_is_no_template(name: str, there: str) -> None:
+    said = Said("No voice is called '{name}'. {there}", name=name, there=there)
+    assert said == f"No voice is called '{name}'. {there}"
+    assert i18n.chinese(said) == f"没有名为“{name}”的声音。{there}"
+    assert i18n.chinese(Said("{x}", x=said)) == i18n.chinese(said)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BOB,
+        errors.InvalidText("There is no text. Type some."),
+        errors.InvalidText("{"),
+        errors.TimbreError(),
+        errors.EngineError("{name} could not be loaded ({error}).", name="x", error=OSError("no")),
+    ],
+)
+def test_an_error_keeps_its_key_on_the_way_to_another_process(error: Any) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (type(error), str(error))
+    assert (again.said.key, again.said.values) == (error.said.key, error.said.values)
+
+
+def test_pydantics_complaints_have_words() -> None:
+    problem = None
+    try:
+        VoiceCard(name="x" * 81, kind="clone")
+    except ValidationError as error:
+        problem = error.errors()[0]
+    assert problem is not None
+    said = engine.said.misfit(problem)
+    assert said == problem["msg"]
+    assert i18n.chinese(said) == "最多 80 个字符"

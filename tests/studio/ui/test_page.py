@@ -1,0 +1,64 @@
+"""The studio at an address: what it answers to programs, and how it listens."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine import SAMPLE_RATE, InvalidSetting
+from studio.server.serving import listen
+from studio.voices.speaker_notes import described
+from tests.support.visiting import visited
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What a program heard from the endpoints of a page."""
+    return visited("tests.support.page_visit", str(tmp_path_factory.mktemp("visit")), timeout=90)
+
+
+def test_speak_answers_the_engines_own_samples(told: Any) -> None:
+    assert told["file"] == told["expected"]
+
+
+def test_stream_answers_every_chunk_once_and_in_order(told: Any) -> None:
+    stream = told["stream"]
+    assert stream["indexes"] == list(range(len(stream["indexes"])))
+    assert stream["samples"] == len(told["expected"]) // 4
+
+
+def test_a_script_answers_its_sound_and_its_subtitles(told: Any) -> None:
+    line = len(told["expected"]) / 4 / SAMPLE_RATE
+    assert told["script"]["captions"] == 2
+    assert told["script"]["seconds"] == pytest.approx(2 * line + 1, abs=0.01)
+
+
+def test_voices_are_listed(told: Any) -> None:
+    note = described("ryan")
+    assert {"name": "ryan", "kind": "preset", "note": note} in told["voices"]
+
+
+def test_programs_see_named_endpoints_only(told: Any) -> None:
+    named = {"blend", "check", "clone", "design", "script", "speak", "stream", "voices"}
+    assert set(told["endpoints"]) == {f"/{name}" for name in named}
+
+
+def test_endpoints_are_described_in_words(told: Any) -> None:
+    assert "translation_metadata" not in json.dumps(told["endpoints"])
+
+
+def test_a_refusal_reaches_programs(told: Any) -> None:
+    assert "no text" in told["refusal"]
+
+
+def test_what_a_page_opens_with_passes_beside_the_queue(told: Any) -> None:
+    """Else a press at that moment is lost in Gradio's browser half."""
+    assert told["opening"]
+    assert not any(told["opening"])
+
+
+def test_a_taken_port_is_told_before_anything_is_loaded() -> None:
+    with listen("127.0.0.1", 0) as taken, pytest.raises(InvalidSetting, match=r"taken.*--port"):
+        listen("127.0.0.1", taken.getsockname()[1])

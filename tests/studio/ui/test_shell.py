@@ -1,0 +1,185 @@
+"""The studio in a real browser: speak, hear, stop, and what the keys do; and the Engine page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import fastapi
+import numpy as np
+import pytest
+
+from engine import Costs, FakeEngine, Library, Preset, SpeechRequest, load_profile, profiles
+from studio.takes.take_store import Takes
+from studio.ui.page import mount_page
+from studio.ui.shell import ENTRIES, present, reason
+from studio.ui.tabs import engine_page
+from tests.support.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through, wait_until
+from tests.support.player_stage import as_heard
+
+TEXT = "Good evening."
+LONG = "x" * 400
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine(costs=Costs(step=0.01)) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def takes(tmp_path_factory: pytest.TempPathFactory) -> Takes:
+    return Takes(tmp_path_factory.mktemp("kept") / "takes")
+
+
+@pytest.fixture(scope="module")
+def url(
+    browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    application = fastapi.FastAPI()
+    library = Library(tmp_path_factory.mktemp("data") / "voices")
+    mount_page(application, engine, library, takes)
+    with Server(application) as url:
+        yield url
+
+
+def opened(open_page: OpenPage, url: str, **options: Any) -> Tap:
+    """A page that is ready, and what its player plays."""
+    page = open_page(url, **options)
+    tap = Tap(page, 0)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    return tap
+
+
+def write(tap: Tap, text: str) -> None:
+    """Until the page has taken it: a page that has just opened may not listen yet."""
+    count = tap.page.get_by_text(re.compile(rf"^{len(text)} of"))
+    for _ in range(10):
+        tap.page.get_by_label("Text", exact=True).fill("")
+        tap.page.get_by_label("Text", exact=True).fill(text)
+        with suppress(Exception):
+            return count.wait_for(timeout=100 * PATIENCE)
+    raise AssertionError("the page never counted the text")
+
+
+def test_speak_is_heard_and_its_take_is_shown(open_page: OpenPage, url: str, takes: Takes) -> None:
+    tap = opened(open_page, url)
+    write(tap, TEXT)
+    speak = tap.page.get_by_role("button", name="Speak", exact=True)
+    play_through([tap], lambda _: speak.click())
+    newest = takes.search()[0]
+    assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(newest.id))))
+    card = tap.page.locator(".timbre-take").first
+    card.get_by_text(str(newest.seed)).wait_for()
+    with tap.page.expect_download() as download:
+        card.get_by_text("MP3").click()
+    assert download.value.suggested_filename.endswith(".mp3")
+    tap.page.reload()
+    tap.page.locator(f"[data-do='pick'][data-take='{newest.id}']").click()
+    tap.page.locator(".timbre-take").first.get_by_text(TEXT).wait_for()
+
+
+def test_keys_speak_and_stop(open_page: OpenPage, url: str, engine: FakeEngine) -> None:
+    tap = opened(open_page, url)
+    write(tap, LONG)
+    tap.page.keyboard.press("Control+Enter")
+    tap.wait("now?.report?.played > 4800")
+    tap.page.keyboard.press("Escape")
+    tap.wait("now.over")
+    wait_until(lambda: engine.stats().running == 0)
+    tap.page.locator(".timbre-take").first.get_by_text("xxx").wait_for()  # what was made is kept
+
+
+def test_two_people_at_once_hear_their_own(open_page: OpenPage, url: str, takes: Takes) -> None:
+    texts = ("My own words.", "And these are mine.")
+    taps = [opened(open_page, url) for _ in texts]
+    for tap, text in zip(taps, texts, strict=True):
+        write(tap, text)
+    play_through(taps, lambda tap: tap.page.keyboard.press("Control+Enter"))
+    for tap, text in zip(taps, texts, strict=True):
+        own = takes.search(text)
+        assert np.array_equal(tap.sound(), as_heard(np.trim_zeros(takes.pcm(own[0].id))))
+        expect(tap.page.locator("[data-do='pick']:visible")).to_have_count(len(own))
+
+
+def test_one_click_speaks_a_welcome_on_a_phone(open_page: OpenPage, url: str) -> None:
+    tap = opened(open_page, url, **PHONE)
+    tap.page.get_by_role("button", name="Hear a welcome").tap()
+    tap.wait("now?.over && now.made")
+    assert len(tap.sound())
+    tap.page.locator(".timbre-take").first.get_by_text("Welcome").wait_for()
+    wide = tap.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= PHONE["viewport"]["width"]
+
+
+def test_the_sheet_of_keys_opens_and_closes(open_page: OpenPage, url: str) -> None:
+    page = opened(open_page, url).page
+    page.get_by_label("Text", exact=True).press("?")
+    assert not page.get_by_role("dialog").is_visible()  # it was typed
+    page.get_by_role("button", name="Keys").click()
+    page.get_by_role("dialog").get_by_text("Ctrl + Enter").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="hidden")
+
+
+def test_a_chosen_shade_stays(open_page: OpenPage, url: str) -> None:
+    page = opened(open_page, url, color_scheme="light").page
+    page.get_by_role("button", name="Light or dark").click()
+    page.wait_for_function("document.body.classList.contains('dark')")
+    page.reload()
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.wait_for_function("document.body.classList.contains('dark')")
+
+
+def test_the_first_voice_tells_at_once_how_it_may_be_asked_to_speak(
+    open_page: OpenPage, url: str
+) -> None:
+    page = opened(open_page, url).page
+    page.get_by_placeholder("For example: slowly, with a smile").wait_for()
+
+
+def test_the_engine_page_moves(open_page: OpenPage, url: str) -> None:
+    page = opened(open_page, url).page
+    page.get_by_role("tab", name="Engine").click()
+    page.locator(".timbre-plots polyline").first.wait_for(state="attached")
+    page.locator(".timbre-figures").get_by_text("Taking requests").wait_for()
+
+
+def test_figures_are_the_engines() -> None:
+    settings = load_profile("cpu")
+    with FakeEngine(settings=settings) as engine:
+        engine.submit(SpeechRequest(TEXT, Preset("ryan"))).collect()
+        stats = engine.stats()
+        shown = engine_page.figures(engine, stats, 1.25)
+        assert f"0 / {stats.slots}" in shown
+        assert "1.2 s" in shown
+        assert engine_page.profile_of(engine) == "cpu"
+        assert stats.first_sound
+        assert f"{1000 * stats.first_sound[0]:.0f} ms" in shown
+    assert "Stopped" in engine_page.figures(engine, stats, None)
+
+
+def test_a_profile_is_known_when_the_lag_was_left_to_the_device() -> None:
+    for name in profiles():
+        settings = load_profile(name).model_copy(update={"lag": 0})
+        with FakeEngine(settings=settings) as engine:
+            assert engine_page.profile_of(engine) == name
+    with FakeEngine(settings=load_profile("cpu", slots=3)) as engine:
+        assert engine_page.profile_of(engine) == "settings of its own"
+
+
+def test_speed_is_audio_by_time() -> None:
+    looks = [(0.0, 0.0, 1, 0), (1.0, 3.0, 1, 0), (3.0, 3.0, 0, 0)]
+    assert engine_page.speed(looks) == [3.0, 0.0]
+    assert engine_page.speed(looks[:1]) == []
+
+
+def test_a_tab_nobody_can_use_says_what_to_load() -> None:
+    with FakeEngine() as engine:
+        able = list(engine.capabilities().values())
+    assert all(not reason(entry, able) for entry in present())
+    clone = next(entry for entry in ENTRIES if entry.name == "clone")
+    assert "Engine page" in reason(clone, [])

@@ -1,0 +1,42 @@
+"""What the Speak tab's fields offer and tell, by what is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine import FakeCheckpoint, FakeEngine, Library, SpeechRequest, fake_capabilities
+from studio.context import Studio
+from studio.takes.live_takes import LiveTakes
+from studio.takes.take_store import Takes
+from studio.ui.speech_form import voice_of
+from studio.ui.tabs.speak_handlers import Speaking
+from tests.support.tab_makers import some_clone
+
+
+def test_the_count_tells_of_a_language_that_nobody_here_speaks(tmp_path: Path) -> None:
+    capabilities = fake_capabilities("one", languages=("english",))
+    with FakeEngine([FakeCheckpoint(capabilities)]) as engine:
+        own = Studio(engine, Library(tmp_path / "v"), LiveTakes(), Takes(tmp_path / "t"))
+        for text in ("你好。", "おはよう", "안녕", "Привет, Anna"):
+            assert "No model here speaks" in Speaking(own).count(text)
+        assert "No model" not in Speaking(own).count("Good evening, François!")
+        engine.exchange(
+            "one", "two", FakeCheckpoint(fake_capabilities("two", languages=("russian",)))
+        )
+        assert "No model" not in Speaking(own).count("Привет, Anna")
+
+
+def test_what_is_saved_is_listed_as_it_was_written(studio: Studio) -> None:
+    studio.library.save("My Own", some_clone())
+    assert ("My Own", "My Own") in Speaking(studio).voices()
+    assert ("Ryan", "ryan") in Speaking(studio).voices()
+
+
+def test_the_hint_names_a_blend_that_can_be_spoken(studio: Studio) -> None:
+    written = studio.choices().example()
+    assert Speaking(studio).hint().endswith(f" {written}")
+    assert (
+        studio.engine.submit(SpeechRequest("Hi", voice_of(studio.choices(), written)))
+        .collect()
+        .any()
+    )

@@ -1,0 +1,293 @@
+"""The Speak tab's handlers: fields to requests, takes kept and shown. Without a page."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+import soundfile
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import (
+    Clone,
+    Design,
+    FakeCheckpoint,
+    FakeEngine,
+    InvalidSetting,
+    Library,
+    Preset,
+    Sampling,
+    SpeechRequest,
+    UnknownVoice,
+    fake_capabilities,
+)
+from studio.context import Studio
+from studio.takes import downloads
+from studio.takes.live_takes import LiveTakes
+from studio.takes.take_store import Take, Takes
+from studio.ui import take_card
+from studio.ui.speech_form import Asked, asked_for, draw_seed, read_seed, spoken_seconds, voice_of
+from studio.ui.tabs.speak_handlers import ADVANCED, SHOWN, WELCOME, Speaking, read
+
+TEXT = "Good evening, everybody."
+FIELD_NAMES = ("text", "voice", "language", "instruct", "seed")
+PLAIN = [""] * len(ADVANCED)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    library = Library(tmp_path / "voices")
+    library.save("My Own", Clone(np.ones(16, np.float32)), note="mine")
+    library.save("Narrator", Design("A warm voice."))
+    return library
+
+
+@pytest.fixture
+def studio(tmp_path: Path, library: Library) -> Iterator[Studio]:
+    with FakeEngine() as engine:
+        yield Studio(engine, library, LiveTakes(), Takes(tmp_path / "takes"))
+
+
+def pressed(studio: Studio, keep_seed: bool = True, **changes: Any) -> list[Any]:
+    """What the player is told of a press of Speak."""
+    fields = {"text": TEXT, "voice": "ryan", "language": "auto", "instruct": "", "seed": "3"}
+    advanced = changes.pop("advanced", PLAIN)
+
+    async def press() -> list[Any]:
+        asked = {**fields, **changes}.values()
+        return [told async for told in Speaking(studio).press(keep_seed, *asked, *advanced)]
+
+    return asyncio.run(press())
+
+
+def heard(payloads: list[Any]) -> bytes:
+    """The sound of the payloads, each laid at its place."""
+    sound = bytearray()
+    for each in payloads:
+        pcm = base64.b64decode(each["pcm"])
+        sound[2 * each["start"] : 2 * each["start"] + len(pcm)] = pcm
+    return bytes(sound)
+
+
+def event(**data: Any) -> Any:
+    return SimpleNamespace(_data=data)
+
+
+def test_what_is_heard_and_kept_is_what_the_engine_made(studio: Studio) -> None:
+    told = pressed(studio)
+    expected = studio.engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
+    assert heard(told) == expected.tobytes()
+    kept = told[-1]["ended"]["take"]
+    np.testing.assert_array_equal(studio.takes.pcm(kept), expected)
+    assert studio.takes.get(kept).seed == 3
+
+
+@pytest.mark.parametrize("voice", ["ryan", "My Own", "Narrator", "ryan(2)+vivian(1)", "", None])
+def test_every_kind_of_voice_speaks(studio: Studio, voice: str | None) -> None:
+    assert pressed(studio, voice=voice)[-1]["ended"]["reason"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"text": ""}, "no text"),
+        ({"voice": "gone"}, "No voice"),
+        ({"voice": "gone+ryan"}, "No voice"),
+        ({"seed": "-1"}, "seed"),
+        ({"seed": "x"}, "seed"),
+        ({"language": "klingon"}, "speaks"),
+        ({"voice": "My Own", "instruct": "softly"}, "no instruction"),
+        ({"voice": "ryan+vivian", "instruct": "softly"}, "no instruction"),
+        ({"advanced": ["9", *PLAIN[1:]]}, "temperature"),
+        ({"advanced": ["warm", *PLAIN[1:]]}, "Temperature must be a number"),
+        ({"advanced": ["", "2.5", *PLAIN[2:]]}, "top_k"),
+        ({"advanced": [*PLAIN[:-1], "-1"]}, "length"),
+    ],
+)
+def test_a_refusal_is_told(studio: Studio, changes: dict[str, Any], says: str) -> None:
+    [told] = pressed(studio, **changes)
+    assert told["ended"]["reason"] == "refused"
+    assert says in told["ended"]["message"]
+
+
+def test_only_a_kept_seed_is_used(studio: Studio) -> None:
+    seeds = {pressed(studio, keep_seed=False)[-1]["ended"]["seed"] for _ in range(3)}
+    assert len(seeds) == 3
+    assert pressed(studio, keep_seed=True)[-1]["ended"]["seed"] == 3
+
+
+def test_the_longest_is_in_seconds(studio: Studio) -> None:
+    told = pressed(studio, text="x" * 100, advanced=[*PLAIN[:-1], "0.8"])[-1]
+    assert told["ended"]["reason"] == "length"
+    assert told["made"] == 0.8 * 24_000
+
+
+def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
+    async def listen() -> list[Any]:
+        return [told async for told in Speaking(studio).sample("vivian")]
+
+    assert heard(asyncio.run(listen()))
+    assert studio.takes.search() == []
+
+
+def test_the_welcome_is_kept(studio: Studio) -> None:
+    async def welcome() -> list[Any]:
+        return [told async for told in Speaking(studio).welcome("ryan")]
+
+    kept = asyncio.run(welcome())[-1]["ended"]["take"]
+    assert studio.takes.get(kept).text == WELCOME
+
+
+def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> None:
+    speaking, known = Speaking(studio), list[str]()
+    for _ in range(SHOWN + 2):
+        number = pressed(studio, keep_seed=False)[-1]["ended"]["take"]
+        kept = speaking.keep(known, False, "", event(take=number))
+        known, listed, seed, shown, column, card, sound, *right = kept
+        assert known[0] == number
+    assert len(known) == SHOWN + 2
+    assert listed.count('data-do="pick"') == SHOWN
+    assert seed == str(studio.takes.get(known[0]).seed)
+    assert shown == (number, "")
+    assert column["visible"]
+    assert not right[0]["visible"]
+    assert seed in card
+    assert sound[1].dtype == np.int16
+
+
+def test_a_kept_seed_stays_in_its_field(studio: Studio) -> None:
+    number = pressed(studio)[-1]["ended"]["take"]
+    assert Speaking(studio).keep([], True, "3", event(take=number))[2] == "3"
+
+
+def test_nothing_is_shown_of_a_take_that_was_not_kept(studio: Studio) -> None:
+    shown = Speaking(studio).keep([], False, "", event(take=None))
+    assert all(update["__type__"] == "update" and len(update) == 1 for update in shown)
+
+
+def test_the_list_leaves_out_what_is_gone(studio: Studio) -> None:
+    speaking, number = Speaking(studio), pressed(studio)[-1]["ended"]["take"]
+    assert number in speaking.last(["gone", number])
+    studio.takes.delete(number)
+    assert speaking.last(["gone", number]) == take_card.EMPTY
+    assert speaking.last(None) == take_card.EMPTY
+
+
+def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path) -> None:
+    plain = FakeCheckpoint(fake_capabilities(instruct=False))
+    assert Speaking(studio).picked("ryan")[1]["interactive"]
+    for closed in ("My Own", "ryan+vivian"):
+        field = Speaking(studio).picked(closed)[1]
+        assert not field["interactive"]
+        assert "takes no instruction" in field["placeholder"]
+    with FakeEngine([plain]) as engine:
+        unable = Studio(engine, Library(tmp_path / "none"), LiveTakes(), studio.takes)
+        assert "follows no instructions" in Speaking(unable).picked("ryan")[1]["placeholder"]
+
+
+@pytest.mark.parametrize(
+    ("voice", "says"),
+    [
+        ("ryan", "own voices"),
+        ("eric", "from Chengdu"),
+        ("My Own", "mine"),
+        ("Narrator", "described in words"),
+        ("ryan(3)+vivian(1)", "ryan 75%, vivian 25%"),
+        ("nobody", "No voice"),
+        ("<b>", "&lt;b&gt;"),
+    ],
+)
+def test_a_voice_is_described(studio: Studio, voice: str, says: str) -> None:
+    assert says in Speaking(studio).about(voice)
+
+
+def test_the_count_warns_of_what_will_be_refused(studio: Studio) -> None:
+    most, count = studio.engine.settings.max_text, Speaking(studio).count
+    assert count("  ") == ""
+    assert "<b>" not in count("x" * most)
+    assert "<b>" in count("x" * (most + 1))
+
+
+def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) -> None:
+    speaking = Speaking(studio)
+    advanced = ["0,7", "20", *PLAIN[2:-1], "8"]
+    told = pressed(studio, instruct="softly", language="english", advanced=advanced)
+    number = told[-1]["ended"]["take"]
+    *fields, lock = speaking.fill(event(do="fill", take=number))
+    assert lock
+    again = pressed(
+        studio, True, **dict(zip(FIELD_NAMES, fields, strict=False)), advanced=fields[5:]
+    )
+    assert heard(again) == heard(told)
+    assert all(update == gr.skip() for update in speaking.fill(event(do="star", take=number)))
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_more_text_takes_no_less_time(one: str, other: str) -> None:
+    assert spoken_seconds(f"a{one}{other}a") >= spoken_seconds(f"a{one}a") >= 0
+
+
+def test_a_rolled_seed_is_one() -> None:
+    assert read_seed(draw_seed()) is not None
+
+
+@given(
+    st.sampled_from(["ryan", "ryan:1,vivian:2", ""]),
+    st.integers(0, 10**18 - 1),
+    st.none() | st.floats(0.1, 5),
+    st.none() | st.floats(0.08, 600),
+)
+def test_a_card_speaks_its_take_again(
+    voice: str, seed: int, temperature: float | None, longest: float | None
+) -> None:
+    sampling = Sampling(temperature=temperature)
+    asked = Asked(TEXT, voice, "english", "", seed, sampling, longest)
+    card = Take(
+        id="one", text=TEXT, voice=voice, seed=seed, settings=asked.settings(),
+        seconds=1.0, created=0.0,
+    )  # fmt: skip
+    assert asked_for(Take.model_validate_json(card.model_dump_json())) == asked
+
+
+def test_a_name_with_a_mark_in_it_is_still_a_name(studio: Studio) -> None:
+    studio.library.save("Me (again)", Clone(np.full(16, 2, np.float32)))
+    assert isinstance(voice_of(studio.choices(), "Me (again)"), Clone)
+    with pytest.raises(UnknownVoice):
+        voice_of(studio.choices(), "nobody")
+
+
+def test_fields_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(InvalidSetting, match="top_p"):
+        read(TEXT, "", "auto", "", "", ["", "", "3", *PLAIN[3:]])
+
+
+@pytest.mark.parametrize("kind", downloads.KINDS)
+def test_a_take_is_downloaded_in_every_format(studio: Studio, kind: downloads.Kind) -> None:
+    take = studio.takes.add(np.arange(24_000, dtype=np.int16), "x", "ryan", 1)
+    app = FastAPI()
+    app.include_router(downloads.router(studio.takes))
+    with TestClient(app) as client:
+        answer = client.get(f"/{downloads.link(take.id, kind)}")
+        assert client.get(f"/{downloads.PATH}/gone.{kind}").status_code == 404
+        assert client.get(f"/{downloads.PATH}/{take.id}.exe").status_code == 422
+    assert answer.headers["content-disposition"].endswith(f'.{kind}"')
+    assert soundfile.info(io.BytesIO(answer.content)).duration == pytest.approx(1, abs=0.1)
+
+
+@given(st.text(min_size=1))
+def test_what_a_person_wrote_is_never_markup(text: str) -> None:
+    take = Take(id="one", text=f"<i>{text}", voice="<u>", seed=1, seconds=1.0, created=0.0)
+    for shown in (take_card.card(take), take_card.rows([take])):
+        assert "<i>" not in shown
+        assert "<u>" not in shown

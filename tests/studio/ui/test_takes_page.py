@@ -1,0 +1,107 @@
+"""The kept takes and the models in a browser: what is pressed is heard, shown and done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import numpy as np
+import pytest
+
+from engine import Costs, FakeEngine, Library, Preset, SpeechRequest
+from studio.takes.take_store import Takes
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, expect
+
+TEXTS = ("The first of them.", "The second one.")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine(costs=Costs(step=0.01)) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def takes(engine: FakeEngine, tmp_path_factory: pytest.TempPathFactory) -> Takes:
+    takes = Takes(tmp_path_factory.mktemp("takes"))
+    for seed, text in enumerate(TEXTS):
+        pcm = engine.submit(SpeechRequest(text, Preset("ryan"), seed=seed)).collect()
+        takes.add(pcm, text, "ryan", seed)
+    return takes
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: Any) -> Iterator[str]:
+    application = fastapi.FastAPI()
+    mount_page(application, engine, Library(tmp_path_factory.mktemp("own") / "voices"), takes)
+    with Server(application) as url:
+        yield url
+
+
+@pytest.fixture
+def page(open_page: OpenPage, url: str) -> Any:
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    return page
+
+
+def test_a_take_is_spoken_again_and_stands_beside_the_first(page: Any, takes: Takes) -> None:
+    page.get_by_role("tab", name="Library").click()
+    page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).click()
+    card = page.locator(".timbre-take:visible")
+    card.get_by_role("button", name="Same seed").click()
+    card.nth(1).wait_for()
+    [other, one] = takes.search(TEXTS[0])
+    assert np.array_equal(takes.pcm(other.id), takes.pcm(one.id))
+    assert other.seed == one.seed
+    card.nth(1).get_by_role("button", name="Close").click()
+    card.nth(1).wait_for(state="hidden")
+
+
+def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> None:
+    page.get_by_role("tab", name="Library").click()
+    row = page.locator("[data-do=pick]:visible", has_text=TEXTS[1])
+    row.click()
+    card = page.locator(".timbre-take:visible")
+    card.get_by_role("button", name="Give it a star").click()
+    row.get_by_text("★").wait_for()
+    card.get_by_role("button", name="Delete").click()
+    row.wait_for(state="detached")
+    assert takes.search(TEXTS[1]) == []
+    card.get_by_role("button", name="Bring it back").click()
+    row.wait_for()
+    assert takes.search(TEXTS[1])[0].starred
+    page.get_by_label("With a star").check()
+    page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).first.wait_for(state="detached")
+    row.wait_for()
+
+
+def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> None:
+    page.get_by_role("tab", name="Library").click()
+    rows = page.locator("[data-do=pick]:visible")
+    rows.nth(1).wait_for()
+    search = page.get_by_label("Search").locator("visible=true")
+    search.focus()
+    page.keyboard.insert_text("second one.x")  # as a paste or an input method: no key is pressed
+    page.get_by_text("Nothing is found.").locator("visible=true").wait_for()
+    page.keyboard.press("Backspace")
+    rows.get_by_text(TEXTS[1]).wait_for()
+    expect(rows).to_have_count(1)
+
+
+def test_models_are_exchanged_while_the_page_is_open(
+    page: Any, engine: FakeEngine, golden_dir: Path
+) -> None:
+    page.get_by_role("tab", name="Design").click()
+    page.get_by_role("button", name="Make three takes").wait_for()
+    page.get_by_role("tab", name="Engine").click()
+    page.get_by_label("Another model").fill(str(golden_dir / "custom_voice-1b7"))
+    page.get_by_role("button", name="Load it").click()
+    page.get_by_text("custom_voice-1b7 is loaded.").wait_for()
+    assert list(engine.capabilities()) == ["custom_voice-1b7"]
+    page.get_by_role("tab", name="Design").click()
+    page.get_by_text("Designing a voice needs a VoiceDesign model.").wait_for()
+    page.get_by_role("button", name="Make three takes").wait_for(state="hidden")

@@ -1,0 +1,169 @@
+"""The kept takes without a browser: found, compared, starred, spoken again, deleted and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from engine import Preset, RequestError, SpeechRequest
+from studio.context import Studio
+from studio.takes.take_store import Take
+from studio.ui.speech_form import Asked
+from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
+from studio.ui.tabs.takes import PAGE, TakesTab
+from tests.support.tab_makers import heard, told
+
+TEXTS = ("Good evening.", "A second take.", "The third.")
+EVERYTHING = ("", "all", PAGE, [])
+
+
+@pytest.fixture
+def kept(studio: Studio) -> list[Take]:
+    return [spoken(studio, Asked(text, "ryan", seed=seed)) for seed, text in enumerate(TEXTS)]
+
+
+def spoken(studio: Studio, asked: Asked) -> Take:
+    return studio.takes.get(told(speak(studio, asked))[-1]["ended"]["take"])
+
+
+def event(**data: Any) -> Any:
+    return SimpleNamespace(_data=data)
+
+
+def listed(rows: str, takes: list[Take]) -> list[str]:
+    return [take.text for take in takes if f'data-do="pick" data-take="{take.id}"' in rows]
+
+
+@pytest.mark.parametrize(
+    ("words", "which", "texts"),
+    [
+        ("", "all", TEXTS),
+        ("TAKE second", "all", TEXTS[1:2]),
+        ("", "starred", TEXTS[2:]),
+        ("", "deleted", ()),
+        ("nowhere", "all", ()),
+    ],
+)
+def test_takes_are_found(
+    studio: Studio, kept: list[Take], words: str, which: str, texts: tuple[str, ...]
+) -> None:
+    studio.takes.star(kept[2].id)
+    rows, more = TakesTab(studio).listed(words, which, PAGE, [])
+    assert tuple(listed(rows, kept)) == texts
+    assert not more["visible"]
+    assert bool(texts) != ("timbre-empty" in rows)
+
+
+def test_the_list_grows_page_by_page(studio: Studio, kept: list[Take]) -> None:
+    pcm = studio.takes.pcm(kept[0].id)
+    for number in range(2 * PAGE):
+        studio.takes.add(pcm, f"take {number}", "ryan", number)
+    tab, most = TakesTab(studio), PAGE
+    every = studio.takes.search()
+    for expected in (2 * PAGE, len(every)):
+        most, rows, more = tab.more("", "all", most, [])
+        assert len(listed(rows, every)) == expected
+        assert more["visible"] == (expected < len(every))
+    most, rows, _ = tab.anew("third", "all", [])
+    assert (most, listed(rows, kept)) == (PAGE, [TEXTS[2]])
+
+
+def test_a_guest_finds_only_what_this_browser_has_made(studio: Studio, kept: list[Take]) -> None:
+    tab = TakesTab(replace(studio, guests=True))
+    assert tab.find("", "all", []) == []
+    assert tab.find("", "all", [kept[1].id]) == [kept[1]]
+    assert len(TakesTab(studio).find("", "all", [])) == len(kept)
+
+
+def test_two_takes_stand_side_by_side(studio: Studio, kept: list[Take]) -> None:
+    one, two, three = (take.id for take in kept)
+    takes, ids = studio.takes, NOTHING
+    for what, number, expected in (
+        ("compare", one, (one, "")),
+        ("compare", one, (one, "")),
+        ("compare", two, (one, two)),
+        ("compare", three, (one, three)),
+        ("close", three, (one, "")),
+        ("pick", two, (two, "")),
+    ):
+        ids = act(takes, ids, what, number)
+        assert ids == expected
+    _, column, card, sound, *right = shown(takes, (one, two))
+    assert column["visible"]
+    assert right[0]["visible"]
+    assert TEXTS[0] in card
+    assert TEXTS[1] in right[1]
+    np.testing.assert_array_equal(sound[1], takes.pcm(one))
+    np.testing.assert_array_equal(right[2][1], takes.pcm(two))
+
+
+def test_a_deleted_take_leaves_a_card_that_brings_it_back(studio: Studio, kept: list[Take]) -> None:
+    tab, number = TakesTab(studio), kept[1].id
+    before = studio.takes.pcm(number)
+    *pair, rows, _ = tab.act((number, ""), *EVERYTHING, event=event(do="delete", take=number))
+    assert listed(rows, kept) == [TEXTS[0], TEXTS[2]]
+    assert "restore" in pair[2]
+    assert "download" not in pair[2]
+    assert pair[3] is None
+    assert listed(tab.listed("", "deleted", PAGE, [])[0], kept) == [TEXTS[1]]
+    *pair, rows, _ = tab.act((number, ""), *EVERYTHING, event=event(do="restore", take=number))
+    assert listed(rows, kept) == list(TEXTS)
+    assert "restore" not in pair[2]
+    np.testing.assert_array_equal(pair[3][1], before)
+
+
+def test_a_star_goes_on_and_off(studio: Studio, kept: list[Take]) -> None:
+    for expected in (True, False):
+        act(studio.takes, NOTHING, "star", kept[0].id)
+        assert studio.takes.get(kept[0].id).starred == expected
+
+
+@pytest.mark.parametrize("what", ["pick", "star", "delete", "restore"])
+def test_a_take_that_is_gone_is_told(studio: Studio, what: str) -> None:
+    with pytest.raises(RequestError, match="no such take"):
+        act(studio.takes, NOTHING, what, "gone")
+    with pytest.raises(gr.Error, match="no such take"):
+        TakesTab(studio).act(NOTHING, *EVERYTHING, event=event(do=what, take="../../etc/passwd"))
+    assert not shown(studio.takes, ("gone", ""))[1]["visible"]
+
+
+def test_the_same_seed_speaks_the_same_samples(studio: Studio, kept: list[Take]) -> None:
+    payloads = told(again(studio, event(do="same", take=kept[0].id)))
+    assert heard(payloads) == studio.takes.pcm(kept[0].id).tobytes()
+
+
+def test_another_try_has_all_but_the_seed_and_stands_beside_the_first(
+    studio: Studio, kept: list[Take]
+) -> None:
+    number = told(again(studio, event(do="again", take=kept[0].id)))[-1]["ended"]["take"]
+    one, other = kept[0], studio.takes.get(number)
+    assert (other.text, other.voice) == (one.text, one.voice)
+    assert other.seed != one.seed
+    request = SpeechRequest(one.text, Preset("ryan"), seed=other.seed)
+    expected = studio.engine.submit(request).collect()
+    np.testing.assert_array_equal(studio.takes.pcm(number), expected)
+    assert newest(studio.takes, number) == (number, one.id)
+    known, ids, *_ = TakesTab(studio).keep(*EVERYTHING, event=event(take=number))
+    assert (known, ids) == ([number], (number, one.id))
+
+
+def test_a_take_whose_voice_is_gone_says_so(studio: Studio) -> None:
+    take = studio.takes.add(np.ones(10, np.int16), "x", "somebody", 1)
+    [refused] = told(again(studio, event(do="again", take=take.id)))
+    assert "No voice is called" in refused["ended"]["message"]
+    [refused] = told(again(studio, event(do="again", take="gone")))
+    assert "no such take" in refused["ended"]["message"]
+
+
+def test_a_damaged_sound_is_told_and_its_card_stays(studio: Studio, kept: list[Take]) -> None:
+    studio.takes.sound(kept[0].id).write_bytes(b"not a sound")
+    with pytest.warns(UserWarning, match="damaged"):
+        _, column, card, sound, *_ = shown(studio.takes, (kept[0].id, ""))
+    assert column["visible"]
+    assert TEXTS[0] in card
+    assert sound is None

@@ -1,0 +1,124 @@
+"""The kept voices without a browser: found, changed, sent, received, deleted and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gradio as gr
+import numpy as np
+import pytest
+
+from engine import Clone, Design, SpeechRequest
+from studio.ui.tabs.voices import EMPTY, MAX_FILE, VoicesTab, split_tags
+from tests.support.tab_makers import heard, make_studio, some_clone, told
+
+
+@pytest.fixture
+def tab(studio, tmp_path):
+    return VoicesTab(studio, tmp_path)
+
+
+@pytest.fixture
+def kept(studio):
+    save = studio.library.save
+    return [
+        save("Ada", some_clone(1), tags=("warm", "old"), note="from the radio"),
+        save("Bo", some_clone(2), tags=("cold",), kind="blend"),
+        save("Cy", Design("A warm voice."), note="nobody"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [("", "Ada Bo Cy"), ("ADA", "Ada"), ("warm radio", "Ada"), ("blended", "Bo"), ("nothing", "")],
+)
+def test_every_word_is_looked_for(tab, kept, words, names):
+    assert " ".join(own.name for own in tab.find(words)) == names
+
+
+def test_the_list_keeps_what_is_picked_only_while_it_is_there(tab, kept):
+    for picked in (kept[0].id, None):
+        listing, _ = tab.search("", picked)
+        assert "value" not in listing  # another may be picked by now
+        assert len(listing["choices"]) == len(kept)
+    assert tab.search("bo", kept[0].id)[0]["value"] is None
+
+
+def test_an_empty_library_teaches(tab):
+    assert tab.search("", None)[1] == EMPTY
+    assert "xyz" in tab.search(" xyz ", None)[1]
+
+
+def test_a_card_is_written_and_shown_again(tab, kept, studio):
+    said = tab.change(kept[0].id, " Ada  Two ", "new, new , old", "rgb(255, 0, 128)", " note ")
+    assert "Ada Two" in said
+    _, name, tags, colour, note, *_ = tab.show(kept[0].id)
+    assert (name, tags, colour, note) == ("Ada Two", "new, old", "#ff0080", "note")
+    assert np.array_equal(studio.library.get(kept[0].id).voice.vector, kept[0].voice.vector)
+
+
+def test_a_name_of_another_voice_is_refused(tab, kept, studio):
+    assert "already" in tab.change(kept[0].id, "bo", "", "", "")
+    assert "changed" in tab.change(kept[0].id, "ADA", "", "", "")
+    assert "first" in tab.change(None, "Some", "", "", "")
+    assert [own.name for own in studio.library.list()] == ["ADA", "Bo", "Cy"]
+
+
+def test_an_exported_file_is_the_voice_for_somebody_else(tab, kept, tmp_path):
+    other = make_studio(tmp_path / "other")
+    with other.engine:
+        theirs = VoicesTab(other, tmp_path)
+        for own in kept:
+            path = tab.show(own.id)[-1]
+            assert own.name in theirs.receive(path)
+            came = other.library.find(own.name)
+            assert came.card == own.card
+            if isinstance(own.voice, Clone):
+                assert np.array_equal(came.voice.vector, own.voice.vector)
+            else:
+                assert came.voice == own.voice
+
+
+@pytest.mark.parametrize("data", [b"", b"not a voice", b"\0" * (MAX_FILE + 1)])
+def test_a_foreign_file_changes_nothing(tab, studio, tmp_path, data):
+    path = tmp_path / "foreign.safetensors"
+    path.write_bytes(data)
+    assert tab.receive(str(path)).startswith("⚠️")
+    assert studio.library.list() == ()
+
+
+def test_a_deleted_voice_comes_back_as_it_was(tab, kept, studio):
+    said, ticket, undo = tab.delete(kept[1].id)
+    assert "Bo" in said
+    assert undo["visible"]
+    assert studio.library.find("Bo") is None
+    said, undo = tab.restore(ticket)
+    assert "Bo" in said
+    assert not undo["visible"]
+    assert studio.library.get(kept[1].id).card == kept[1].card
+
+
+def test_deleting_twice_is_told_and_leaves_the_way_back(tab, kept):
+    tab.delete(kept[1].id)
+    said, *rest = tab.delete(kept[1].id)
+    assert said.startswith("⚠️")
+    assert all(each == gr.skip() for each in rest)
+
+
+def test_listening_speaks_the_voice(tab, kept, studio):
+    for own in kept:
+        payloads = told(tab.speak(own.id, "hello"))
+        line = SpeechRequest("hello", own.voice, seed=payloads[-1]["ended"]["seed"])
+        assert heard(payloads) == studio.engine.submit(line).collect().tobytes()
+
+
+def test_a_damaged_voice_is_named_and_left_alone(tab, kept, studio):
+    card = Path(studio.library.folder) / kept[0].id / "voice.json"
+    card.write_text("{")
+    assert kept[0].id in tab.search("", None)[1]
+    assert not tab.show(kept[0].id)[0]["visible"]
+    assert card.read_text() == "{"
+
+
+def test_tags_are_split_and_kept_once():
+    assert split_tags(" a, b  c ,,a,") == ("a", "b c")

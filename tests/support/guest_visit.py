@@ -1,0 +1,99 @@
+"""Two strangers on one page over HTTP, in a process of its own: Gradio leaves loops behind.
+
+Serves the page as a Space does, with keys when asked, and prints what each of them saw as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+from gradio_client import Client
+from pydantic import SecretStr
+
+from engine import FakeEngine, Library
+from studio.api import create_api
+from studio.api_settings import ApiSettings
+from studio.server import public_server, serving
+from studio.server.login import Login
+from studio.server.visitors import COOKIE, shelf
+from studio.settings import StudioSettings
+from studio.ui import page
+
+KEY = "the-only-key"
+
+
+def served(own: StudioSettings, engine: FakeEngine) -> str:
+    library = Library(shelf(own.data) if own.guests else own.data / "voices")
+    application, address = create_api(engine, library, own.api), serving.listen("127.0.0.1", 0)
+    takes, login = public_server.open_takes(own), Login(own.api.keys)
+    page.mount_page(application, engine, library, takes, guests=own.guests, login=login)
+    public_server.protect(application, engine, own)
+    threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
+    return f"http://127.0.0.1:{address.getsockname()[1]}"
+
+
+def visit(data: Path) -> dict[str, Any]:
+    with FakeEngine() as engine:
+        url = served(StudioSettings(data=data, guests=True), engine)
+        anna, ben, again = (_browser(url, mark) for mark in ("anna's", "ben's", "anna's"))
+        bare = [Client(url, verbose=False) for _ in range(2)]
+        for client, name in ((anna, "Anna"), (ben, "Ben"), (bare[0], "Nobody")):
+            client.predict(name=name, blend="ryan(1)+vivian(1)", api_name="/blend")
+        seen = {"anna": anna, "again": again, "ben": ben, "bare": bare[0], "other": bare[1]}
+        return {
+            **{who: _saved(client) for who, client in seen.items()},
+            "spoken": Path(anna.predict("Hello.", "Anna", api_name="/speak")).stat().st_size,
+            "refused": _refused(ben),
+            "page": dict(httpx.get(url).headers),
+        }
+
+
+def locked(data: Path) -> dict[str, Any]:
+    with FakeEngine() as engine:
+        keys = ApiSettings(keys=(SecretStr(KEY),))
+        url = served(StudioSettings(data=data, api=keys), engine)
+        with httpx.Client(base_url=url) as http:
+            before = {path: http.get(path).status_code for path in PATHS}
+            wrong = http.post("/login", data={"username": "x", "password": "guess"}).status_code
+            right = http.post("/login", data={"username": "x", "password": KEY}).status_code
+            after = {path: http.get(path).status_code for path in PATHS}
+        return {"before": before, "wrong": wrong, "right": right, "after": after}
+
+
+PATHS = ("/config", "/timbre/live/x", "/timbre/takes/x.wav", "/gradio_api/info", "/v1/models")
+
+
+def _browser(url: str, mark: str) -> Client:
+    """One that has been here before, and opens the page anew."""
+    client = Client(url, verbose=False)
+    client.cookies = {**client.cookies, COOKIE: mark}
+    return client
+
+
+def _saved(client: Client) -> list[str]:
+    return [own["name"] for own in client.predict(api_name="/voices") if own["kind"] == "saved"]
+
+
+def _refused(client: Client) -> str:
+    try:
+        client.predict("Hello.", "Anna", api_name="/speak")
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def stay(data: Path) -> None:
+    """Serve until standard input is closed."""
+    with FakeEngine() as engine:
+        print(served(StudioSettings(data=data, guests=True), engine), flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    doing = {"visit": visit, "locked": locked, "stay": stay}[sys.argv[1]]
+    print(json.dumps(doing(Path(sys.argv[2]))))

@@ -1,0 +1,37 @@
+"""Page and API on a fake engine and a free port, until standard input is closed.
+
+It has the embedded model's voices and abilities, so examples that name them can be tried here.
+A process of its own, because Gradio leaves event loops and sockets to the collector.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from engine import FakeCheckpoint, FakeEngine, Library, fake_capabilities, read_capabilities
+from studio.api import create_api
+from studio.cli.app_context import MINI
+from studio.ui.page import mount_page
+from tests.support.serving import serving
+
+
+def twin() -> FakeCheckpoint:
+    """The embedded model but for the length of a voice's vector, which is the fake worker's."""
+    (own,) = read_capabilities([MINI]).values()
+    return FakeCheckpoint(replace(own, width=fake_capabilities().width))
+
+
+def main(folder: str) -> None:
+    library = Library(Path(folder) / "voices")
+    with FakeEngine([twin()]) as engine:
+        api = create_api(engine, library)
+        mount_page(api, engine, library)
+        with serving(api, lifespan="on") as url:
+            print(url.removeprefix("http://"), flush=True)
+            sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,82 @@
+"""A visit to the page over HTTP, in a process of its own: Gradio leaves loops and sockets behind.
+
+Serves the page on an engine without a model, calls its endpoints through Gradio's client, and
+prints what came back as JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import soundfile
+from fastapi import FastAPI
+from gradio_client import Client
+
+from engine import FakeEngine, Library, Preset, SpeechRequest
+from studio.server import serving
+from studio.ui import page
+
+TEXT = "Good evening."
+
+
+def visit(data: Path) -> dict[str, Any]:
+    with FakeEngine() as engine:
+        application, address = FastAPI(), serving.listen("127.0.0.1", 0)
+        page.mount_page(application, engine, Library(data / "voices"))
+        threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
+        url = f"http://127.0.0.1:{address.getsockname()[1]}"
+        client = Client(url, verbose=False, download_files=str(data))
+        expected = engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
+        asked = {"text": TEXT, "voice": "ryan", "seed": "3"}
+        told = client.view_api(return_format="dict")["named_endpoints"]
+        return {
+            "expected": expected.tobytes().hex(),
+            "file": _samples(client.predict(**asked, api_name="/speak")),
+            "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
+            "voices": client.predict(api_name="/voices"),
+            "script": _script(client.predict(text=f"{TEXT} [pause 1s] {TEXT}", api_name="/script")),
+            "endpoints": told,
+            "refusal": _refusal(client),
+            "opening": _opening(client),
+        }
+
+
+def _samples(file: Any) -> str:
+    pcm, _ = soundfile.read(file, dtype="int16")
+    return str(pcm.tobytes().hex())
+
+
+def _script(answer: Any) -> dict[str, Any]:
+    sound, captions = answer
+    text = Path(captions).read_text(encoding="utf-8")
+    return {"seconds": soundfile.info(sound).duration, "captions": text.count("-->")}
+
+
+def _joined(job: Any) -> dict[str, Any]:
+    chunks = list(job)
+    pcm = b"".join(base64.b64decode(chunk["pcm"]) for chunk in chunks)
+    return {"indexes": [chunk["index"] for chunk in chunks], "samples": len(pcm) // 2}
+
+
+def _opening(client: Client) -> list[bool]:
+    """Of each event that a page opens with: does it queue?"""
+    events = client.config["dependencies"]
+    return [own["queue"] for own in events if "load" in (name for _, name in own["targets"])]
+
+
+def _refusal(client: Client) -> str:
+    try:
+        client.predict(text="", api_name="/speak")
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    print(json.dumps(visit(folder), default=str))

@@ -1,0 +1,147 @@
+"""A page with one player on each transport, and streams whose sound and timing a test chooses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+
+import fastapi
+import gradio as gr
+import numpy as np
+import pytest
+
+from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
+from studio.takes.live_takes import LiveTakes
+from studio.ui.player.player import live_player, plays
+from tests.support.browser import Server, Tap
+
+TRANSPORTS = ("event", "raw")
+OVER = "now?.over && now.made && now.id !== player.before"
+
+
+def noise(frames: int, seed: int = 0) -> Pcm:
+    """Sound without a zero in it, so that every sample of it can be found again."""
+    draw = np.random.default_rng(seed).integers(1, 8000, frames * FRAME_SAMPLES)
+    sign = np.random.default_rng(seed + 1).choice([-1, 1], len(draw))
+    return (draw * sign).astype(np.int16)
+
+
+@dataclass
+class Performance:
+    """A stream that says `pcm` in chunks of `frames`, each at its own moment after the start."""
+
+    pcm: Pcm
+    moments: list[float]  # seconds, one a chunk
+    frames: int = 2
+    queued: float = 0.0  # seconds of waiting before the start
+    end: End | None = None
+    first: float | None = None  # seconds from submission to the first chunk
+    said: int = 0  # chunks
+    born: float = field(default_factory=time.perf_counter)
+    left: bool = False
+
+    @property
+    def position(self) -> int | None:
+        return 2 if time.perf_counter() - self.born < self.queued else None
+
+    @property
+    def estimate(self) -> float | None:
+        return 3.0 if self.position is not None else None
+
+    def cancel(self) -> None:
+        self.left = True
+
+    async def __aiter__(self) -> AsyncIterator[Chunk]:
+        size = self.frames * FRAME_SAMPLES
+        for index, moment in enumerate(self.moments):
+            await self._until(moment)
+            if self.left:
+                break
+            pcm = self.pcm[index * size : (index + 1) * size]
+            self.first = self.first or time.perf_counter() - self.born
+            self.said += 1
+            yield Chunk(index, pcm, np.zeros((self.frames, CODEBOOKS), np.int64))
+        reason = "cancelled" if self.left else "finished"
+        self.end = End(reason, self.said * self.frames, seed=7)
+
+    async def _until(self, moment: float) -> None:
+        while not self.left and self._left_to(moment) > 0:
+            await asyncio.sleep(min(self._left_to(moment), 0.02))
+
+    def _left_to(self, moment: float) -> float:
+        """Seconds; a test may end the queue."""
+        return self.born + self.queued + moment - time.perf_counter()
+
+
+def steady(chunks: int, speed: float = 3.0, frames: int = 2, seed: int = 0) -> Performance:
+    """An engine that keeps its pace."""
+    every = frames * 0.08 / speed
+    moments = [0.03 + every * index for index in range(chunks)]
+    return Performance(noise(chunks * frames, seed), moments, frames)
+
+
+@dataclass
+class Stage:
+    """`submit` is the test's: what the engine would answer to a press of Speak."""
+
+    submit: Callable[[], Performance] = lambda: steady(4)
+    performed: list[Performance] = field(default_factory=list)
+    kept: list[Pcm] = field(default_factory=list)
+
+    def app(self) -> fastapi.FastAPI:
+        app = fastapi.FastAPI()
+        with gr.Blocks(analytics_enabled=False) as demo:
+            for name, raw in (("event", False), ("raw", True)):
+                takes = LiveTakes(raw=raw)
+                app.include_router(takes.router()) if raw else None
+                self._half(name, takes)
+        demo.queue(max_size=100)
+        return gr.mount_gradio_app(app, demo, path="/")
+
+    def _half(self, name: str, takes: LiveTakes) -> None:
+        async def speak() -> AsyncIterator[object]:
+            async for payload in takes.play(self._ask, self._keep):
+                yield payload
+
+        def told(event: gr.EventData) -> str:
+            return f"{event._data['reason']} {event._data['samples']} {event._data['take']}"
+
+        button = gr.Button(f"Speak by {name}")
+        player = live_player(takes, elem_id=name)
+        plays(player, [button.click], speak)
+        player.take(told, None, gr.Textbox(label="take", elem_id=f"take-{name}"))
+
+    def _ask(self) -> Performance:
+        self.performed.append(self.submit())
+        return self.performed[-1]
+
+    def _keep(self, pcm: Pcm, end: End) -> str:
+        self.kept.append(pcm)
+        return f"take-{len(self.kept)}"
+
+
+def playing(samples: int) -> str:
+    """So much of the take that was asked for last has been heard."""
+    return f"now?.id !== player.before && now?.report?.played > {samples}"
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.fixture(scope="module")
+def url(browser: object, stage: Stage) -> Iterator[str]:
+    with Server(stage.app()) as url:
+        yield url
+
+
+def press(tap: Tap, transport: str) -> None:
+    tap.page.evaluate(f"(p => (p.before = p.now?.id))(window.timbre.players[{tap.index}])")
+    tap.page.get_by_role("button", name=f"Speak by {transport}").click()
+
+
+def as_heard(*pcm: np.ndarray) -> np.ndarray:
+    return np.concatenate(pcm).astype(np.float32) / 32768

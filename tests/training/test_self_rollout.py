@@ -1,0 +1,110 @@
+"""What a talker says of itself row by row is what it says of a whole sequence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from engine.model.layers import Causal
+from engine.model.talker import Talker
+from tests.training.test_perturbation import batcher, drawn
+from training import model_config
+from training.batching import self_rollout
+from training.batching.batches import NONE, Batch, Batcher
+from training.batching.embedding import embed
+from training.batching.perturbation import asked, spoken
+from training.batching.self_rollout import USES, Speaking
+
+__all__ = ["batcher"]  # a fixture
+
+
+@pytest.fixture(scope="module")
+def talker() -> Talker:
+    torch.manual_seed(0)
+    return Talker(model_config.talker_shape())
+
+
+def argmax(_: int, logits: torch.Tensor) -> torch.Tensor:
+    return logits.argmax(1)
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+def test_what_is_said_changes_the_targets_sound_alone(
+    talker: Talker, batcher: Batcher, in_context: bool
+) -> None:
+    batch = drawn(batcher, in_context, 1)
+    said = Speaking(talker).say(batch)
+    own = spoken(batch) & asked(batch)[:, None]
+    changed = said.fed != batch.fed
+    assert not changed[..., 0].any()
+    assert not changed[~own].any()
+    assert changed[own].float().mean() > 0.8  # untrained, it says something else
+    assert int(said.fed.max()) < model_config.CODES
+    same = zip(replace(said, fed=batch.fed).tensors(), batch.tensors(), strict=True)
+    assert all(one is other for one, other in same)
+
+
+def test_designs_are_left_as_they_were(talker: Talker, batcher: Batcher) -> None:
+    batch = drawn(batcher, False, 2)
+    designs = ~asked(batch)
+    assert designs.any()
+    assert not designs.all()
+    said = Speaking(talker).say(batch)
+    assert torch.equal(said.fed[designs], batch.fed[designs])
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+def test_each_frame_follows_those_that_were_said(
+    talker: Talker, batcher: Batcher, in_context: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said as if nothing were left to chance, then asked for whole: the same frames."""
+    monkeypatch.setattr(self_rollout, "COLDEST", 1e-6)
+    monkeypatch.setattr(self_rollout, "WARMEST", 1e-6)
+    talker.eval()
+    batch = drawn(batcher, in_context, 3)
+    said = Speaking(talker).say(batch)
+    with torch.no_grad():
+        positions = torch.arange(said.fed.shape[1])[None]
+        hidden = talker(embed(talker, said), positions, Causal()).flatten(0, 1)
+        first = said.target[..., 0].clamp(min=0).flatten()
+        drawn_, _ = talker.code_predictor.sample(hidden, talker.embed_first(first), argmax)
+    again = drawn_.unflatten(0, said.text.shape)[:, :-1]
+    heard = said.fed[:, 1:, 1:]
+    own = (spoken(batch) & asked(batch)[:, None])[:, 1:]
+    assert (again[own] == heard[own]).float().mean() > 0.999  # but for ties
+    assert (said.target[:, :-1, 0][own] != NONE).all()
+
+
+def test_what_it_says_follows_its_learning(talker: Talker, batcher: Batcher) -> None:
+    talk, batch = Speaking(talker), drawn(batcher, False, 4)
+    torch.manual_seed(0)
+    before = talk.say(batch).fed
+    torch.manual_seed(0)
+    assert torch.equal(talk.say(batch).fed, before)
+    weight = talker.code_predictor.lm_head[4].weight
+    with torch.no_grad():
+        kept = weight.clone()
+        weight.neg_()
+        torch.manual_seed(0)
+        assert not torch.equal(talk.say(batch).fed, before)
+        weight.copy_(kept)
+
+
+def test_a_batch_that_was_said_is_used_a_few_times(
+    talker: Talker, batcher: Batcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Speaking, "say", lambda _, batch: batch)
+    asked_for: list[bool] = []
+
+    def draw(in_context: bool) -> Batch:
+        asked_for.append(in_context)
+        return drawn(batcher, in_context, len(asked_for))
+
+    talk = Speaking(talker)
+    said = [talk.draw(draw) for _ in range(4 * USES)]
+    assert asked_for == [False, False, False, True]
+    assert [
+        len({id(each) for each in said[at : at + USES]}) for at in range(0, len(said), USES)
+    ] == [1] * 4

@@ -1,0 +1,261 @@
+"""Batches for the talker, laid out on the device as engine.worker.state.prompts lays out one.
+
+A batch is a handful of integer tensors, a row of the sequence each: a text id, a special
+code, a frame of the code tape, or the speaker's vector. What becomes of them is the
+trainer's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from random import Random
+
+import torch
+from torch import Tensor
+
+from training import model_config
+from training.batching.encoding_batches import HUSH
+from training.batching.talker_dataset import (
+    CODE,
+    FRAMES,
+    SPEAKER,
+    STYLE,
+    TEXT,
+    TEXT_LENGTH,
+    Ids,
+    Library,
+)
+from training.data.speakers import STYLES, TRAINED, everyone
+from training.data.voice_descriptions import describe
+
+NONE = -1
+WORDINGS = 48  # instructions a speaker
+TRIED = 16  # utterances, of which the one at the most similar speed is a reference
+AT_HOME = 0.4  # of the voices by vector are asked for by where they are at home
+
+
+@dataclass(frozen=True)
+class Size:
+    """Utterances of about one length make a batch, so that few of its rows are empty."""
+
+    most: int  # text ids and frames together
+    alone: int  # rows of a batch, with room for tags and an instruction
+    in_context: int  # and with a reference before it
+
+
+SIZES = (Size(58, 96, 192), Size(106, 144, 256), Size(100_000, 224, 352))
+
+
+@dataclass(frozen=True)
+class TextIds:
+    """The checkpoint's special text ids and the role rows."""
+
+    pad: int
+    bos: int
+    eos: int
+    role: list[int]
+    user: list[int]  # before an instruction
+    close: list[int]  # after it
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    text: Tensor  # [B, T] text ids, NONE where a row has none
+    code: Tensor  # [B, T] special codes of codebook 0, or NONE
+    fed: Tensor  # [B, T, 16] the frame a row feeds back; NONE throughout where there is none
+    speaker: Tensor  # [B, T] whether the row carries the vector
+    vector: Tensor  # [B, width]
+    target: Tensor  # [B, T, 16] the frame to be predicted, or NONE throughout
+    ends: Tensor  # [B, T] whether the end of speech is to be predicted
+    phones: Tensor  # [B, T, 4] what is said in the frame to be predicted; anything elsewhere
+    says: Tensor  # [B, T] the row whose text is said in that frame, NONE if it is not there yet
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+class Instructions:
+    """Descriptions of every trained speaker and wordings of every style, as ids on a tape."""
+
+    def __init__(self, ids: Ids, special: TextIds, device: torch.device, seed: int = 0) -> None:
+        random, texts = Random(seed), []
+        for speaker in everyone()[:TRAINED]:
+            texts += [describe(speaker, random) for _ in range(WORDINGS)]
+        for style in STYLES[1:]:
+            texts += [random.choice(style.instructions) for _ in range(WORDINGS)]
+        wrapped = [special.user + told.ids + special.close for told in ids(texts)]
+        lengths = torch.tensor([len(told) for told in wrapped], device=device)
+        self.length = lengths.view(-1, WORDINGS)  # speakers, then styles from 1 on
+        self.start = (lengths.cumsum(0) - lengths).view(-1, WORDINGS)
+        self.tape = torch.tensor([token for told in wrapped for token in told], device=device)
+
+    def draw(self, row: Tensor) -> tuple[Tensor, Tensor]:
+        """Start and length of one wording of each row [B]."""
+        pick = torch.randint(WORDINGS, row.shape, device=row.device)
+        return self.start[row, pick], self.length[row, pick]
+
+
+class Batcher:
+    def __init__(self, library: Library, instructions: Instructions, special: TextIds) -> None:
+        self.library, self.instructions, self.special = library, instructions, special
+        self.role = torch.tensor(special.role, device=library.device)
+        self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
+        self.order = torch.zeros(0, dtype=torch.long, device=library.device)
+        self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances
+
+    def refresh(self) -> None:
+        """After the library has grown: utterances by speaker and by length."""
+        table = self.library.table
+        plain = (table[:, STYLE] == 0).nonzero()[:, 0]
+        who = table[plain, SPEAKER]
+        counts = torch.bincount(who, minlength=TRAINED)
+        self.order = plain[who.argsort(stable=True)]
+        self.by_speaker[1:] = counts.cumsum(0)
+        need = table[:, TEXT_LENGTH] + table[:, FRAMES]
+        number = torch.bucketize(need, torch.tensor([s.most for s in SIZES], device=need.device))
+        by_size = [number == index for index in range(len(SIZES))]
+        own_manner = table[:, STYLE] == 0
+        self.sizes = [(own.nonzero()[:, 0], (own & own_manner).nonzero()[:, 0]) for own in by_size]
+
+    def draw_size(self, rows: int, in_context: bool) -> Batch:
+        """About `rows` rows in all, of one size; every utterance is as likely as any other."""
+        lengths = [size.in_context if in_context else size.alone for size in SIZES]
+        among = [pair[in_context] for pair in self.sizes]
+        share = [len(own) * length for own, length in zip(among, lengths, strict=True)]
+        index = int(torch.multinomial(torch.tensor(share, dtype=torch.float), 1))
+        return self.draw(rows // lengths[index], in_context, lengths[index], among[index])
+
+    def draw(self, batch: int, in_context: bool, length: int, among: Tensor) -> Batch:
+        """Some utterances, `length` rows each; what is longer is cut off.
+
+        Styles need instructions, so `among` holds plain ones if `in_context`.
+        """
+        library = self.library
+        rows = among[torch.randint(len(among), (batch,), device=library.device)]
+        table = library.table[rows]
+        reference = self._reference(rows, table[:, SPEAKER]) if in_context else rows
+        vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
+        design = self._chance((batch,), 0.25) & (not in_context)
+        return self._lay_out(table, library.table[reference], vector, design, in_context, length)
+
+    def _chance(self, size: tuple[int, ...], share: float) -> Tensor:
+        return torch.rand(size, device=self.library.device) < share
+
+    def _reference(self, rows: Tensor, speaker: Tensor) -> Tensor:
+        """Another plain utterance of each speaker [B], about as fast: faster is another voice."""
+        some = self._other(speaker[:, None].expand(-1, TRIED))
+        apart = (self.library.speeds[some] - self.library.speeds[rows, None]).abs()
+        nearest = (apart + (some == rows[:, None])).argmin(1, keepdim=True)
+        return some.gather(1, nearest)[:, 0]
+
+    def _other(self, speaker: Tensor) -> Tensor:
+        """Another plain utterance of each speaker [...] (by chance the same one)."""
+        first, after = self.by_speaker[speaker], self.by_speaker[speaker + 1]
+        chance = torch.rand(speaker.shape, device=speaker.device)
+        return self.order[first + (chance * (after - first)).long()]
+
+    def _vectors(
+        self, rows: Tensor, reference: Tensor, speaker: Tensor, in_context: bool
+    ) -> Tensor:
+        """The reference's vector; or the voice's home, as it is or as another of its utterances
+        misreads it."""
+        library = self.library
+        if in_context:
+            return library.vectors[reference]
+        other, home = self._other(speaker), library.homes[rows]
+        misread = library.vectors[other] - library.homes[other]
+        vector = home + misread * ~self._chance((len(rows), 1), AT_HOME)
+        return vector + 0.03 * torch.randn_like(vector)
+
+    def _lay_out(
+        self,
+        table: Tensor,
+        ref: Tensor,
+        vector: Tensor,
+        design: Tensor,
+        in_context: bool,
+        length: int,
+    ) -> Batch:
+        """Columns [B, 1] of lengths and starts against the row numbers [1, length]."""
+        table, ref, design = table[..., None], ref[..., None], design[:, None]
+        size, device = design.shape, table.device
+        p = torch.arange(length, device=device)[None]
+        told_start, told = self._told(table, design)
+        english = (~self._chance(size, 0.15)).long()
+        whole = self._chance(size, 0.5)
+        column = 4 + english + (~design)  # tags, speaker, pad
+        ref_text = ref[:, TEXT_LENGTH] * in_context
+        texts = ref_text + table[:, TEXT_LENGTH] + 1  # with tts_eos
+        hush = HUSH * self._chance(size, 0.5)
+        ref_frames = (ref[:, FRAMES] + hush) * in_context
+        c = p - told - len(self.role)  # into the column
+        j = c - column  # into the body
+        u = j - whole * texts  # 0: bos, then frames
+        k = torch.where(whole, torch.where(u < 0, j, texts), u)  # number of the text beside
+        body = self._text(k, ref_text, texts, ref[:, TEXT], table[:, TEXT], silent=whole & (u >= 0))
+        text = torch.where(j < 0, self._before(c, column), body)
+        text = torch.where(c < 0, self._role(p - told), text)
+        text = torch.where(p < told, self._instruction(told_start + p), text)
+        speaker = ~design & (c == column - 2)
+        code = torch.where(speaker, NONE, self._column(c, english, column))
+        code = torch.where((j >= 0) & (u < 0), model_config.IDS["codec_pad_id"], code)
+        code = torch.where(u == 0, model_config.IDS["codec_bos_id"], code)
+        f, n, frames = u - 1, u - ref_frames, table[:, FRAMES]
+        place = torch.where(f < ref_frames, ref[:, CODE] + f, table[:, CODE] + f - ref_frames)
+        fed = self._codes(place, (f >= 0) & (f < ref_frames + frames))
+        target = self._codes(table[:, CODE] + n, (n >= 0) & (n < frames))
+        now = (table[:, CODE] + n).clamp(0, len(self.library.phones) - 1)
+        number = torch.where(n == frames, texts - 1, ref_text + self.library.places[now])
+        says = told + len(self.role) + column + number
+        says = torch.where((n >= 0) & (n <= frames) & (says <= p), says, NONE)
+        text = torch.where(n > frames, NONE, text)
+        phones = self.library.phones[now]
+        return Batch(text, code, fed, speaker, vector, target, n == frames, phones, says)
+
+    def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
+        """Start and length of each instruction: designs describe, styled presets are told how."""
+        styled = table[:, STYLE] > 0
+        row = torch.where(styled & ~design, TRAINED + table[:, STYLE] - 1, table[:, SPEAKER])
+        start, length = self.instructions.draw(row)
+        return start, length * (design | styled)
+
+    def _before(self, c: Tensor, column: Tensor) -> Tensor:
+        return torch.where(c == column - 1, self.special.bos, self.special.pad)
+
+    def _role(self, row: Tensor) -> Tensor:
+        return self.role[row.clamp(0, len(self.role) - 1)]
+
+    def _instruction(self, row: Tensor) -> Tensor:
+        tape = self.instructions.tape
+        return tape[row.clamp(max=len(tape) - 1)]
+
+    def _codes(self, place: Tensor, there: Tensor) -> Tensor:
+        tape = self.library.codes
+        codes = tape[place.clamp(0, len(tape) - 1)].long()  # [B, T, 16]
+        return torch.where(there[..., None], codes, NONE)
+
+    def _text(
+        self,
+        k: Tensor,
+        ref: Tensor,
+        texts: Tensor,
+        ref_start: Tensor,
+        start: Tensor,
+        silent: Tensor,
+    ) -> Tensor:
+        """Text number k of reference and target together: ids, then tts_eos, then tts_pad."""
+        tape = self.library.text
+        place = torch.where(k < ref, ref_start + k, start + k - ref).clamp(0, len(tape) - 1)
+        ids = torch.where(k < texts - 1, tape[place], self.special.pad)
+        ids = torch.where(k == texts - 1, self.special.eos, ids)
+        return torch.where(silent, self.special.pad, ids)
+
+    def _column(self, c: Tensor, english: Tensor, column: Tensor) -> Tensor:
+        ids = model_config.IDS
+        first = torch.where(english > 0, ids["codec_think_id"], ids["codec_nothink_id"])
+        code = torch.full_like(c, NONE)
+        code = torch.where(c == 0, first, code)
+        code = torch.where(c == 1, ids["codec_think_bos_id"], code)
+        code = torch.where((c == 2) & (english > 0), model_config.ENGLISH, code)
+        code = torch.where(c == 2 + english, ids["codec_think_eos_id"], code)
+        return torch.where(c == column - 1, ids["codec_pad_id"], code)

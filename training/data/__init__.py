@@ -1,0 +1,1 @@
+"""Text, voices and synthetic speech to train on."""

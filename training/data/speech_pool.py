@@ -1,0 +1,84 @@
+"""Made speech on the training device: one long tape that grows as shards appear."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from training.data.synthesize_corpus import FRAME, PHONE_STEP, RATE
+
+
+@dataclass(frozen=True)
+class Spot:
+    """An utterance on the tape."""
+
+    start: int
+    stop: int
+    text: str
+    speaker: int
+    style: int
+
+
+class Pool:
+    """Samples, phones and places of all shards read so far, on the device."""
+
+    def __init__(self, folder: Path, hours: float, device: torch.device) -> None:
+        self.folder, self.device = folder, device
+        samples = int(hours * 3600) * RATE // FRAME * FRAME
+        self.samples = torch.zeros(samples, dtype=torch.int16, device=device)
+        self.phones = torch.zeros(samples // PHONE_STEP, dtype=torch.uint8, device=device)
+        self.places = torch.zeros(samples // PHONE_STEP, dtype=torch.int16, device=device)
+        self.spots: list[Spot] = []
+        self.filled = 0
+        self._read: set[str] = set()
+
+    @property
+    def hours(self) -> float:
+        return self.filled / RATE / 3600
+
+    def refresh(self, at_most: int = 8) -> int:
+        """Read shards that have appeared; how many were read."""
+        new = sorted(
+            path for path in self.folder.glob("[0-9]*.npz")
+            if path.name.count(".") == 1 and path.name not in self._read
+        )[:at_most]  # fmt: skip
+        return sum(self._append(path) for path in new)
+
+    def _append(self, path: Path) -> int:
+        self._read.add(path.name)
+        with np.load(path) as shard:
+            data: dict[str, Any] = {name: shard[name] for name in shard.files}
+        count = len(data["samples"])
+        if self.filled + count > len(self.samples):
+            return 0
+        at = slice(self.filled, self.filled + count)
+        labels = slice(self.filled // PHONE_STEP, (self.filled + count) // PHONE_STEP)
+        self.samples[at] = torch.from_numpy(data["samples"]).to(self.device)
+        self.phones[labels] = torch.from_numpy(data["phones"]).to(self.device)
+        self.places[labels] = torch.from_numpy(data["places"].astype(np.int16)).to(self.device)
+        offsets = (data["offsets"] + self.filled).tolist()
+        said = json.loads(str(data["meta"]))
+        for start, stop, what in zip(offsets[:-1], offsets[1:], said, strict=True):
+            self.spots.append(Spot(start, stop, what["text"], what["speaker"], what["style"]))
+        self.filled += count
+        return 1
+
+    def crops(self, batch: int, frames: int) -> tuple[Tensor, Tensor]:
+        """Random stretches: waves [B, samples] and their phones [B, frames, 4]."""
+        length, step = frames * FRAME, PHONE_STEP
+        last = (self.filled - length) // step
+        first = torch.randint(last, (batch, 1), device=self.device)
+        wave = self.samples[first * step + torch.arange(length, device=self.device)]
+        phones = self.phones[first + torch.arange(length // step, device=self.device)]
+        return wave.float() / 32767, phones.long().view(batch, frames, -1)
+
+    def cut(self, starts: Tensor, length: int) -> Tensor:
+        """Waves [B, length] from these samples on."""
+        rows = starts[:, None] + torch.arange(length, device=self.device)
+        return self.samples[rows.clamp(0, len(self.samples) - 1)].float() / 32767

@@ -1,0 +1,168 @@
+"""What is said: word lists, prose and patterns, with held-out words and sentences set aside.
+
+The prose is WordNet's definitions and examples and flite's own copy of a children's book;
+the words are Debian's wamerican. Held out by a checksum of the words themselves, so that no
+run and no machine can disagree about what was never heard in training.
+
+    python -m training.data.text --root UNPACKED_PACKAGES --out training/runs/corpus.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from training.data import text_templates
+
+KINDS = (
+    ("example", 30),
+    ("gloss", 20),
+    ("book", 5),
+    ("words", 17),
+    ("pattern", 20),
+    ("several", 8),
+)
+COMMON = 4000  # words this frequent in the prose are never held out
+SHIPPED = Path(__file__).parent / "heldout.txt"  # what bench.quality.intelligibility says
+LONGEST = 130  # characters of one sentence
+
+
+def _checksum(text: str) -> int:
+    return zlib.crc32(text.lower().encode())
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[a-z']+", text.lower())
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Everything that can be drawn from, held-out matter apart."""
+
+    examples: list[str]
+    glosses: list[str]
+    book: list[str]
+    words: list[str]
+    held_sentences: list[str]
+    held_words: list[str]
+
+    def draw(self, random: Random) -> str:
+        kind = random.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
+        if kind == "several":
+            return " ".join(self._one(random, self._short(random)) for _ in range(2))
+        return self._one(random, kind)
+
+    def _short(self, random: Random) -> str:
+        return random.choice(("example", "pattern", "book"))
+
+    def _one(self, random: Random, kind: str) -> str:
+        if kind == "pattern":
+            return text_templates.sentence(random)
+        if kind == "words":
+            return self._word_list(random)
+        pool = {"example": self.examples, "gloss": self.glosses, "book": self.book}[kind]
+        return random.choice(pool)
+
+    def _word_list(self, random: Random) -> str:
+        words = random.choices(self.words, k=random.choice((1, 2, 3, 4, 5, 6)))
+        text = random.choice((", ", " ")).join(words)
+        return text[0].upper() + text[1:] + random.choice(".....?!")
+
+
+def tidy(text: str) -> str:
+    """A sentence in plain ASCII with a capital and an end, or nothing when it is no sentence."""
+    text = re.sub(r"\s+", " ", text.replace("`", "'").replace("--", ", ")).strip(" ;,:'\"-")
+    if not 8 <= len(text) <= LONGEST or re.search(r"[^A-Za-z0-9 ,.;:?!'$%-]|\d{5}", text):
+        return ""
+    end = "" if text[-1] in ".?!" else "."
+    return text[0].upper() + text[1:] + end
+
+
+def wordnet(root: Path) -> tuple[list[str], list[str]]:
+    """Examples and definitions."""
+    examples, glosses = [], []
+    for path in sorted((root / "usr/share/wordnet").glob("data.*")):
+        for line in path.read_text("utf-8", "ignore").splitlines():
+            _, bar, gloss = line.partition("| ")
+            if not bar:
+                continue
+            examples += re.findall(r'"([^"]+)"', gloss)
+            glosses.append(re.sub(r"\(.*?\)", "", gloss.split('"')[0].split(";")[0]))
+    return examples, glosses
+
+
+def book(root: Path) -> list[str]:
+    text = (root / "usr/share/doc/flite/examples/alice").read_text("utf-8", "ignore")
+    text = re.sub(r"\s+", " ", text.replace("`", "").replace("' ", " "))
+    return re.split(r"(?<=[.?!;:])\s+", text)
+
+
+def dictionary(root: Path) -> list[str]:
+    lines = (root / "usr/share/dict/american-english").read_text("utf-8", "ignore").splitlines()
+    return [word for word in lines if re.fullmatch(r"[A-Za-z][a-z]{2,13}", word)]
+
+
+def _kept(sentences: Iterable[str]) -> list[str]:
+    return sorted({text for text in map(tidy, sentences) if text})
+
+
+def gather(root: Path) -> Corpus:
+    examples, glosses = wordnet(root)
+    kept = {"e": _kept(examples), "g": _kept(glosses), "b": _kept(book(root))}
+    words = dictionary(root)
+    held = _held_words(words, kept.values())
+    spoken = {key: list(_split(texts, held, want=False)) for key, texts in kept.items()}
+    aside = list(_split(kept["e"], held, want=True))
+    return Corpus(
+        examples=spoken["e"],
+        glosses=spoken["g"],
+        book=spoken["b"],
+        words=[word for word in words if word.lower() not in held],
+        held_sentences=aside,
+        held_words=sorted(held),
+    )
+
+
+def _held_words(words: list[str], prose: Iterable[list[str]]) -> set[str]:
+    counts = Counter(word for texts in prose for text in texts for word in words_of(text))
+    common = {word for word, _ in counts.most_common(COMMON)}
+    lower = {word.lower() for word in words}
+    return {word for word in lower - common if _checksum(word) % 100 == 0}
+
+
+def _split(texts: list[str], held: set[str], want: bool) -> Iterator[str]:
+    shipped = set(SHIPPED.read_text().splitlines())
+    for text in texts:
+        aside = _checksum(text) % 50 == 0 or not held.isdisjoint(words_of(text)) or text in shipped
+        if aside == want:
+            yield text
+
+
+def save(corpus: Corpus, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(corpus.__dict__))
+
+
+def load(path: Path) -> Corpus:
+    return Corpus(**json.loads(path.read_text()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=Path("/"))
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    corpus = gather(given.root)
+    save(corpus, given.out)
+    print({name: len(pool) for name, pool in corpus.__dict__.items()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What training minimises, beside the codes themselves."""

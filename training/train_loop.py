@@ -1,0 +1,85 @@
+"""The course of a training: steps for so many minutes, told of and saved at times.
+
+Knows of a trainer only that it counts its steps and seconds and has a learning rate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from training import state as states
+from training.graph_steps import Told
+
+
+class Trainer(Protocol):
+    step: int
+    seconds: float
+
+    def rate(self, progress: float) -> None: ...
+
+
+def begun(given: argparse.Namespace) -> torch.device:
+    """The device, quick at products, and chance from the seed."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.manual_seed(given.seed)
+    return torch.device(given.device)
+
+
+def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentParser:
+    """What every course is asked for."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--speech", type=Path, required=True)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--by", type=float, help="stop by this time, in seconds since 1970")
+    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
+    parser.add_argument("--steps", type=int, default=10**9)
+    parser.add_argument("--hours", type=float, default=hours)
+    parser.add_argument("--wait-hours", type=float, default=0)
+    parser.add_argument("--every", type=int, default=200)
+    parser.add_argument("--save-every", type=float, default=120)
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    return parser
+
+
+def follow(
+    trainer: Trainer,
+    given: argparse.Namespace,
+    step: Callable[[], Told],
+    tell: Callable[[Told], None],
+    state: Callable[[], dict[str, Any]],
+) -> None:
+    """Go on until the minutes or the steps are over; `tell` comes every so many steps."""
+    clock, saved = states.Clock(trainer.seconds), time.monotonic()
+    if given.by:
+        given.minutes = min(given.minutes, (trainer.seconds + given.by - time.time()) / 60)
+    while progress(trainer, given) < 1 and trainer.step < given.steps:
+        trainer.rate(progress(trainer, given))
+        losses = step()
+        trainer.step += 1
+        trainer.seconds = clock.tick()
+        if trainer.step % given.every == 0:
+            tell(losses)
+        if time.monotonic() - saved > given.save_every:
+            states.save(state(), given.state)
+            saved = time.monotonic()
+    states.save(state(), given.state)
+
+
+def progress(trainer: Trainer, given: argparse.Namespace) -> float:
+    """Of the time there is, how much is over."""
+    return float(trainer.seconds / (given.minutes * 60)) if given.minutes > 0 else 1.0
+
+
+def line(trainer: Trainer, hours: float, losses: Told) -> str:
+    told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+    return f"{trainer.step} {trainer.seconds:.0f}s {hours:.1f}h {told}"
