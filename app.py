@@ -48,7 +48,7 @@ console = commands.Console()
 
 
 class Environment(BaseSettings, StudioSettings):
-    """The settings with what the environment says of them: TIMBRE_PORT, TIMBRE_ENGINE_SLOTS …"""
+    """The settings with what the environment says of them: TIMBRE_PORT and the like"""
 
     model_config = SettingsConfigDict(
         env_prefix=settings.PREFIX,
@@ -218,8 +218,8 @@ def read_settings(**arguments: Any) -> StudioSettings:
     try:
         return checked(Environment, **told | _given(**arguments))
     except SettingsError as error:
-        said = "A list of numbers cannot be read. Write it like TIMBRE_ENGINE_RAMP=[1, 2, 4]."
-        raise InvalidSetting(said) from error
+        example = "TIMBRE_ENGINE_CHUNK_SCHEDULE=[1, 2, 4]"
+        raise InvalidSetting(f"This list of numbers is not valid. Try {example}.") from error
 
 
 def _variable(name: str) -> str:

@@ -132,7 +132,7 @@ def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any
 
 
 def changes(written: list[str]) -> dict[str, Any]:
-    """Engine settings as they are typed: slots=256."""
+    """Engine settings as they are typed: max_num_seqs=256."""
     parts = [change.partition("=") for change in written]
     return {name: json.loads(value) for name, _, value in parts}
 
@@ -155,7 +155,9 @@ def main(
     device: str = "auto",
     dtype: str = "auto",
     profile: str | None = None,
-    change: Annotated[list[str], typer.Option("--set", help="of the engine: slots=256")] = [],  # noqa: B006
+    change: Annotated[
+        list[str], typer.Option("--set", help="of the engine: max_num_seqs=256")
+    ] = [],  # noqa: B006
     card: Annotated[bool, typer.Option("--card", help="sample how busy the card is")] = False,
     out: Annotated[Path | None, typer.Option(help="keep the report in this file")] = None,
     base: Annotated[Path | None, typer.Option("--compare", help="an older report")] = None,

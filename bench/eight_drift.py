@@ -16,12 +16,14 @@ import typer
 
 from bench.quality.intelligibility import SENTENCES, percent
 from bench.quality.wer import Listener
-from engine import Engine, Preset, Sampling, SpeechRequest, open_engine
+from engine import Engine, Preset, SamplingParams, SpeechRequest, open_engine
 
-GREEDY = Sampling(greedy=True, repetition_penalty=1.0)
+GREEDY = SamplingParams(greedy=True, repetition_penalty=1.0)
 
 
-def spoken(engine: Engine, said: list[str], voice: str, how: Sampling) -> list[tuple[Any, Any]]:
+def spoken(
+    engine: Engine, said: list[str], voice: str, how: SamplingParams
+) -> list[tuple[Any, Any]]:
     """Samples, and codes [frames, 16], of all sentences; they are spoken beside each other."""
     requests = [
         SpeechRequest(text, Preset(voice), "english", how, seed=seed, live=False)
@@ -39,7 +41,7 @@ def listened(engine: Engine, said: list[str], voices: list[str]) -> dict[str, An
     listener, wrong, words, codes = Listener(), 0, 0, []
     for voice in voices:
         codes += [codes for _, codes in spoken(engine, said, voice, GREEDY)]
-        for text, (pcm, _) in zip(said, spoken(engine, said, voice, Sampling()), strict=True):
+        for text, (pcm, _) in zip(said, spoken(engine, said, voice, SamplingParams()), strict=True):
             found = listener.errors(text, (pcm / 32768).astype(np.float32))
             wrong, words = wrong + found[0], words + found[1]
     return {"codes": codes, "words": words, "wrong": wrong}

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from bench.eight_drift import spoken
 from bench.quality.intelligibility import SENTENCES
-from engine import Preset, Sampling, open_engine
+from engine import Preset, SamplingParams, open_engine
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.layers import Causal
 from engine.model.talker import Talker
@@ -76,7 +76,7 @@ def nats(found: Tensor, wanted: Tensor) -> float:
 
 def said(model: str, count: int, voices: list[str]) -> list[tuple[str, str, Any]]:
     """Sentences, who says them, and their codes."""
-    lines, drawn = SENTENCES.read_text().splitlines()[:count], Sampling()
+    lines, drawn = SENTENCES.read_text().splitlines()[:count], SamplingParams()
     engine = open_engine([model], "cpu", max_waiting=200)
     try:
         return [

@@ -31,7 +31,7 @@ CLIENT=${CLIENT:-} # another client of the same loads: a Python file
 SLOTS=${SLOTS:-256} POSITIONS=${POSITIONS:-1024} REQUESTS=${REQUESTS:-48}
 PORT=$((7860 + $(echo "${CUDA_VISIBLE_DEVICES:-0}" | cut -d, -f1)))
 export PYTHONUNBUFFERED=1 TIMBRE_PAGE=false TIMBRE_DATA="$out/data"
-export TIMBRE_ENGINE_SLOTS=$SLOTS TIMBRE_ENGINE_MAX_WAITING=512 TIMBRE_ENGINE_POSITIONS=$POSITIONS
+export TIMBRE_ENGINE_MAX_NUM_SEQS=$SLOTS TIMBRE_ENGINE_MAX_WAITING=512 TIMBRE_ENGINE_MAX_SEQ_LEN=$POSITIONS
 mkdir -p "$out" "$MODELS"
 
 # A checkpoint of this kind: made by whoever comes first, the others wait for it.
@@ -57,7 +57,7 @@ loads() { # of a checkpoint in this process
     need "$kind" && python3 -m bench --model "$MODELS/$kind" --device "$DEVICE" --card \
         --requests "$REQUESTS" --seconds "$SECONDS_A_RATE" "$@"
 }
-many() { loads "$@" --set "slots=$SLOTS" --set max_waiting=512 --set "positions=$POSITIONS"; }
+many() { loads "$@" --set "max_num_seqs=$SLOTS" --set max_waiting=512 --set "max_seq_len=$POSITIONS"; }
 
 stage_make() { need custom_voice && need base && du -sh "$MODELS/custom_voice" "$MODELS/base"; }
 stage_check() {
@@ -95,12 +95,12 @@ stage_turns() {
 }
 stage_loads() {
     need custom_voice && python3 -m bench.gpu.profile_load "$MODELS/custom_voice" $MIXED --device "$DEVICE" \
-        --set "slots=$SLOTS" --set max_waiting=512 --set "positions=$POSITIONS" --out "$out"
+        --set "max_num_seqs=$SLOTS" --set max_waiting=512 --set "max_seq_len=$POSITIONS" --out "$out"
 }
 stage_soak() {
     need custom_voice && python3 -m bench.gpu.soak "$MODELS/custom_voice" --minutes "$SOAK_MINUTES" \
-        --rate "$SOAK_RATE" --device "$DEVICE" --set "slots=$SLOTS" --set max_waiting=512 \
-        --set "positions=$POSITIONS" --out "$out"
+        --rate "$SOAK_RATE" --device "$DEVICE" --set "max_num_seqs=$SLOTS" --set max_waiting=512 \
+        --set "max_seq_len=$POSITIONS" --out "$out"
 }
 stage_kernels() { python3 -m bench.gpu.kernels --size "$SIZE" --rows 1,2,4,8,16,32,64,128,256; }
 stage_codec() {

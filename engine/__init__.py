@@ -3,7 +3,7 @@
 Importing this package leaves torch out: the device side is loaded by `open_engine` alone.
 """
 
-from engine.atomic import PART, replacing, saying_why, write_whole
+from engine.atomic import PARTIAL_SUFFIX, atomic_replace, explain_write_errors, write_atomic
 from engine.audio.audio_io import (
     Loudspeaker,
     SoundWriter,
@@ -12,7 +12,7 @@ from engine.audio.audio_io import (
     open_sound,
     save_sound,
 )
-from engine.audio.reference_audio import Recording, load_recording
+from engine.audio.reference_audio import Recording, load_reference_audio
 from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
 from engine.engine import Engine
 from engine.errors import (
@@ -35,10 +35,10 @@ from engine.errors import (
     UnknownVoice,
 )
 from engine.exchange import exchange
-from engine.messages import Said
-from engine.open import open_engine, open_lent, read_capabilities
+from engine.messages import Message
+from engine.open import open_engine, open_zerogpu, read_capabilities
 from engine.stats import Stats
-from engine.stream import Finish, SpeechStream
+from engine.stream import Postprocess, SpeechStream
 from engine.testing.fake_engine import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.types import (
     CODEBOOKS,
@@ -55,7 +55,7 @@ from engine.types import (
     Pcm,
     Preset,
     Reason,
-    Sampling,
+    SamplingParams,
     Settings,
     SpeechRequest,
     Vector,
@@ -64,14 +64,14 @@ from engine.types import (
 )
 from engine.voices.blend import format_blend, mix, parse_blend
 from engine.voices.library import Library
-from engine.voices.routing import Routed, at_home, describe, speaker_names
-from engine.voices.voice_store import Damaged, SavedVoice
+from engine.voices.routing import Routed, describe, is_native, speaker_names
+from engine.voices.voice_store import DamagedVoice, SavedVoice
 
 __all__ = [
     "CODEBOOKS",
     "FRAME_SAMPLES",
     "FRAME_SECONDS",
-    "PART",
+    "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
     "Blend",
     "Busy",
@@ -82,7 +82,7 @@ __all__ = [
     "Clone",
     "Codes",
     "Costs",
-    "Damaged",
+    "DamagedVoice",
     "Design",
     "End",
     "Engine",
@@ -91,24 +91,24 @@ __all__ = [
     "EngineSettings",
     "FakeCheckpoint",
     "FakeEngine",
-    "Finish",
     "InvalidAudio",
     "InvalidSetting",
     "InvalidText",
     "InvalidVoice",
     "Library",
     "Loudspeaker",
+    "Message",
     "NotCapable",
     "NotSaved",
     "OutOfMemory",
     "Pcm",
+    "Postprocess",
     "Preset",
     "Reason",
     "Recording",
     "RequestError",
     "Routed",
-    "Said",
-    "Sampling",
+    "SamplingParams",
     "SavedVoice",
     "Settings",
     "SoundWriter",
@@ -123,27 +123,27 @@ __all__ = [
     "Vector",
     "Voice",
     "Waveform",
-    "at_home",
+    "atomic_replace",
     "check_target",
     "checked",
     "describe",
     "duration",
     "engine_settings",
     "exchange",
+    "explain_write_errors",
     "fake_capabilities",
     "format_blend",
+    "is_native",
     "load_profile",
-    "load_recording",
+    "load_reference_audio",
     "mix",
     "open_engine",
-    "open_lent",
     "open_sound",
+    "open_zerogpu",
     "parse_blend",
     "profiles",
     "read_capabilities",
-    "replacing",
     "save_sound",
-    "saying_why",
     "speaker_names",
-    "write_whole",
+    "write_atomic",
 ]

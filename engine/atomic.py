@@ -10,22 +10,22 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engine.errors import NotSaved
-from engine.messages import Said
+from engine.messages import Message
 
-PART = ".part"  # the ending of a file on its way
+PARTIAL_SUFFIX = ".part"  # the ending of a file on its way
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def atomic_replace(target: Path) -> Iterator[Path]:
     """A new empty file beside `target` to be filled; it takes the name when the block ends well."""
-    part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{PART}")
-    with saying_why(target):
+    part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{PARTIAL_SUFFIX}")
+    with explain_write_errors(target):
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield part
-        with saying_why(target):
+        with explain_write_errors(target):
             sync(part)
             os.replace(part, target)
             sync(target.parent)
@@ -34,14 +34,14 @@ def replacing(target: Path) -> Iterator[Path]:
             part.unlink()
 
 
-def write_whole(target: Path, data: bytes) -> None:
+def write_atomic(target: Path, data: bytes) -> None:
     """Write a file in one go, safe against a crash in the middle."""
-    with replacing(target) as part, saying_why(target):
+    with atomic_replace(target) as part, explain_write_errors(target):
         part.write_bytes(data)
 
 
 @contextmanager
-def saying_why(target: Path) -> Iterator[None]:
+def explain_write_errors(target: Path) -> Iterator[None]:
     """A disk that refuses becomes a NotSaved that says what to do."""
     try:
         yield
@@ -49,18 +49,18 @@ def saying_why(target: Path) -> Iterator[None]:
         raise NotSaved(_reason(error, target)) from error
 
 
-def _reason(error: OSError, target: Path) -> Said:
+def _reason(error: OSError, target: Path) -> Message:
     if error.errno in _FULL:
-        return Said(
+        return Message(
             "{name} could not be saved: the disk is full. Make room and try again.",
             name=target.name,
         )
     if error.errno in _FORBIDDEN:
-        return Said(
+        return Message(
             "{folder} may not be written. Allow it, or choose another folder.",
             folder=target.parent,
         )
-    return Said(
+    return Message(
         "{name} could not be saved ({reason}). Look at the disk and try again.",
         name=target,
         reason=error.strerror,

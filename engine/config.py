@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from engine.errors import InvalidSetting
-from engine.messages import Said, misfit
+from engine.messages import Message, misfit
 from engine.types import Settings
 
 Group = TypeVar("Group", bound=BaseModel)
@@ -26,18 +26,32 @@ class EngineSettings(Settings):
     """How the engine serves. Seconds unless a name says otherwise."""
 
     # What is held on the device.
-    slots: int = Field(64, ge=1, le=1024)  # of each talker, if there is room: who speaks at a time
-    positions: int = Field(4096, ge=64)  # of a slot at most: prompt rows and frames together
-    lag: int | None = Field(None, ge=0, le=2)  # steps launched ahead; unset: 0 on CPUs, 1 on GPUs
+    max_num_seqs: int = Field(
+        64, ge=1, le=1024
+    )  # of each talker, if there is room: who speaks at a time
+    max_seq_len: int = Field(4096, ge=64)  # of a slot at most: prompt rows and frames together
+    pipeline_depth: int | None = Field(
+        None, ge=0, le=2
+    )  # steps launched ahead; unset: 0 on CPUs, 1 on GPUs
     eight_bits: bool = False  # weights in 8 bits: new GPUs read long prompts quicker, sound drifts
-    prefill_rows: int = Field(1024, ge=1)  # in one step; over 512 where they are quick
+    max_prefill_tokens: int = Field(1024, ge=1)  # in one step; over 512 where they are quick
     prefill_floor: int = Field(16, ge=1)  # rows in one step even when listeners are short of lead
 
     # Who goes first.
-    ramp: tuple[int, ...] = (1, 2, 4, 8, 12)  # frames of a stream's chunks as its lead grows
-    cover: float = Field(2.0, ge=1)  # lead needed, as a multiple of the time a chunk takes to make
+    chunk_schedule: tuple[int, ...] = (
+        1,
+        2,
+        4,
+        8,
+        12,
+    )  # frames of a stream's chunks as its lead grows
+    lead_factor: float = Field(
+        2.0, ge=1
+    )  # lead needed, as a multiple of the time a chunk takes to make
     ample_lead: float = Field(2.0, gt=0)  # from here on a stream may be passed over for a step
-    margin: float = Field(0.8, gt=0, le=1)  # part of real time that live streams may fill
+    realtime_utilization: float = Field(
+        0.8, gt=0, le=1
+    )  # part of real time that live streams may fill
     file_patience: float = Field(10.0, ge=0)  # a waiting file lets younger live requests pass
     file_pause: float = Field(1.0, ge=0)  # a running file may be passed over this long
     file_share: float = Field(0.75, gt=0, le=1)  # of slots and queue that files may fill
@@ -48,10 +62,10 @@ class EngineSettings(Settings):
     max_frames: int = Field(7500, ge=1)  # of one request: ten minutes
     text_timeout: float = Field(120.0, gt=0)  # seconds; an open text nobody adds to is closed
     guard: bool = True  # stop loops and endless silence, retry files
-    failures: int = Field(3, ge=1)  # failed steps in a row before the engine gives up
+    max_failed_steps: int = Field(3, ge=1)  # failed steps in a row before the engine gives up
     step_timeout: float = Field(120.0, gt=0)  # a step that takes longer is given up as wedged
 
-    @field_validator("ramp")
+    @field_validator("chunk_schedule")
     @classmethod
     def _rising(cls, ramp: tuple[int, ...]) -> tuple[int, ...]:
         if not ramp or ramp[0] < 1 or list(ramp) != sorted(set(ramp)):
@@ -87,9 +101,11 @@ def load_profile(name: str, **changes: Any) -> EngineSettings:
     return engine_settings(**{**weights, **changes})
 
 
-def _explain(error: ValidationError) -> Said:
+def _explain(error: ValidationError) -> Message:
     parts = (
-        Said("{field}: {problem}", field=".".join(map(str, each["loc"])), problem=misfit(each))
+        Message("{field}: {problem}", field=".".join(map(str, each["loc"])), problem=misfit(each))
         for each in error.errors()
     )
-    return Said("These settings cannot be used: {problems}.", problems=Said.listed(parts, "; "))
+    return Message(
+        "These settings cannot be used: {problems}.", problems=Message.listed(parts, "; ")
+    )

@@ -19,23 +19,23 @@ from typing import TypeAlias
 from engine.config import EngineSettings
 from engine.errors import EngineClosed, EngineError, InvalidSetting
 from engine.loop import Loop
-from engine.messages import Said
+from engine.messages import Message
 from engine.plan import Checkpoint, Worker
-from engine.requests.input_processor import Intake
-from engine.requests.output_queue import Mailbox
-from engine.requests.registry import Roster
+from engine.requests.input_processor import InputProcessor
+from engine.requests.output_queue import OutputQueue
+from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
 from engine.stats import Meter, Stats
-from engine.stream import Finish, Handles, SpeechStream
+from engine.stream import Handles, Postprocess, SpeechStream
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.voices.routing import Routed, cloner, restrict, route_voice
 from engine.watchdog import Watchdog
 
-CLOSED = Said("The engine is closed. Start it again.")
+CLOSED = Message("The engine is closed. Start it again.")
 PATIENCE = 10.0  # seconds for the last step at the end
 LIVES = 3  # workers in a row that may get stuck before they make a step
-WEDGED = Said("The engine got stuck and is starting anew. Try again in a minute.")
-DRAINING = Said("The engine is shutting down and takes no new requests. Try again in a minute.")
+WEDGED = Message("The engine got stuck and is starting anew. Try again in a minute.")
+DRAINING = Message("The engine is shutting down and takes no new requests. Try again in a minute.")
 
 log = logging.getLogger("timbre")
 
@@ -69,10 +69,10 @@ class Engine:
         self._worker = worker
         self._checkpoints = dict(checkpoints)
         self._clock, self._rebuild = clock, rebuild
-        self._intake = Intake(self._checkpoints, self.settings, clock)
-        self._roster = Roster()
+        self._intake = InputProcessor(self._checkpoints, self.settings, clock)
+        self._roster = RequestRegistry()
         self.doorman: Doorman = _let_in
-        self.finish: Finish | None = None  # a watermark, for one
+        self.finish: Postprocess | None = None  # a watermark, for one
         self._rebuilt: list[int] = []  # the steps that were made before each time
         self._started = start
         self._watchdog = Watchdog(lambda: self.loop.beats, self._bite, self.settings.step_timeout)
@@ -90,7 +90,7 @@ class Engine:
         self._roster.check()
         seat = self.doorman()
         taken = self._intake.take(request)
-        sequence, mailbox = taken.sequence, Mailbox()
+        sequence, mailbox = taken.sequence, OutputQueue()
         self._enter(sequence, mailbox)
         self.loop.inbox.post(partial(self.loop.begin, sequence))
         if taken.text:
@@ -197,7 +197,7 @@ class Engine:
                 loop.turn()
         except Exception as error:
             log.critical("The engine has stopped.", exc_info=error)
-            refusal = Said("The engine has stopped ({error}). Start it again.", error=error)
+            refusal = Message("The engine has stopped ({error}). Start it again.", error=error)
         finally:
             if not loop.abandoned:
                 self._watchdog.stop()
@@ -217,7 +217,7 @@ class Engine:
             log.critical("The engine has stopped.", exc_info=error)
             self._watchdog.stop()
             self._roster.end_all(
-                Said("The engine got stuck ({error}). Start it again.", error=error)
+                Message("The engine got stuck ({error}). Start it again.", error=error)
             )
 
     def _take_over(self, old: Loop) -> None:
@@ -232,7 +232,7 @@ class Engine:
             self.loop.inbox.post(partial(self.loop.talkers.use, name))
         self._roster.resume()
 
-    def _enter(self, sequence: Sequence, mailbox: Mailbox) -> None:
+    def _enter(self, sequence: Sequence, mailbox: OutputQueue) -> None:
         """Past the door, or Busy. Files may fill a part of the queue only."""
         share = 1.0 if sequence.live else self.settings.file_share
         queue = int(self.settings.max_waiting * share)
@@ -240,7 +240,7 @@ class Engine:
         service = scheduler.waiting.seconds(queue, scheduler.places)
         self._roster.enter(sequence, mailbox, scheduler.slots.total, queue, service)
 
-    def _cancel(self, sequence: Sequence, mailbox: Mailbox) -> None:
+    def _cancel(self, sequence: Sequence, mailbox: OutputQueue) -> None:
         """Called by finalisers too: nothing here may take a lock."""
         if not mailbox.end:
             self.loop.inbox.post(partial(self.loop.cancel, sequence))

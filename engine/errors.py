@@ -25,18 +25,18 @@ This module knows nothing of HTTP, pages or devices.
 
 from __future__ import annotations
 
-from engine.messages import Said
+from engine.messages import Message
 
 
 class TimbreError(Exception):
-    """The root. `said` is a sentence for a person, from its key and values; `str` its English."""
+    """The root. `message` is a sentence for people, with key and values; `str` is its English."""
 
     def __init__(self, key: str = "", /, **values: object) -> None:
-        super().__init__(key if isinstance(key, Said) else Said(key, **values))
+        super().__init__(key if isinstance(key, Message) else Message(key, **values))
 
     @property
-    def said(self) -> Said:
-        sentence: Said = self.args[0]
+    def message(self) -> Message:
+        sentence: Message = self.args[0]
         return sentence
 
 
@@ -84,7 +84,7 @@ class TooMany(Busy):
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(0, retry_after)
-        self.args = (message if isinstance(message, Said) else Said(message),)
+        self.args = (message if isinstance(message, Message) else Message(message),)
 
 
 class CheckpointError(TimbreError):

@@ -11,25 +11,25 @@ from pathlib import Path
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.checkpoints.hub import resolve
 from engine.engine import Engine
-from engine.messages import Said
+from engine.messages import Message
 from engine.open import check_one_codec, model_name
 
 
 def exchange(
-    engine: Engine, out: str, model: str, note: Callable[[Said], None] = lambda said: None
+    engine: Engine, out: str, model: str, note: Callable[[Message], None] = lambda said: None
 ) -> str:
     """Speak with `model`, a folder or a hub id, instead of `out`. Returns its name.
 
     Takes long: it may download. `note` is told what is going on. Raises CheckpointError for
     what cannot be used, EngineError when `out` is speaking; then `out` stays.
     """
-    note(Said("Looking for {model}, and downloading what is missing", model=model))
+    note(Message("Looking for {model}, and downloading what is missing", model=model))
     folder = resolve(model.strip()).resolve()
-    note(Said("Reading {model}", model=model))
+    note(Message("Reading {model}", model=model))
     name = model_name(folder)
-    checkpoint = LocalCheckpoint(folder, engine.settings.positions, name)
+    checkpoint = LocalCheckpoint(folder, engine.settings.max_seq_len, name)
     _check_codec(engine, out, folder)
-    note(Said("Loading {name}", name=name))
+    note(Message("Loading {name}", name=name))
     engine.exchange(out, name, checkpoint)
     engine.load(name)
     return name

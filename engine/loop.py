@@ -15,10 +15,10 @@ from dataclasses import replace
 
 from engine.config import EngineSettings
 from engine.errors import EngineError, StepFailed
-from engine.model_manager import Talkers
-from engine.plan import Pending, StepResult, Worker
-from engine.requests.command_queue import Inbox
-from engine.requests.registry import Roster
+from engine.model_manager import ModelManager
+from engine.plan import StepHandle, StepResult, Worker
+from engine.requests.command_queue import CommandQueue
+from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
 from engine.scheduler.scheduler import Delivery, Scheduler
 from engine.stats import Meter, Stats
@@ -32,22 +32,26 @@ class Loop:
     """Everything that belongs to the engine's thread."""
 
     def __init__(
-        self, worker: Worker, settings: EngineSettings, clock: Callable[[], float], roster: Roster
+        self,
+        worker: Worker,
+        settings: EngineSettings,
+        clock: Callable[[], float],
+        roster: RequestRegistry,
     ) -> None:
-        self.inbox = Inbox()
+        self.inbox = CommandQueue()
         self.scheduler = Scheduler(settings)
         self.meter = Meter()
-        self.talkers = Talkers(worker, self.scheduler, self.inbox, self.deliver)
+        self.talkers = ModelManager(worker, self.scheduler, self.inbox, self.deliver)
         self.stopping = False
         self.abandoned = False  # another loop has taken over
         self.beats = 0  # odd: a step is being made, which the watchdog times
         self._worker = worker
         self._clock = clock
         self._roster = roster
-        self._lag = settings.lag or 0
+        self._lag = settings.pipeline_depth or 0
         self._failures = 0
-        self._flying: deque[Pending] = deque()  # frames are to come, the oldest first
-        self._sounding: deque[tuple[int, Pending]] = deque()  # sound is to come, by step
+        self._flying: deque[StepHandle] = deque()  # frames are to come, the oldest first
+        self._sounding: deque[tuple[int, StepHandle]] = deque()  # sound is to come, by step
         self._idle = False
         self._landed_at: float | None = None  # None: nothing was going on before
 
@@ -147,7 +151,7 @@ class Loop:
         self._hear(behind + 1 if behind else 0)
         return landed
 
-    def _await(self, pending: Pending) -> None:
+    def _await(self, pending: StepHandle) -> None:
         """Until its frames are there. Sound that is there first does not wait for them."""
         while self._sounding and not (self.abandoned or pending.made(GLANCE)):
             self._hear(len(self._sounding))
@@ -177,7 +181,7 @@ class Loop:
         self._worker.reset()
         self._failures += 1
         self.meter.failed_steps += 1
-        if self._failures >= self.scheduler.settings.failures:
+        if self._failures >= self.scheduler.settings.max_failed_steps:
             raise EngineError(
                 "{count} steps in a row failed, the last one with: {error}",
                 count=self._failures,

@@ -10,29 +10,29 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 
-class Said(str):
+class Message(str):
     """`Said("No voice is called '{name}'.", name="bob")`."""
 
     key: str
     values: Mapping[str, Any]
 
-    def __new__(cls, key: str, /, **values: object) -> Said:
+    def __new__(cls, key: str, /, **values: object) -> Message:
         plain = {name: _plain(value) for name, value in values.items()}
         said = super().__new__(cls, key.format(**plain) if plain else key)
         said.key, said.values = key, plain
         return said
 
     @classmethod
-    def listed(cls, parts: Iterable[str], between: str = ", ") -> Said:
+    def listed(cls, parts: Iterable[str], between: str = ", ") -> Message:
         """Several, one after the other; each keeps its own key."""
         values = {f"part{number}": part for number, part in enumerate(parts)}
         return cls(between.join(f"{{{name}}}" for name in values), **values)
 
 
-def misfit(problem: Mapping[str, Any]) -> Said:
+def misfit(problem: Mapping[str, Any]) -> Message:
     """One of pydantic's complaints, in its own words."""
     key = _MISFITS.get(problem["type"])
-    return Said(key, **problem["ctx"]) if key else Said(problem["msg"])
+    return Message(key, **problem["ctx"]) if key else Message(problem["msg"])
 
 
 def _plain(value: object) -> object:

@@ -16,18 +16,18 @@ from functools import partial
 
 from engine.errors import EngineError, OutOfMemory, TimbreError
 from engine.plan import Worker
-from engine.requests.command_queue import Inbox
+from engine.requests.command_queue import CommandQueue
 from engine.scheduler.scheduler import Delivery, Scheduler
 
 
-class Talkers:
+class ModelManager:
     """Which talkers are on the device, and which are on their way."""
 
     def __init__(
         self,
         worker: Worker,
         scheduler: Scheduler,
-        inbox: Inbox,
+        inbox: CommandQueue,
         deliver: Callable[[list[Delivery]], None],
     ) -> None:
         self._worker = worker

@@ -15,7 +15,7 @@ from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting
 from engine.plan import Worker
 from engine.types import Capabilities
-from engine.zerogpu import Lend, LentEngine
+from engine.zerogpu import Lend, ZeroGpuEngine
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +55,7 @@ def open_engine(
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
-        settings.slots, settings.positions, str(place), _dtype(dtype), trace=True,
+        settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype), trace=True,
         eight_bits=settings.eight_bits,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
@@ -65,14 +65,14 @@ def open_engine(
     return engine
 
 
-def open_lent(
+def open_zerogpu(
     models: Sequence[str | Path],
     lend: Lend,
     device: str = "cuda",
     dtype: str = "auto",
     profile: str | None = None,
     **changes: Any,
-) -> LentEngine:
+) -> ZeroGpuEngine:
     """The same where the device is lent to one request at a time (ZeroGPU: `spaces.GPU`).
 
     Nothing is loaded here; the process that is lent the device opens the files downloaded here.
@@ -80,10 +80,10 @@ def open_lent(
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
     settings = _settings(profile, device, changes)
-    own: dict[str, Any] = {**changes, "slots": 1}
+    own: dict[str, Any] = {**changes, "max_num_seqs": 1}
     places = tuple(folders.values())
     make = partial(open_engine, places, device, dtype, profile, start=False, **own)
-    return LentEngine(_checkpoints(folders, settings), settings, make, lend)
+    return ZeroGpuEngine(_checkpoints(folders, settings), settings, make, lend)
 
 
 def _load_first(engine: Engine) -> None:
@@ -101,7 +101,7 @@ def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
 
 
 def check_one_codec(folders: Mapping[str, Path]) -> None:
-    """Talkers in one engine share a codec, so their checkpoints must have the same one."""
+    """ModelManager in one engine share a codec, so their checkpoints must have the same one."""
     if len(folders) < 2:
         return
     (first, own), *others = ((name, codec_digest(at)) for name, at in folders.items())
@@ -134,8 +134,8 @@ def model_name(folder: Path) -> str:
 
 def _settings(profile: str | None, device: str, changes: Mapping[str, Any]) -> EngineSettings:
     settings = load_profile(profile or ("cpu" if device == "cpu" else "balanced"), **changes)
-    if settings.lag is None:
-        settings = settings.model_copy(update={"lag": 0 if device == "cpu" else 1})
+    if settings.pipeline_depth is None:
+        settings = settings.model_copy(update={"pipeline_depth": 0 if device == "cpu" else 1})
     return settings
 
 
@@ -143,7 +143,8 @@ def _checkpoints(
     folders: Mapping[str, Path], settings: EngineSettings
 ) -> dict[str, LocalCheckpoint]:
     return {
-        name: LocalCheckpoint(folder, settings.positions, name) for name, folder in folders.items()
+        name: LocalCheckpoint(folder, settings.max_seq_len, name)
+        for name, folder in folders.items()
     }
 
 

@@ -13,11 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from engine.types import Capabilities, Clone, Codes, Design, Pcm, Preset, Sampling, Vector, Waveform
+from engine.types import (
+    Capabilities,
+    Clone,
+    Codes,
+    Design,
+    Pcm,
+    Preset,
+    SamplingParams,
+    Vector,
+    Waveform,
+)
 
 
 @dataclass(frozen=True)
-class Draw:
+class ResolvedSampling:
     """Resolved sampling: every number is known. One row of the device's sampling tensors."""
 
     greedy: bool
@@ -81,14 +91,14 @@ class Admit:
     slot: int
     talker: str
     prompt: Prompt
-    draw: Draw
+    draw: ResolvedSampling
     seed: int
     max_frames: int
     ignore_end: bool = False
 
 
 @dataclass(frozen=True)
-class Feed:
+class AppendText:
     """Append text to an open prompt; `closed` adds tts_eos after it."""
 
     slot: int
@@ -121,7 +131,7 @@ class StepPlan:
     number: int
     release: tuple[int, ...] = ()
     admit: tuple[Admit, ...] = ()
-    feed: tuple[Feed, ...] = ()
+    feed: tuple[AppendText, ...] = ()
     prefill: tuple[Prefill, ...] = ()
     frames: tuple[int, ...] = ()
     decode: tuple[Decode, ...] = ()
@@ -149,7 +159,7 @@ class StepResult:
     failed: Mapping[int, Exception] = field(default_factory=dict)
 
 
-class Pending(Protocol):
+class StepHandle(Protocol):
     """A step under way on the device: its frames come first, its sound may come later."""
 
     def made(self, seconds: float) -> bool:
@@ -183,7 +193,7 @@ class Worker(Protocol):
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Put another checkpoint in the place of one that is not loaded."""
 
-    def launch(self, plan: StepPlan) -> Pending:
+    def launch(self, plan: StepPlan) -> StepHandle:
         """Start a step without waiting for the device."""
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
@@ -228,7 +238,7 @@ class Checkpoint(Protocol):
     ) -> Prompt:
         """The prompt of a voice this checkpoint can speak. Raises RequestError."""
 
-    def draw(self, sampling: Sampling) -> Draw:
+    def draw(self, sampling: SamplingParams) -> ResolvedSampling:
         """Sampling with every gap filled from generation_config.json."""
 
     def speaker_vector(self, name: str) -> Vector:

@@ -18,12 +18,12 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from engine.errors import InvalidText
-from engine.requests.output_queue import Mailbox
+from engine.requests.output_queue import OutputQueue
 from engine.types import Chunk, End, Pcm
 
 # What all sound passes through on its way to a listener, chunk by chunk, in the listener's thread
 # or, for `async for`, in one beside it.
-Finish: TypeAlias = Callable[[Pcm], Pcm]
+Postprocess: TypeAlias = Callable[[Pcm], Pcm]
 
 
 class Progress(Protocol):
@@ -57,10 +57,10 @@ class SpeechStream:
 
     def __init__(
         self,
-        mailbox: Mailbox,
+        mailbox: OutputQueue,
         progress: Progress,
         handles: Handles,
-        finish: Finish | None = None,
+        finish: Postprocess | None = None,
     ) -> None:
         self._mailbox = mailbox
         self._finish = finish

@@ -70,7 +70,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Sampling(Settings):
+class SamplingParams(Settings):
     """How codes are drawn. `None` means what the checkpoint's generation_config.json says."""
 
     greedy: bool = False
@@ -96,7 +96,7 @@ class SpeechRequest:
     text: str
     voice: Voice
     language: str = "auto"
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: SamplingParams = field(default_factory=SamplingParams)
     seed: int | None = None  # None: drawn at submission, told by the stream
     max_frames: int | None = None  # None: a budget from the length of the text
     live: bool = True  # somebody listens while it is made

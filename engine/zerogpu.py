@@ -1,6 +1,6 @@
 """An engine whose device is lent for one request at a time, to another process, as by ZeroGPU.
 
-    here    LentEngine.submit ──▶ thread ──▶ speak(request) ─┐ forked
+    here    ZeroGpuEngine.submit ──▶ thread ──▶ speak(request) ─┐ forked
     there   an engine without a thread ◀── spoken(request) ◀─┘
             chunks as they are made, then the end, go the same way back
 
@@ -23,8 +23,8 @@ from typing import Any, NoReturn, TypeAlias
 from engine.config import EngineSettings
 from engine.engine import Engine
 from engine.errors import EngineError, NotCapable, TimbreError
-from engine.plan import Checkpoint, Pending, StepPlan
-from engine.requests.output_queue import Mailbox
+from engine.plan import Checkpoint, StepHandle, StepPlan
+from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence
 from engine.stream import Handles, SpeechStream
 from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
@@ -40,7 +40,7 @@ Parts: TypeAlias = Generator[Chunk | End, None, None]
 Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it where the device is
 
 
-class LentEngine(Engine):
+class ZeroGpuEngine(Engine):
     """Serves each request by a call of its own. `make` is called there, once in each process."""
 
     def __init__(
@@ -69,7 +69,7 @@ class LentEngine(Engine):
         if request.open_text:
             raise NotCapable("Text that is still being written cannot be spoken here. Send it all.")
         seat = self.doorman()
-        sequence, mailbox = self._intake.take(request).sequence, Mailbox()
+        sequence, mailbox = self._intake.take(request).sequence, OutputQueue()
         self._enter(sequence, mailbox)
         left: SimpleQueue[None] = SimpleQueue()  # a finaliser may put into it
         handles = Handles(partial(left.put, None), None)
@@ -176,7 +176,7 @@ class _Nowhere:
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None: ...
 
-    def launch(self, plan: StepPlan) -> Pending:
+    def launch(self, plan: StepPlan) -> StepHandle:
         raise EngineError("There is no device here.")
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:

@@ -1,7 +1,6 @@
 """What everything kept on disk shares: safe ids, plain files, and sweeping up after a crash.
 
-Whole files are written by the engine's `replacing` and `write_whole`. This module knows neither
-takes nor scripts.
+Files are written by the engine's `atomic_replace` and `write_atomic`. Knows no takes, no scripts.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from engine import PART, Pcm
+from engine import PARTIAL_SUFFIX, Pcm
 
 SAFE_ID = re.compile(r"[0-9a-z][0-9a-z-]{0,63}")
 STALE = 3600.0  # seconds after which an unfinished file belongs to nobody
@@ -46,7 +45,7 @@ def plain_files(folder: Path, suffix: str) -> Iterator[Path]:
 
 def sweep_unfinished(folder: Path) -> None:
     """Drop what a crash left half written; a recent file may still be in somebody's hands."""
-    for path in folder.glob(f".*{PART}"):
+    for path in folder.glob(f".*{PARTIAL_SUFFIX}"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > STALE:
                 path.unlink()

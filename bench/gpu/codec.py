@@ -29,7 +29,7 @@ from engine.types import FRAME_SECONDS
 from engine.worker.codec.codec_runner import Decoding
 from engine.worker.codec.fused_decoder import FusedCodec
 from engine.worker.cuda_graphs import Recorder
-from engine.worker.reference.reference_encoder import Shelf
+from engine.worker.reference.reference_encoder import LRUCache
 
 DEVICE = torch.device("cuda")
 CELLS = ((1, 1), (1, 2), (1, 4), (1, 8), (1, 12), (8, 1), (8, 4), (8, 12), (32, 1), (32, 8),
@@ -185,7 +185,7 @@ def streams(codec: CodecDecoder) -> None:
     # [streams, frames, 16], more than are decoded: all are handed on in twelves
     said = codes(shape, 70, 52).transpose(1, 2)
     begun = time.perf_counter()
-    decoding = Decoding(copy.deepcopy(codec), 64, Shelf(1 << 30), torch.float16)
+    decoding = Decoding(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
     torch.cuda.synchronize()
     print(f"built in {time.perf_counter() - begun:.1f} s")
     begun = time.perf_counter()

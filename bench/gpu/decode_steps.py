@@ -21,16 +21,16 @@ from engine.checkpoints.checkpoint import SpecialIds
 from engine.checkpoints.files import Table
 from engine.model.configs import TalkerShape
 from engine.model.talker import Talker
-from engine.plan import Admit, Draw, Prefill, Prompt
+from engine.plan import Admit, Prefill, Prompt, ResolvedSampling
 from engine.worker.cuda_graphs import Record, recorder
 from engine.worker.loading.weight_loader import blank
-from engine.worker.model_runner import Lane
+from engine.worker.model_runner import ModelRunner
 from engine.worker.state.sampling import knobs, uniforms
 from engine.worker.talker.decode_graphs import PlainSteps, ReplayedSteps, Steps
 from engine.worker.talker.prefill import Filling
 
-DRAWN = Draw(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
-GREEDY = Draw(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
+DRAWN = ResolvedSampling(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
+GREEDY = ResolvedSampling(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
 MAX_FRAMES = 600
 
 
@@ -48,16 +48,18 @@ def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dty
     return talker
 
 
-def make_lane(size: str, slots: int, positions: int, dtype: torch.dtype, device: str) -> Lane:
+def make_lane(
+    size: str, slots: int, positions: int, dtype: torch.dtype, device: str
+) -> ModelRunner:
     raw, place = config(size, "custom_voice"), torch.device(device)
     talker = random_talker(raw["talker_config"], place, dtype)
     table = Table(raw, "config")
     shape = talker.shape
     ids = SpecialIds.read(table, table.table("talker_config"), shape.text_vocab, shape.codes)
-    return Lane(talker, ids, slots, positions, place, dtype)
+    return ModelRunner(talker, ids, slots, positions, place, dtype)
 
 
-def fill(lane: Lane, rows: Sequence[int], draw: Draw, text: int = 40) -> None:
+def fill(lane: ModelRunner, rows: Sequence[int], draw: ResolvedSampling, text: int = 40) -> None:
     """Give the rows prompts of different lengths, each with a seed of its own."""
     for row in rows:
         words = tuple(range(100 + row, 100 + row + text + row % 7))
@@ -67,15 +69,17 @@ def fill(lane: Lane, rows: Sequence[int], draw: Draw, text: int = 40) -> None:
         lane.prefill([(row, Prefill(row, 0, len(prompt)))])
 
 
-def codes(lane: Lane, steps: Steps, rows: Sequence[int], draw: Draw, frames: int) -> Tensor:
+def codes(
+    lane: ModelRunner, steps: Steps, rows: Sequence[int], draw: ResolvedSampling, frames: int
+) -> Tensor:
     """[frames, R, 17]"""
     fill(lane, rows, draw)
     lane.steps = steps
     return torch.stack([lane.frames(rows).made.clone() for _ in range(frames)])
 
 
-def check(lane: Lane, record: Record, frames: int, counts: Sequence[int]) -> None:
-    """Replays against the same shapes as they are written, and against plain steps."""
+def check(lane: ModelRunner, record: Record, frames: int, counts: Sequence[int]) -> None:
+    """GraphCache against the same shapes as they are written, and against plain steps."""
     replayed, padded = ReplayedSteps(lane.step, record), ReplayedSteps(lane.step, _as_written)
     for draw, name in ((GREEDY, "greedy"), (DRAWN, "drawn")):
         for count in counts:
@@ -97,7 +101,7 @@ def check(lane: Lane, record: Record, frames: int, counts: Sequence[int]) -> Non
     assert same
 
 
-def drift(lane: Lane, count: int, frames: int) -> None:
+def drift(lane: ModelRunner, count: int, frames: int) -> None:
     """Fused kernels against plain ones: hidden states, and the codes that come of them."""
     step, fused, rows = lane.step, lane.step.talk, list(range(count))
     replayed = lane.filling
@@ -142,7 +146,7 @@ def milliseconds(run: Callable[[], object], repeats: int) -> tuple[float, float]
 
 
 def timings(
-    lane: Lane, record: Record, counts: Sequence[int], plain: bool
+    lane: ModelRunner, record: Record, counts: Sequence[int], plain: bool
 ) -> list[dict[str, float]]:
     table = [_timed(lane, record, count, plain) for count in counts]
     for row in table:
@@ -150,7 +154,7 @@ def timings(
     return table
 
 
-def _timed(lane: Lane, record: Record, count: int, plain: bool) -> dict[str, float]:
+def _timed(lane: ModelRunner, record: Record, count: int, plain: bool) -> dict[str, float]:
     rows = list(range(count))
     fill(lane, rows, DRAWN)
     spent: dict[str, float] = {"rows": count}
@@ -164,7 +168,7 @@ def _timed(lane: Lane, record: Record, count: int, plain: bool) -> dict[str, flo
     return {name: round(value, 3) for name, value in spent.items()}
 
 
-def parts(lane: Lane, record: Record, count: int) -> dict[str, float]:
+def parts(lane: ModelRunner, record: Record, count: int) -> dict[str, float]:
     """The talker's and the predictor's own time, replayed."""
     step, index = lane.step, torch.arange(count, device=lane.step.device)
     slots = lane.slots
@@ -187,7 +191,7 @@ def parts(lane: Lane, record: Record, count: int) -> dict[str, float]:
     return spent
 
 
-def profile(lane: Lane, record: Record, count: int, out: Path) -> None:
+def profile(lane: ModelRunner, record: Record, count: int, out: Path) -> None:
     """Kernels of a step, as they are written, by time."""
     rows = list(range(count))
     fill(lane, rows, DRAWN)

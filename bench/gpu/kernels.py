@@ -24,7 +24,7 @@ from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda.predictor_kernels import FusedPredictor, fused
 from engine.worker.kernels.cuda.predictor_persistent import FewRows, last_logits
 from engine.worker.kernels.cuda.verify import Form
-from engine.worker.state.sampling import CANDIDATES, Knobs, pick
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
@@ -33,18 +33,18 @@ ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 class Inputs:
     hidden: Tensor
     first: Tensor
-    own: Knobs
+    own: SamplingTensors
     lots: Tensor
 
     @classmethod
     def random(cls, rows: int, width: int) -> Inputs:
         hidden, first = torch.randn(2, rows, width, device="cuda").bfloat16()
         ones = torch.ones(rows, 1, device="cuda")
-        own = Knobs(ones / 0.9, ones * 50, ones, ones)
+        own = SamplingTensors(ones / 0.9, ones * 50, ones, ones)
         return cls(hidden, first, own, torch.rand(rows, 15, device="cuda"))
 
     def __getitem__(self, rows: slice) -> Inputs:
-        own = Knobs(*(column[rows] for column in self.own.tensors))
+        own = SamplingTensors(*(column[rows] for column in self.own.tensors))
         return Inputs(self.hidden[rows], self.first[rows], own, self.lots[rows])
 
     @property

@@ -18,8 +18,8 @@ import numpy as np
 
 from engine import Engine
 from engine.plan import StepPlan
-from engine.worker.cuda_graphs import Replays
-from engine.worker.model_runner import Lane
+from engine.worker.cuda_graphs import GraphCache
+from engine.worker.model_runner import ModelRunner
 from engine.worker.step_output import PendingStep, Stopwatch
 
 REPLAY = "replay"  # told with the part that it belongs to, where it is one of these
@@ -114,10 +114,10 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         (scheduler, "plan", "plan", None),
         (worker, "launch", "launch", _note_plan),
         (worker, "_admit", "admit", None),
-        (Lane, "prefill", "prompts", None),
-        (Lane, "_frames", "frames", None),
+        (ModelRunner, "prefill", "prompts", None),
+        (ModelRunner, "_frames", "frames", None),
         (worker, "_decode", "codec", None),
-        (Replays, "run", REPLAY, None),
+        (GraphCache, "run", REPLAY, None),
         (PendingStep, "__init__", "send for results", None),
         (PendingStep, "made", WAIT, None),
         (Stopwatch, "wait", WAIT, _note_device),

@@ -273,7 +273,9 @@ def main(
     device: str = "auto",
     dtype: str = "auto",
     profile: str | None = None,
-    change: Annotated[list[str], typer.Option("--set", help="of the engine: slots=256")] = [],  # noqa: B006
+    change: Annotated[
+        list[str], typer.Option("--set", help="of the engine: max_num_seqs=256")
+    ] = [],  # noqa: B006
     out: Path = Path("."),
 ) -> None:
     """Where the time of each load goes: a table, and all of it in OUT/loads.json."""

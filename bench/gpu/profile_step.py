@@ -278,7 +278,7 @@ def main(
 ) -> None:
     counts = [int(count) for count in rows.split(",")]
     report = []
-    with open_engine([model], device=device, slots=max(counts), max_waiting=1024) as engine:
+    with open_engine([model], device=device, max_num_seqs=max(counts), max_waiting=1024) as engine:
         for count in counts:
             report.append(measured(engine, count, frames, seconds, out))
             print(line(report[-1]), flush=True)

@@ -28,14 +28,14 @@ from bench.gpu.soak_listener import Heard, Visit, again, judged, listen, sounds,
 from bench.reference_sound import hum
 from bench.soak_watch import WARM, Sample, Watch, slope
 from bench.workload import DESCRIPTION, TRANSCRIPT, Work
-from engine import Busy, Design, Engine, Preset, Sampling, SpeechRequest, Voice, open_engine
+from engine import Busy, Design, Engine, Preset, SamplingParams, SpeechRequest, Voice, open_engine
 
 Made: TypeAlias = dict[str, Any]
 
 SAMPLINGS = (
-    Sampling(greedy=True),
-    Sampling(),
-    Sampling(temperature=0.3, predictor_temperature=0.3),
+    SamplingParams(greedy=True),
+    SamplingParams(),
+    SamplingParams(temperature=0.3, predictor_temperature=0.3),
 )
 LENGTHS = (5, 150)  # frames
 LEAVES = 0.2  # of the listeners
@@ -269,7 +269,9 @@ def main(
     device: str = "auto",
     dtype: str = "auto",
     profile: str | None = None,
-    change: Annotated[list[str], typer.Option("--set", help="of the engine: slots=256")] = [],  # noqa: B006
+    change: Annotated[
+        list[str], typer.Option("--set", help="of the engine: max_num_seqs=256")
+    ] = [],  # noqa: B006
     out: Path = Path("."),
 ) -> None:
     """Use an engine for a while: some lines, and all of it in OUT/soak.json."""

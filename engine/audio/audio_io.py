@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.atomic import replacing, saying_why
+from engine.atomic import atomic_replace, explain_write_errors
 from engine.errors import InvalidAudio, InvalidSetting, NoLoudspeaker
 from engine.types import SAMPLE_RATE, Pcm
 
@@ -55,7 +55,7 @@ def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
     target = check_target(path)
     kind, subtype = FORMATS[target.suffix.lower()]
     with (
-        replacing(target) as part,
+        atomic_replace(target) as part,
         _Disk(part, target) as disk,
         soundfile.SoundFile(disk, "w", SAMPLE_RATE, 1, subtype, format=kind) as file,
     ):
@@ -92,7 +92,7 @@ class _Disk:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-        with saying_why(self._target):
+        with explain_write_errors(self._target):
             if self._error:
                 raise self._error
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import InvalidAudio
-from engine.messages import Said
+from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | tuple[NDArray[Any], int]"
@@ -27,8 +27,8 @@ MAX_CHANNELS = 8
 RATES = (8_000, 192_000)
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 LEVEL = 0.1  # -20 dBFS: the loudness of the sounding parts after levelling
-_READABLE = Said("Use a WAV, FLAC, OGG or MP3 file.")
-_WHOLE = Said("The recording")
+_READABLE = Message("Use a WAV, FLAC, OGG or MP3 file.")
+_WHOLE = Message("The recording")
 _BLOCK = 1 << 16  # frames read at once
 _WINDOW = SAMPLE_RATE // 100  # 10 ms
 _FLOOR = 1e-3  # -60 dBFS is silence
@@ -46,7 +46,7 @@ class Recording:
 
     waveform: Waveform
     seconds: float
-    notes: tuple[Said, ...] = ()
+    notes: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +56,14 @@ class _Raw:
     channels: int
 
 
-def load_recording(source: Source) -> Recording:
+def load_reference_audio(source: Source) -> Recording:
     """Read and check a path, a file's bytes, or (samples, rate). Raises InvalidAudio."""
     raw = _from_array(*source) if isinstance(source, tuple) else _decode(_bytes(source))
     if not np.isfinite(raw.mono).all():
         raise InvalidAudio("The recording has samples that are no numbers. Export it again.")
-    notes = [Said("{count} channels mixed to one", count=raw.channels)] if raw.channels > 1 else []
+    notes = (
+        [Message("{count} channels mixed to one", count=raw.channels)] if raw.channels > 1 else []
+    )
     mono = raw.mono / max(1.0, float(np.abs(raw.mono).max()))
     _check_clipping(mono, notes)
     wave = _resample(mono - mono.mean(), raw.rate, notes)
@@ -151,7 +153,7 @@ def _check_shape(rate: int, channels: int, frames: int | None) -> None:
     _check_long_enough(frames / rate)
 
 
-def _check_long_enough(seconds: float, what: Said = _WHOLE) -> None:
+def _check_long_enough(seconds: float, what: Message = _WHOLE) -> None:
     if seconds < SHORTEST:
         raise InvalidAudio(
             "{what} lasts {seconds:.1f} s. Record at least {least:.0f} s; 5 to 15 s are best.",
@@ -199,7 +201,7 @@ def _as_float(array: NDArray[Any]) -> Waveform:
     return ((array.astype(np.float64) - offset) / middle).astype(np.float32)
 
 
-def _check_clipping(wave: Waveform, notes: list[Said]) -> None:
+def _check_clipping(wave: Waveform, notes: list[Message]) -> None:
     """Clipping is many neighbours at one and the same extreme."""
     size = np.abs(wave)
     extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
@@ -211,24 +213,24 @@ def _check_clipping(wave: Waveform, notes: list[Said]) -> None:
         )
     if share > _CLIPPED_NOTED:
         notes.append(
-            Said(
+            Message(
                 "{share:.1%} of it is clipped; a quieter recording would sound better", share=share
             )
         )
 
 
-def _resample(wave: Waveform, rate: int, notes: list[Said]) -> Waveform:
+def _resample(wave: Waveform, rate: int, notes: list[Message]) -> Waveform:
     if rate == SAMPLE_RATE:
         return wave
     import soxr
 
-    notes.append(Said("resampled from {rate:,} Hz", rate=rate))
+    notes.append(Message("resampled from {rate:,} Hz", rate=rate))
     if rate < SAMPLE_RATE:
-        notes.append(Said("its highest tones are missing; record at 24,000 Hz or more"))
+        notes.append(Message("its highest tones are missing; record at 24,000 Hz or more"))
     return np.asarray(soxr.resample(wave, rate, SAMPLE_RATE, quality="HQ"), np.float32)
 
 
-def _trim(wave: Waveform, notes: list[Said]) -> tuple[Waveform, Waveform]:
+def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform]:
     """Cut silence from both ends. Returns what is left, and its sounding windows alone."""
     count = len(wave) // _WINDOW
     windows = wave[: count * _WINDOW].reshape(count, _WINDOW)
@@ -236,21 +238,23 @@ def _trim(wave: Waveform, notes: list[Said]) -> tuple[Waveform, Waveform]:
     sounding = loudness > max(_FLOOR, _QUIET * float(loudness.max()))
     if not sounding.any():
         raise InvalidAudio("The recording is silent. Check the microphone and record it again.")
-    _check_long_enough(float(sounding.sum()) * _WINDOW / SAMPLE_RATE + 0.5, Said("The sound in it"))
+    _check_long_enough(
+        float(sounding.sum()) * _WINDOW / SAMPLE_RATE + 0.5, Message("The sound in it")
+    )
     where = np.flatnonzero(sounding)
     start = max(0, where[0] - _MARGIN) * _WINDOW
     stop = min(len(wave), (where[-1] + 1 + _MARGIN) * _WINDOW)
     cut = (len(wave) - (stop - start)) / SAMPLE_RATE
     if cut >= 0.1:
-        notes.append(Said("{cut:.1f} s of silence cut from its ends", cut=cut))
+        notes.append(Message("{cut:.1f} s of silence cut from its ends", cut=cut))
     return wave[start:stop], windows[sounding].reshape(-1)
 
 
-def _levelled(wave: Waveform, active: Waveform, notes: list[Said]) -> Waveform:
+def _levelled(wave: Waveform, active: Waveform, notes: list[Message]) -> Waveform:
     """One loudness for every reference, without clipping it."""
     loudness = float(np.sqrt(np.mean(np.square(active, dtype=np.float64))))
     gain = min(LEVEL / loudness, _PEAK / float(np.abs(wave).max()), _MAX_GAIN)
     decibels = 20 * np.log10(gain)
     if abs(decibels) >= 1:
-        notes.append(Said("levelled by {decibels:+.0f} dB", decibels=float(decibels)))
+        notes.append(Message("levelled by {decibels:+.0f} dB", decibels=float(decibels)))
     return (wave * gain).astype(np.float32)

@@ -18,9 +18,18 @@ from pydantic import ValidationError
 from engine.checkpoints.files import Table, read_json, read_row
 from engine.checkpoints.tokens import Tokens
 from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownVoice
-from engine.messages import Said, misfit
-from engine.plan import Draw, Prompt, ReferencePrompt
-from engine.types import CODEBOOKS, Capabilities, Clone, Codes, Design, Preset, Sampling, Vector
+from engine.messages import Message, misfit
+from engine.plan import Prompt, ReferencePrompt, ResolvedSampling
+from engine.types import (
+    CODEBOOKS,
+    Capabilities,
+    Clone,
+    Codes,
+    Design,
+    Preset,
+    SamplingParams,
+    Vector,
+)
 from engine.voices.routing import describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
@@ -92,7 +101,8 @@ class LocalCheckpoint:
         self._tokens = Tokens(self.folder)
         if self._tokens.size > text_vocab:
             raise talker.wrong(
-                "text_vocab_size", Said("at least the tokenizer's {size}", size=self._tokens.size)
+                "text_vocab_size",
+                Message("at least the tokenizer's {size}", size=self._tokens.size),
             )
 
     def text_ids(self, text: str) -> tuple[int, ...]:
@@ -127,12 +137,12 @@ class LocalCheckpoint:
             language_id=self.language_id(language, speaker),
         )
 
-    def draw(self, sampling: Sampling) -> Draw:
+    def draw(self, sampling: SamplingParams) -> ResolvedSampling:
         chosen = {key: value for key, value in sampling if value is not None}
         chosen["greedy"] = sampling.greedy or self._defaults["greedy"]
         if sampling.predictor_greedy is None:
             chosen["predictor_greedy"] = sampling.greedy or self._defaults["predictor_greedy"]
-        return Draw(**{**self._defaults, **chosen})
+        return ResolvedSampling(**{**self._defaults, **chosen})
 
     def speaker_vector(self, name: str) -> Vector:
         vector = read_row(self.folder, _EMBEDDING, self._speaker_id(name))
@@ -148,15 +158,15 @@ class LocalCheckpoint:
             instruct = self._instruct_ids(voice.instruct, self.capabilities.instruct)
             return {"speaker_id": self._speaker_id(voice.name), "instruct_ids": instruct}
         if isinstance(voice, Design):
-            self._require(self.capabilities.design, Said("design voices"))
+            self._require(self.capabilities.design, Message("design voices"))
             return {"instruct_ids": self._instruct_ids(voice.instruct, True)}
         self._require(
-            self.capabilities.clone or self.capabilities.preset, Said("take a speaker vector")
+            self.capabilities.clone or self.capabilities.preset, Message("take a speaker vector")
         )
         return {"vector": self._vector(voice.vector), "reference": self._reference(voice)}
 
     def _speaker_id(self, name: str) -> int:
-        self._require(self.capabilities.preset, Said("speak with preset voices"))
+        self._require(self.capabilities.preset, Message("speak with preset voices"))
         if name.lower() not in self._speakers:
             there = ", ".join(self.capabilities.speakers)
             raise UnknownVoice(
@@ -167,7 +177,7 @@ class LocalCheckpoint:
     def _instruct_ids(self, instruct: str, allowed: bool) -> tuple[int, ...]:
         if not instruct:
             return ()
-        self._require(allowed, Said("follow instructions"))
+        self._require(allowed, Message("follow instructions"))
         words = self._tokens.encode(f"user\n{instruct}")  # as one text: words may join the newline
         return (self.ids.im_start, *words, self.ids.im_end, *self._words.newline)
 
@@ -185,7 +195,7 @@ class LocalCheckpoint:
     def _reference(self, voice: Clone) -> ReferencePrompt | None:
         if voice.codes is None or not voice.transcript:
             return None
-        self._require(self.capabilities.clone, Said("continue a recording"))
+        self._require(self.capabilities.clone, Message("continue a recording"))
         codes = self._checked(voice.codes)
         key = hashlib.sha256(codes.tobytes()).hexdigest()
         return ReferencePrompt(key, self._tokens.encode(voice.transcript), codes)
@@ -197,7 +207,7 @@ class LocalCheckpoint:
             raise InvalidVoice("This voice's recording is damaged. Make the voice again.")
         return np.ascontiguousarray(codes, np.int64)
 
-    def _require(self, able: bool, what: Said) -> None:
+    def _require(self, able: bool, what: Message) -> None:
         if not able:
             own = self.capabilities
             raise NotCapable(
@@ -239,7 +249,7 @@ def _kinds(config: Table) -> list[str]:
     """What the checkpoint was trained for: one kind, or several."""
     kinds = config.raw.get("tts_capabilities") or [config.raw.get("tts_model_type")]
     if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
-        raise config.wrong("tts_model_type", Said("one of {there}", there=", ".join(KINDS)))
+        raise config.wrong("tts_model_type", Message("one of {there}", there=", ".join(KINDS)))
     return kinds
 
 
@@ -251,7 +261,7 @@ def _dialects(talker: Table, languages: dict[str, int]) -> dict[str, str]:
     spoken = {name.lower(): dialect for name, dialect in table.raw.items() if dialect}
     for name, dialect in spoken.items():
         if not isinstance(dialect, str) or dialect not in languages:
-            raise table.wrong(name, Said("false or a language"))
+            raise table.wrong(name, Message("false or a language"))
     return spoken
 
 
@@ -266,7 +276,7 @@ def _read_sampling(path: Path) -> dict[str, Any]:
     values |= {f"predictor_{key}": raw.get(f"subtalker_{key}", _DEFAULTS[key]) for key in _DEFAULTS}
     values["repetition_penalty"] = raw.get("repetition_penalty", _PENALTY)
     try:
-        checked = Sampling(**values).model_dump(exclude={"greedy", "predictor_greedy"})
+        checked = SamplingParams(**values).model_dump(exclude={"greedy", "predictor_greedy"})
     except ValidationError as error:
         first = error.errors()[0]
         raise CheckpointError(

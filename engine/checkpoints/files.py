@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from engine.errors import CheckpointError
-from engine.messages import Said
+from engine.messages import Message
 from engine.types import Vector
 
 CODEC_FOLDER = "speech_tokenizer"
@@ -73,19 +73,21 @@ class Table:
         """A whole number of low..high."""
         value = self.raw.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise self.wrong(key, Said("a whole number from {low} to {high}", low=low, high=high))
+            raise self.wrong(
+                key, Message("a whole number from {low} to {high}", low=low, high=high)
+            )
         return value
 
     def text(self, key: str) -> str:
         value = self.raw.get(key)
         if not isinstance(value, str) or not value:
-            raise self.wrong(key, Said("a word"))
+            raise self.wrong(key, Message("a word"))
         return value
 
     def table(self, key: str) -> Table:
         value = self.raw.get(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, Said("an object"))
+            raise self.wrong(key, Message("an object"))
         return Table(value, f"{self.source}: {key}")
 
     def numbers(self, key: str, high: int) -> dict[str, int]:
@@ -146,12 +148,12 @@ def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
     """How the numbers are stored, how many a row has, and where the row starts."""
     stored, shape, ends = (header.raw.get(key) for key in ("dtype", "shape", "data_offsets"))
     if stored not in _STORED:
-        raise header.wrong("dtype", Said("one of {there}", there=", ".join(_STORED)))
+        raise header.wrong("dtype", Message("one of {there}", there=", ".join(_STORED)))
     if not _naturals(shape) or not 0 <= row < shape[0] or shape[1] > WIDEST_ROW:
-        raise header.wrong("shape", Said("a matrix with a row {row}", row=row))
+        raise header.wrong("shape", Message("a matrix with a row {row}", row=row))
     dtype, width = np.dtype(_STORED[stored]), shape[1]
     if not _naturals(ends) or ends[1] - ends[0] != shape[0] * width * dtype.itemsize:
-        raise header.wrong("data_offsets", Said("as long as the shape says"))
+        raise header.wrong("data_offsets", Message("as long as the shape says"))
     return dtype, width, ends[0] + row * width * dtype.itemsize
 
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from engine.errors import CheckpointError
-from engine.messages import Said
+from engine.messages import Message
 
 WANTED = ("*.json", "*.txt", "*.safetensors", "speech_tokenizer/*")
 UNWANTED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf", "*.onnx")
@@ -70,11 +70,11 @@ def _download(model: str, revision: str | None, offline: bool | None) -> Path:
         raise CheckpointError(_unreachable(model, local)) from error
 
 
-def _unreachable(model: str, offline: bool) -> Said:
+def _unreachable(model: str, offline: bool) -> Message:
     if offline:
-        return Said(
+        return Message(
             "{model} is not on this machine. Unset HF_HUB_OFFLINE to download it.", model=model
         )
-    return Said(
+    return Message(
         "{model} cannot be downloaded. Check the network, or name a local folder.", model=model
     )

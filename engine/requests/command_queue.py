@@ -13,7 +13,7 @@ from typing import TypeAlias
 Call: TypeAlias = Callable[[], None]
 
 
-class Inbox:
+class CommandQueue:
     """Posted by anybody, taken by one thread."""
 
     def __init__(self) -> None:

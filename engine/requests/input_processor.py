@@ -14,10 +14,10 @@ from typing import Literal
 
 from engine.config import EngineSettings
 from engine.errors import InvalidSetting, InvalidText
-from engine.plan import Checkpoint, Draw, Prompt
+from engine.plan import Checkpoint, Prompt, ResolvedSampling
 from engine.requests.sequence import Sequence
-from engine.requests.streaming_text import OpenText, check_text
-from engine.types import Blend, Clone, Design, Preset, Sampling, SpeechRequest
+from engine.requests.streaming_text import StreamingText, check_text
+from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest
 from engine.voices.routing import route
 
 LARGEST_SEED = 2**63 - 1
@@ -26,15 +26,15 @@ LEAST_FRAMES = 2  # a token, at the very fastest: a slot must have room for the 
 
 
 @dataclass(frozen=True)
-class Taken:
+class AcceptedRequest:
     """A request that can be served, and the way to add to its text if it is open."""
 
     sequence: Sequence
-    text: OpenText | None
+    text: StreamingText | None
     text_room: int  # ids that may still be added
 
 
-class Intake:
+class InputProcessor:
     """Makes sequences."""
 
     def __init__(
@@ -48,13 +48,13 @@ class Intake:
         self._clock = clock
         self._numbers = count(1)
 
-    def take(self, request: SpeechRequest) -> Taken:
+    def take(self, request: SpeechRequest) -> AcceptedRequest:
         """Raises RequestError."""
         check_request(request, self._settings)
         checkpoints = self.checkpoints
         routed = route(request, checkpoints)
         checkpoint = checkpoints[routed.checkpoint]
-        text = OpenText(checkpoint, self._settings.max_text) if request.open_text else None
+        text = StreamingText(checkpoint, self._settings.max_text) if request.open_text else None
         ids = text.first(request.text) if text else checkpoint.text_ids(request.text)
         prompt = checkpoint.prompt(
             ids, routed.voice, request.language, layout_of(request), request.open_text
@@ -65,10 +65,15 @@ class Intake:
         sequence = self._sequence(
             request, routed.checkpoint, prompt, checkpoint.draw(request.sampling), frames
         )
-        return Taken(sequence, text, behind - text_rows(prompt))
+        return AcceptedRequest(sequence, text, behind - text_rows(prompt))
 
     def _sequence(
-        self, request: SpeechRequest, talker: str, prompt: Prompt, draw: Draw, frames: int
+        self,
+        request: SpeechRequest,
+        talker: str,
+        prompt: Prompt,
+        draw: ResolvedSampling,
+        frames: int,
     ) -> Sequence:
         return Sequence(
             id=next(self._numbers),
@@ -91,7 +96,7 @@ def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
     check_text(request.text, settings.max_text, empty=request.open_text)
     if not isinstance(request.voice, Preset | Clone | Design | Blend):
         raise InvalidSetting("The voice must be a Preset, a Clone, a Design or a Blend.")
-    if not isinstance(request.sampling, Sampling):
+    if not isinstance(request.sampling, SamplingParams):
         raise InvalidSetting("The sampling must be a Sampling.")
     if isinstance(request.voice, Preset | Design):
         check_text(request.voice.instruct, settings.max_text, empty=True)

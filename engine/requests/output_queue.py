@@ -13,7 +13,7 @@ from collections.abc import Callable
 from engine.types import Chunk, End
 
 
-class Mailbox:
+class OutputQueue:
     """Chunks in order, then the end."""
 
     def __init__(self) -> None:

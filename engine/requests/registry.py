@@ -9,17 +9,17 @@ from __future__ import annotations
 import threading
 
 from engine.errors import Busy, EngineClosed
-from engine.requests.output_queue import Mailbox
+from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
 
 
-class Roster:
+class RequestRegistry:
     """Mailboxes by the number of their request."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._open: dict[int, tuple[Sequence, Mailbox]] = {}
+        self._open: dict[int, tuple[Sequence, OutputQueue]] = {}
         self._refusal: str | None = None  # for good
         self._pause: str | None = None  # for now
         self.refused = 0
@@ -34,7 +34,7 @@ class Roster:
         return self._refusal is None
 
     def enter(
-        self, sequence: Sequence, mailbox: Mailbox, slots: int, queue: int, service: float
+        self, sequence: Sequence, mailbox: OutputQueue, slots: int, queue: int, service: float
     ) -> None:
         """Raises Busy when `queue` requests wait beyond the slots, EngineClosed after the end.
 

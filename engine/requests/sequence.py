@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from engine.plan import Draw, Prompt
+from engine.plan import Prompt, ResolvedSampling
 from engine.requests.degeneration import Guard, frame_budget
 from engine.requests.playback import Playback
 from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Chunk, Codes, Pcm, Reason
@@ -65,7 +65,7 @@ class Sequence:
     id: int
     talker: str
     prompt: Prompt
-    draw: Draw
+    draw: ResolvedSampling
     seed: int
     arrived: float
     language: str

@@ -48,7 +48,7 @@ def _unspeakable(mark: str) -> bool:
     return unicodedata.category(mark) in ("Cc", "Cs") and mark not in ALLOWED_CONTROLS
 
 
-class OpenText:
+class StreamingText:
     """Text comes in as characters and goes out as ids."""
 
     def __init__(self, checkpoint: Checkpoint, longest: int) -> None:

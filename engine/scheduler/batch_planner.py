@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.config import EngineSettings
-from engine.plan import Decode, Feed, Prefill
+from engine.plan import AppendText, Decode, Prefill
 from engine.requests.sequence import Run
 from engine.scheduler import policy
 from engine.scheduler.policy import Ranked
-from engine.scheduler.step_cost import Pace
+from engine.scheduler.step_cost import StepCost
 
 
-def feeds(runs: Iterable[Run]) -> tuple[Feed, ...]:
+def feeds(runs: Iterable[Run]) -> tuple[AppendText, ...]:
     """Text the worker does not have yet."""
     told = ((run.slot, run.sequence.text.news()) for run in runs)
-    return tuple(Feed(slot, *news) for slot, news in told if news)
+    return tuple(AppendText(slot, *news) for slot, news in told if news)
 
 
-def prefills(order: Ranked, most: int, pace: Pace, settings: EngineSettings) -> tuple[Prefill, ...]:
+def prefills(
+    order: Ranked, most: int, pace: StepCost, settings: EngineSettings
+) -> tuple[Prefill, ...]:
     """Prompts as far as one step may go, `most` rows.
 
     Only the first of them is cut, as a piece costs a pass.
@@ -41,7 +43,11 @@ def prefills(order: Ranked, most: int, pace: Pace, settings: EngineSettings) -> 
 
 
 def frames(
-    order: Ranked, prefill: tuple[Prefill, ...], pace: Pace, settings: EngineSettings, now: float
+    order: Ranked,
+    prefill: tuple[Prefill, ...],
+    pace: StepCost,
+    settings: EngineSettings,
+    now: float,
 ) -> tuple[int, ...]:
     """The slots that make a frame: among many not those whose prompt is filled by the same step."""
     filled = {piece.slot: piece.stop - piece.start for piece in prefill}
@@ -55,7 +61,7 @@ def frames(
     return tuple(run.slot for _, run in chosen)
 
 
-def step_to_come(rows: int, filled: int, left: int, pace: Pace) -> float:
+def step_to_come(rows: int, filled: int, left: int, pace: StepCost) -> float:
     """Seconds that one may take, after one with so many frames that filled so many prompt rows.
 
     Prompts go on coming as they do, but who is alone has had its own. `left`: known to come.
@@ -72,7 +78,7 @@ def decodes(
     Large chunks of many streams would make one step a long one. So no more than twice the
     frames that are made become sound at once.
     """
-    room = max(2 * rows, settings.ramp[-1])
+    room = max(2 * rows, settings.chunk_schedule[-1])
     pieces = []
     for lead, run in order:
         _note_text(run, now)

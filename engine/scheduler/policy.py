@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from engine.config import EngineSettings
 from engine.requests.sequence import Run
-from engine.scheduler.step_cost import Pace
+from engine.scheduler.step_cost import StepCost
 from engine.types import FRAME_SECONDS
 
 Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
@@ -43,7 +43,7 @@ def ranked(runs: Iterable[Run], settings: EngineSettings, now: float) -> Ranked:
     return sorted(pairs, key=lambda pair: (pair[0], pair[1].sequence.turn, pair[1].sequence.id))
 
 
-def rows_to_step(ready: Ranked, pace: Pace, settings: EngineSettings) -> Ranked:
+def rows_to_step(ready: Ranked, pace: StepCost, settings: EngineSettings) -> Ranked:
     """Everybody, unless that would let somebody run dry: then the comfortable ones wait.
 
     One of those who wait is taken along all the same once it has waited long enough.
@@ -56,7 +56,7 @@ def rows_to_step(ready: Ranked, pace: Pace, settings: EngineSettings) -> Ranked:
     return ready[: max(fitting, short + overdue)]
 
 
-def side_by_side(rows: int, filled: int, pace: Pace) -> bool:
+def side_by_side(rows: int, filled: int, pace: StepCost) -> bool:
     """Whether prompts of so many rows and the frames of so many streams are one pass.
 
     The talker's weights are read once for both then, but a prompt's own first frame comes a step
@@ -65,24 +65,24 @@ def side_by_side(rows: int, filled: int, pace: Pace) -> bool:
     return rows > ALONE and filled <= BESIDE and pace.seconds(rows) <= SHORT
 
 
-def real_time_rows(pace: Pace, settings: EngineSettings, most: int) -> int:
+def real_time_rows(pace: StepCost, settings: EngineSettings, most: int) -> int:
     """Rows whose step is done before its frames are played; at least one."""
-    return pace.rows_within(FRAME_SECONDS * settings.margin, most)
+    return pace.rows_within(FRAME_SECONDS * settings.realtime_utilization, most)
 
 
-def most_prompts(pace: Pace, settings: EngineSettings) -> int:
+def most_prompts(pace: StepCost, settings: EngineSettings) -> int:
     """Rows of prompts in one step at most: many only where they are quick."""
-    quick = pace.prompts.within(QUICK, settings.prefill_rows) if pace.prompts.settled else 0
-    return min(settings.prefill_rows, max(SURE, quick))
+    quick = pace.prompts.within(QUICK, settings.max_prefill_tokens) if pace.prompts.settled else 0
+    return min(settings.max_prefill_tokens, max(SURE, quick))
 
 
-def prefill_rows(order: Ranked, most: int, pace: Pace, settings: EngineSettings) -> int:
+def prefill_rows(order: Ranked, most: int, pace: StepCost, settings: EngineSettings) -> int:
     """Rows of prompts that one step may take without a running stream running dry."""
     leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
     if not leads or not pace.prompts:
         return most
-    steps = 1 + (settings.lag or 0)  # those under way come first
-    spare = leads[0] / settings.cover - steps * pace.seconds(len(leads))
+    steps = 1 + (settings.pipeline_depth or 0)  # those under way come first
+    spare = leads[0] / settings.lead_factor - steps * pace.seconds(len(leads))
     affordable = pace.prompts.within(spare, most)
     return min(most, max(settings.prefill_floor, affordable))
 
@@ -94,29 +94,29 @@ def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -
     to last until the second: where steps are slow it is a larger one. Files have no lead: they
     take the largest chunk, which is the cheapest.
     """
-    sizes = settings.ramp
+    sizes = settings.chunk_schedule
     if not run.sequence.live:
         return sizes[-1]
     if not run.sent:
-        lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.cover)
+        lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.lead_factor)
         return next(lasting, sizes[-1])
     highest = run.rung + min(RUNGS, run.rung + 1)
     for size in reversed(sizes[: highest + 1]):
-        if size * step * settings.cover <= lead:
+        if size * step * settings.lead_factor <= lead:
             return size
     return sizes[0]
 
 
 def rung(frames: int, settings: EngineSettings) -> int:
     """Where a chunk of this size stands on the ramp."""
-    return sum(size <= frames for size in settings.ramp) - 1
+    return sum(size <= frames for size in settings.chunk_schedule) - 1
 
 
 def chunk_of(run: Run, wanted: int, settings: EngineSettings) -> int:
     """Frames to decode now: none yet, a size of the ramp, or at the end whatever is left."""
     ready = run.undecoded
     if run.flushing:
-        return min(ready, settings.ramp[-1])
+        return min(ready, settings.chunk_schedule[-1])
     if ready < wanted:
         return 0
-    return next(size for size in reversed(settings.ramp) if size <= ready)
+    return next(size for size in reversed(settings.chunk_schedule) if size <= ready)

@@ -15,17 +15,17 @@ from typing import TypeAlias
 
 from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
-from engine.messages import Said
+from engine.messages import Message
 from engine.plan import Admit, StepPlan, StepResult
 from engine.requests.degeneration import ended_early
 from engine.requests.sequence import Run, Sequence
 from engine.scheduler import batch_planner, policy
 from engine.scheduler.slot_allocator import Slots
-from engine.scheduler.step_cost import Pace
+from engine.scheduler.step_cost import StepCost
 from engine.scheduler.waiting_queue import Waiting
 from engine.types import Chunk, End, Pcm, Reason
 
-_NO_MORE = Said("No more text came for too long. Close the text when it is complete.")
+_NO_MORE = Message("No more text came for too long. Close the text when it is complete.")
 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
@@ -45,7 +45,7 @@ class Scheduler:
         self.settings = settings
         self.slots = Slots()
         self.waiting = Waiting()
-        self.pace = Pace()
+        self.pace = StepCost()
         self.active: dict[int, Sequence] = {}  # by id: waiting, running, or its last sound due
         self.runs: dict[int, Run] = {}  # by slot
         self.horizon = math.inf  # who comes after it waits: a talker needs room

@@ -72,7 +72,7 @@ def _sums(rows: int, seconds: float) -> tuple[float, ...]:
     return 1.0, rows, seconds, rows * rows, rows * seconds
 
 
-class Pace:
+class StepCost:
     """Seconds of a step by its rows, and of the rows of prompts in it."""
 
     def __init__(self) -> None:

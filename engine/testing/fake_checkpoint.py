@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 from engine.errors import InvalidVoice, NotCapable, UnknownVoice
-from engine.plan import Draw, Prompt, ReferencePrompt
-from engine.types import Capabilities, Clone, Design, Preset, Sampling, Vector
+from engine.plan import Prompt, ReferencePrompt, ResolvedSampling
+from engine.types import Capabilities, Clone, Design, Preset, SamplingParams, Vector
 from engine.voices.routing import no_language
 
 SPEAKERS = ("ryan", "vivian", "serena", "aiden", "eric", "dylan")
@@ -79,14 +79,14 @@ class FakeCheckpoint:
             reference=self._reference(voice) if isinstance(voice, Clone) else None,
         )
 
-    def draw(self, sampling: Sampling) -> Draw:
+    def draw(self, sampling: SamplingParams) -> ResolvedSampling:
         defaults = {
             "temperature": 0.9, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05,
             "predictor_greedy": sampling.greedy, "predictor_temperature": 0.9,
             "predictor_top_k": 50, "predictor_top_p": 1.0,
         }  # fmt: skip
         chosen = {key: value for key, value in sampling if value is not None}
-        return Draw(**{**defaults, **chosen})
+        return ResolvedSampling(**{**defaults, **chosen})
 
     def speaker_vector(self, name: str) -> Vector:
         seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")

@@ -39,9 +39,9 @@ class FakeEngine(Engine):
         start: bool = True,
     ) -> None:
         """`loaded`: all talkers are on the device already. `room`: talkers that fit there."""
-        settings = settings or EngineSettings(slots=8)
+        settings = settings or EngineSettings(max_num_seqs=8)
         clock = clock or Clock()
-        self._make = partial(FakeWorker, settings.slots, costs, clock, room)
+        self._make = partial(FakeWorker, settings.max_num_seqs, costs, clock, room)
         self.worker = self._make()
         named = {each.capabilities.name: each for each in checkpoints}
         for name in named if loaded else ():

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.errors import EngineClosed, OutOfMemory, StepFailed
-from engine.plan import Admit, Checkpoint, Feed, Frame, Prompt, StepPlan, StepResult
+from engine.plan import Admit, AppendText, Checkpoint, Frame, Prompt, StepPlan, StepResult
 from engine.testing.fake_speech import fake_codes, fake_frames, fake_sound
 from engine.types import CODEBOOKS, FRAME_SECONDS, SAMPLE_RATE, Clone, Codes, Pcm, Waveform
 
@@ -70,7 +70,7 @@ class FakeSlot:
     codes: list[Codes] = field(default_factory=list)
     decoded: int = 0
 
-    def feed(self, feed: Feed) -> None:
+    def feed(self, feed: AppendText) -> None:
         _check(self.prompt.open_text, "text for a text that is complete")
         ids = self.prompt.text_ids + feed.text_ids
         self.prompt = replace(self.prompt, text_ids=ids, open_text=not feed.closed)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from engine.atomic import PART, saying_why, sync, write_whole
+from engine.atomic import PARTIAL_SUFFIX, explain_write_errors, sync, write_atomic
 from engine.errors import InvalidVoice, NotSaved, UnknownVoice
 from engine.messages import misfit
 from engine.types import Design
@@ -31,7 +31,7 @@ from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
 from engine.voices.voice_store import (
     CARD,
     ID,
-    Damaged,
+    DamagedVoice,
     SavedVoice,
     Stamp,
     Storable,
@@ -47,7 +47,7 @@ STALE = 3600.0  # seconds after which an unfinished voice belongs to nobody
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
 
 
-_Found = TypeVar("_Found", SavedVoice, Damaged)
+_Found = TypeVar("_Found", SavedVoice, DamagedVoice)
 
 
 class Library:
@@ -62,7 +62,7 @@ class Library:
         self._place = folder if callable(folder) else partial(Path, folder)
         self._built_in = Path(built_in) if built_in else None
         self._lock = RLock()  # of writers in this process
-        self._known: dict[Path, tuple[Stamp, SavedVoice | Damaged]] = {}
+        self._known: dict[Path, tuple[Stamp, SavedVoice | DamagedVoice]] = {}
 
     @property
     def folder(self) -> Path:
@@ -78,9 +78,9 @@ class Library:
         """Every voice that can be read, by name."""
         return tuple(sorted(self._scan(SavedVoice), key=lambda own: (own.name.casefold(), own.id)))
 
-    def damaged(self) -> tuple[Damaged, ...]:
+    def damaged(self) -> tuple[DamagedVoice, ...]:
         """What lies in the library and cannot be read."""
-        return tuple(self._scan(Damaged))
+        return tuple(self._scan(DamagedVoice))
 
     def get(self, voice_id: str) -> SavedVoice:
         """One voice by its id. Raises UnknownVoice or InvalidVoice."""
@@ -103,7 +103,7 @@ class Library:
         with self._lock:
             saved = self._own(voice_id)
             card = _card({**saved.card.model_dump(), **details}, saved.voice)
-            write_whole(self.folder / voice_id / CARD, write_card(card))
+            write_atomic(self.folder / voice_id / CARD, write_card(card))
             return SavedVoice(voice_id, card, saved.voice)
 
     def delete(self, voice_id: str) -> str:
@@ -133,10 +133,10 @@ class Library:
 
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
         """Filled aside, then given its name."""
-        with self._lock, saying_why(self.folder / slug(card.name)):
+        with self._lock, explain_write_errors(self.folder / slug(card.name)):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
-            aside = self.folder / f".{secrets.token_hex(6)}{PART}"
+            aside = self.folder / f".{secrets.token_hex(6)}{PARTIAL_SUFFIX}"
             aside.mkdir()
             try:
                 kept = fill_folder(aside, card, voice)
@@ -147,7 +147,7 @@ class Library:
 
     def _sweep(self) -> None:
         """Drop what a crash left unfinished; a recent one may still be in somebody's hands."""
-        for aside in self.folder.glob(f".*{PART}"):
+        for aside in self.folder.glob(f".*{PARTIAL_SUFFIX}"):
             if time.time() - aside.lstat().st_mtime > STALE:
                 shutil.rmtree(aside, ignore_errors=True)
 
@@ -165,7 +165,7 @@ class Library:
             if isinstance(found, wanted):
                 yield found
 
-    def _look(self, place: Path) -> SavedVoice | Damaged:
+    def _look(self, place: Path) -> SavedVoice | DamagedVoice:
         """What lies there, read again only when it has changed."""
         stamp, known = stamp_of(place), self._known.get(place)
         if known is None or known[0] != stamp:
@@ -194,7 +194,7 @@ class Library:
         trash = self.folder / TRASH
         if trash.is_symlink():
             raise InvalidVoice("{trash} is a link. Remove it.", trash=trash)
-        with saying_why(trash):
+        with explain_write_errors(trash):
             trash.mkdir(parents=True, exist_ok=True)
         return trash
 
@@ -221,7 +221,7 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
         if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
             continue
         try:
-            with saying_why(target):
+            with explain_write_errors(target):
                 place.rename(target)
                 sync(folder)
         except NotSaved:

@@ -13,18 +13,18 @@ from typing import TypeAlias
 import numpy as np
 
 from engine.errors import InvalidSetting, InvalidVoice, NotCapable, UnknownLanguage, UnknownVoice
-from engine.messages import Said
+from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
 from engine.voices.blend import mix
 
 Checkpoints: TypeAlias = Mapping[str, Checkpoint]
 _NEEDS = {
-    "preset": Said("has preset speakers (a CustomVoice model)"),
-    "clone": Said("clones (a Base model)"),
-    "design": Said("designs voices (a VoiceDesign model)"),
-    "instruct": Said("follows instructions (a 1.7B CustomVoice model)"),
-    "vectors": Said("clones or has preset speakers (a Base or CustomVoice model)"),
+    "preset": Message("has preset speakers (a CustomVoice model)"),
+    "clone": Message("clones (a Base model)"),
+    "design": Message("designs voices (a VoiceDesign model)"),
+    "instruct": Message("follows instructions (a 1.7B CustomVoice model)"),
+    "vectors": Message("clones or has preset speakers (a Base or CustomVoice model)"),
 }
 
 
@@ -53,7 +53,7 @@ def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None
     return _blend(voice, able, checkpoints)
 
 
-def at_home(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
+def is_native(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
     """The model it was made with is here and can speak it; also where none is known."""
     own = capabilities.get(voice.model)
     fits = own is not None and own.width == len(voice.vector)
@@ -94,17 +94,17 @@ def speaker_names(checkpoints: Checkpoints) -> list[str]:
     return sorted({own for each in checkpoints.values() for own in each.capabilities.speakers})
 
 
-def describe(capabilities: Capabilities) -> Said:
+def describe(capabilities: Capabilities) -> Message:
     """What a checkpoint can do, in a few words."""
     count = len(capabilities.speakers)
     abilities = {
-        Said("{count} preset speakers", count=count): capabilities.preset and count != 1,
-        Said("1 preset speaker"): capabilities.preset and count == 1,
-        Said("instructions"): capabilities.instruct,
-        Said("cloning"): capabilities.clone,
-        Said("voice design"): capabilities.design,
+        Message("{count} preset speakers", count=count): capabilities.preset and count != 1,
+        Message("1 preset speaker"): capabilities.preset and count == 1,
+        Message("instructions"): capabilities.instruct,
+        Message("cloning"): capabilities.clone,
+        Message("voice design"): capabilities.design,
     }
-    return Said.listed(name for name, has in abilities.items() if has) or Said("nothing")
+    return Message.listed(name for name, has in abilities.items() if has) or Message("nothing")
 
 
 def no_language(language: str, own: Capabilities) -> UnknownLanguage:
@@ -220,12 +220,12 @@ def _check_vector(vector: Vector) -> None:
         raise InvalidVoice("This voice's vector is damaged. Make the voice again.")
 
 
-def _loaded(checkpoints: Checkpoints) -> Said:
+def _loaded(checkpoints: Checkpoints) -> Message:
     parts = (
-        Said("{name} ({able})", name=key, able=describe(each.capabilities))
+        Message("{name} ({able})", name=key, able=describe(each.capabilities))
         for key, each in checkpoints.items()
     )
-    return Said.listed(parts, "; ") or Said("none at all")
+    return Message.listed(parts, "; ") or Message("none at all")
 
 
 _ABILITIES: dict[str, Callable[[Capabilities], bool]] = {

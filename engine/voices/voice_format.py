@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from engine.errors import InvalidVoice
-from engine.messages import Said, misfit
+from engine.messages import Message, misfit
 from engine.types import CODEBOOKS, Clone, Design, Settings
 
 Kind: TypeAlias = Literal["clone", "blend", "design"]
@@ -178,9 +178,9 @@ def _depth(value: Any, above: int = 0) -> int:
     return max((_depth(each, above + 1) for each in inner), default=above + 1)
 
 
-def _first(error: Exception) -> Said:
+def _first(error: Exception) -> Message:
     if not isinstance(error, ValidationError):
-        return Said("a key is wrong")
+        return Message("a key is wrong")
     first = error.errors()[0]
     field = ".".join(str(part) for part in first["loc"])
-    return Said("{field}: {problem}", field=field, problem=misfit(first))
+    return Message("{field}: {problem}", field=field, problem=misfit(first))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from engine.atomic import write_whole
+from engine.atomic import write_atomic
 from engine.errors import InvalidVoice
 from engine.types import Clone, Design
 from engine.voices.voice_format import (
@@ -48,7 +48,7 @@ class SavedVoice:
 
 
 @dataclass(frozen=True)
-class Damaged:
+class DamagedVoice:
     """A folder that holds no voice, and why. It is never deleted."""
 
     path: Path
@@ -57,12 +57,12 @@ class Damaged:
 
 def fill_folder(place: Path, card: VoiceCard, voice: Storable) -> Storable:
     """Write a voice's files. Returns the voice as it will be read."""
-    write_whole(place / CARD, write_card(card))
+    write_atomic(place / CARD, write_card(card))
     if isinstance(voice, Design):
         return design(card)
     numbers = write_numbers(voice)
     kept = read_numbers(card, numbers)
-    write_whole(place / NUMBERS, numbers)
+    write_atomic(place / NUMBERS, numbers)
     return kept
 
 
@@ -76,11 +76,11 @@ def read_folder(place: Path, built_in: bool = False) -> SavedVoice:
     return SavedVoice(place.name, card, voice, built_in)
 
 
-def look_into(place: Path, built_in: bool) -> SavedVoice | Damaged:
+def look_into(place: Path, built_in: bool) -> SavedVoice | DamagedVoice:
     try:
         return read_folder(place, built_in)
     except InvalidVoice as error:
-        return Damaged(place, error.said)
+        return DamagedVoice(place, error.message)
 
 
 def stamp_of(place: Path) -> Stamp:

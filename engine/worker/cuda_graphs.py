@@ -65,7 +65,7 @@ class Recorder:
         return replay
 
 
-class Replays:
+class GraphCache:
     """Work by key: as it is written the first time, replayed from then on."""
 
     def __init__(self, record: Record) -> None:

@@ -20,17 +20,17 @@ from torch import Tensor
 from engine.checkpoints.checkpoint import SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
-from engine.plan import Admit, Feed, Prefill
+from engine.plan import Admit, AppendText, Prefill
 from engine.worker.cuda_graphs import recorder
-from engine.worker.staging import Uploads
+from engine.worker.staging import StagingBuffer
 from engine.worker.state.cuda_vmm import DriverError
 from engine.worker.state.memory_budget import check_left, grows_on, slots_for
 from engine.worker.state.prompts import Embedder, PromptRows, to_device
-from engine.worker.state.row_metadata import Ledger
+from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.state.slot_state import OPENED, TOLD, Slots, openings, telling
 from engine.worker.talker.decode_graphs import PlainSteps, ReplayedSteps, Steps
-from engine.worker.talker.decode_step import Extent, FrameStep
+from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.mixed_batch import Together
 from engine.worker.talker.prefill import BLOCK, Filling, Piece, ReplayedFilling
 
@@ -39,7 +39,7 @@ TELLINGS = (16, 64, 256)  # ids of text tracks in one recording
 
 
 @dataclass
-class Tenant:
+class RowState:
     """What the host knows of a row in use."""
 
     prompt: PromptRows
@@ -57,7 +57,7 @@ class FrameBatch:
 Half: TypeAlias = Callable[[], FrameBatch]  # what is left of a frame whose codes are there
 
 
-class Lane:
+class ModelRunner:
     def __init__(
         self,
         talker: Talker,
@@ -71,7 +71,7 @@ class Lane:
         self.talker, self.embedder = talker, Embedder(talker, ids)
         self.slots = Slots.allocate(talker.shape, slots, positions, device, dtype, grows)
         self.step = FrameStep(talker, ids, self.slots, self.embedder.pad)
-        self.ledger, record = Ledger(slots), recorder(device)
+        self.ledger, record = RowMetadata(slots), recorder(device)
         self.steps: Steps = PlainSteps(self.step)
         self.filling: Filling | ReplayedFilling = Filling(self.step, self.ledger)
         self._together: Together | None = None
@@ -81,9 +81,9 @@ class Lane:
             if self.fused:
                 self._together = Together(self.step, steps, filling, record)
         place = self.slots.spare, device, record
-        self._open = Uploads(self.slots.open, OPENED, OPENINGS, *place)
-        self._tell = Uploads(partial(_append, talker, self.slots), TOLD, TELLINGS, *place)
-        self.tenants: dict[int, Tenant] = {}
+        self._open = StagingBuffer(self.slots.open, OPENED, OPENINGS, *place)
+        self._tell = StagingBuffer(partial(_append, talker, self.slots), TOLD, TELLINGS, *place)
+        self.tenants: dict[int, RowState] = {}
         self.timings: Mapping[int, float] = {}  # seconds of a step by rows
         self._positions = positions
 
@@ -99,7 +99,7 @@ class Lane:
     def warm(self) -> None:
         """Record what comes up most, so that nobody has to wait for it."""
         if isinstance(self.steps, ReplayedSteps):
-            usual = Extent(1, CANDIDATES, CANDIDATES)
+            usual = BatchBounds(1, CANDIDATES, CANDIDATES)
             self.steps.warm(usual)
             self.timings = self.steps.timings(usual)
             if self._together:
@@ -128,7 +128,7 @@ class Lane:
         if told:
             self._tell(np.concatenate(told))
         for (row, admit), prompt in pairs:
-            self.tenants[row] = Tenant(prompt, len(prompt.spoken))
+            self.tenants[row] = RowState(prompt, len(prompt.spoken))
             self.ledger.open(row, len(prompt), admit.draw)
 
     def _check(self, row: int, admit: Admit) -> None:
@@ -173,7 +173,7 @@ class Lane:
         for row in tuple(self.tenants):
             self.release(row)
 
-    def feed(self, row: int, feed: Feed) -> None:
+    def feed(self, row: int, feed: AppendText) -> None:
         tenant, ids = self.tenants[row], self.embedder.ended(feed.text_ids, feed.closed)
         self._check_text(tenant.texts + len(ids))
         if ids:
@@ -234,12 +234,12 @@ def lane_for(
     device: torch.device,
     dtype: torch.dtype,
     among: int,
-) -> Lane:
+) -> ModelRunner:
     """With so many slots, or as many as there is room for; their memory grows where it can."""
 
-    def made(grows: bool) -> Lane:
+    def made(grows: bool) -> ModelRunner:
         slots = slots_for(talker.shape, wanted, positions, device, dtype, among, grows)
-        return Lane(talker, ids, slots, positions, device, dtype, grows)
+        return ModelRunner(talker, ids, slots, positions, device, dtype, grows)
 
     if grows_on(device):
         with suppress(DriverError):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.worker.cuda_graphs import Record, Replays
+from engine.worker.cuda_graphs import GraphCache, Record
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -26,7 +26,7 @@ def place(kept: Tensor, numbers: npt.NDArray[Any]) -> None:
     kept.copy_(source.pin_memory() if kept.is_cuda else source, non_blocking=True)
 
 
-class Uploads:
+class StagingBuffer:
     """One kind of work, on tables [rows, columns] whose first column is a row of the slots."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Uploads:
     ) -> None:
         self._work, self._sizes, self._spare = work, sizes, spare
         self._kept = torch.zeros(sizes[-1], columns, dtype=torch.long, device=device)
-        self._replays = Replays(record) if record else None
+        self._replays = GraphCache(record) if record else None
 
     def __call__(self, table: Numbers) -> None:
         if self._replays is None:
@@ -56,7 +56,7 @@ class Uploads:
             for size in reversed(self._sizes):
                 self._replay(self._idle(size), self._replays)
 
-    def _replay(self, table: Numbers, replays: Replays) -> None:
+    def _replay(self, table: Numbers, replays: GraphCache) -> None:
         size = self._sizes[bisect_left(self._sizes, len(table))]
         padded, kept = self._idle(size), self._kept[:size]
         padded[: len(table)] = table

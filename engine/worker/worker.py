@@ -1,7 +1,7 @@
 """The device side of the engine: plans in, codes and sound out.
 
 Each checkpoint has a fixed range of slot numbers, its own talker and cache; all share one
-codec. A step only starts work; `Pending.read` waits for it. Knows slots, never requests.
+codec. A step only starts work; `StepHandle.read` waits for it. Knows slots, never requests.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from torch import Tensor
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
-from engine.plan import Admit, Decode, Pending, StepPlan
+from engine.plan import Admit, Decode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_runner import Decoding
 from engine.worker.cuda_graphs import finish
 from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
-from engine.worker.model_runner import FrameBatch, Half, Lane, lane_for
+from engine.worker.model_runner import FrameBatch, Half, ModelRunner, lane_for
 from engine.worker.reference.encoder_graphs import Hearing, hearing
-from engine.worker.reference.reference_encoder import Listener, Shelf
+from engine.worker.reference.reference_encoder import Listener, LRUCache
 from engine.worker.step_output import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
 
 FEW_ROWS = 4  # up to which a first sound goes before the talker
@@ -34,8 +34,8 @@ TRACED_ROWS = 4  # half a second of loading each
 class WorkerSettings:
     """Where the worker runs and how much it holds; slots and positions are the engine's."""
 
-    slots: int  # of each talker
-    positions: int  # of each slot
+    max_num_seqs: int  # of each talker
+    max_seq_len: int  # of each slot
     device: str | None = None  # None: a GPU where there is one
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
     codec_dtype: torch.dtype | None = None  # None: float16 beside a talker of two bytes
@@ -56,7 +56,7 @@ class TorchWorker:
         # work that no step waits for: on a GPU, a stream of its own
         self._aside = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self.dtype = settings.dtype or pick_dtype(self.device)
-        self._lanes: dict[str, Lane] = {}  # replaced, never changed: steps run meanwhile
+        self._lanes: dict[str, ModelRunner] = {}  # replaced, never changed: steps run meanwhile
         self._decoding: Decoding | None = None
         self._listener: Listener | None = None
         self._speakers: dict[str, Hearing] = {}
@@ -103,7 +103,7 @@ class TorchWorker:
             if not self._lanes:
                 self._decoding = None
 
-    def launch(self, plan: StepPlan) -> Pending:
+    def launch(self, plan: StepPlan) -> StepHandle:
         with torch.inference_mode():
             try:
                 watch = Stopwatch(self.device)
@@ -167,7 +167,7 @@ class TorchWorker:
 
     def _open(self, admits: Sequence[Admit]) -> None:
         """All of them, or none."""
-        given: list[tuple[Lane, int]] = []
+        given: list[tuple[ModelRunner, int]] = []
         try:
             for lane, own in self._by_lane(admits):
                 lane.admit(own)
@@ -178,7 +178,9 @@ class TorchWorker:
                 lane.release(row)
             raise
 
-    def _by_lane(self, admits: Sequence[Admit]) -> Iterator[tuple[Lane, list[tuple[int, Admit]]]]:
+    def _by_lane(
+        self, admits: Sequence[Admit]
+    ) -> Iterator[tuple[ModelRunner, list[tuple[int, Admit]]]]:
         """With their rows."""
         places = [(*self._at(admit.slot), admit) for admit in admits]
         for lane in dict.fromkeys(lane for lane, _, _ in places):
@@ -216,33 +218,33 @@ class TorchWorker:
             work.append(([due.slot for due, _ in group], codes, counts))
         return self._codec().decode(work) if work else Sound()
 
-    def _at(self, slot: int) -> tuple[Lane, int]:
+    def _at(self, slot: int) -> tuple[ModelRunner, int]:
         """The lane and row of a slot number."""
         name, row = self._place(slot)
         return self._lanes[name], row
 
     def _place(self, slot: int) -> tuple[str, int]:
-        number, row = divmod(slot, self._settings.slots)
+        number, row = divmod(slot, self._settings.max_num_seqs)
         return list(self._checkpoints)[number], row
 
     def _range(self, talker: str) -> range:
-        start = list(self._checkpoints).index(talker) * self._settings.slots
+        start = list(self._checkpoints).index(talker) * self._settings.max_num_seqs
         return range(start, start + self._lanes[talker].rows)
 
     def _codec(self) -> Decoding:
         assert self._decoding is not None
         return self._decoding
 
-    def _load_lane(self, talker: str) -> Lane:
+    def _load_lane(self, talker: str) -> ModelRunner:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
         networks = load_talker(checkpoint.folder, *place, settings.eight_bits)
-        positions = min(settings.positions, checkpoint.max_positions)
+        positions = min(settings.max_seq_len, checkpoint.max_positions)
         among = len(self._checkpoints) - len(self._lanes)
-        lane = lane_for(networks, checkpoint.ids, settings.slots, positions, *place, among)
+        lane = lane_for(networks, checkpoint.ids, settings.max_num_seqs, positions, *place, among)
         lane.warm()
         if settings.trace and self.device.type == "cpu":
-            lane.step.predict.trace(min(settings.slots, TRACED_ROWS))
+            lane.step.predict.trace(min(settings.max_num_seqs, TRACED_ROWS))
         self._settle()
         return lane
 
@@ -251,8 +253,8 @@ class TorchWorker:
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
         codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
-        slots = settings.slots * len(self._checkpoints)
-        decoding = Decoding(codec, slots, Shelf(settings.reference_bytes), dtype)
+        slots = settings.max_num_seqs * len(self._checkpoints)
+        decoding = Decoding(codec, slots, LRUCache(settings.reference_bytes), dtype)
         decoding.warm()
         return decoding
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
-from engine import Sampling, format_blend
+from engine import SamplingParams, format_blend
 from studio.api.encoding import Format
 
 Language = Annotated[str, Field(max_length=64)]
@@ -65,10 +65,10 @@ class Manner(Body):
     initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: as soon as there is sound
     non_streaming_mode: bool | None = None  # how the text is laid out, not how audio is sent
 
-    def sampling(self) -> Sampling:
+    def sampling(self) -> SamplingParams:
         """A temperature of 0 means the most likely code, as it does elsewhere."""
         greedy = not self.do_sample or self.temperature == 0
-        return Sampling(
+        return SamplingParams(
             greedy=greedy,
             temperature=self.temperature or None,
             top_k=self.top_k,

@@ -24,7 +24,7 @@ from engine import (
     Preset,
     UnknownVoice,
     Voice,
-    load_recording,
+    load_reference_audio,
 )
 from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
@@ -123,7 +123,7 @@ class Voices:
         return saved.voice
 
     def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
-        return self._engine.clone(load_recording(recording).waveform, transcript, model)
+        return self._engine.clone(load_reference_audio(recording).waveform, transcript, model)
 
     async def _asked(self, manner: Manner) -> Voice:
         if manner.speaker_embedding is not None:

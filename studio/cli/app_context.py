@@ -8,8 +8,8 @@ from engine import (
     Capabilities,
     CheckpointError,
     Engine,
-    Finish,
     Library,
+    Postprocess,
     open_engine,
     read_capabilities,
 )
@@ -36,7 +36,7 @@ class Place:
         engine.finish = finish
         return engine
 
-    def finish(self) -> Finish | None:
+    def finish(self) -> Postprocess | None:
         """What is done to all sound before anybody hears it. Raises InvalidSetting."""
         return open_watermark().mark if self.own.watermark else None
 

@@ -12,11 +12,11 @@ from engine import (
     Library,
     Pcm,
     Recording,
-    Sampling,
+    SamplingParams,
     SpeechRequest,
     SpeechStream,
     Voice,
-    load_recording,
+    load_reference_audio,
 )
 from studio.cli.console import Teller
 from studio.cli.say_options import Order, check_order
@@ -33,7 +33,7 @@ def check(order: Order, choices: Choices) -> None:
 
 def record(path: Path, tell: Teller) -> Recording:
     """A checked reference, and what was done to it told."""
-    recording = load_recording(path)
+    recording = load_reference_audio(path)
     tell.line(", ".join([f"{path.name}: {recording.seconds:.1f} s", *recording.notes]))
     return recording
 
@@ -93,7 +93,7 @@ def _request(order: Order, voice: Voice) -> SpeechRequest:
         text=order.text,
         voice=voice,
         language=order.language,
-        sampling=Sampling(greedy=order.greedy),
+        sampling=SamplingParams(greedy=order.greedy),
         seed=order.seed,
         max_frames=order.max_frames,
         open_text=order.words is not None,

@@ -9,7 +9,7 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine import Engine, Library, open_lent
+from engine import Engine, Library, open_zerogpu
 from studio.cli.app_context import Place
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def serve_lent(place: Place) -> None:
     own = place.own
     device = "cuda" if own.device == "auto" else own.device
     changes, finish = own.engine_changes(), place.finish()
-    with open_lent(place.models(), spaces.GPU, device, own.dtype, own.profile, **changes) as engine:
+    with open_zerogpu(
+        place.models(), spaces.GPU, device, own.dtype, own.profile, **changes
+    ) as engine:
         engine.finish = finish
         zerogpu.serve(engine, place.shelves(), public_server.open_takes(own), own)
 

@@ -25,8 +25,8 @@ from engine import (
     SAMPLE_RATE,
     Busy,
     InvalidAudio,
+    Message,
     Pcm,
-    Said,
     SpeechRequest,
     SpeechStream,
     TimbreError,
@@ -42,8 +42,8 @@ HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
 LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
 PIECE = SAMPLE_RATE  # samples
 
-UNEXPECTED = Said("Something went wrong while this line was spoken. Redo it.")
-LOST = Said("The sound that this line keeps is gone. Unlock the line and speak it again.")
+UNEXPECTED = Message("Something went wrong while this line was spoken. Redo it.")
+LOST = Message("The sound that this line keeps is gone. Unlock the line and speak it again.")
 
 log = logging.getLogger(__name__)
 

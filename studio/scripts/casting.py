@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import Field
 
-from engine import Said, UnknownVoice, Voice
+from engine import Message, UnknownVoice, Voice
 from studio.scripts.model import Record, Script
 
 Resolve = Callable[[str], Voice]  # raises UnknownVoice
@@ -34,16 +34,16 @@ class Casting(Record):
 def resolve_cast(script: Script, casting: Casting, resolve: Resolve) -> dict[str, Voice]:
     """The voice of every speaker. Raises UnknownVoice naming all that have none."""
     voices: dict[str, Voice] = {}
-    missing: list[Said] = []
+    missing: list[Message] = []
     for speaker in script.speakers:
         try:
             voices[speaker] = resolve(casting.voice_of(speaker))
         except UnknownVoice as error:
-            who = speaker or Said("the narrator")
-            missing.append(Said("{who}: {why}", who=who, why=error.said))
+            who = speaker or Message("the narrator")
+            missing.append(Message("{who}: {why}", who=who, why=error.message))
     if missing:
         raise UnknownVoice(
-            "Choose another voice for {missing}", missing=Said.listed(missing, between=" ")
+            "Choose another voice for {missing}", missing=Message.listed(missing, between=" ")
         )
     return voices
 

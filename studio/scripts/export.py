@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
 
-from engine import check_target, open_sound, replacing, save_sound
+from engine import atomic_replace, check_target, open_sound, save_sound
 from studio.scripts.line_audio import Sounds
 from studio.scripts.timeline import Span, Timeline, blocks, check_whole, sound_of
 
@@ -52,7 +52,7 @@ def export_lines(
     """A .zip with a sound file for each line, and `texts` by their names: subtitles, chapters."""
     with tempfile.TemporaryDirectory() as folder:
         sound = _checked(Path(folder) / f"line{suffix}", timeline, partial)
-        with replacing(path) as part, ZipFile(part, "w", ZIP_STORED) as archive:
+        with atomic_replace(path) as part, ZipFile(part, "w", ZIP_STORED) as archive:
             for number, span in enumerate(timeline.heard, 1):
                 save_sound(sound, sound_of(span, sounds, gains))
                 archive.write(sound, line_name(number, span) + suffix)

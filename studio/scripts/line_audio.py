@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import SAMPLE_RATE, InvalidAudio, Pcm, save_sound, saying_why
+from engine import SAMPLE_RATE, InvalidAudio, Pcm, explain_write_errors, save_sound
 from studio.storage import count_samples, is_safe_id, plain_files, read_sound, sweep_unfinished
 
 SUFFIX = ".flac"
@@ -23,7 +23,7 @@ class Sounds:
     """Sounds in a folder. Any thread."""
 
     def __init__(self, folder: Path) -> None:
-        with saying_why(folder):
+        with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         sweep_unfinished(folder)
         self._folder = folder

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import Field
 
-from engine import Blend, Clone, Design, Preset, Sampling, SpeechRequest, Voice
+from engine import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest, Voice
 from studio.scripts.importers.passages import Manner
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
@@ -29,7 +29,7 @@ class Delivery(Record):
 
     language: str = "auto"
     seed: int = Field(0, ge=0, le=MAX_SEED)
-    sampling: Sampling = Sampling()
+    sampling: SamplingParams = SamplingParams()
     max_frames: int | None = None
     model: str | None = None
     numbers: bool = True  # English figures as words

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import Self
 
-from engine import InvalidText, Said
+from engine import InvalidText, Message
 
 MAX_LINES = 20_000
 MAX_LINE = 4_000  # characters
@@ -85,8 +85,8 @@ class Script(Record):
         return self.model_copy(update={"lines": whole, "issued": max(issued, self.issued)})
 
 
-def too_many_lines(count: int) -> Said:
-    return Said(
+def too_many_lines(count: int) -> Message:
+    return Message(
         "The script has {count:,} lines; {most:,} is the most. Split it into parts.",
         count=count,
         most=MAX_LINES,

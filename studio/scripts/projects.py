@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
-from engine import RequestError, saying_why, write_whole
+from engine import RequestError, explain_write_errors, write_atomic
 from studio.scripts.casting import Casting
 from studio.scripts.line_audio import Sounds
 from studio.scripts.line_requests import Delivery
@@ -63,7 +63,7 @@ class Projects:
     """The projects of a folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        with saying_why(folder):
+        with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._clock = clock
@@ -74,7 +74,7 @@ class Projects:
     def create(self, project: Project) -> str:
         """A new project; returns its id."""
         number = new_id(self._clock())
-        with saying_why(self._folder / number):
+        with explain_write_errors(self._folder / number):
             (self._folder / number / "sounds").mkdir(parents=True)
         self._write(number, project.having(created=self._clock()))
         return number
@@ -132,7 +132,7 @@ class Projects:
     def _write(self, number: str, project: Project, touch: bool = True) -> Project:
         saved = project.having(changed=self._clock()) if touch else project
         with self._lock:
-            write_whole(self._folder / number / FILE, saved.model_dump_json().encode())
+            write_atomic(self._folder / number / FILE, saved.model_dump_json().encode())
         return saved
 
     def _path(self, number: str) -> Path:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from engine import End, Pcm, Said, SpeechStream
+from engine import End, Message, Pcm, SpeechStream
 from studio.scripts.line_audio import Sounds
 from studio.scripts.line_requests import Job
 
 Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
 
-_RAN_ON = Said("This line ran on without an end and was stopped. Redo it, or make it shorter.")
-_SILENT = Said("The engine made no sound for this line. Redo it, or change its text.")
+_RAN_ON = Message("This line ran on without an end and was stopped. Redo it, or make it shorter.")
+_SILENT = Message("The engine made no sound for this line. Redo it, or change its text.")
 
 
 @dataclass(eq=False)

@@ -20,9 +20,10 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
 
-from engine import Said, SpeechStream, TooMany
+from engine import Message, SpeechStream, TooMany
 
 COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
@@ -98,7 +99,7 @@ class Share:
             self._forget()
             streams = self._streams.setdefault(who, WeakSet())
             if who and _open(streams) >= self._most:
-                said = Said(
+                said = Message(
                     "Only {most} of your requests can be here at a time. Let one finish.",
                     most=self._most,
                 )
@@ -146,7 +147,7 @@ def _cookie(mark: str, scope: Scope) -> str:
 
 
 def _giving(cookie: str, send: Send) -> Send:
-    async def giving(message: Message) -> None:
+    async def giving(message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             MutableHeaders(scope=message).append("set-cookie", cookie)
         await send(message)

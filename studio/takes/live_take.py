@@ -15,11 +15,11 @@ from typing import Protocol
 
 import numpy as np
 
-from engine import SAMPLE_RATE, Chunk, End, Pcm, Said, TimbreError
+from engine import SAMPLE_RATE, Chunk, End, Message, Pcm, TimbreError
 
 HEARTBEAT = 0.4  # seconds a reader waits before it looks again
 PIECE = 2 * SAMPLE_RATE  # samples handed over at once, at most
-UNEXPECTED = Said("Something went wrong while speaking. Try again.")
+UNEXPECTED = Message("Something went wrong while speaking. Try again.")
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class LiveTake:
             async for chunk in self._stream:
                 self._add(chunk)
         except TimbreError as error:
-            self.failure = error.said
+            self.failure = error.message
         except Exception:
             log.exception("a stream broke off")
             self.failure = UNEXPECTED

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
-from engine import End, Pcm, Said, TimbreError
+from engine import End, Message, Pcm, TimbreError
 from studio.takes.live_take import LiveTake, Stream
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Ended, Payload, Telling, ending, refusal
@@ -48,7 +48,7 @@ class LiveTakes:
         try:
             take = LiveTake(submit())
         except TimbreError as error:
-            yield refusal(error.said)
+            yield refusal(error.message)
             return
         self._takes[take.id] = take
         try:
@@ -115,4 +115,7 @@ async def _kept(take: LiveTake, keep: Keep) -> Ended:
         return {**ended, "take": await asyncio.to_thread(keep, take.pcm(), take.end)}
     except Exception:
         log.exception("a take could not be kept")
-        return {**ended, "message": tell(Said("This take could not be saved. Is the disk full?"))}
+        return {
+            **ended,
+            "message": tell(Message("This take could not be saved. Is the disk full?")),
+        }

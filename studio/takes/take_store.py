@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engine import SAMPLE_RATE, Pcm, RequestError, save_sound, saying_why, write_whole
+from engine import SAMPLE_RATE, Pcm, RequestError, explain_write_errors, save_sound, write_atomic
 from studio.storage import (
     is_plain_file,
     is_safe_id,
@@ -65,7 +65,7 @@ class Takes:
     """The takes of a folder. One object for each folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        with saying_why(folder):
+        with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         sweep_unfinished(folder)
         self._folder = folder
@@ -187,7 +187,7 @@ class Takes:
             return self._keep(self.find(number).model_copy(update=changes))
 
     def _keep(self, take: Take) -> Take:
-        write_whole(self._path(take.id, CARD), take.model_dump_json().encode())
+        write_atomic(self._path(take.id, CARD), take.model_dump_json().encode())
         with self._lock:
             self._takes[take.id] = take
         return take

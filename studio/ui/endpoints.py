@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from engine import SAMPLE_RATE, Chunk, Pcm, Sampling, TimbreError, checked, save_sound
+from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, TimbreError, checked, save_sound
 from studio.context import Studio
 from studio.ui.speech_form import Asked, read_seed
 
@@ -46,7 +46,7 @@ class Endpoints:
         """A finished file. Gradio takes a copy before it goes on."""
         with _told():
             sampling = checked(
-                Sampling,
+                SamplingParams,
                 temperature=temperature,
                 top_k=top_k,
                 top_p=top_p,

@@ -14,7 +14,7 @@ from typing import Any
 from engine import (
     FRAME_SECONDS,
     InvalidSetting,
-    Sampling,
+    SamplingParams,
     SpeechRequest,
     UnknownVoice,
     Voice,
@@ -40,7 +40,7 @@ class Asked:
     language: str = "auto"
     instruct: str = ""
     seed: int | None = None
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: SamplingParams = field(default_factory=SamplingParams)
     longest: float | None = None  # seconds
 
     def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
@@ -75,7 +75,7 @@ def asked_for(take: Take) -> Asked:
         language=str(known.get("language") or "auto"),
         instruct=str(known.get("instruct") or ""),
         seed=take.seed,
-        sampling=checked(Sampling, **(known.get("sampling") or {})),
+        sampling=checked(SamplingParams, **(known.get("sampling") or {})),
         longest=known.get("longest"),
     )
 

@@ -13,18 +13,18 @@ from engine import (
     Design,
     InvalidSetting,
     Library,
+    Message,
     NotCapable,
     Preset,
-    Said,
     UnknownVoice,
     Voice,
-    at_home,
+    is_native,
     parse_blend,
 )
 from studio.voices.speaker_notes import described
 
 MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
-NO_INSTRUCTION = Said("A cloned, saved or blended voice takes no instruction. Leave it out.")
+NO_INSTRUCTION = Message("A cloned, saved or blended voice takes no instruction. Leave it out.")
 
 
 @dataclass(frozen=True)
@@ -116,21 +116,23 @@ class Choices:
         parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
         return Blend(parts, method)
 
-    def refusal(self, name: str) -> Said:
+    def refusal(self, name: str) -> Message:
         """Why this voice takes no instruction; empty where it takes one."""
         if name.casefold() not in {own.casefold() for own in self.speakers()}:
             return NO_INSTRUCTION
         holders = (own for own in self._capabilities if _has(own, name))
         able = any(own.instruct for own in holders)
-        return Said("") if able else Said("This model follows no instructions.")
+        return Message("") if able else Message("This model follows no instructions.")
 
-    def stranger(self, voice: Voice) -> Said:
+    def stranger(self, voice: Voice) -> Message:
         """What to know of a voice whose own model cannot speak it here; else empty."""
-        if not isinstance(voice, Clone) or at_home(voice, self._models):
-            return Said("")
+        if not isinstance(voice, Clone) or is_native(voice, self._models):
+            return Message("")
         if not self._speakable(voice):
-            return Said("It was made with {model}. No model here can speak it.", model=voice.model)
-        return Said(
+            return Message(
+                "It was made with {model}. No model here can speak it.", model=voice.model
+            )
+        return Message(
             "It was made with {model}, which cannot speak it here. Another model does, "
             "and may sound different.",
             model=voice.model,
@@ -152,11 +154,11 @@ class Choices:
         tables = (own.dialects for own in self._capabilities)
         return next((each[name].replace("_", " ") for each in tables if name in each), "")
 
-    def _there(self) -> Said:
+    def _there(self) -> Message:
         names = [choice.name for choice in self.list()]
         if not names:
-            return Said("There is none yet.")
-        return Said("There are: {names}.", names=", ".join(names[:40]))
+            return Message("There is none yet.")
+        return Message("There are: {names}.", names=", ".join(names[:40]))
 
 
 def _has(own: Capabilities, name: str) -> bool:

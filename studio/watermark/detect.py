@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import Final
 
-from engine import load_recording
+from engine import load_reference_audio
 from studio.watermark.embed import open_watermark
 
 SURE, PERHAPS = 0.7, 0.4  # from here on marked, below this not
@@ -44,7 +44,7 @@ class Verdict:
 def judge(source: str | os.PathLike[str]) -> Verdict:
     """Raises InvalidAudio for a file that cannot be used, InvalidSetting without the extra."""
     watermark = open_watermark()
-    recording = load_recording(source)
+    recording = load_reference_audio(source)
     score = watermark.score(recording.waveform)
     said = MARKED if score >= SURE else UNSURE if score >= PERHAPS else CLEAR
     return Verdict(score, said, LONGER if recording.seconds < SHORT else "")

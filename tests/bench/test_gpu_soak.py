@@ -37,7 +37,15 @@ def test_soak_of_a_small_model(
     model: str, golden_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(str(golden_dir / model), 0.05, 6, 3, device="cpu", change=["slots=4"], out=tmp_path)
+        main(
+            str(golden_dir / model),
+            0.05,
+            6,
+            3,
+            device="cpu",
+            change=["max_num_seqs=4"],
+            out=tmp_path,
+        )
     told, shown = json.loads((tmp_path / "soak.json").read_text()), capsys.readouterr().out
     assert (ended.value.code, told["wrong"]) == (0, [])
     assert told["good"]

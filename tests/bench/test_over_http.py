@@ -209,7 +209,7 @@ def test_a_run_is_held_against_a_kept_report(url: str, tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_measured_in_process(golden_dir: Path) -> None:
-    few = ["-c", "2", "--requests", "2", "--frames", "3", "4", "--set", "slots=3"]
+    few = ["-c", "2", "--requests", "2", "--frames", "3", "4", "--set", "max_num_seqs=3"]
     told = report(run("--model", golden_dir / "custom_voice-1b7", "--device", "cpu", *few))
     assert (told["slots"], told["loads"][0]["failed"]) == (3, 0)
     assert told["ready_seconds"] > 0

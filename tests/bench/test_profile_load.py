@@ -113,7 +113,7 @@ def test_loads_of_a_small_model(
     out = tmp_path / "new"
     spans = {"seconds": 0.5, "trace": 0.2, "warm": 0.2, "frames": (3, 6)}
     model = str(golden_dir / "custom_voice-1b7")
-    main(model, [2], [3], device="cpu", change=["slots=4"], out=out, **spans)  # type: ignore[arg-type]
+    main(model, [2], [3], device="cpu", change=["max_num_seqs=4"], out=out, **spans)  # type: ignore[arg-type]
     report = json.loads((out / "loads.json").read_text())["loads"]
     assert [found["load"] for found in report] == ["closed 2", "burst 3"]
     for found in report:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine import PART, Clone, Library
+from engine import PARTIAL_SUFFIX, Clone, Library
 from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.takes.take_store import Takes
 
@@ -168,7 +168,7 @@ def latest(desk: Desk, done: list[list[object]], begun: set[tuple[object, object
 
 def left_over(folder: Path) -> int:
     """Unfinished files that nobody sees."""
-    return sum(1 for _ in folder.rglob(f".*{PART}"))
+    return sum(1 for _ in folder.rglob(f".*{PARTIAL_SUFFIX}"))
 
 
 def main(folder: Path, kills: int, seed: int) -> None:

@@ -15,7 +15,7 @@ from studio.server.serving import listen, serve
 
 
 def main(folder: str, grace: str, step: str) -> None:
-    settings, costs = EngineSettings(slots=4), Costs(step=float(step))
+    settings, costs = EngineSettings(max_num_seqs=4), Costs(step=float(step))
     with FakeEngine(settings=settings, costs=costs) as engine:
         application = create_api(engine, Library(Path(folder) / "voices"))
         address = listen("127.0.0.1", 0)

@@ -23,7 +23,7 @@ BODY = {"input": "x" * 300, "response_format": "pcm"}
 @pytest.fixture
 def engine() -> Iterator[Engine]:
     """Two slots: one that stayed taken would soon be missed."""
-    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.01)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.01)) as engine:
         yield engine
 
 

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from fastapi.testclient import TestClient
 
-from engine import PART, Clone, FakeEngine, Library, NotSaved, Pcm, save_sound
+from engine import PARTIAL_SUFFIX, Clone, FakeEngine, Library, NotSaved, Pcm, save_sound
 from studio.api import create_api
 from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.takes.take_store import Takes
@@ -30,7 +30,7 @@ def project(lines: int = 200) -> Project:
 
 
 def unfinished(folder: Path) -> list[Path]:
-    return list(folder.rglob(f".*{PART}"))
+    return list(folder.rglob(f".*{PARTIAL_SUFFIX}"))
 
 
 @pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "ogg"])

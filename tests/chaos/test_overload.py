@@ -15,15 +15,15 @@ import pytest
 from engine import Costs, Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
 from studio.api import create_api
 from tests.support.serving import serving
-from tests.support.simulation import FAST, Theatre, poisson
+from tests.support.simulation import FAST, Simulation, poisson
 
 BEARABLE = 25.0  # requests a second on the simulated card
 NOTICED = 0.01  # seconds of silence that a careful ear notices
 
 
-def storm(seconds: float, seed: int) -> Theatre:
+def storm(seconds: float, seed: int) -> Simulation:
     """Ten times as many as the card can bear."""
-    theatre = Theatre(FAST, max_waiting=100)
+    theatre = Simulation(FAST, max_waiting=100)
     rate = 10 * BEARABLE
     theatre.play(poisson(int(rate * seconds), rate, random.Random(seed)))
     return theatre
@@ -58,7 +58,9 @@ CROWD, SECONDS = 160, 3.0  # about five a second can be served
 @pytest.fixture
 def engine() -> Iterator[Engine]:
     costs = Costs(step=0.02, row=0.005)  # eight rows in 60 of 80 ms
-    with FakeEngine(settings=EngineSettings(slots=SLOTS, max_waiting=WAITING), costs=costs) as it:
+    with FakeEngine(
+        settings=EngineSettings(max_num_seqs=SLOTS, max_waiting=WAITING), costs=costs
+    ) as it:
         yield it
 
 

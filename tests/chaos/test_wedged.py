@@ -50,7 +50,7 @@ def until(true: Callable[[], object], seconds: float = 5.0) -> None:
 
 @pytest.fixture
 def engine() -> Iterator[FakeEngine]:
-    settings = EngineSettings(slots=2, step_timeout=TIMEOUT)
+    settings = EngineSettings(max_num_seqs=2, step_timeout=TIMEOUT)
     with FakeEngine(settings=settings, costs=Costs(step=0.002)) as engine:
         yield engine
 
@@ -142,7 +142,7 @@ def test_an_engine_that_cannot_be_built_again_closes(engine: FakeEngine, wedge: 
 
 
 def test_workers_that_all_get_stuck_are_given_up(wedge: Wedge) -> None:
-    settings = EngineSettings(slots=2, step_timeout=0.1)
+    settings = EngineSettings(max_num_seqs=2, step_timeout=0.1)
     with FakeEngine(settings=settings) as engine:
         build, built = engine._rebuild, []
         assert build is not None
@@ -164,7 +164,7 @@ def test_workers_that_all_get_stuck_are_given_up(wedge: Wedge) -> None:
 
 
 def test_closing_while_a_step_is_wedged_does_not_hang(wedge: Wedge) -> None:
-    engine = FakeEngine(settings=EngineSettings(slots=2, step_timeout=0.2))
+    engine = FakeEngine(settings=EngineSettings(max_num_seqs=2, step_timeout=0.2))
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
     assert wedge.held.wait(5)
@@ -179,7 +179,7 @@ def test_closing_while_a_step_is_wedged_does_not_hang(wedge: Wedge) -> None:
 
 
 def test_slow_steps_and_idleness_are_no_wedge(wedge: Wedge) -> None:
-    settings = EngineSettings(slots=2, step_timeout=0.2)
+    settings = EngineSettings(max_num_seqs=2, step_timeout=0.2)
     with FakeEngine(settings=settings, costs=Costs(step=0.12)) as engine:
         worker = engine.worker
         time.sleep(0.5)

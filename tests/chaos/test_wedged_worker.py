@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from engine import Codes, Engine, EngineClosed, Preset, SpeechRequest, open_engine
-from engine.plan import Pending, StepPlan
+from engine.plan import StepHandle, StepPlan
 from tests.conftest import GOLDEN
 
 FOLDER: Path = GOLDEN / "custom_voice-1b7"
@@ -25,14 +25,14 @@ def codes(engine: Engine, asked: SpeechRequest) -> Codes:
 @pytest.mark.slow
 def test_a_worker_built_anew_speaks_the_same_codes() -> None:
     free = threading.Event()
-    with open_engine([FOLDER], "cpu", slots=2, positions=256, step_timeout=3.0) as engine:
+    with open_engine([FOLDER], "cpu", max_num_seqs=2, max_seq_len=256, step_timeout=3.0) as engine:
         speaker = next(iter(engine.capabilities().values())).speakers[0]
         asked = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
         right = codes(engine, asked)
         old = engine._worker
         launch = old.launch
 
-        def wedged(plan: StepPlan) -> Pending:
+        def wedged(plan: StepPlan) -> StepHandle:
             free.wait(60)
             return launch(plan)
 
@@ -53,7 +53,7 @@ def test_a_worker_built_anew_speaks_the_same_codes() -> None:
 def test_a_step_that_raises_costs_only_those_who_spoke(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    with open_engine([FOLDER], "cpu", slots=2, positions=256) as engine:
+    with open_engine([FOLDER], "cpu", max_num_seqs=2, max_seq_len=256) as engine:
         speaker = next(iter(engine.capabilities().values())).speakers[0]
         asked = SpeechRequest("Hello there.", Preset(speaker), seed=5, max_frames=12)
         right = codes(engine, asked)

@@ -28,22 +28,22 @@ def test_balanced_is_the_defaults():
 
 
 def test_single_settings_go_over_the_profile():
-    assert load_profile("cpu", slots=3).slots == 3
-    assert load_profile("cpu", slots=3).ramp == load_profile("cpu").ramp
+    assert load_profile("cpu", max_num_seqs=3).max_num_seqs == 3
+    assert load_profile("cpu", max_num_seqs=3).chunk_schedule == load_profile("cpu").chunk_schedule
 
 
 @pytest.mark.parametrize(
     ("values", "says"),
     [
         ({"slotz": 3}, "slotz"),
-        ({"slots": 0}, "slots"),
-        ({"margin": 1.5}, "margin"),
-        ({"margin": float("nan")}, "margin"),
-        ({"ramp": []}, "ramp"),
-        ({"ramp": [4, 2]}, "ramp"),
-        ({"ramp": [0, 2]}, "ramp"),
-        ({"ramp": [2, 2]}, "ramp"),
-        ({"lag": 9}, "lag"),
+        ({"max_num_seqs": 0}, "max_num_seqs"),
+        ({"realtime_utilization": 1.5}, "realtime_utilization"),
+        ({"realtime_utilization": float("nan")}, "realtime_utilization"),
+        ({"chunk_schedule": []}, "chunk_schedule"),
+        ({"chunk_schedule": [4, 2]}, "chunk_schedule"),
+        ({"chunk_schedule": [0, 2]}, "chunk_schedule"),
+        ({"chunk_schedule": [2, 2]}, "chunk_schedule"),
+        ({"pipeline_depth": 9}, "pipeline_depth"),
     ],
 )
 def test_what_is_wrong_is_named(values, says):

@@ -15,7 +15,7 @@ from engine import (
     Design,
     Engine,
     Preset,
-    Sampling,
+    SamplingParams,
     SpeechRequest,
     Voice,
     open_engine,
@@ -41,7 +41,7 @@ def a_voice(engine: Engine) -> Voice:
 
 @pytest.fixture(scope="module", params=golden_folders(), ids=lambda folder: folder.name)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with open_engine([request.param], device="cpu", slots=4, lag=1) as opened:
+    with open_engine([request.param], device="cpu", max_num_seqs=4, pipeline_depth=1) as opened:
         yield opened
 
 
@@ -98,7 +98,7 @@ def test_a_file_is_the_same_speech(engine, voice):
 
 
 def test_greedy_speech_needs_no_seed(engine, voice):
-    greedy = Sampling(greedy=True)
+    greedy = SamplingParams(greedy=True)
     one = heard(engine, ask(voice, sampling=greedy, seed=1))
     assert_same(one, heard(engine, ask(voice, sampling=greedy, seed=2)))
 
@@ -123,7 +123,7 @@ def test_leaving_frees_the_slot(engine, voice):
 def test_reading_late_changes_nothing(engine, voice):
     folder = engine._checkpoints[next(iter(engine.capabilities()))].folder
     late = heard(engine, ask(voice))
-    with open_engine([folder], device="cpu", slots=2, lag=0) as prompt_engine:
+    with open_engine([folder], device="cpu", max_num_seqs=2, pipeline_depth=0) as prompt_engine:
         assert_same(heard(prompt_engine, ask(voice)), late)
 
 
@@ -142,7 +142,7 @@ def test_several_checkpoints_in_one_engine(tmp_path):
         )
         (tmp_path / folder.name / "speech_tokenizer").symlink_to(codec)
     folders = sorted(tmp_path.iterdir())
-    with open_engine(folders, device="cpu", slots=2) as engine:
+    with open_engine(folders, device="cpu", max_num_seqs=2) as engine:
         for name, own in engine.capabilities().items():
             assert len(heard(engine, ask(own_voice(own), model=name))[0]) == FRAMES
         assert len(engine.stats().talkers) == len(folders)

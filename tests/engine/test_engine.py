@@ -101,7 +101,7 @@ def test_what_a_model_lacks_is_told_with_what_it_has():
 @given(st.text(max_size=60))
 @hypothesis_settings(max_examples=60, deadline=None)
 def test_any_text_is_spoken_or_refused(text):
-    with FakeEngine(settings=EngineSettings(slots=1)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=1)) as engine:
         try:
             stream = engine.submit(ask(text))
         except InvalidText:
@@ -183,7 +183,7 @@ def test_ignore_end_speaks_exactly_max_frames():
 
 
 def test_the_queue_is_bounded_and_a_refusal_is_plain():
-    settings = EngineSettings(slots=2, max_waiting=3)
+    settings = EngineSettings(max_num_seqs=2, max_waiting=3)
     with FakeEngine(settings=settings, costs=Costs(step=0.01)) as engine:
         streams = [engine.submit(ask("x" * 300)) for _ in range(5)]
         with pytest.raises(Busy, match="Try again in about") as caught:
@@ -206,7 +206,7 @@ def test_a_file_is_one_delivery_at_the_end():
 
 
 def test_submissions_from_many_threads_are_all_served():
-    with FakeEngine(settings=EngineSettings(slots=4, max_waiting=500)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=4, max_waiting=500)) as engine:
         heard: list[int] = []
 
         def speak() -> None:

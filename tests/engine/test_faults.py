@@ -21,18 +21,18 @@ from engine import (
 )
 from engine.plan import StepPlan
 from engine.types import End
-from tests.support.simulation import FAST, Listener, Theatre, text
+from tests.support.simulation import FAST, Listener, Simulation, text
 
 STEP = Costs(step=0.01)
 
 
-def ask(theatre: Theatre, words: str = "hello there", **more: object) -> Listener:
+def ask(theatre: Simulation, words: str = "hello there", **more: object) -> Listener:
     listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
     assert listener is not None
     return listener
 
 
-def burn(theatre: Theatre, times: int = 1) -> None:
+def burn(theatre: Simulation, times: int = 1) -> None:
     """The next steps raise."""
     left = [times]
 
@@ -46,7 +46,7 @@ def burn(theatre: Theatre, times: int = 1) -> None:
 
 @pytest.mark.parametrize("lag", [0, 1, 2])
 def test_a_step_that_raises_ends_who_was_running_and_nobody_else(lag):
-    theatre = Theatre(STEP, slots=2, lag=lag)
+    theatre = Simulation(STEP, max_num_seqs=2, pipeline_depth=lag)
     running, waiting = [ask(theatre) for _ in range(2)], [ask(theatre) for _ in range(3)]
     for _ in range(5):
         theatre.turn()
@@ -64,7 +64,7 @@ def test_a_step_that_raises_ends_who_was_running_and_nobody_else(lag):
 
 def test_sound_on_its_way_when_a_step_fails_ends_too():
     """The slot may be another's already while a sequence's last sound is not here yet."""
-    theatre = Theatre(STEP, slots=1, lag=2)
+    theatre = Simulation(STEP, max_num_seqs=1, pipeline_depth=2)
     first, second = ask(theatre, "abc"), ask(theatre, "defg")
     while not second.stream._progress.run:
         theatre.turn()
@@ -76,7 +76,7 @@ def test_sound_on_its_way_when_a_step_fails_ends_too():
 
 
 def test_failures_far_between_do_not_add_up():
-    theatre = Theatre(STEP, slots=2, failures=2)
+    theatre = Simulation(STEP, max_num_seqs=2, max_failed_steps=2)
     for _ in range(6):
         ask(theatre)
         theatre.turn()
@@ -90,7 +90,7 @@ def test_failures_far_between_do_not_add_up():
 
 
 def test_the_engine_gives_up_after_failures_in_a_row_and_tells_everybody():
-    theatre = Theatre(STEP, slots=1, failures=3)
+    theatre = Simulation(STEP, max_num_seqs=1, max_failed_steps=3)
     burn(theatre, times=100)
     listeners = [ask(theatre) for _ in range(6)]
     theatre.engine._run()
@@ -104,7 +104,7 @@ def test_the_engine_gives_up_after_failures_in_a_row_and_tells_everybody():
 
 
 def test_a_worker_that_cannot_be_reset_is_the_end():
-    theatre = Theatre(STEP, slots=1)
+    theatre = Simulation(STEP, max_num_seqs=1)
     burn(theatre)
 
     def reset() -> None:
@@ -119,7 +119,7 @@ def test_a_worker_that_cannot_be_reset_is_the_end():
 
 
 def test_a_launch_that_raises_is_a_step_that_raises():
-    theatre = Theatre(STEP, slots=2)
+    theatre = Simulation(STEP, max_num_seqs=2)
     first = ask(theatre)
     launch = theatre.worker.launch
 
@@ -140,7 +140,7 @@ def test_a_launch_that_raises_is_a_step_that_raises():
 
 @pytest.mark.parametrize("lag", [0, 1])
 def test_out_of_memory_waits_while_others_have_the_room(lag):
-    theatre = Theatre(STEP, slots=4, lag=lag)
+    theatre = Simulation(STEP, max_num_seqs=4, pipeline_depth=lag)
     theatre.worker.refuse = lambda admit: (
         OutOfMemory("no room") if len(theatre.worker.running) >= 2 else None
     )
@@ -152,7 +152,7 @@ def test_out_of_memory_waits_while_others_have_the_room(lag):
 
 @pytest.mark.parametrize("lag", [0, 1])
 def test_out_of_memory_with_nobody_else_running_is_told(lag):
-    theatre = Theatre(STEP, slots=4, lag=lag)
+    theatre = Simulation(STEP, max_num_seqs=4, pipeline_depth=lag)
     theatre.worker.refuse = lambda admit: OutOfMemory("no room")
     listeners = [ask(theatre) for _ in range(3)]
     theatre.finish()
@@ -164,7 +164,7 @@ def test_out_of_memory_with_nobody_else_running_is_told(lag):
 
 
 def test_another_refusal_ends_only_the_refused():
-    theatre = Theatre(STEP, slots=4)
+    theatre = Simulation(STEP, max_num_seqs=4)
     theatre.worker.refuse = lambda admit: ValueError("bad row") if admit.seed == 13 else None
     good, bad = ask(theatre, seed=1), ask(theatre, seed=13)
     theatre.finish()
@@ -181,9 +181,10 @@ class Audience:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.theatre = Theatre(
-            FAST, slots=self.random.choice([1, 3, 8]), lag=self.random.choice([0, 1, 2]),
-            max_waiting=self.random.choice([2, 30]), failures=50, text_timeout=3.0,
+        self.theatre = Simulation(
+            FAST, max_num_seqs=self.random.choice([1, 3, 8]),
+            pipeline_depth=self.random.choice([0, 1, 2]),
+            max_waiting=self.random.choice([2, 30]), max_failed_steps=50, text_timeout=3.0,
         )  # fmt: skip
         self.ends: dict[int, list[End]] = {}
         self.chunks_after_end = 0

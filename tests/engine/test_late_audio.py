@@ -10,10 +10,10 @@ from engine import Costs, EngineError, Preset, SpeechRequest, StepFailed
 from engine.plan import StepPlan
 from engine.testing.fake_worker import FakePending
 from engine.types import Pcm
-from tests.support.simulation import Listener, Theatre, poisson
+from tests.support.simulation import Listener, Simulation, poisson
 
 
-def ask(theatre: Theatre, words: str, **more: object) -> Listener:
+def ask(theatre: Simulation, words: str, **more: object) -> Listener:
     listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
     assert listener is not None
     return listener
@@ -21,7 +21,7 @@ def ask(theatre: Theatre, words: str, **more: object) -> Listener:
 
 def sounds(lag: int, later: float) -> tuple[list[bytes], float]:
     """What everybody heard, and how long it took."""
-    theatre = Theatre(Costs(step=0.01), slots=4, lag=lag)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=lag)
     theatre.worker.sound_later, loop = later, theatre.engine.loop
     turn = theatre.turn
 
@@ -46,7 +46,7 @@ def test_sound_that_comes_after_its_frames_holds_no_step_up(lag, later):
 
 
 def test_sound_is_delivered_before_the_frames_of_the_next_step():
-    theatre = Theatre(Costs(step=0.01), slots=2, lag=1)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=2, pipeline_depth=1)
     theatre.worker.sound_later = 0.002
     listener = theatre.ask(SpeechRequest("a" * 60, Preset("ryan"), seed=1))
     while listener.first is None:
@@ -57,7 +57,7 @@ def test_sound_is_delivered_before_the_frames_of_the_next_step():
 
 def test_sound_that_was_made_before_a_step_fails_is_heard():
     """All its frames are there, its slot is free again: another's step is not its affair."""
-    theatre = Theatre(Costs(step=0.01), slots=4, lag=1)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=1)
     theatre.worker.sound_later = 0.02
     short, long = ask(theatre, "abcd", seed=1), ask(theatre, "a" * 200, seed=2)
     run = short.stream._progress.run
@@ -84,7 +84,7 @@ def test_the_engine_gives_up_when_no_sound_comes_back(monkeypatch):
         raise StepFailed("The codec broke.")
 
     monkeypatch.setattr(FakePending, "hear", broken)
-    theatre = Theatre(Costs(step=0.01), slots=1, lag=1)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=1)
     for seed in range(20):
         ask(theatre, "a" * 20, seed=seed)
     with pytest.raises(EngineError, match="in a row"):

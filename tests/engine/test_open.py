@@ -20,14 +20,16 @@ def engine_threads() -> int:
 
 def test_the_cpu_has_its_own_profile_and_reads_at_once():
     with open_engine([FOLDER], device="cpu") as engine:
-        assert engine.settings.slots == 4
-        assert engine.settings.lag == 0
+        assert engine.settings.max_num_seqs == 4
+        assert engine.settings.pipeline_depth == 0
         assert engine.stats().talkers == (FOLDER.name,)
 
 
 def test_a_profile_and_single_settings_can_be_chosen():
-    with open_engine([FOLDER], device="cpu", profile="latency", slots=2, lag=1) as engine:
-        assert (engine.settings.slots, engine.settings.lag) == (2, 1)
+    with open_engine(
+        [FOLDER], device="cpu", profile="latency", max_num_seqs=2, pipeline_depth=1
+    ) as engine:
+        assert (engine.settings.max_num_seqs, engine.settings.pipeline_depth) == (2, 1)
         assert engine.settings.file_share == 0.5
 
 

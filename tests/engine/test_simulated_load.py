@@ -9,20 +9,20 @@ import pytest
 
 from engine import Costs, Preset, SpeechRequest
 from engine.plan import StepPlan
-from tests.support.simulation import FAST, SLOW, Listener, Theatre, poisson, text
+from tests.support.simulation import FAST, SLOW, Listener, Simulation, poisson, text
 
 BELOW, ABOVE = 15.0, 80.0  # requests a second; the fast card saturates at about 25
 NOTICED = 0.01  # seconds of silence that a careful ear notices
 AUDIBLE = 0.05
 
 
-def played(rate: float, seed: int, costs=FAST, count: int = 500, files: float = 0.0) -> Theatre:
-    theatre = Theatre(costs, max_waiting=100)
+def played(rate: float, seed: int, costs=FAST, count: int = 500, files: float = 0.0) -> Simulation:
+    theatre = Simulation(costs, max_waiting=100)
     theatre.play(poisson(count, rate, random.Random(seed), files))
     return theatre
 
 
-def all_complete(theatre: Theatre) -> bool:
+def all_complete(theatre: Simulation) -> bool:
     """Every accepted request was spoken to its end, in order, once."""
     return all(
         listener.stream.end.reason == "finished"
@@ -32,7 +32,7 @@ def all_complete(theatre: Theatre) -> bool:
     )
 
 
-def live(theatre: Theatre) -> list[Listener]:
+def live(theatre: Simulation) -> list[Listener]:
     return [each for each in theatre.listeners if each.request.live]
 
 
@@ -65,7 +65,7 @@ def test_a_refusal_says_when_to_come_back():
 
 
 def test_live_requests_are_served_in_the_order_in_which_they_came():
-    theatre = Theatre(max_waiting=400)
+    theatre = Simulation(max_waiting=400)
     theatre.play(poisson(400, ABOVE, random.Random(4)))
     begun = [listener.stream._progress.id for listener in sorted(live(theatre), key=_began)]
     assert begun == sorted(begun)
@@ -84,14 +84,14 @@ def test_a_slow_card_lets_in_what_it_can_serve():
 
 
 def test_the_slowest_card_still_serves_one():
-    theatre = Theatre(Costs(step=0.5))
+    theatre = Simulation(Costs(step=0.5))
     theatre.play(poisson(3, 100, random.Random(1)))
     assert theatre.most_running == 1
     assert all_complete(theatre)
 
 
 def test_a_burst_on_a_cold_engine():
-    theatre = Theatre()
+    theatre = Simulation()
     theatre.play((0.0, request) for _, request in poisson(64, 1, random.Random(2)))
     assert all_complete(theatre)
     assert not any(listener.gaps for listener in theatre.listeners)
@@ -106,7 +106,7 @@ def test_files_take_what_listeners_leave(costs):
 
 
 def test_listeners_who_come_to_a_card_full_of_files_are_served_in_time():
-    theatre = Theatre(SLOW, slots=24, prefill_rows=10_000)
+    theatre = Simulation(SLOW, max_num_seqs=24, max_prefill_tokens=10_000)
     source = random.Random(8)
     files = [SpeechRequest(text(90, source), Preset("ryan"), live=False) for _ in range(18)]
     for file in files:
@@ -130,7 +130,7 @@ def decoded(plan: StepPlan) -> int:
 
 
 def test_large_chunks_do_not_fall_on_one_step():
-    theatre = Theatre()
+    theatre = Simulation()
     for _, request in poisson(64, 1, random.Random(2)):
         theatre.ask(request)
     while theatre.turn():
@@ -140,7 +140,7 @@ def test_large_chunks_do_not_fall_on_one_step():
 
 def test_a_file_is_not_starved_by_listeners():
     source = random.Random(5)
-    theatre = Theatre(SLOW, slots=16, max_waiting=1000)
+    theatre = Simulation(SLOW, max_num_seqs=16, max_waiting=1000)
     file = theatre.ask(SpeechRequest(text(60, source), Preset("ryan"), live=False))
     theatre.play(poisson(150, 4.0, source))
     last = max(listener.ended for listener in live(theatre))
@@ -148,7 +148,7 @@ def test_a_file_is_not_starved_by_listeners():
 
 
 def test_a_waiting_file_lets_younger_listeners_pass_for_a_while_only():
-    theatre = Theatre(slots=1, file_patience=1.0, file_share=1.0)
+    theatre = Simulation(max_num_seqs=1, file_patience=1.0, file_share=1.0)
     source = random.Random(6)
     requests = [SpeechRequest(text(40, source), Preset("ryan")) for _ in range(12)]
     theatre.ask(requests[0])
@@ -162,7 +162,7 @@ def test_a_waiting_file_lets_younger_listeners_pass_for_a_while_only():
 
 
 def test_files_leave_slots_and_queue_to_listeners():
-    theatre = Theatre(slots=8, max_waiting=8, file_share=0.5)
+    theatre = Simulation(max_num_seqs=8, max_waiting=8, file_share=0.5)
     source = random.Random(7)
     for _ in range(40):
         theatre.ask(SpeechRequest(text(40, source), Preset("ryan"), live=False))
@@ -176,7 +176,7 @@ def test_files_leave_slots_and_queue_to_listeners():
 
 
 def test_waiting_listeners_know_their_place():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     streams = [theatre.ask(request).stream for _, request in poisson(6, 100, random.Random(8))]
     for _ in range(6):
         theatre.turn()
@@ -189,7 +189,7 @@ def test_waiting_listeners_know_their_place():
 
 
 def chunks_at(lag: int) -> list[list[bytes]]:
-    theatre = Theatre(Costs(step=0.001), slots=4, lag=lag)
+    theatre = Simulation(Costs(step=0.001), max_num_seqs=4, pipeline_depth=lag)
     theatre.play(poisson(12, 20, random.Random(9), files=0.3))
     return [[chunk.pcm.tobytes() for chunk in each.chunks] for each in theatre.listeners]
 
@@ -207,7 +207,7 @@ def test_who_comes_all_at_once_hears_no_gap(slower, seed):
         prefill_row=0.00005 * slower,
         decoded_frame=0.00005 * slower,
     )
-    theatre = Theatre(costs, slots=64, max_waiting=200)
+    theatre = Simulation(costs, max_num_seqs=64, max_waiting=200)
     known = {rows: costs.step + costs.row * rows for rows in (1, 8, 64)}
     theatre.engine.loop.scheduler.pace.frames.anchor(known)
     theatre.play(poisson(64 if slower == 1 else 150, 1e6, random.Random(seed)))
@@ -218,7 +218,7 @@ def test_who_comes_all_at_once_hears_no_gap(slower, seed):
 def test_nobody_waits_longer_for_a_prompt_that_is_filled():
     """Alone, a first chunk is one frame where a step is, whatever the own prompt took."""
     costs = Costs(step=0.019, prefill_row=0.0004)
-    theatre = Theatre(costs, slots=4, lag=0)
+    theatre = Simulation(costs, max_num_seqs=4, pipeline_depth=0)
     for seed in range(4):
         theatre.play([(theatre.clock.now(), SpeechRequest("a" * 60, Preset("ryan"), seed=seed))])
     assert [listener.chunks[0].frames for listener in theatre.listeners] == [1] * 4

@@ -22,7 +22,7 @@ from engine import (
     SpeechStream,
     StepFailed,
 )
-from engine.requests.output_queue import Mailbox
+from engine.requests.output_queue import OutputQueue
 from engine.types import FRAME_SAMPLES
 
 WORDS = "hello there, listener"
@@ -30,7 +30,7 @@ QUICK, SLOW = Costs(), Costs(step=0.01)
 
 
 def engine(costs: Costs = QUICK, **settings: object) -> FakeEngine:
-    return FakeEngine(costs=costs, settings=EngineSettings(**{"slots": 4, **settings}))
+    return FakeEngine(costs=costs, settings=EngineSettings(**{"max_num_seqs": 4, **settings}))
 
 
 def request(words: str = WORDS, **more: object) -> SpeechRequest:
@@ -83,7 +83,7 @@ def test_many_async_listeners_in_one_loop():
 
         return await asyncio.gather(*(one() for _ in range(20)))
 
-    with engine(SLOW, slots=16) as fake:
+    with engine(SLOW, max_num_seqs=16) as fake:
         assert asyncio.run(listen(fake)) == [len(WORDS)] * 20
 
 
@@ -197,7 +197,7 @@ def test_an_unread_stream_costs_nobody_anything():
 
 
 def test_waiting_streams_know_their_place():
-    with engine(SLOW, slots=1) as fake:
+    with engine(SLOW, max_num_seqs=1) as fake:
         streams = [fake.submit(request("x" * 100)) for _ in range(3)]
         until(lambda: [each.position for each in streams] == [None, 0, 1])
         assert streams[0].estimate is None
@@ -209,7 +209,7 @@ def test_waiting_streams_know_their_place():
 
 
 def test_a_mailbox_takes_one_end_and_nothing_after():
-    box, end = Mailbox(), End("finished", 0, 1)
+    box, end = OutputQueue(), End("finished", 0, 1)
     woken = []
     box.listen(lambda: woken.append(1))
     box.put(end)

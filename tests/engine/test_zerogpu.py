@@ -27,7 +27,7 @@ from engine import (
     UnknownVoice,
     fake_capabilities,
 )
-from engine.zerogpu import LONGEST, LentEngine, seconds_to_ask, spoken
+from engine.zerogpu import LONGEST, ZeroGpuEngine, seconds_to_ask, spoken
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
 LONG = replace(HELLO, text="x" * 400)
@@ -49,12 +49,12 @@ def checkpoint() -> FakeCheckpoint:
 
 
 def there(costs: Costs | None = None) -> Engine:
-    return FakeEngine([checkpoint()], EngineSettings(slots=1), costs=costs, start=False)
+    return FakeEngine([checkpoint()], EngineSettings(max_num_seqs=1), costs=costs, start=False)
 
 
-def lent(lend: Any = near, make: Callable[[], Engine] = there, **settings: Any) -> LentEngine:
+def lent(lend: Any = near, make: Callable[[], Engine] = there, **settings: Any) -> ZeroGpuEngine:
     own = checkpoint()
-    return LentEngine({own.capabilities.name: own}, EngineSettings(**settings), make, lend)
+    return ZeroGpuEngine({own.capabilities.name: own}, EngineSettings(**settings), make, lend)
 
 
 @pytest.fixture(scope="module")

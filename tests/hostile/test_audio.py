@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import InvalidAudio, Recording, load_recording
+from engine import InvalidAudio, Recording, load_reference_audio
 from tests.hostile.bounds import Worst
 from tests.hostile.sounds import BOMBS, FLOODS, HEADERS, KINDS, cuts, encoded, loudest_minute, wav
 
@@ -21,7 +21,7 @@ READABLE = {"unknown tag"}  # says nothing true of itself, and may be read or re
 def read(data: bytes) -> Recording | InvalidAudio:
     """Nothing else may come out, and a refusal is one line that says what to do."""
     try:
-        return load_recording(data)
+        return load_reference_audio(data)
     except InvalidAudio as error:
         told = str(error)
         assert told.endswith(".")
@@ -41,7 +41,7 @@ def test_each_attack_is_refused_soon_and_in_little_memory(name: str) -> None:
 
 def cut_everywhere(kind: str, every: int) -> None:
     whole, worst = encoded(kind), Worst(f"{kind} cut short")
-    full = load_recording(whole).seconds
+    full = load_reference_audio(whole).seconds
     for data in cuts(whole, every):
         with worst.measured():
             answer = read(data)
@@ -101,10 +101,10 @@ def test_the_largest_recording_that_is_read_stays_bounded() -> None:
 def test_the_ending_of_a_name_is_not_believed(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"recording{ending}"
     path.write_bytes(wav())
-    assert load_recording(path).seconds > 1
+    assert load_reference_audio(path).seconds > 1
     path.write_bytes(b"MZ\x90\x00 not a sound at all")
     with pytest.raises(InvalidAudio, match="no sound file"):
-        load_recording(path)
+        load_reference_audio(path)
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,16 @@ def test_the_ending_of_a_name_is_not_believed(tmp_path: Path, ending: str) -> No
 @pytest.mark.parametrize("rate", [24_000])
 def test_arrays_that_are_no_recording(samples: np.ndarray, rate: int) -> None:
     with pytest.raises(InvalidAudio):
-        load_recording((samples, rate))
+        load_reference_audio((samples, rate))
 
 
 @pytest.mark.parametrize("rate", [0, -1, 1, 10**12])
 def test_rates_that_are_none(rate: int) -> None:
     with pytest.raises(InvalidAudio, match="sample rate"):
-        load_recording((np.ones(48_000, np.float32), rate))
+        load_reference_audio((np.ones(48_000, np.float32), rate))
 
 
 @pytest.mark.parametrize("name", ["", "\0", "/dev/zero", "/proc/self/mem", ".", "a" * 5000])
 def test_paths_that_are_no_files(name: str) -> None:
     with pytest.raises(InvalidAudio):
-        load_recording(name)
+        load_reference_audio(name)

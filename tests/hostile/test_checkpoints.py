@@ -161,7 +161,7 @@ def test_networks_of_any_size_are_refused_before_they_are_built(
     raw, worst = json.loads((copied / "config.json").read_text()), Worst(".".join(path))
     (copied / "config.json").write_text(bent(raw, path, value))
     with worst.measured(), pytest.raises(CheckpointError):
-        open_engine([copied], device="cpu", slots=2, positions=64).close()
+        open_engine([copied], device="cpu", max_num_seqs=2, max_seq_len=64).close()
     worst.tell()
 
 

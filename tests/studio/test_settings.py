@@ -67,8 +67,8 @@ def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> N
         "TIMBRE_DATA": "elsewhere",
         "TIMBRE_API_KEYS": "one,two",
         "TIMBRE_API_KEY_RATE": "60/minute",
-        "TIMBRE_ENGINE_SLOTS": "4",
-        "TIMBRE_ENGINE_RAMP": "[1, 3]",
+        "TIMBRE_ENGINE_MAX_NUM_SEQS": "4",
+        "TIMBRE_ENGINE_CHUNK_SCHEDULE": "[1, 3]",
         "TIMBRE_PROFILE": "",
     }
     for name, value in said.items():
@@ -78,7 +78,7 @@ def test_the_environment_fills_every_group(monkeypatch: pytest.MonkeyPatch) -> N
     assert (own.data, own.port, own.profile) == (Path("elsewhere"), 1, None)
     assert own.api.keys == (SecretStr("one"), SecretStr("two"))
     assert (own.api.key_rate, own.api.body_bytes) == ("60/minute", 4096)
-    assert own.engine_changes() == {"slots": 4, "ramp": (1, 3)}
+    assert own.engine_changes() == {"max_num_seqs": 4, "chunk_schedule": (1, 3)}
 
 
 def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,8 +96,8 @@ def test_arguments_win(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TIMBRE_PORT", "99999", "port"),
         ("TIMBRE_API_KEY_RATE", "often", "60/minute"),
         ("TIMBRE_API_BODY_BYTES", "many", "body_bytes"),
-        ("TIMBRE_ENGINE_RAMP", "2,1", r"like .*RAMP=\[1, 2, 4\]"),
-        ("TIMBRE_ENGINE_RAMP", "[2, 1]", "rise"),
+        ("TIMBRE_ENGINE_CHUNK_SCHEDULE", "2,1", r"like .*CHUNK_SCHEDULE=\[1, 2, 4\]"),
+        ("TIMBRE_ENGINE_CHUNK_SCHEDULE", "[2, 1]", "rise"),
     ],
 )
 def test_a_bad_one_is_one_plain_line(

@@ -52,12 +52,12 @@ class Listener:
         return sum(chunk.frames for chunk in self.chunks)
 
 
-class Theatre:
+class Simulation:
     """Turns the engine's loop and lets the audience in."""
 
     def __init__(self, costs: Costs = FAST, **settings: object) -> None:
         self.clock = VirtualClock()
-        chosen = EngineSettings(**{"slots": 64, "lag": 1, **settings})  # type: ignore[arg-type]
+        chosen = EngineSettings(**{"max_num_seqs": 64, "pipeline_depth": 1, **settings})  # type: ignore[arg-type]
         self.engine = FakeEngine(settings=chosen, costs=costs, clock=self.clock, start=False)
         self.listeners: list[Listener] = []
         self.refused: list[Busy] = []

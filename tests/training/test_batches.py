@@ -182,9 +182,9 @@ def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
 
 @pytest.mark.parametrize("at_home", [False, True])
 def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
-    monkeypatch: pytest.MonkeyPatch, at_home: bool
+    monkeypatch: pytest.MonkeyPatch, is_native: bool
 ) -> None:
-    monkeypatch.setattr(batches, "AT_HOME", float(at_home))
+    monkeypatch.setattr(batches, "AT_HOME", float(is_native))
     library = made_library()
     batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
     batcher.refresh()
@@ -194,7 +194,7 @@ def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
         own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
         off = batch.vector[row] - library.homes[own]
         theirs = misread[library.table[:, SPEAKER] == library.table[own, SPEAKER]]
-        nearest = off.norm() if at_home else (off - theirs).norm(dim=1).min()
+        nearest = off.norm() if is_native else (off - theirs).norm(dim=1).min()
         assert nearest < 1
 
 

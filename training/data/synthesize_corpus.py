@@ -59,13 +59,13 @@ def choose(corpus: text.Corpus, random: Random) -> Utterance:
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class Message:
     wave: Wave  # at 24 kHz, a whole number of frames long
     phones: NDArray[np.uint8]  # every 20 ms
     places: NDArray[np.uint16]  # every 20 ms: characters of the text said by then
 
 
-def say(words: str, speaker: Speaker, style: int = 0) -> Said:
+def say(words: str, speaker: Speaker, style: int = 0) -> Message:
     tract, spoken = speaker.tract, speak(words, speaker, STYLES[style])
     source = spoken.samples.astype(np.float32) / 32768
     wave = shape(source, spoken.rate * tract, speaker.tilt)
@@ -74,7 +74,7 @@ def say(words: str, speaker: Speaker, style: int = 0) -> Said:
     at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
     ends = spoken.ends * (RATE / tract)
     phones = np.append(spoken.phones, 0)[np.searchsorted(ends, at)]
-    return Said(wave, phones.astype(np.uint8), places(words, spoken.words, ends, at))
+    return Message(wave, phones.astype(np.uint8), places(words, spoken.words, ends, at))
 
 
 def speak(words: str, speaker: Speaker, style: Style) -> flite.Spoken:

@@ -20,7 +20,7 @@ from torch import Tensor
 from engine.model.codec import CodecDecoder, CodecState
 from engine.types import CODEBOOKS
 from engine.worker.codec.codec_batching import FRAMES, ROWS, length, parts, pieces, sizes, width
-from engine.worker.cuda_graphs import Record, Replays, recorder
+from engine.worker.cuda_graphs import GraphCache, Record, recorder
 from engine.worker.staging import place
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import to_host
@@ -162,7 +162,7 @@ class PlainSounding:
 class ReplayedSounding:
     def __init__(self, step: Step, state: CodecState, spare: int, record: Record) -> None:
         self._step, self._state, self._spare = step, state, spare
-        self._replays = Replays(record)
+        self._replays = GraphCache(record)
         # what recordings read: rows and how far each goes on; codes by frames
         self._places = torch.zeros(2, ROWS[-1], dtype=torch.long, device=state.pasts.device)
         self._codes = {size: self._none(ROWS[-1], size) for size in FRAMES}

@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
 from engine.worker.codec.codec_graphs import ReplayedSounding, sounding
-from engine.worker.reference.reference_encoder import Shelf
+from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import Sound
 
@@ -29,7 +29,7 @@ class Decoding:
     """The codec and a stream for each slot."""
 
     def __init__(
-        self, codec: CodecDecoder, slots: int, shelf: Shelf[str, CodecState], dtype: torch.dtype
+        self, codec: CodecDecoder, slots: int, shelf: LRUCache[str, CodecState], dtype: torch.dtype
     ) -> None:
         self._device, self._shelf = next(codec.parameters()).device, shelf
         # the spare row is where references are decoded, and where nobody's frames go

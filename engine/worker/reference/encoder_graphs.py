@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.model.padding import WHOLE, Padded, Span
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Waveform
-from engine.worker.cuda_graphs import Record, Replays, recorder
+from engine.worker.cuda_graphs import GraphCache, Record, recorder
 from engine.worker.state.prompts import to_device
 
 FRAMES = (24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)  # of the codec: 2 to 20 seconds
@@ -59,7 +59,7 @@ class PlainHearing:
 
 class ReplayedHearing:
     def __init__(self, plain: PlainHearing, record: Record) -> None:
-        self._plain, self._replays = plain, Replays(record)
+        self._plain, self._replays = plain, GraphCache(record)
         self._waves = torch.zeros(MOST, device=plain.device)
         self._samples = torch.ones(ROWS[-1], dtype=torch.long, device=plain.device)
 

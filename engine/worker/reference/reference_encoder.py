@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 BEHIND = 10  # a thread's niceness above the steps': it takes what they leave of a core
 
 
-class Shelf(Generic[Key, Value]):
+class LRUCache(Generic[Key, Value]):
     """Values by key, the latest used, up to some bytes in all. Any thread."""
 
     def __init__(self, limit: int) -> None:
@@ -103,8 +103,8 @@ class Listener:
         self._encoder, self._stream = encoder, stream
         # Without a pause at its end, the reference's last word is echoed at the start.
         self._pause = np.zeros(round(silence * SAMPLE_RATE), np.float32)
-        self._codes: Shelf[str, Codes] = Shelf(limit)
-        self._vectors: Shelf[tuple[str, str], Vector] = Shelf(limit)
+        self._codes: LRUCache[str, Codes] = LRUCache(limit)
+        self._vectors: LRUCache[tuple[str, str], Vector] = LRUCache(limit)
         self._thread = ThreadPoolExecutor(1, "listener", None if stream else stand_behind)
         self._asks: dict[Hashable, Ask] = {}  # until they are answered
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class Listener:
 
     def _once(
         self,
-        shelf: Shelf[Key, Value],
+        shelf: LRUCache[Key, Value],
         key: Key,
         hearing: Hearing,
         audio: Waveform,
@@ -202,7 +202,7 @@ class Listener:
 
 
 def _kept(
-    shelf: Shelf[Key, Value],
+    shelf: LRUCache[Key, Value],
     key: Key,
     told: Callable[[Tensor], Value],
     size: Callable[[Value], int],

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.errors import StepFailed
-from engine.plan import Draw
+from engine.plan import ResolvedSampling
 from engine.worker.state.sampling import candidates
-from engine.worker.talker.decode_step import Extent
+from engine.worker.talker.decode_step import BatchBounds
 
 _ALL = 1 << 30  # ids to rank: the whole vocabulary
 
 
-class Ledger:
+class RowMetadata:
     def __init__(self, rows: int) -> None:
         self._positions = np.zeros(rows, np.int64)  # held by the row; 0: it is nobody's
         self._ranked = np.ones((rows, 2), np.int64)  # for codebook 0, for codebooks 1–15
 
-    def open(self, row: int, positions: int, draw: Draw) -> None:
+    def open(self, row: int, positions: int, draw: ResolvedSampling) -> None:
         self._positions[row] = positions
         own = draw.greedy, draw.top_k
         rest = draw.predictor_greedy, draw.predictor_top_k
@@ -31,7 +31,7 @@ class Ledger:
     def close(self, row: int) -> None:
         self._positions[row] = 0
 
-    def extent(self, rows: Sequence[int]) -> Extent:
+    def extent(self, rows: Sequence[int]) -> BatchBounds:
         """Of the next frames of these rows."""
         index = np.fromiter(rows, np.int64, len(rows))
         held = self._positions[index]
@@ -40,7 +40,7 @@ class Ledger:
                 "A slot without a sequence cannot speak. This is a fault of the engine."
             )
         first, rest = self._ranked[index].max(0).tolist()
-        return Extent(int(held.max()) + 1, _count(first), _count(rest))
+        return BatchBounds(int(held.max()) + 1, _count(first), _count(rest))
 
     def step(self, rows: Sequence[int]) -> None:
         """These rows have made a frame."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from engine.plan import Draw
+from engine.plan import ResolvedSampling
 
 CANDIDATES = 64  # ranked when no row wants more
 LEAST_FRAMES = 2  # the end of speech never comes before
@@ -25,7 +25,7 @@ _Word = TypeVar("_Word", Tensor, int)
 
 
 @dataclass(frozen=True)
-class Knobs:
+class SamplingTensors:
     """One network's settings for some rows, [rows, 1] each."""
 
     inverse_temperature: Tensor
@@ -38,7 +38,7 @@ class Knobs:
         return self.inverse_temperature, self.top_k, self.top_p, self.luck
 
 
-def knob_row(draw: Draw) -> list[float]:
+def knob_row(draw: ResolvedSampling) -> list[float]:
     """A slot's settings as numbers: the talker's, the predictor's, the repetition penalty."""
     off = float("inf")
     return [
@@ -49,10 +49,10 @@ def knob_row(draw: Draw) -> list[float]:
     ]
 
 
-def knobs(table: Tensor) -> tuple[Knobs, Knobs, Tensor]:
+def knobs(table: Tensor) -> tuple[SamplingTensors, SamplingTensors, Tensor]:
     """[rows, KNOBS] -> the talker's and the predictor's knobs, and the penalty [rows, 1]."""
     columns = table.split(1, dim=1)
-    return Knobs(*columns[:4]), Knobs(*columns[4:8]), columns[8]
+    return SamplingTensors(*columns[:4]), SamplingTensors(*columns[4:8]), columns[8]
 
 
 def candidates(choices: Iterable[tuple[bool, int]]) -> int | None:
@@ -130,7 +130,7 @@ class Ranked:
     kept: Tensor  # may be drawn
 
 
-def rank(logits: Tensor, own: Knobs, count: int | None) -> Ranked:
+def rank(logits: Tensor, own: SamplingTensors, count: int | None) -> Ranked:
     """logits [rows, V]. Top-p keeps an id while the ids before it sum to less than p."""
     size = logits.shape[1]
     best, ids = logits.topk(min(count or size, size))
@@ -142,7 +142,7 @@ def rank(logits: Tensor, own: Knobs, count: int | None) -> Ranked:
     return Ranked(ids, share, sums, (sums - share < own.top_p) & (share > 0))
 
 
-def pick(logits: Tensor, own: Knobs, uniform: Tensor, count: int | None) -> Tensor:
+def pick(logits: Tensor, own: SamplingTensors, uniform: Tensor, count: int | None) -> Tensor:
     """Draw an id for each row: logits [rows, V], uniform [rows, 1] -> [rows]."""
     logits = comparable(logits)
     if count == 1:
@@ -153,7 +153,7 @@ def pick(logits: Tensor, own: Knobs, uniform: Tensor, count: int | None) -> Tens
     return ranked.ids.gather(1, place)[:, 0]
 
 
-def distribution(logits: Tensor, own: Knobs, count: int | None) -> Tensor:
+def distribution(logits: Tensor, own: SamplingTensors, count: int | None) -> Tensor:
     """What `pick` draws from: [rows, V]."""
     ranked = rank(comparable(logits), own, count)
     share = ranked.share * ranked.kept

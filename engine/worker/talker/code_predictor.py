@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from engine.model.predictor import Predictor
-from engine.worker.state.sampling import CANDIDATES, Knobs, pick
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
 if TYPE_CHECKING:
     from engine.worker.kernels.cuda.predictor_kernels import FusedPredictor
@@ -37,7 +37,7 @@ class Prediction:
         self._traces: dict[int, Callable[..., Drawn]] = {}  # by rows
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> Drawn:
         """hidden and first [R, width], lots [R, 15]; `count` ids are ranked for each draw."""
         form = self._fused.form(len(hidden)) if self._fused else None
@@ -60,7 +60,7 @@ class Prediction:
     def _traced(self, hidden: Tensor) -> Callable[..., Drawn]:
         def draw(hidden: Tensor, first: Tensor, *rest: Tensor) -> Drawn:
             *own, lots = rest
-            return self._plain(hidden, first, Knobs(*own), lots, CANDIDATES)
+            return self._plain(hidden, first, SamplingTensors(*own), lots, CANDIDATES)
 
         column = hidden.new_ones(len(hidden), 1)
         lots = column.expand(-1, len(self._predictor.lm_head)) / 2
@@ -72,7 +72,7 @@ class Prediction:
         return trace
 
     def _plain(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> Drawn:
         def choose(book: int, logits: Tensor) -> Tensor:
             return pick(logits, own, lots[:, book - 1 : book], count)

@@ -17,10 +17,10 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from engine.worker.cuda_graphs import Record, Replays, finish
+from engine.worker.cuda_graphs import GraphCache, Record, finish
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.prompts import to_device
-from engine.worker.talker.decode_step import Extent, FrameStep, Opened
+from engine.worker.talker.decode_step import BatchBounds, FrameStep, Opened
 
 BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 SHORTEST = 256  # positions; a recording has this many, or twice, four times, ...
@@ -33,7 +33,7 @@ Rest: TypeAlias = Callable[[], Tensor]
 
 
 class Steps(Protocol):
-    def __call__(self, rows: tuple[int, ...], extent: Extent) -> Rest:
+    def __call__(self, rows: tuple[int, ...], extent: BatchBounds) -> Rest:
         """Make the codes of a frame of these rows, in rising order."""
         ...
 
@@ -42,7 +42,7 @@ class PlainSteps:
     def __init__(self, step: FrameStep) -> None:
         self._step = step
 
-    def __call__(self, rows: tuple[int, ...], extent: Extent) -> Rest:
+    def __call__(self, rows: tuple[int, ...], extent: BatchBounds) -> Rest:
         index = to_device(rows, self._step.device)
         length = min(-(-extent.positions // ROUND) * ROUND, self._step.slots.positions)
         some, reach = _neighbours(rows) or index, extent.upto(length)
@@ -56,13 +56,13 @@ def _neighbours(rows: tuple[int, ...]) -> Rows | None:
 
 class ReplayedSteps:
     def __init__(self, step: FrameStep, record: Record) -> None:
-        self._step, self._replays = step, Replays(record)
-        self._begun, self._spare = Replays(record), step.slots.spare
+        self._step, self._replays = step, GraphCache(record)
+        self._begun, self._spare = GraphCache(record), step.slots.spare
         self._index = torch.full((self._spare,), self._spare, device=step.device)
         self._rows: tuple[int, ...] = ()  # that the index holds
         self._between = Opened.none(step.slots)
 
-    def __call__(self, rows: tuple[int, ...], extent: Extent) -> Rest:
+    def __call__(self, rows: tuple[int, ...], extent: BatchBounds) -> Rest:
         index, reach = self.begin(rows, extent)
 
         def rest() -> Tensor:
@@ -71,7 +71,7 @@ class ReplayedSteps:
 
         return rest
 
-    def begin(self, rows: tuple[int, ...], extent: Extent) -> tuple[Tensor, Extent]:
+    def begin(self, rows: tuple[int, ...], extent: BatchBounds) -> tuple[Tensor, BatchBounds]:
         """The first half -> the bucket's rows, and what its recordings know of them."""
         index, reach = self._place(rows), extent.upto(reach_of(self._step, extent.positions))
         self._begun.run((len(index), reach.rest), lambda: self._begin(index, reach))
@@ -81,17 +81,17 @@ class ReplayedSteps:
         """What the first half has left of so many rows."""
         return Opened(*(each[:rows] for each in self._between))
 
-    def warm(self, extent: Extent) -> None:
+    def warm(self, extent: BatchBounds) -> None:
         """Record every bucket, the largest first: the others find their memory there."""
         for bucket in sorted(self.buckets(), reverse=True):
             self((self._spare,) * bucket, extent)()
 
-    def timings(self, extent: Extent) -> dict[int, float]:
+    def timings(self, extent: BatchBounds) -> dict[int, float]:
         """Seconds of a step by rows, at a few counts from one to all."""
         counts = sorted({*(rows for rows in TIMED if rows < self._spare), self._spare})
         return {rows: self._timed((self._spare,) * rows, extent) for rows in counts}
 
-    def _timed(self, rows: tuple[int, ...], extent: Extent) -> float:
+    def _timed(self, rows: tuple[int, ...], extent: BatchBounds) -> float:
         finish(self._step.device)
         begun = perf_counter()
         for _ in range(TIMES):
@@ -103,12 +103,12 @@ class ReplayedSteps:
         yield from (size for size in BUCKETS if size < self._spare)
         yield self._spare
 
-    def _begin(self, index: Tensor, extent: Extent) -> None:
+    def _begin(self, index: Tensor, extent: BatchBounds) -> None:
         opened = self._step.open(index, index, extent)
         for kept, new in zip(self.between(len(index)), opened, strict=True):
             kept.copy_(new)
 
-    def _rest(self, index: Tensor, extent: Extent) -> None:
+    def _rest(self, index: Tensor, extent: BatchBounds) -> None:
         self._step.rest(index, index, extent, self.between(len(index)))
         self._step.slots.rest(self._spare)
 

@@ -27,14 +27,14 @@ log = logging.getLogger("timbre")
 
 
 @dataclass(frozen=True)
-class Extent:
+class BatchBounds:
     """What the host knows of a step's rows, and the shapes depend on."""
 
     positions: int  # every row's position is below
     first: int | None  # candidates ranked for codebook 0
     rest: int | None  # and for codebooks 1–15
 
-    def upto(self, positions: int) -> Extent:
+    def upto(self, positions: int) -> BatchBounds:
         """With room for more."""
         return replace(self, positions=positions)
 
@@ -82,14 +82,14 @@ class FrameStep:
     def _alone(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         return self.run(x, index, index, positions, int(positions.max()) + 1)
 
-    def open(self, rows: Rows, index: Tensor, extent: Extent) -> Opened:
+    def open(self, rows: Rows, index: Tensor, extent: BatchBounds) -> Opened:
         """Up to the talker: the codes are there."""
         begun = self.seams.open(rows, index)
         others, total = self.predict(begun.hidden, begun.first, begun.own, begun.lots, extent.rest)
         x, made = self.seams.feed(rows, index, others, total)
         return Opened(x, begun.position, made)
 
-    def rest(self, rows: Rows, index: Tensor, extent: Extent, opened: Opened) -> Tensor:
+    def rest(self, rows: Rows, index: Tensor, extent: BatchBounds, opened: Opened) -> Tensor:
         """From there on -> the frames' codes, and whether the speech ends after them: [R, 17]."""
         x, position, made = opened
         hidden = self._talk(x, rows, index, position, extent.positions)
@@ -97,7 +97,7 @@ class FrameStep:
         return made
 
     def close(
-        self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, extent: Extent
+        self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, extent: BatchBounds
     ) -> None:
         """From the talker's hidden states [R, width] on."""
         self.seams.close(rows, index, hidden, self.talker.logits(hidden), made, extent.first)

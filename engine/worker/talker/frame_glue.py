@@ -17,7 +17,7 @@ from engine.checkpoints.checkpoint import RESERVED_CODES, SpecialIds
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import (
     LEAST_FRAMES,
-    Knobs,
+    SamplingTensors,
     first_uniforms,
     forbidden,
     knobs,
@@ -34,7 +34,7 @@ class Opening:
 
     hidden: Tensor  # [R, width]
     first: Tensor  # [R, width] codebook 0 as the talker takes it
-    own: Knobs
+    own: SamplingTensors
     lots: Tensor  # [R, 15]
     position: Tensor  # [R]
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from engine.worker.cuda_graphs import Record, Replays
+from engine.worker.cuda_graphs import GraphCache, Record
 from engine.worker.talker.decode_graphs import ReplayedSteps, Rest
-from engine.worker.talker.decode_step import Extent, FrameStep
+from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.prefill import Piece, ReplayedFilling
 from engine.worker.talker.talker_forward import FEW, New
 
@@ -25,10 +25,10 @@ class Together:
         self, step: FrameStep, steps: ReplayedSteps, filling: ReplayedFilling, record: Record
     ) -> None:
         self._step, self._steps, self._filling = step, steps, filling
-        self._replays = Replays(record)
+        self._replays = GraphCache(record)
         self._usual: tuple[int | None, ...] | None = None  # ranked ids that are recorded
 
-    def takes(self, pieces: Sequence[Piece], rows: Sequence[int], extent: Extent) -> bool:
+    def takes(self, pieces: Sequence[Piece], rows: Sequence[int], extent: BatchBounds) -> bool:
         """Rows that make a frame are not those that are filled, and all fit what is recorded."""
         fits = len(rows) > FEW and 0 < sum(piece.blocks for piece in pieces) <= BLOCKS[-1]
         if not fits or {piece.row for piece in pieces} & {*rows}:
@@ -36,12 +36,12 @@ class Together:
         ranked = extent.first, extent.rest, self._filling.count(pieces)
         return self._usual in (None, ranked)
 
-    def __call__(self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: Extent) -> Rest:
+    def __call__(self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: BatchBounds) -> Rest:
         """Make the codes of a frame of these rows, in rising order."""
         return self._speak(pieces, rows, extent, self._filling.count(pieces))
 
     def _speak(
-        self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: Extent, count: int | None
+        self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: BatchBounds, count: int | None
     ) -> Rest:
         index, reach = self._steps.begin(rows, extent)
         size = self._filling.stage(pieces, BLOCKS)
@@ -53,14 +53,14 @@ class Together:
 
         return rest
 
-    def warm(self, extent: Extent) -> None:
+    def warm(self, extent: BatchBounds) -> None:
         """Record every size, the largest first."""
         nobody, self._usual = self._filling.nobody, (extent.first, extent.rest, extent.first)
         for bucket in sorted(self._steps.buckets(), reverse=True):
             for blocks in reversed(BLOCKS) if bucket > FEW else ():
                 self._speak([nobody] * blocks, (nobody.row,) * bucket, extent, extent.first)()
 
-    def _rest(self, index: Tensor, extent: Extent, size: int, count: int | None) -> None:
+    def _rest(self, index: Tensor, extent: BatchBounds, size: int, count: int | None) -> None:
         step, talk = self._step, self._step.talk
         assert talk is not None
         blocks, (x, position, made) = self._filling.blocks(size), self._steps.between(len(index))

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.worker.cuda_graphs import Record, Replays
+from engine.worker.cuda_graphs import GraphCache, Record
 from engine.worker.staging import Numbers, place
 from engine.worker.state.prompts import PromptRows, embedded, to_device
-from engine.worker.state.row_metadata import Ledger
+from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.talker.decode_graphs import ROUND, reach_of
 from engine.worker.talker.decode_step import FrameStep
@@ -62,7 +62,7 @@ class Blocks(NamedTuple):
 class Filling:
     """Pieces from anywhere, those of like length side by side."""
 
-    def __init__(self, step: FrameStep, ledger: Ledger) -> None:
+    def __init__(self, step: FrameStep, ledger: RowMetadata) -> None:
         self._step, self._ledger = step, ledger
 
     def __call__(self, pieces: Sequence[Piece]) -> None:
@@ -99,8 +99,8 @@ class ReplayedFilling:
     finds those before it wherever they stand. So one replay takes pieces of any lengths together.
     """
 
-    def __init__(self, step: FrameStep, ledger: Ledger, record: Record) -> None:
-        self._step, self._ledger, self._replays = step, ledger, Replays(record)
+    def __init__(self, step: FrameStep, ledger: RowMetadata, record: Record) -> None:
+        self._step, self._ledger, self._replays = step, ledger, GraphCache(record)
         like = step.slots.hidden
         self._given = like.new_zeros(BLOCKS[-1] * BLOCK, like.shape[1])
         # of each block its row and start, of each end its row and last place; texts; codes

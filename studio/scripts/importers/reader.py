@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Collection, Iterator
 from pathlib import PurePath
 
-from engine import InvalidText, Said
+from engine import InvalidText, Message
 from studio.scripts.importers.dialogue import read_components, read_text
 from studio.scripts.importers.markdown import read_markdown
 from studio.scripts.importers.passages import MAX_CHARACTERS, PLAIN, Manner, Passage, build
@@ -101,8 +101,8 @@ def _bounded(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def _too_many(lines: int) -> Said:
-    return Said(
+def _too_many(lines: int) -> Message:
+    return Message(
         "The script has {count:,} lines of text; {most:,} is the most. Split it into parts.",
         count=lines,
         most=MAX_TYPED_LINES,

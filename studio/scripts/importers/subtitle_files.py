@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pysubs2
 
-from engine import InvalidText, Said
+from engine import InvalidText, Message
 from studio.scripts.importers.dialogue import turn_of
 from studio.scripts.importers.passages import Passage, clean
 from studio.scripts.model import MAX_LINES, MAX_PAUSE
@@ -83,8 +83,8 @@ def _named_turn(text: str) -> tuple[str, str] | None:
     return (turn.name, turn.text) if turn and turn.text else None
 
 
-def _unreadable(kind: str) -> Said:
-    return Said(
+def _unreadable(kind: str) -> Message:
+    return Message(
         "This file holds no captions that can be read as .{kind}. Check that it is subtitles.",
         kind=kind,
     )

@@ -3,7 +3,7 @@
 `word` goes wherever Gradio shows a text by itself: labels, buttons, choices, Markdown. It
 replaces one such word a text, so our own HTML takes `both`: it carries all languages, and the
 page's style shows the browser's (studio.css, help.py). What is said while the page runs,
-errors above all, is a `Said` of the engine's: `tell` says it to whoever asks. The live player
+errors above all, is a `Message` of the engine's: `tell` says it to whoever asks. The live player
 has words of its own.
 """
 
@@ -18,7 +18,7 @@ from gradio import I18n
 from gradio.context import LocalContext
 from gradio.i18n import I18nData
 
-from engine import Said, TimbreError
+from engine import Message, TimbreError
 
 
 def _tables(pattern: str) -> dict[str, str]:
@@ -57,16 +57,16 @@ def tell(said: str) -> str:
 
 def warning(error: TimbreError) -> str:
     """What went wrong, as a line of Markdown."""
-    return f"⚠️ {tell(error.said)}"
+    return f"⚠️ {tell(error.message)}"
 
 
 def chinese(said: str) -> str:
     """The Chinese of a sentence, and of the sentences in it; what is in no table stays English."""
-    if not isinstance(said, Said):
+    if not isinstance(said, Message):
         return CHINESE.get(said, said)
     text = CHINESE.get(said.key, said.key)
     values = {
-        name: chinese(value) if isinstance(value, Said) else value
+        name: chinese(value) if isinstance(value, Message) else value
         for name, value in said.values.items()
     }
     return text.format(**values) if values else text

@@ -114,7 +114,7 @@ def ending(take: LiveTake) -> Ended:
     """How a take has ended, in words for a person."""
     end = take.end
     error = end.error if end else None
-    said = error.said if isinstance(error, TimbreError) else UNEXPECTED if error else ""
+    said = error.message if isinstance(error, TimbreError) else UNEXPECTED if error else ""
     reason = "error" if end is None or take.failure else end.reason
     return Ended(
         reason=reason, message=tell(take.failure or said), seed=end.seed if end else None, take=None

@@ -17,14 +17,14 @@ from engine import (
     SAMPLE_RATE,
     Clone,
     InvalidAudio,
+    Message,
     Pcm,
     Recording,
     RequestError,
-    Said,
     SavedVoice,
     SpeechRequest,
     TimbreError,
-    load_recording,
+    load_reference_audio,
 )
 from studio.context import Studio
 from studio.ui.i18n import tell, warning, word
@@ -54,7 +54,7 @@ HELP: Final = (
 )
 WORDS: Final = "With the exact words the copy comes closer. Without them, only the voice is copied."
 CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
-NEED_CONSENT: Final = Said("Tick the box first: only copy a voice whose owner has agreed.")
+NEED_CONSENT: Final = Message("Tick the box first: only copy a voice whose owner has agreed.")
 
 
 class CloneTab:
@@ -68,7 +68,7 @@ class CloneTab:
         if not path:
             return None, ""
         try:
-            recording = load_recording(path)
+            recording = load_reference_audio(path)
         except InvalidAudio as error:
             return None, warning(error)
         return (SAMPLE_RATE, as_pcm(recording)), report(recording)
@@ -120,18 +120,18 @@ class CloneTab:
             raise InvalidAudio("Record a voice or drop a file first.")
         if not agreed:
             raise RequestError(NEED_CONSENT)
-        waveform = load_recording(path).waveform
+        waveform = load_reference_audio(path).waveform
         return self._studio.engine.clone(waveform, transcript.strip(), model or None)
 
 
 def report(recording: Recording) -> str:
     """What was done to a recording, in words."""
     short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
-    advice = [Said("a longer one would sound closer")] if short else []
-    advice += [Said("5 to 15 s are enough")] if long else []
-    length = Said("**{seconds:.1f} s.**", seconds=recording.seconds)
+    advice = [Message("a longer one would sound closer")] if short else []
+    advice += [Message("5 to 15 s are enough")] if long else []
+    length = Message("**{seconds:.1f} s.**", seconds=recording.seconds)
     notes = [tell(note) for note in (*recording.notes, *advice)]
-    nothing = tell(Said("Nothing had to be changed."))
+    nothing = tell(Message("Nothing had to be changed."))
     return "\n- ".join([tell(length), *notes]) if notes else f"{tell(length)} {nothing}"
 
 

@@ -22,13 +22,13 @@ from engine import (
     Clone,
     Design,
     InvalidSetting,
+    Message,
     Pcm,
-    Said,
     SavedVoice,
     SpeechRequest,
     SpeechStream,
     TimbreError,
-    load_recording,
+    load_reference_audio,
 )
 from studio.context import Studio
 from studio.ui.i18n import tell, warning, word
@@ -75,7 +75,7 @@ class Trying:
             async for chunk in self.stream:
                 self.parts.append(chunk.pcm)
         except TimbreError as error:
-            self.problem = error.said
+            self.problem = error.message
         finally:
             self.over = True
 
@@ -93,7 +93,7 @@ class Trying:
             return f"⚠️ {tell(self.problem)}"
         if self.over:
             return tell(
-                Said("{seconds:.1f} s, seed {seed}", seconds=seconds, seed=self.stream.seed)
+                Message("{seconds:.1f} s, seed {seed}", seconds=seconds, seed=self.stream.seed)
             )
         return f"{seconds:.1f} s …" if seconds else str(word("Waiting for its turn"))
 
@@ -183,7 +183,7 @@ class DesignTab:
         """The take as a reference where a model clones, the description where none does."""
         if not self._clones():
             return Design(sketch.description)
-        waveform = load_recording((sketch.pcm, SAMPLE_RATE)).waveform
+        waveform = load_reference_audio((sketch.pcm, SAMPLE_RATE)).waveform
         return self._studio.engine.clone(waveform, sketch.text)
 
     def _clones(self) -> bool:

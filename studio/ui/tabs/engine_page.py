@@ -79,10 +79,10 @@ def plots(looks: Sequence[Look]) -> str:
 
 def profile_of(engine: Engine) -> str:
     """The profile with these settings. One that leaves the lag to the device has any."""
-    now, lag = engine.settings, {"lag": engine.settings.lag}
+    now, depth = engine.settings, {"pipeline_depth": engine.settings.pipeline_depth}
     for name in profiles():
         own = load_profile(name)
-        if now == (own.model_copy(update=lag) if own.lag is None else own):
+        if now == (own.model_copy(update=depth) if own.pipeline_depth is None else own):
             return name
     return "settings of its own"
 

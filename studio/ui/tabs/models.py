@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import gradio as gr
 
-from engine import Capabilities, InvalidSetting, Said, TimbreError, exchange
+from engine import Capabilities, InvalidSetting, Message, TimbreError, exchange
 from studio.context import Studio
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, on_show
@@ -61,11 +61,11 @@ class ModelsTab:
         name, engine = str(event._data.get("model")), self._studio.engine
         loading = event._data.get("do") == "load"
         work = engine.load if loading else engine.unload
-        doing, done = Said("Loading {name}", name=name), "is loaded."
+        doing, done = Message("Loading {name}", name=name), "is loaded."
         if not loading:
-            doing, done = Said("Unloading {name}", name=name), "is unloaded."
+            doing, done = Message("Unloading {name}", name=name), "is unloaded."
 
-        def run(note: Callable[[Said], None]) -> str:
+        def run(note: Callable[[Message], None]) -> str:
             note(doing)
             work(name)
             return f"**{name}** {word(done)}"
@@ -76,7 +76,7 @@ class ModelsTab:
     async def exchange(self, model: str, out: str | None) -> AsyncIterator[tuple[str, str, Update]]:
         """Another model instead of one that is here; `out` None where the page knows none yet."""
 
-        def run(note: Callable[[Said], None]) -> str:
+        def run(note: Callable[[Message], None]) -> str:
             if not model.strip():
                 raise InvalidSetting("Type a folder or a hub id first.")
             engine = self._studio.engine
@@ -86,16 +86,16 @@ class ModelsTab:
         async for said in self._told(run):
             yield said, self.table(), self.places()
 
-    async def _told(self, run: Callable[[Callable[[Said], None]], str]) -> AsyncIterator[str]:
+    async def _told(self, run: Callable[[Callable[[Message], None]], str]) -> AsyncIterator[str]:
         """What is going on and for how long, then how it ended."""
         if self._studio.guests:
             yield f"⚠️ {word(FOREIGN)}"
             return
-        began, notes = time.monotonic(), [Said("Waiting")]
+        began, notes = time.monotonic(), [Message("Waiting")]
         work = asyncio.ensure_future(asyncio.to_thread(run, notes.append))
         while not work.done():
             seconds = time.monotonic() - began
-            yield tell(Said("{doing} … {seconds:.0f} s", doing=notes[-1], seconds=seconds))
+            yield tell(Message("{doing} … {seconds:.0f} s", doing=notes[-1], seconds=seconds))
             await asyncio.wait([work], timeout=TICK)
         try:
             yield work.result()

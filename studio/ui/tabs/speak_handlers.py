@@ -16,9 +16,9 @@ import gradio as gr
 
 from engine import (
     InvalidSetting,
+    Message,
     RequestError,
-    Said,
-    Sampling,
+    SamplingParams,
     TimbreError,
     checked,
     parse_blend,
@@ -118,7 +118,7 @@ class Speaking:
         try:
             return self._described(voice.strip())
         except TimbreError as error:
-            return escape(tell(error.said))
+            return escape(tell(error.message))
 
     def picked(self, voice: str | None) -> tuple[str, Update]:
         """Its description, and the field for instructions, closed where they do nothing."""
@@ -183,7 +183,7 @@ class Speaking:
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
-            raise gr.Error(tell(error.said), print_exception=False) from error
+            raise gr.Error(tell(error.message), print_exception=False) from error
         return self.last(known), *shown(takes, ids, FILL)
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
@@ -205,7 +205,7 @@ class Speaking:
         try:
             asked = asking()
         except TimbreError as error:
-            return _refused(error.said)
+            return _refused(error.message)
         if keep:
             return speak(self._studio, asked)
         studio = self._studio
@@ -273,7 +273,7 @@ def read(
         language=language or "auto",
         instruct=instruct,
         seed=read_seed(seed),
-        sampling=checked(Sampling, **numbers),
+        sampling=checked(SamplingParams, **numbers),
         longest=longest,
     )
 
@@ -297,4 +297,4 @@ def _mixture(recipe: str) -> str:
     parts = parse_blend(recipe)
     total = sum(weight for _, weight in parts)
     shares = (f"{name} {weight / total:.0%}" for name, weight in parts)
-    return tell(Said("A blend: {shares}.", shares=", ".join(shares)))
+    return tell(Message("A blend: {shares}.", shares=", ".join(shares)))

@@ -101,7 +101,7 @@ async def again(studio: Studio, event: gr.EventData) -> AsyncIterator[Payload]:
     try:
         asked = asked_for(studio.takes.get(number))
     except RequestError as error:
-        yield refusal(error.said)
+        yield refusal(error.message)
         return
     if event._data.get("do") != "same":
         asked = replace(asked, seed=None)
@@ -138,5 +138,5 @@ def _sound(takes: Takes, take: Take) -> tuple[int, Pcm] | None:
     try:
         return SAMPLE_RATE, takes.pcm(take.id)  # int16: the level stays
     except RequestError as error:
-        gr.Warning(tell(error.said))
+        gr.Warning(tell(error.message))
         return None

@@ -69,7 +69,7 @@ class TakesTab:
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
-            raise gr.Error(tell(error.said), print_exception=False) from error
+            raise gr.Error(tell(error.message), print_exception=False) from error
         return *shown(takes, ids), *self.listed(words, which, most, known)
 
     def keep(

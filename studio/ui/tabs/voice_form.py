@@ -130,7 +130,7 @@ async def speaking(
     try:
         request = await asyncio.to_thread(prepare)
     except TimbreError as error:
-        yield refusal(error.said)
+        yield refusal(error.message)
         return
     async for payload in studio.live.play(lambda: studio.engine.submit(request)):
         yield payload

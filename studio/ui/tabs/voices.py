@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import gradio as gr
 
-from engine import InvalidVoice, Said, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
+from engine import InvalidVoice, Message, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
 from studio.context import Studio
 from studio.ui.i18n import tell, warning, word
 from studio.ui.player.event_transport import Payload
@@ -33,10 +33,14 @@ from studio.ui.tabs.voice_form import (
 SHOWN: Final = 60  # voices in the list at once
 ENDING: Final = ".voice.safetensors"
 MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
-EMPTY: Final = Said(
+EMPTY: Final = Message(
     "No voice is kept yet. Make one under Clone, Design or Blend, or import a file from somebody."
 )
-KINDS: Final = {"clone": Said("copied"), "blend": Said("blended"), "design": Said("described")}
+KINDS: Final = {
+    "clone": Message("copied"),
+    "blend": Message("blended"),
+    "design": Message("described"),
+}
 
 
 class VoicesTab:
@@ -144,7 +148,7 @@ class VoicesTab:
 
     def _summary(self, found: Sequence[SavedVoice], words: str) -> str:
         broken = (
-            Said(
+            Message(
                 "⚠️ {name} cannot be read and was left alone: {why}",
                 name=each.path.name,
                 why=each.reason,
@@ -154,12 +158,12 @@ class VoicesTab:
         return "\n\n".join(map(tell, (_counted(len(found), words.strip()), *broken)))
 
 
-def _counted(found: int, words: str) -> Said:
+def _counted(found: int, words: str) -> Message:
     if not found:
-        return Said("Nothing is found for “{words}”.", words=words) if words else EMPTY
+        return Message("Nothing is found for “{words}”.", words=words) if words else EMPTY
     if found > SHOWN:
-        return Said("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
-    return Said("1 voice.") if found == 1 else Said("{count} voices.", count=found)
+        return Message("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
+    return Message("1 voice.") if found == 1 else Message("{count} voices.", count=found)
 
 
 def split_tags(text: str) -> tuple[str, ...]:
@@ -168,18 +172,18 @@ def split_tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-def facts(own: SavedVoice, stranger: Said) -> str:
+def facts(own: SavedVoice, stranger: Message) -> str:
     """What a card tells besides its fields, as lines; `stranger` about a model that is not here."""
     card = own.card
-    when = card.created[:10] or tell(Said("some time ago"))
+    when = card.created[:10] or tell(Message("some time ago"))
     lines = [
         f"{tell(KINDS[card.kind]).capitalize()}, {when}",
-        card.made_from and Said("Made from: {source}", source=card.made_from),
-        card.transcript and Said("Words of the recording: {words}", words=card.transcript),
-        card.model and Said("Model: {model}", model=card.model),
-        stranger and Said("⚠️ {what}", what=stranger),
-        card.consent and Said("Its owner has agreed to the copy."),
-        own.built_in and Said("It comes with the program and stays as it is."),
+        card.made_from and Message("Made from: {source}", source=card.made_from),
+        card.transcript and Message("Words of the recording: {words}", words=card.transcript),
+        card.model and Message("Model: {model}", model=card.model),
+        stranger and Message("⚠️ {what}", what=stranger),
+        card.consent and Message("Its owner has agreed to the copy."),
+        own.built_in and Message("It comes with the program and stays as it is."),
     ]
     return "\n\n".join(tell(line) for line in lines if line)
 

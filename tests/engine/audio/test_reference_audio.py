@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from engine.audio.reference_audio import LEVEL, LONGEST, MAX_BYTES, Recording, load_recording
+from engine.audio.reference_audio import LEVEL, LONGEST, MAX_BYTES, Recording, load_reference_audio
 from engine.errors import InvalidAudio
 from engine.types import SAMPLE_RATE, Waveform
 
@@ -64,7 +64,7 @@ def check(recording: Recording, seconds: float) -> None:
      ("OGG", "VORBIS"), ("OGG", "OPUS"), ("MP3", None)],
 )  # fmt: skip
 def test_every_format_is_read(kind: str, subtype: str | None) -> None:
-    check(load_recording(encoded(speech(), SAMPLE_RATE, kind, subtype)), 2.0)
+    check(load_reference_audio(encoded(speech(), SAMPLE_RATE, kind, subtype)), 2.0)
 
 
 @settings(max_examples=12, deadline=None)
@@ -79,7 +79,7 @@ def test_any_rate_channels_type_and_level_come_out_the_same(
 ) -> None:
     wave = speech(2.0, rate, max(level, 0.05) if kind == "u1" else level)
     samples = as_type(np.stack([wave] * channels, axis=1), np.dtype(kind))
-    recording = load_recording((samples, rate))
+    recording = load_reference_audio((samples, rate))
     check(recording, 2.0)
     assert (channels > 1) == any("channels" in note for note in recording.notes)
     assert (rate != SAMPLE_RATE) == any("resampled" in note for note in recording.notes)
@@ -88,14 +88,14 @@ def test_any_rate_channels_type_and_level_come_out_the_same(
 def test_a_path_is_read_and_its_ending_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "voice.wav"
     path.write_bytes(encoded(speech(), SAMPLE_RATE, "MP3"))
-    check(load_recording(path), 2.0)
-    check(load_recording(str(path)), 2.0)
+    check(load_reference_audio(path), 2.0)
+    check(load_reference_audio(str(path)), 2.0)
 
 
 def test_silence_at_the_ends_goes_and_pauses_stay() -> None:
     quiet = np.zeros(SAMPLE_RATE, np.float32)
     pause = np.zeros(SAMPLE_RATE // 2, np.float32)
-    recording = load_recording(
+    recording = load_reference_audio(
         (np.concatenate([quiet, speech(1.5), pause, speech(1.5), quiet]), SAMPLE_RATE)
     )
     assert recording.seconds == pytest.approx(1.5 + 0.5 + 1.5, abs=0.3)
@@ -103,18 +103,20 @@ def test_silence_at_the_ends_goes_and_pauses_stay() -> None:
 
 
 def test_an_offset_is_taken_out_and_levelling_is_told() -> None:
-    recording = load_recording((speech(level=0.01) + 0.25, SAMPLE_RATE))
+    recording = load_reference_audio((speech(level=0.01) + 0.25, SAMPLE_RATE))
     assert abs(recording.waveform.mean()) < 0.01
     assert any("levelled by +" in note for note in recording.notes)
 
 
 def test_clipping_is_told_and_too_much_of_it_refused() -> None:
     wave = speech(level=0.3)
-    some = load_recording((np.clip(wave, -0.7, 0.7), SAMPLE_RATE))
+    some = load_reference_audio((np.clip(wave, -0.7, 0.7), SAMPLE_RATE))
     assert any("clipped" in note for note in some.notes)
-    assert not any("clipped" in note for note in load_recording((wave / 2, SAMPLE_RATE)).notes)
+    assert not any(
+        "clipped" in note for note in load_reference_audio((wave / 2, SAMPLE_RATE)).notes
+    )
     with pytest.raises(InvalidAudio, match="clipped"):
-        load_recording((np.clip(wave, -0.05, 0.05), SAMPLE_RATE))
+        load_reference_audio((np.clip(wave, -0.05, 0.05), SAMPLE_RATE))
 
 
 NAN = speech()
@@ -145,13 +147,13 @@ HUGE = speech().astype(np.float64) * 1e300
 )
 def test_refusals_say_what_to_do(source: Any, says: str) -> None:
     with pytest.raises(InvalidAudio, match=says):
-        load_recording(source)
+        load_reference_audio(source)
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone.wav", "bad\0name"):
         with pytest.raises(InvalidAudio):
-            load_recording(path)
+            load_reference_audio(path)
 
 
 def test_a_file_too_large_is_refused_unread(tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_a_file_too_large_is_refused_unread(tmp_path: Path) -> None:
         file.truncate(MAX_BYTES + 1)
     tracemalloc.start()
     with pytest.raises(InvalidAudio, match="MB"):
-        load_recording(path)
+        load_reference_audio(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 
@@ -169,7 +171,7 @@ def test_a_bomb_is_refused_by_its_header() -> None:
     bomb = encoded(np.zeros(SAMPLE_RATE * 3600, np.int16), SAMPLE_RATE, "FLAC")  # an hour, small
     tracemalloc.start()
     with pytest.raises(InvalidAudio, match=r"3,600 s"):
-        load_recording(bomb)
+        load_reference_audio(bomb)
     assert tracemalloc.get_traced_memory()[1] < 1 << 20
     tracemalloc.stop()
 
@@ -183,23 +185,23 @@ def flac_claiming(frames: int) -> bytes:
 
 
 def test_a_header_that_promises_too_much_is_found_out() -> None:
-    check(load_recording(flac_claiming(2 * SAMPLE_RATE)), 2.0)
+    check(load_reference_audio(flac_claiming(2 * SAMPLE_RATE)), 2.0)
     for frames in (0, 3 * SAMPLE_RATE, (1 << 36) - 1):
         with pytest.raises(InvalidAudio):
-            load_recording(flac_claiming(frames))
+            load_reference_audio(flac_claiming(frames))
 
 
 def test_a_wav_written_to_a_pipe_is_read() -> None:
     data = bytearray(encoded(speech(), SAMPLE_RATE, "WAV"))
     at = data.index(b"data")
     data[4:8] = data[at + 4 : at + 8] = b"\xff" * 4  # both lengths unknown
-    check(load_recording(bytes(data)), 2.0)
+    check(load_reference_audio(bytes(data)), 2.0)
 
 
 def read_or_refused(data: bytes) -> Recording | None:
     """Any other exception fails the test."""
     try:
-        return load_recording(data)
+        return load_reference_audio(data)
     except InvalidAudio:
         return None
 

@@ -24,7 +24,7 @@ from engine.errors import (
     UnknownLanguage,
     UnknownVoice,
 )
-from engine.types import Clone, Design, Preset, Sampling
+from engine.types import Clone, Design, Preset, SamplingParams
 from tests.conftest import golden_folders
 from tests.support.golden_cases import Case, record, speech_cases, tensors
 
@@ -166,16 +166,18 @@ def test_open_text_is_always_streamed(folder: Path) -> None:
 
 def test_sampling_is_filled_from_the_file(folder: Path) -> None:
     raw = json.loads((folder / "generation_config.json").read_text())
-    draw = checkpoint(folder).draw(Sampling(top_k=7))
+    draw = checkpoint(folder).draw(SamplingParams(top_k=7))
     assert (draw.temperature, draw.top_k, draw.top_p) == (raw["temperature"], 7, raw["top_p"])
     assert draw.predictor_top_k == raw["subtalker_top_k"]
     assert draw.repetition_penalty == raw["repetition_penalty"]
     assert (draw.greedy, draw.predictor_greedy) == (False, False)
-    greedy = checkpoint(folder).draw(Sampling(greedy=True))
+    greedy = checkpoint(folder).draw(SamplingParams(greedy=True))
     assert greedy.greedy
     assert greedy.predictor_greedy
     assert (
-        not checkpoint(folder).draw(Sampling(greedy=True, predictor_greedy=False)).predictor_greedy
+        not checkpoint(folder)
+        .draw(SamplingParams(greedy=True, predictor_greedy=False))
+        .predictor_greedy
     )
 
 
@@ -241,7 +243,7 @@ def test_a_hostile_configuration_is_a_checkpoint_error(place: Path, data: st.Dat
     try:
         own = LocalCheckpoint(place)
         own.prompt((1,), Design("low"), "auto", "whole", False)
-        own.draw(Sampling())
+        own.draw(SamplingParams())
     except (CheckpointError, NotCapable):
         pass
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Preset, Sampling, SpeechRequest
+from engine import Preset, SamplingParams, SpeechRequest
 from engine.requests.degeneration import (
     LEAST_BUDGET,
     LONGEST_PERIOD,
@@ -21,20 +21,20 @@ from engine.requests.degeneration import (
     frame_budget,
 )
 from engine.types import FRAME_SAMPLES, Codes, Pcm
-from tests.support.simulation import Listener, Theatre
+from tests.support.simulation import Listener, Simulation
 
 WORDS = "a sentence of ordinary length"
 LANGUAGES = st.sampled_from(["auto", "english", "chinese", "japanese", "russian"])
 
 
-def spoken(theatre: Theatre, words: str = WORDS, **more: object) -> Listener:
+def spoken(theatre: Simulation, words: str = WORDS, **more: object) -> Listener:
     listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **{"seed": 1, **more}))
     assert listener is not None
     theatre.finish()
     return listener
 
 
-def endless(theatre: Theatre, seeds: set[int] | None = None) -> None:
+def endless(theatre: Simulation, seeds: set[int] | None = None) -> None:
     """Speech with these seeds (or all) never ends by itself."""
     usual = theatre.worker.frames_of
     theatre.worker.frames_of = lambda admit, prompt: (
@@ -121,7 +121,7 @@ def test_silence_counts_from_the_last_sound_within_a_chunk():
 
 
 def test_a_live_runaway_ends_at_its_budget_and_says_so():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     endless(theatre)
     listener = spoken(theatre, language="english")
     assert listener.stream.end.reason == "runaway"
@@ -130,20 +130,20 @@ def test_a_live_runaway_ends_at_its_budget_and_says_so():
 
 
 def test_a_file_that_ran_away_is_made_again_with_another_seed():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     endless(theatre, {1})
     listener = spoken(theatre, live=False)
     assert listener.stream.end.reason == "finished"
     assert listener.frames == len(WORDS)
     assert listener.stream.end.seed == listener.stream.seed != 1
     assert theatre.engine.stats().retried == 1
-    again = Theatre(slots=2)
+    again = Simulation(max_num_seqs=2)
     endless(again, {1})
     assert spoken(again, live=False).stream.seed == listener.stream.seed  # the same every time
 
 
 def test_a_file_that_runs_away_twice_is_handed_over_as_it_is():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     endless(theatre)
     listener = spoken(theatre, live=False)
     assert listener.stream.end.reason == "runaway"
@@ -153,7 +153,7 @@ def test_a_file_that_runs_away_twice_is_handed_over_as_it_is():
 
 @pytest.mark.parametrize("live", [True, False])
 def test_only_a_file_is_made_again_when_it_ends_too_soon(live):
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     usual = theatre.worker.frames_of
     theatre.worker.frames_of = lambda admit, prompt: 3 if admit.seed == 1 else usual(admit, prompt)
     listener = spoken(theatre, live=live)
@@ -161,16 +161,16 @@ def test_only_a_file_is_made_again_when_it_ends_too_soon(live):
     assert listener.frames == (3 if live else len(WORDS))
 
 
-@pytest.mark.parametrize("more", [{"sampling": Sampling(greedy=True)}, {"max_frames": 40}])
+@pytest.mark.parametrize("more", [{"sampling": SamplingParams(greedy=True)}, {"max_frames": 40}])
 def test_what_would_come_out_the_same_or_was_asked_for_is_not_made_again(more):
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     endless(theatre)
     spoken(theatre, live=False, **more)
     assert theatre.engine.stats().retried == 0
 
 
 def test_a_loop_stops_long_before_the_budget():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     endless(theatre)
     theatre.worker.codes_of = _stuck_after(20)
     listener = spoken(theatre, "x" * 300)
@@ -188,7 +188,7 @@ def _stuck_after(frames: int):
 
 
 def test_endless_silence_stops_long_before_the_budget():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     endless(theatre)
     theatre.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
     listener = spoken(theatre, "x" * 300)
@@ -199,7 +199,7 @@ def test_endless_silence_stops_long_before_the_budget():
 @pytest.mark.parametrize("more", [{"guard": False}, {"ignore_end": True}])
 def test_the_guard_can_be_told_to_stand_aside(more):
     guard = {"guard": more["guard"]} if "guard" in more else {}
-    theatre = Theatre(slots=2, **guard)
+    theatre = Simulation(max_num_seqs=2, **guard)
     endless(theatre)
     theatre.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
     theatre.worker.codes_of = _stuck_after(3)

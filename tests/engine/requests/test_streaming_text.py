@@ -17,7 +17,7 @@ from engine import (
     Preset,
     SpeechRequest,
 )
-from engine.plan import Draw, Frame, Prompt, ReferencePrompt, StepResult
+from engine.plan import Frame, Prompt, ReferencePrompt, ResolvedSampling, StepResult
 from engine.requests.sequence import Sequence
 from engine.scheduler.scheduler import Scheduler
 from engine.types import FRAME_SAMPLES
@@ -26,7 +26,7 @@ SLOW = Costs(step=0.01)
 
 
 def engine(costs: Costs | None = None, **settings: object) -> FakeEngine:
-    return FakeEngine(costs=costs, settings=EngineSettings(**{"slots": 4, **settings}))
+    return FakeEngine(costs=costs, settings=EngineSettings(**{"max_num_seqs": 4, **settings}))
 
 
 def request(words: str = "hello there", **more: object) -> SpeechRequest:
@@ -87,7 +87,7 @@ def test_an_open_text_closed_empty_was_no_request():
 
 
 def test_more_text_than_a_slot_holds_is_cut_and_told():
-    settings = EngineSettings(slots=1)
+    settings = EngineSettings(max_num_seqs=1)
     with FakeEngine([FakeCheckpoint(max_positions=100)], settings) as fake:
         stream = fake.submit(request("one ", open_text=True))
         with pytest.raises(InvalidText, match="left out"):
@@ -111,11 +111,11 @@ def test_an_open_text_may_end_before_its_writer_does():
 
 def test_an_open_text_that_is_closed_late_ends():
     """A reference with many words and few frames: more is spoken than the text itself may take."""
-    scheduler, random = Scheduler(EngineSettings(lag=1)), np.random.default_rng(0)
+    scheduler, random = Scheduler(EngineSettings(pipeline_depth=1)), np.random.default_rng(0)
     scheduler.slots.add("talker", range(1))
     said = ReferencePrompt("key", tuple(range(260)), np.zeros((38, 16), np.int64))
     prompt = Prompt((1, 2), "streamed", open_text=True, role_ids=(1, 2, 3), reference=said)
-    draw = Draw(False, 1, 50, 1, 1, False, 1, 50, 1)
+    draw = ResolvedSampling(False, 1, 50, 1, 1, False, 1, 50, 1)
     sequence = Sequence(1, "talker", prompt, draw, 7, 0.0, "english", room=2000)
     scheduler.add(sequence)
     for turn in range(500):

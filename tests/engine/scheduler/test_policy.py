@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Run
 from engine.scheduler.policy import chunk_frames, ranked, real_time_rows, rows_to_step
-from engine.scheduler.step_cost import Pace
+from engine.scheduler.step_cost import StepCost
 from engine.types import FRAME_SECONDS
-from tests.support.simulation import Theatre
+from tests.support.simulation import Simulation
 
 SETTINGS = EngineSettings()
 
 
 def runs(count: int, live: bool = True, heard: bool = True) -> list[Run]:
-    theatre = Theatre(slots=count, lag=0, file_share=1.0)
+    theatre = Simulation(max_num_seqs=count, pipeline_depth=0, file_share=1.0)
     for _ in range(count):
         theatre.ask(SpeechRequest("words " * 20, Preset("ryan"), live=live))
     scheduler = theatre.engine.loop.scheduler
@@ -36,7 +36,7 @@ def _spoken(run: Run) -> bool:
 @given(
     lead=st.floats(0, 60),
     step=st.floats(0.001, 0.5),
-    rung=st.integers(0, len(SETTINGS.ramp) - 1),
+    rung=st.integers(0, len(SETTINGS.chunk_schedule) - 1),
 )
 @settings(deadline=None)
 def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(lead, step, rung):
@@ -44,9 +44,9 @@ def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(lead, step, rung
     run.sent = run.decoded = 1
     run.rung = rung
     size = chunk_frames(run, lead, step, SETTINGS)
-    assert size in SETTINGS.ramp
-    assert SETTINGS.ramp.index(size) <= rung + (2 if rung else 1)
-    assert size == SETTINGS.ramp[0] or size * step * SETTINGS.cover <= lead
+    assert size in SETTINGS.chunk_schedule
+    assert SETTINGS.chunk_schedule.index(size) <= rung + (2 if rung else 1)
+    assert size == SETTINGS.chunk_schedule[0] or size * step * SETTINGS.lead_factor <= lead
 
 
 @given(step=st.floats(0.001, 0.3))
@@ -55,9 +55,9 @@ def test_a_first_chunk_lasts_until_the_second(step):
     [run] = runs(1)
     run.sent = 0
     size = chunk_frames(run, 0.0, step, SETTINGS)
-    assert size * FRAME_SECONDS >= step * SETTINGS.cover
-    smaller = [each for each in SETTINGS.ramp if each < size]
-    assert not smaller or smaller[-1] * FRAME_SECONDS < step * SETTINGS.cover
+    assert size * FRAME_SECONDS >= step * SETTINGS.lead_factor
+    smaller = [each for each in SETTINGS.chunk_schedule if each < size]
+    assert not smaller or smaller[-1] * FRAME_SECONDS < step * SETTINGS.lead_factor
 
 
 def test_the_unheard_come_first_then_the_shortest_lead_then_files():
@@ -83,7 +83,7 @@ def test_the_unheard_come_first_then_the_shortest_lead_then_files():
 )
 @settings(deadline=None, max_examples=60)
 def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cost):
-    now, pace = 100.0, Pace()
+    now, pace = 100.0, StepCost()
     for rows in range(1, 9):
         pace.observe(rows, 0, cost * rows)
     streams, files = runs(len(leads)), runs(len(waits), live=False) if waits else []
@@ -110,7 +110,7 @@ def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cos
 @given(fixed=st.floats(0.001, 0.05), each=st.floats(0.0001, 0.01), seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=50)
 def test_pace_finds_the_line(fixed, each, seed):
-    pace, source = Pace(), random.Random(seed)
+    pace, source = StepCost(), random.Random(seed)
     for _ in range(300):
         rows = source.randint(1, 64)
         pace.observe(rows, 0, fixed + each * rows)
@@ -124,18 +124,18 @@ def test_pace_finds_the_line(fixed, each, seed):
 @settings(deadline=None, max_examples=30)
 def test_a_timed_device_is_not_forgotten_after_a_time_alone(fixed, each, steps):
     """Where nothing was timed, one row count alone says the same of every row more."""
-    timed, untimed = Pace(), Pace()
+    timed, untimed = StepCost(), StepCost()
     timed.frames.anchor({rows: fixed + each * rows for rows in (1, 8, 64)})
     for pace in (timed, untimed):
         for _ in range(steps):
             pace.observe(1, 0, fixed + each)
     assert timed.seconds(32) == pytest.approx(fixed + each * 32, rel=0.01)
     assert untimed.seconds(32) > 0.9 * 32 * (fixed + each)
-    assert not Pace().frames
+    assert not StepCost().frames
 
 
 def test_pace_forgets_a_bad_first_step():
-    pace = Pace()
+    pace = StepCost()
     pace.observe(1, 0, 5.0)  # something was compiled
     assert pace.rows_within(0.064, 64) == 1
     for _ in range(120):
@@ -144,7 +144,7 @@ def test_pace_forgets_a_bad_first_step():
 
 
 def test_pace_is_not_fooled_by_one_slow_step():
-    pace = Pace()
+    pace = StepCost()
     for rows in (1, 2, 4, 8) * 20:
         pace.observe(rows, 0, 0.01 + 0.001 * rows)
     before = pace.rows_within(0.064, 64)
@@ -153,7 +153,7 @@ def test_pace_is_not_fooled_by_one_slow_step():
 
 
 def test_at_least_one_row_is_always_affordable():
-    pace = Pace()
+    pace = StepCost()
     assert pace.rows_within(0.064, 64) == 1
     pace.observe(1, 0, 100.0)
     assert pace.rows_within(0.064, 64) == 1
@@ -166,7 +166,7 @@ def test_at_least_one_row_is_always_affordable():
     spare=st.floats(0, 1),
 )
 def test_prompts_are_learnt_as_a_pass_and_its_rows(fixed, each, sizes, spare):
-    pace = Pace()
+    pace = StepCost()
     for rows in sizes:
         pace.observe(0, rows, fixed + each * rows)
     fitting = pace.prompts.within(spare, 512)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from engine import Costs, EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Run
 from engine.scheduler import policy
-from tests.support.simulation import SLOW, Listener, Theatre, poisson
+from tests.support.simulation import SLOW, Listener, Simulation, poisson
 
 SETTINGS = EngineSettings()
 
 
-def ask(theatre: Theatre, words: str = "hello there", **more: object) -> Listener:
+def ask(theatre: Simulation, words: str = "hello there", **more: object) -> Listener:
     listener = theatre.ask(SpeechRequest(words, Preset("ryan"), **more))
     assert listener is not None
     return listener
@@ -30,7 +30,7 @@ def run_of(listener: Listener) -> Run:
 
 
 def test_the_first_plan_of_a_request_already_makes_sound():
-    theatre = Theatre(slots=2, lag=0)
+    theatre = Simulation(max_num_seqs=2, pipeline_depth=0)
     listener = ask(theatre)
     theatre.turn()
     [plan] = theatre.worker.plans
@@ -43,7 +43,7 @@ def test_the_first_plan_of_a_request_already_makes_sound():
 
 @pytest.mark.parametrize("running", [policy.ALONE, policy.ALONE + 1])
 def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
-    theatre = Theatre(slots=64)
+    theatre = Simulation(max_num_seqs=64)
     for seed in range(running):
         ask(theatre, "a" * 300, seed=seed)
     while not all(each.frames for each in theatre.listeners):
@@ -59,7 +59,7 @@ def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
 
 
 def test_prefill_is_bounded_in_every_step_and_complete():
-    theatre = Theatre(slots=8, prefill_rows=64)
+    theatre = Simulation(max_num_seqs=8, max_prefill_tokens=64)
     for _ in range(8):
         ask(theatre, "a long text, " * 10)
     rows = []
@@ -70,7 +70,7 @@ def test_prefill_is_bounded_in_every_step_and_complete():
 
 
 def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
-    theatre = Theatre(slots=16, prefill_rows=100)
+    theatre = Simulation(max_num_seqs=16, max_prefill_tokens=100)
     for _ in range(16):
         ask(theatre, "x" * 60)
     admitted = []
@@ -83,7 +83,9 @@ def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
 
 def test_prefill_shrinks_while_a_stream_is_short_of_sound():
     costs = Costs(step=0.03, prefill_row=0.001)
-    theatre = Theatre(costs, slots=8, lag=0, prefill_rows=512, prefill_floor=16)
+    theatre = Simulation(
+        costs, max_num_seqs=8, pipeline_depth=0, max_prefill_tokens=512, prefill_floor=16
+    )
     ask(theatre, "somebody who listens already")
     for _ in range(3):
         theatre.turn()
@@ -97,7 +99,7 @@ def test_prefill_shrinks_while_a_stream_is_short_of_sound():
 
 
 def test_slots_of_the_finished_are_refilled_at_once():
-    theatre = Theatre(Costs(step=0.01), slots=4, lag=0)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=0)
     for number in range(12):
         ask(theatre, "x" * (10 + number))
     idle_rows = 0
@@ -111,7 +113,7 @@ def test_slots_of_the_finished_are_refilled_at_once():
 @pytest.mark.parametrize("lag", [0, 1])
 @pytest.mark.parametrize("after", range(1, 9))
 def test_a_cancel_frees_the_slot_within_a_step(lag, after):
-    theatre = Theatre(Costs(step=0.01), slots=1, lag=lag)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=lag)
     gone, next_one = ask(theatre, "x" * 40), ask(theatre, "y" * 20)
     for _ in range(after):
         theatre.turn()
@@ -128,14 +130,14 @@ def test_a_cancel_frees_the_slot_within_a_step(lag, after):
 
 
 def test_results_that_arrive_late_do_not_reach_the_next_in_the_slot():
-    theatre = Theatre(Costs(step=0.01), slots=1, lag=2)
+    theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=2)
     first = ask(theatre, "abcdefghij", seed=1)
     second = ask(theatre, "klmnopqrst", seed=2)
     for _ in range(5):
         theatre.turn()
     first.stream.cancel()
     theatre.finish()
-    alone = Theatre(Costs(step=0.01), slots=1, lag=0)
+    alone = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=0)
     expected = ask(alone, "klmnopqrst", seed=2)
     alone.finish()
     assert _codes(second) == _codes(expected)
@@ -148,10 +150,10 @@ def _codes(listener: Listener) -> list[list[int]]:
 @pytest.mark.parametrize("lag", [0, 1])
 def test_the_same_codes_whoever_else_is_served(lag):
     request = SpeechRequest("the same words again", Preset("ryan"), seed=11)
-    alone = Theatre(slots=8, lag=lag)
+    alone = Simulation(max_num_seqs=8, pipeline_depth=lag)
     expected = alone.ask(request)
     alone.finish()
-    crowd = Theatre(SLOW, slots=8, lag=lag)
+    crowd = Simulation(SLOW, max_num_seqs=8, pipeline_depth=lag)
     arrivals = list(poisson(30, 5, random.Random(3), files=0.3))
     crowd.play([*arrivals[:15], (arrivals[15][0], request), *arrivals[16:]])
     [served] = [each for each in crowd.listeners if each.request is request]
@@ -159,7 +161,7 @@ def test_the_same_codes_whoever_else_is_served(lag):
 
 
 def test_an_unused_engine_plans_nothing():
-    theatre = Theatre()
+    theatre = Simulation()
     assert not theatre.turn()
     assert not theatre.worker.plans
 
@@ -168,7 +170,7 @@ def test_an_unused_engine_plans_nothing():
 
 
 def test_an_open_text_is_stepped_as_far_as_its_words_go():
-    theatre = Theatre(slots=2, lag=1)
+    theatre = Simulation(max_num_seqs=2, pipeline_depth=1)
     listener = ask(theatre, "", open_text=True)
     theatre.finish()
     assert not theatre.worker.plans  # it has no slot yet
@@ -193,10 +195,10 @@ def test_text_in_pieces_is_spoken_like_the_same_text_whole(data):
     words = data.draw(st.text("ab ,.é漢1", min_size=1, max_size=40).filter(str.strip))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=6)))
     pieces = [words[a:b] for a, b in zip([0, *cuts], [*cuts, len(words)], strict=True)]
-    whole = Theatre(slots=2)
+    whole = Simulation(max_num_seqs=2)
     expected = ask(whole, words, seed=5, layout="streamed")
     whole.finish()
-    theatre = Theatre(slots=2, lag=data.draw(st.integers(0, 1)))
+    theatre = Simulation(max_num_seqs=2, pipeline_depth=data.draw(st.integers(0, 1)))
     listener = ask(theatre, pieces[0], seed=5, open_text=True)
     for piece in pieces[1:]:
         for _ in range(data.draw(st.integers(0, 6))):
@@ -208,7 +210,7 @@ def test_text_in_pieces_is_spoken_like_the_same_text_whole(data):
 
 
 def test_silence_of_the_writer_is_no_gap_of_ours():
-    theatre = Theatre(slots=2)
+    theatre = Simulation(max_num_seqs=2)
     listener = ask(theatre, "one two three ", open_text=True)
     theatre.finish()
     theatre.clock.sleep(10)
@@ -220,7 +222,7 @@ def test_silence_of_the_writer_is_no_gap_of_ours():
 
 
 def test_a_text_left_open_is_ended_and_frees_its_slot():
-    theatre = Theatre(slots=1, text_timeout=60.0)
+    theatre = Simulation(max_num_seqs=1, text_timeout=60.0)
     listener = ask(theatre, "one two three ", open_text=True)
     theatre.finish()
     theatre.clock.sleep(59)
@@ -234,7 +236,7 @@ def test_a_text_left_open_is_ended_and_frees_its_slot():
 
 
 def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
-    theatre = Theatre(Costs(step=0.05), slots=1, text_timeout=1.0)
+    theatre = Simulation(Costs(step=0.05), max_num_seqs=1, text_timeout=1.0)
     ask(theatre, "x" * 60)
     listener = ask(theatre, "one two three ", open_text=True)
     while listener.first is None:
@@ -246,7 +248,7 @@ def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
 
 
 def test_a_slow_host_counts_as_a_slow_step():
-    theatre = Theatre(Costs(step=0.005), slots=64)
+    theatre = Simulation(Costs(step=0.005), max_num_seqs=64)
     launch = theatre.worker.launch
 
     def dawdle(plan: object) -> object:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import FakeCheckpoint, FakeEngine, Preset, Sampling, SpeechRequest
+from engine import FakeCheckpoint, FakeEngine, Preset, SamplingParams, SpeechRequest
 from engine.errors import StepFailed
-from engine.plan import Admit, Decode, Feed, Prefill, Prompt, StepPlan
+from engine.plan import Admit, AppendText, Decode, Prefill, Prompt, StepPlan
 from engine.testing.fake_engine import Costs, FakeWorker, VirtualClock
 from engine.testing.fake_speech import fake_codes, fake_frames, fake_sound
 from engine.types import CODEBOOKS, FRAME_SAMPLES
@@ -26,7 +26,7 @@ def prompt(text: str = "hello", layout: str = "whole", open_text: bool = False) 
 
 
 def admit(slot: int = 0, seed: int = 1, **more: object) -> Admit:
-    draw = CHECKPOINT.draw(Sampling())
+    draw = CHECKPOINT.draw(SamplingParams())
     return Admit(slot, "fake", prompt(**more), draw, seed, max_frames=100)
 
 
@@ -92,7 +92,7 @@ def test_one_plan_is_enough_for_the_first_sound():
         (StepPlan(1, prefill=(Prefill(0, 1, 2),)), "out of order"),
         (StepPlan(1, prefill=(Prefill(0, 0, 999),)), "out of order"),
         (StepPlan(1, decode=(Decode(0, 0, 1),)), "out of order"),
-        (StepPlan(1, feed=(Feed(0, (1,), False),)), "complete"),
+        (StepPlan(1, feed=(AppendText(0, (1,), False),)), "complete"),
         (StepPlan(1, release=(0,), frames=(0,)), "free"),
     ],
 )
@@ -111,7 +111,7 @@ def test_open_text_is_not_stepped_past_its_words():
         made.launch(StepPlan(1, frames=(0,))).read()
     made.reset()
     made.launch(start).read()
-    made.launch(StepPlan(2, feed=(Feed(0, (99,), True),), frames=(0,))).read()
+    made.launch(StepPlan(2, feed=(AppendText(0, (99,), True),), frames=(0,))).read()
     assert made.launch(StepPlan(3, frames=(0,))).read().frames[0].ended
 
 

@@ -196,7 +196,7 @@ def test_a_crash_while_saving_shows_nothing(
 
         return wrapped
 
-    monkeypatch.setattr(voice_store, "write_whole", crash_at_step(voice_store.write_whole))
+    monkeypatch.setattr(voice_store, "write_atomic", crash_at_step(voice_store.write_atomic))
     monkeypatch.setattr(Path, "rename", crash_at_step(Path.rename))
     if step:
         with pytest.raises(KeyboardInterrupt):

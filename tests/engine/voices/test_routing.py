@@ -10,7 +10,7 @@ import pytest
 from engine.errors import InvalidSetting, InvalidVoice, NotCapable, RequestError, UnknownVoice
 from engine.types import Blend, Capabilities, Clone, Design, Preset, SpeechRequest, Vector, Voice
 from engine.voices.blend import mix
-from engine.voices.routing import at_home, cloner, describe, route
+from engine.voices.routing import cloner, describe, is_native, route
 
 
 class Stub:
@@ -163,7 +163,7 @@ def test_a_named_model_speaks_voices_of_others_but_of_its_own_width() -> None:
 def test_a_voice_is_at_home_where_its_model_speaks_it() -> None:
     here = {name: own.capabilities for name, own in ALL.items()}
     for name, home in [("", True), ("base", True), ("custom", True), ("small", False)]:
-        assert at_home(Clone(VECTOR, model=name), here) == home
-    assert not at_home(Clone(VECTOR, model="design"), here)
-    assert not at_home(Clone(VECTOR, model="gone"), here)
-    assert not at_home(replace(IN_CONTEXT, model="custom"), here)
+        assert is_native(Clone(VECTOR, model=name), here) == home
+    assert not is_native(Clone(VECTOR, model="design"), here)
+    assert not is_native(Clone(VECTOR, model="gone"), here)
+    assert not is_native(replace(IN_CONTEXT, model="custom"), here)

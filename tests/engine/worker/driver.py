@@ -11,11 +11,21 @@ import numpy as np
 import torch
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
-from engine.plan import Admit, Decode, Draw, Feed, Frame, Pending, Prefill, Prompt, StepPlan
+from engine.plan import (
+    Admit,
+    AppendText,
+    Decode,
+    Frame,
+    Prefill,
+    Prompt,
+    ResolvedSampling,
+    StepHandle,
+    StepPlan,
+)
 from engine.types import Codes, Pcm
 from engine.worker.worker import TorchWorker, WorkerSettings
 
-GREEDY = Draw(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
+GREEDY = ResolvedSampling(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
 DRAWN = replace(GREEDY, greedy=False, predictor_greedy=False)
 MAX_FRAMES = 100
 
@@ -80,7 +90,7 @@ class Voice:
 def admission(
     worker: TorchWorker,
     prompt: Prompt,
-    draw: Draw = GREEDY,
+    draw: ResolvedSampling = GREEDY,
     slot: int = 0,
     seed: int = 0,
     max_frames: int = MAX_FRAMES,
@@ -101,7 +111,7 @@ class Landed:
     failed: Mapping[int, Exception]
 
 
-def land(pending: Pending) -> Landed:
+def land(pending: StepHandle) -> Landed:
     """Waited for."""
     made = pending.read()
     return Landed(made.number, made.frames, pending.hear(), made.failed)
@@ -115,7 +125,7 @@ def step(worker: TorchWorker, **work: object) -> Landed:
     return result
 
 
-def begin(worker: TorchWorker, voice: Voice, feeds: Sequence[Feed] = ()) -> None:
+def begin(worker: TorchWorker, voice: Voice, feeds: Sequence[AppendText] = ()) -> None:
     """Admission, text and the whole prompt, piece by piece."""
     pieces = list(voice.prefills())
     step(worker, admit=(voice.admit,), feed=tuple(feeds), prefill=tuple(pieces[:1]))

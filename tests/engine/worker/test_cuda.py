@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
-from engine.plan import Decode, Feed, StepPlan
+from engine.plan import AppendText, Decode, StepPlan
 from engine.types import SAMPLE_RATE
 from engine.worker.state.sampling import seed_keys, uniforms
 from engine.worker.talker.decode_graphs import ReplayedSteps
@@ -65,7 +65,7 @@ def test_no_part_of_a_step_waits(case: Case) -> None:
         decode = tuple(Decode(slot, 0, 1) for slot in slots)
         with no_waiting():
             first = worker.launch(StepPlan(0, admit=admit, prefill=pieces, frames=slots))
-            feed = (Feed(slots[0], (1, 2), True),)
+            feed = (AppendText(slots[0], (1, 2), True),)
             second = worker.launch(StepPlan(1, feed=feed, frames=slots, decode=decode))
         made = land(first), land(second)
         for voice in voices:

@@ -114,7 +114,7 @@ def test_the_setting_reaches_the_weights(
 
     monkeypatch.setattr(TorchWorker, "_load_lane", load_lane)
     wanted = rounded if asked else whole
-    with open_engine([MINI], "cpu", slots=1, positions=256, eight_bits=asked):
+    with open_engine([MINI], "cpu", max_num_seqs=1, max_seq_len=256, eight_bits=asked):
         own = loaded[0].talker.model.layers[0].mlp.down_proj.weight  # type: ignore[attr-defined]
         assert torch.equal(own, wanted.model.layers[0].mlp.down_proj.weight)  # type: ignore
 

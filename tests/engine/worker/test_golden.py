@@ -12,7 +12,7 @@ from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Prompt
 from engine.types import FRAME_SAMPLES
 from engine.worker.codec.codec_graphs import FULL_SCALE
-from engine.worker.model_runner import Lane
+from engine.worker.model_runner import ModelRunner
 from engine.worker.worker import TorchWorker
 from tests.conftest import golden_folders
 from tests.engine.worker.conftest import Workers
@@ -27,7 +27,7 @@ def checkpoint(worker: TorchWorker, case: Case) -> LocalCheckpoint:
     return worker._checkpoints[case.folder.name]
 
 
-def lane(worker: TorchWorker, case: Case) -> Lane:
+def lane(worker: TorchWorker, case: Case) -> ModelRunner:
     return worker._lanes[case.folder.name]
 
 

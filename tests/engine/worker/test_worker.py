@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.plan import Admit, Draw, Feed
+from engine.plan import Admit, AppendText, ResolvedSampling
 from engine.types import Clone
 from engine.worker.worker import TorchWorker
 from tests.engine.worker.driver import (
@@ -37,7 +37,7 @@ FRAMES = 8
 quick = settings(max_examples=12, deadline=None)
 
 DRAWS = st.builds(
-    Draw,
+    ResolvedSampling,
     greedy=st.booleans(),
     temperature=st.floats(0.3, 2),
     top_k=st.sampled_from([0, 1, 20, 50, 64, 200]),
@@ -55,7 +55,7 @@ class Wish:
     """A request in a property: all that its speech may depend on."""
 
     case: Case
-    draw: Draw
+    draw: ResolvedSampling
     seed: int
 
     def admit(self, worker: TorchWorker, slot: int) -> Admit:
@@ -97,8 +97,8 @@ def test_company_changes_nothing(exact: TorchWorker, wishes: list[Wish], waits: 
 def test_how_many_are_ranked_for_neighbours_changes_nothing(exact: TorchWorker) -> None:
     """The best of two logits that are one number in float32, ranked alone and among all."""
     (case,) = (each for each in CASES if (each.folder.name, each.name) == ("base-1b7", "x_vector"))
-    free = Draw(False, 1, 0, 1, 1, False, 1, 0, 1)
-    strict = Draw(False, 1.25, 20, 0.75, 2, False, 1, 1, 1)
+    free = ResolvedSampling(False, 1, 0, 1, 1, False, 1, 0, 1)
+    strict = ResolvedSampling(False, 1.25, 20, 0.75, 2, False, 1, 1, 1)
     wishes = [Wish(case, strict, 44), Wish(case, free, 0)]
     both = [Voice(wish.admit(exact, slot)) for slot, wish in enumerate(wishes)]
     for voice in both:
@@ -167,7 +167,7 @@ def typed(worker: TorchWorker, whole: Admit, sizes: list[int], ahead: int) -> Vo
             advance(worker, [voice])
         piece, ids = tuple(ids[:size]), ids[size:]
         texts += len(piece)
-        step(worker, feed=(Feed(voice.slot, piece, closed=not ids),))
+        step(worker, feed=(AppendText(voice.slot, piece, closed=not ids),))
         if not ready and (texts >= rows or not ids):
             step(worker, prefill=tuple(voice.prefills()))
             ready = True
@@ -196,7 +196,7 @@ def test_nothing_is_left_of_a_slots_last_owner(exact: TorchWorker, wish: Wish, s
 
 def poison(worker: TorchWorker, row: int) -> None:
     """Spoil all that every lane and the codec hold in a row. (Finite where it is masked.)"""
-    size = worker._settings.slots
+    size = worker._settings.max_num_seqs
     with torch.inference_mode():
         for lane in worker._lanes.values():
             slots = lane.slots

@@ -42,7 +42,7 @@ while ready.get_map():
 @pytest.fixture
 def engine() -> Iterator[Engine]:
     """A chunk for every frame: the most chunks there can be."""
-    settings = EngineSettings(slots=STREAMS, ramp=(1,))
+    settings = EngineSettings(max_num_seqs=STREAMS, chunk_schedule=(1,))
     with FakeEngine(settings=settings, costs=Costs(step=0.005)) as engine:
         yield engine
 

@@ -135,7 +135,7 @@ def test_a_body_too_large_is_refused(engine: Engine, library: Library) -> None:
 
 
 def test_a_full_queue_says_when_to_come_back(library: Library) -> None:
-    settings = EngineSettings(slots=1, max_waiting=0)
+    settings = EngineSettings(max_num_seqs=1, max_waiting=0)
     with FakeEngine(settings=settings) as engine:
         engine.worker.fault = lambda plan: time.sleep(0.02)
         client = client_with(engine, library)

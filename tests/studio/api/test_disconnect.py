@@ -29,7 +29,7 @@ LONG = {
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    with FakeEngine(costs=Costs(step=STEP), settings=EngineSettings(slots=4)) as engine:
+    with FakeEngine(costs=Costs(step=STEP), settings=EngineSettings(max_num_seqs=4)) as engine:
         yield engine
 
 
@@ -100,7 +100,7 @@ def test_leaving_the_queue_takes_nobodys_place(engine: Engine, url: str) -> None
 
 def test_a_listener_who_takes_nothing_harms_nobody(library: Library, serve: Serve) -> None:
     """Others hear the same, as fast, beside one who reads 1 kB a second."""
-    with FakeEngine(settings=EngineSettings(slots=4)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=4)) as engine:
         url = serve(create_api(engine, library))
         body = {**LONG, "max_new_tokens": 200, "seed": 1}
         alone = timed(url, body)
@@ -121,7 +121,7 @@ def timed(url: str, body: dict[str, object]) -> tuple[bytes, float]:
 
 
 def test_a_listener_who_takes_nothing_is_left_in_the_end(library: Library, serve: Serve) -> None:
-    with FakeEngine(settings=EngineSettings(slots=2)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=2)) as engine:
         url = serve(create_api(engine, library, ApiSettings(stall_timeout=0.3)))
         with listening(url, {**LONG, "max_new_tokens": 2500}) as slow:
             wait_until(lambda: 'reason="stalled"' in httpx.get(f"{url}/metrics").text)

@@ -81,7 +81,7 @@ def test_every_field_of_the_schema_is_drawn() -> None:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[FakeEngine]:
-    with FakeEngine(settings=EngineSettings(slots=4)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=4)) as engine:
         yield engine
 
 

@@ -31,7 +31,7 @@ SEED = 3
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     library = Library(tmp_path_factory.mktemp("heard") / "voices")
     with (
-        open_engine([MINI], device="cpu", slots=4) as engine,
+        open_engine([MINI], device="cpu", max_num_seqs=4) as engine,
         TestClient(create_api(engine, library)) as client,
     ):
         yield client

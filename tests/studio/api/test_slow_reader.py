@@ -86,7 +86,7 @@ def resident() -> int:
 def test_a_minute_of_slow_reading_costs_nobody_else_anything(
     library: Library, serve: Serve
 ) -> None:
-    settings = EngineSettings(slots=LISTENERS + 3)
+    settings = EngineSettings(max_num_seqs=LISTENERS + 3)
     with FakeEngine(costs=Costs(step=0.005), settings=settings) as engine:
         url = serve(create_api(engine, library))
         others(url, 2)  # warm

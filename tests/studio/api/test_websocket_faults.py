@@ -135,7 +135,7 @@ CHAOS: list[Any] = [
 @pytest.mark.parametrize("seed", [1, 2])
 def test_five_hundred_wild_messages_leave_no_slot_taken(library: Library, seed: int) -> None:
     chance = random.Random(seed)
-    with FakeEngine(costs=Costs(step=0.0005), settings=EngineSettings(slots=3)) as engine:
+    with FakeEngine(costs=Costs(step=0.0005), settings=EngineSettings(max_num_seqs=3)) as engine:
         client = TestClient(create_api(engine, library))
         with client.websocket_connect(PATH) as socket:
             for _ in range(500):

@@ -30,7 +30,7 @@ def engine(request: pytest.FixtureRequest, golden_dir: Path) -> Iterator[Engine]
     for folder in sorted(at.parent for at in golden_dir.glob("*/golden.json")):
         (own,) = read_capabilities([folder]).values()
         if getattr(own, request.param):
-            with open_engine([folder], device="cpu", slots=4) as engine:
+            with open_engine([folder], device="cpu", max_num_seqs=4) as engine:
                 yield engine
             return
     pytest.fail(f"no golden checkpoint is able: {request.param}")

@@ -40,7 +40,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
 
     def fake_open(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
         asked.append(models)
-        return FakeEngine(settings=EngineSettings(**{"slots": 2, **changes}))
+        return FakeEngine(settings=EngineSettings(**{"max_num_seqs": 2, **changes}))
 
     monkeypatch.setattr(app_context, "open_engine", fake_open)
     monkeypatch.setattr(

@@ -140,7 +140,7 @@ def test_a_rendering_that_is_stopped_goes_on_where_it_was(
 
 def test_leaving_frees_the_engine(tmp_path: Path) -> None:
     """What is in flight on a real engine is cancelled with the rendering."""
-    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.005)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.005)) as engine:
 
         async def work() -> None:
             async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path)) as rendering:
@@ -184,7 +184,7 @@ def test_a_redo_speaks_one_line_and_an_edit_only_its_own(
 
 
 def test_an_engine_that_closes_ends_every_line(tmp_path: Path) -> None:
-    engine = FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.02))
+    engine = FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.02))
 
     async def work() -> None:
         async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:

@@ -54,7 +54,7 @@ def test_a_second_listener_joins_in_the_middle(engine: FakeEngine, tmp_path: Pat
 
 
 def test_a_listener_who_waits_gets_a_heartbeat_and_status_is_told(tmp_path: Path) -> None:
-    with FakeEngine(settings=EngineSettings(slots=1), costs=Costs(step=0.02)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=1), costs=Costs(step=0.02)) as engine:
 
         async def work() -> None:
             async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
@@ -70,7 +70,7 @@ def test_a_listener_who_waits_gets_a_heartbeat_and_status_is_told(tmp_path: Path
 
 
 def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
-    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.001)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.001)) as engine:
 
         async def work() -> list[float]:
             left: list[float] = []
@@ -109,7 +109,7 @@ def test_a_script_plays_like_any_other_stream(engine: FakeEngine, tmp_path: Path
 
 
 def test_stopping_the_stream_stops_the_rendering(tmp_path: Path) -> None:
-    with FakeEngine(settings=EngineSettings(slots=2), costs=Costs(step=0.01)) as engine:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.01)) as engine:
 
         async def work() -> None:
             async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=4) as rendering:

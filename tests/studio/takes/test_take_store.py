@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     takes = Takes(tmp_path)
-    monkeypatch.setattr("studio.takes.take_store.write_whole", full)
+    monkeypatch.setattr("studio.takes.take_store.write_atomic", full)
     with pytest.raises(OSError, match="No space"):
         takes.add(tone(), "x", "ryan", 1)
     assert list(tmp_path.iterdir()) == []

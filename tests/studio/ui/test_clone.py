@@ -6,7 +6,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, SpeechRequest, load_recording
+from engine import SAMPLE_RATE, SpeechRequest, load_reference_audio
 from studio.ui.tabs.clone import NEED_CONSENT, CloneTab
 from tests.support.tab_makers import heard, recording, told
 
@@ -23,7 +23,7 @@ def spoken(tmp_path):
 
 def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
     shown, said = tab.check(spoken)
-    reference = load_recording(spoken)
+    reference = load_reference_audio(spoken)
     assert shown is not None
     rate, pcm = shown
     assert (rate, pcm.dtype) == (SAMPLE_RATE, np.int16)
@@ -45,7 +45,7 @@ def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
 @pytest.mark.parametrize("words", ["", "These are the words."])
 def test_trying_speaks_the_copy(tab, studio, spoken, words):
     payloads = told(tab.speak(spoken, words, True, "hello"))
-    voice = studio.engine.clone(load_recording(spoken).waveform, words)
+    voice = studio.engine.clone(load_reference_audio(spoken).waveform, words)
     assert voice.in_context == bool(words)
     seed = payloads[-1]["ended"]["seed"]
     expected = studio.engine.submit(SpeechRequest("hello", voice, seed=seed)).collect()
@@ -68,7 +68,7 @@ def test_without_a_recording_it_says_so(tab, studio):
 def test_what_is_kept_is_the_copy(tab, studio, spoken, words):
     assert "**Me**" in tab.save("Me", "#112233", " mine ", spoken, words, True)
     saved = studio.library.find("Me")
-    voice = studio.engine.clone(load_recording(spoken).waveform, words)
+    voice = studio.engine.clone(load_reference_audio(spoken).waveform, words)
     assert np.array_equal(saved.voice.vector, voice.vector)
     assert saved.voice.in_context == bool(words)
     card = saved.card

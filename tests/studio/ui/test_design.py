@@ -8,7 +8,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, Clone, Costs, Design, load_recording
+from engine import SAMPLE_RATE, Clone, Costs, Design, load_reference_audio
 from studio.ui.tabs.design import TAKES, DesignTab
 from tests.support.tab_makers import make_studio
 
@@ -49,7 +49,7 @@ def test_the_picked_take_is_kept(studio):
     saved = studio.library.find("Calm")
     assert WORDS in saved.card.made_from
     if studio.engine.capabilities()["fake"].clone:
-        waveform = load_recording((sketches[1].pcm, SAMPLE_RATE)).waveform
+        waveform = load_reference_audio((sketches[1].pcm, SAMPLE_RATE)).waveform
         expected = studio.engine.clone(waveform, TEXT)
         assert isinstance(saved.voice, Clone)
         assert np.array_equal(saved.voice.vector, expected.vector)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import engine
-from engine import Said, errors
+from engine import Message, errors
 from engine.voices.voice_format import VoiceCard
 from studio.context import Studio
 from studio.ui import i18n
@@ -34,7 +34,7 @@ KINDS = {
     if isinstance(kind, type) and issubclass(kind, errors.TimbreError)
 }
 # Programs and the command line speak English; the fake engine speaks to tests.
-ENGLISH = ("studio/api/", "studio/cli/", "engine/fake", "engine/errors.py")
+ENGLISH = ("studio/api/", "studio/cli/", "engine/testing/", "engine/errors.py")
 FIELDS = string.Formatter()
 
 
@@ -46,7 +46,7 @@ def sentences() -> Iterator[tuple[str, ast.Call]]:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-            if isinstance(node, ast.Call) and node.args and name in {"Said", *KINDS} - {"Busy"}:
+            if isinstance(node, ast.Call) and node.args and name in {"Message", *KINDS} - {"Busy"}:
                 yield f"{place}:{node.lineno}", node
 
 
@@ -62,7 +62,7 @@ def fields(text: str) -> set[str]:
 
 
 def test_every_sentence_is_there_in_chinese() -> None:
-    keys = {key for _, key, _ in written()} | set(engine.said._MISFITS.values())
+    keys = {key for _, key, _ in written()} | set(engine.messages._MISFITS.values())
     worded = {key for key in keys if re.search("[A-Za-z]", re.sub("{[^}]*}", "", key))}
     assert worded - i18n.CHINESE.keys() == set()
 
@@ -109,17 +109,17 @@ BOB = errors.UnknownVoice("No voice is called '{name}'. {there}", name="bob", th
 
 def test_who_asks_in_chinese_is_told_in_chinese() -> None:
     with asking("zh-CN,zh;q=0.9,en;q=0.8"):
-        assert i18n.tell(BOB.said) == "没有名为“bob”的声音。x"
+        assert i18n.tell(BOB.message) == "没有名为“bob”的声音。x"
         assert i18n.warning(BOB) == "⚠️ 没有名为“bob”的声音。x"
     for language in ("en-GB,zh;q=0.5", "", "de"):
         with asking(language):
-            assert i18n.tell(BOB.said) == str(BOB) == "No voice is called 'bob'. x"
-    assert i18n.tell(BOB.said) == str(BOB)
+            assert i18n.tell(BOB.message) == str(BOB) == "No voice is called 'bob'. x"
+    assert i18n.tell(BOB.message) == str(BOB)
 
 
 def test_a_sentence_in_a_sentence_is_told_in_chinese_too() -> None:
-    inner = Said.listed([Said("cloning"), Said("instructions"), "Qwen"])
-    said = Said("{name} ({able})", name="cloning", able=inner)
+    inner = Message.listed([Message("cloning"), Message("instructions"), "Qwen"])
+    said = Message("{name} ({able})", name="cloning", able=inner)
     assert said == "cloning (cloning, instructions, Qwen)"
     assert i18n.chinese(said) == "cloning (克隆, 听从指示, Qwen)"
 
@@ -133,10 +133,10 @@ def test_a_refusal_of_the_engine_is_told_in_chinese(studio: Studio) -> None:
 
 @given(st.text(), st.text())
 def test_what_a_person_wrote_is_no_template(name: str, there: str) -> None:
-    said = Said("No voice is called '{name}'. {there}", name=name, there=there)
+    said = Message("No voice is called '{name}'. {there}", name=name, there=there)
     assert said == f"No voice is called '{name}'. {there}"
     assert i18n.chinese(said) == f"没有名为“{name}”的声音。{there}"
-    assert i18n.chinese(Said("{x}", x=said)) == i18n.chinese(said)
+    assert i18n.chinese(Message("{x}", x=said)) == i18n.chinese(said)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_a_person_wrote_is_no_template(name: str, there: str) -> None:
 def test_an_error_keeps_its_key_on_the_way_to_another_process(error: Any) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again)) == (type(error), str(error))
-    assert (again.said.key, again.said.values) == (error.said.key, error.said.values)
+    assert (again.message.key, again.message.values) == (error.message.key, error.message.values)
 
 
 def test_pydantics_complaints_have_words() -> None:
@@ -162,6 +162,6 @@ def test_pydantics_complaints_have_words() -> None:
     except ValidationError as error:
         problem = error.errors()[0]
     assert problem is not None
-    said = engine.said.misfit(problem)
+    said = engine.messages.misfit(problem)
     assert said == problem["msg"]
     assert i18n.chinese(said) == "最多 80 个字符"

@@ -164,10 +164,10 @@ def test_figures_are_the_engines() -> None:
 
 def test_a_profile_is_known_when_the_lag_was_left_to_the_device() -> None:
     for name in profiles():
-        settings = load_profile(name).model_copy(update={"lag": 0})
+        settings = load_profile(name).model_copy(update={"pipeline_depth": 0})
         with FakeEngine(settings=settings) as engine:
             assert engine_page.profile_of(engine) == name
-    with FakeEngine(settings=load_profile("cpu", slots=3)) as engine:
+    with FakeEngine(settings=load_profile("cpu", max_num_seqs=3)) as engine:
         assert engine_page.profile_of(engine) == "settings of its own"
 
 

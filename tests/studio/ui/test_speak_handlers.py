@@ -27,7 +27,7 @@ from engine import (
     InvalidSetting,
     Library,
     Preset,
-    Sampling,
+    SamplingParams,
     SpeechRequest,
     UnknownVoice,
     fake_capabilities,
@@ -251,7 +251,7 @@ def test_a_rolled_seed_is_one() -> None:
 def test_a_card_speaks_its_take_again(
     voice: str, seed: int, temperature: float | None, longest: float | None
 ) -> None:
-    sampling = Sampling(temperature=temperature)
+    sampling = SamplingParams(temperature=temperature)
     asked = Asked(TEXT, voice, "english", "", seed, sampling, longest)
     card = Take(
         id="one", text=TEXT, voice=voice, seed=seed, settings=asked.settings(),

@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
   u64 r = blockIdx.x, row = index[r], keys[EACH];
   u64 frame = step ? next_of(lanes.frame[row], lanes.limit) : lanes.frame[row];
   const float* knobs = lanes.knobs + row * KNOBS;
-  Knobs own = {knobs[0], knobs[1], knobs[2], knobs[3]};
+  SamplingTensors own = {knobs[0], knobs[1], knobs[2], knobs[3]};
   bool endable = frame >= LEAST_FRAMES && !lanes.endless[row];
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {

@@ -76,7 +76,7 @@ DEVICE void attend_all(const Frame& frame, const Between& to, int layer, int pos
 DEVICE u32 draw_row(const State& s, const Frame& frame, u64 row, int book) {
   constexpr int EACH = CODES / WORKERS;
   u64 knob = row * frame.knob_stride, keys[EACH];
-  Knobs own = {frame.inverse_temperature[knob], frame.top_k[knob], frame.top_p[knob],
+  SamplingTensors own = {frame.inverse_temperature[knob], frame.top_k[knob], frame.top_p[knob],
                frame.luck[knob]};
   float lot = frame.lots[row * frame.lot_stride + book];
 #pragma unroll

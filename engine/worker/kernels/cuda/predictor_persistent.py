@@ -16,7 +16,7 @@ from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc, weight_packing
 from engine.worker.kernels.cuda.constants import shape_constants
 from engine.worker.kernels.cuda.launch_config import MOST_ROWS, THREADS, TILES, Fit
-from engine.worker.state.sampling import Knobs
+from engine.worker.state.sampling import SamplingTensors
 
 PARTS = ("primitives", "products", "attention", "sampling", "grid", "predictor")
 _POINTERS = (
@@ -48,7 +48,7 @@ class FewRows:
         self._kernels: dict[int, nvrtc.Kernel] = {}  # by tiles, compiled when first asked for
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor]:
         """As `Predictor.sample`, with the draws of `pick`."""
         rows, books = len(hidden), len(self._predictor.lm_head)
@@ -76,7 +76,7 @@ def frame_of(
     kept: dict[str, Tensor],
     begin: Tensor,
     first: Tensor,
-    own: Knobs,
+    own: SamplingTensors,
     lots: Tensor,
     count: int | None,
     made: tuple[Tensor, Tensor],

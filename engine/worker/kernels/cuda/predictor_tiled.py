@@ -9,7 +9,7 @@ from engine.model.layers import Block
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import shape_constants
-from engine.worker.state.sampling import Knobs
+from engine.worker.state.sampling import SamplingTensors
 
 PARTS = ("primitives", "attention", "sampling", "rows")
 THREADS = 256
@@ -27,7 +27,7 @@ class ManyRows:
         self._draw = module.kernel("draw_rows", self._codes * 16 + 128)
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor]:
         """As `Predictor.sample`, with the draws of `pick`."""
         rows, books = len(hidden), len(self._predictor.lm_head)
@@ -82,8 +82,8 @@ class ManyRows:
         return gated
 
     def _draw_into(
-        self, codes: Tensor, x: Tensor, logits: Tensor, own: Knobs, lots: Tensor, book: int,
-        count: int | None,
+        self, codes: Tensor, x: Tensor, logits: Tensor, own: SamplingTensors, lots: Tensor,
+        book: int, count: int | None,
     ) -> None:  # fmt: skip
         """Draw this book's codes; x becomes their embeddings."""
         ranked = min(count or self._codes, self._codes)

@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
   constexpr int EACH = CODES / WORKERS;
   SHARED(shared);  // [2, CODES] keys, words
   u64 row = blockIdx.x, knob = row * knob_stride, keys[EACH];
-  Knobs own = {inverse_temperature[knob], top_k[knob], top_p[knob], luck[knob]};
+  SamplingTensors own = {inverse_temperature[knob], top_k[knob], top_p[knob], luck[knob]};
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
     u32 id = i * WORKERS + threadIdx.x * 2, pair = *(const u32*)(logits + row * CODES + id);

@@ -3,7 +3,7 @@
 
 constexpr int BOOKS = POSITIONS - 1;
 constexpr float UNREACHED = 3e38f;
-struct Knobs { float inverse_temperature, top_k, top_p, luck; };
+struct SamplingTensors { float inverse_temperature, top_k, top_p, luck; };
 
 // Larger numbers have larger keys, and of equal numbers the lower id.
 DEVICE u64 key_of(float logit, u32 id) {
@@ -28,7 +28,7 @@ DEVICE int rank_of(u64 key, const u64* keys, int count) {
 // By one warp, from the best down: an id's share of what top-k leaves, after temperature, and
 // for each that may be drawn the sum up to it. sums [count]: what may not is never reached.
 // -> the last sum that may.
-DEVICE float sum_up(const u64* ranked, float* sums, int count, const Knobs& own) {
+DEVICE float sum_up(const u64* ranked, float* sums, int count, const SamplingTensors& own) {
   auto mass = [&](int place) {
     bool in = place < count && place < own.top_k;
     float above = logit_of(ranked[0]) * own.inverse_temperature;
@@ -57,7 +57,7 @@ DEVICE float sum_up(const u64* ranked, float* sums, int count, const Knobs& own)
 }
 
 // By one warp, from ids ranked [count].
-DEVICE u32 draw(const u64* ranked, float* sums, int count, const Knobs& own, float lot) {
+DEVICE u32 draw(const u64* ranked, float* sums, int count, const SamplingTensors& own, float lot) {
   float target = lot * own.luck * sum_up(ranked, sums, count, own), place = 0;
 #pragma unroll 1
   for (int i = lane_id(); i < count; i += 32) place += sums[i] <= target;
@@ -84,7 +84,7 @@ DEVICE u64 bound_of(u64 best, u32* bests, u32* found, int count) {
 // The id drawn from keys, EACH a thread, for every thread. space: twice all keys; words: four.
 // `count` are ranked.
 template <int EACH>
-DEVICE u32 choose(u64* space, u32* words, int count, const Knobs& own, float lot,
+DEVICE u32 choose(u64* space, u32* words, int count, const SamplingTensors& own, float lot,
                   const u64 (&keys)[EACH]) {
   u64 *found = space, *ranked = space + EACH * WORKERS, best = 0;
   if (threadIdx.x == 0) words[0] = 0, words[1] = 0;

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.model.predictor import Predictor
-from engine.worker.state.sampling import CANDIDATES, Knobs
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 
 TOP = 8  # ids that rows which draw may draw from
 DOUBT = 0.2  # of the logits' spread: ten times what rounding does to them
@@ -22,7 +22,7 @@ class Form(Protocol):
     """One frame: hidden and first [R, W], lots [R, books] -> codes and the sum."""
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -34,7 +34,9 @@ def agrees(predictor: Predictor, form: Form, rows: int) -> bool:
     hidden, first = (torch.randn(2, rows, like.shape[1], generator=random).to(like)).unbind()
     lots = torch.rand(rows, len(predictor.lm_head), generator=random).to(like.device)
     draws = (torch.arange(rows, device=like.device) % 2).float()[:, None]
-    own = Knobs(torch.ones_like(draws), TOP * torch.ones_like(draws), torch.ones_like(draws), draws)
+    own = SamplingTensors(
+        torch.ones_like(draws), TOP * torch.ones_like(draws), torch.ones_like(draws), draws
+    )
     codes, total = form(hidden, first, own, lots, CANDIDATES)
     again, _ = form(hidden, first, own, lots, CANDIDATES)
     logits, wanted = _told(predictor, hidden, first, codes)

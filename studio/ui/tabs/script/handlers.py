@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from engine import InvalidText, RequestError, Said, TimbreError
+from engine import InvalidText, Message, RequestError, TimbreError
 from studio.context import Studio
 from studio.scripts import text_of
 from studio.ui.i18n import tell
@@ -126,7 +126,7 @@ class ScriptTab:
             title = self.desk.delete(number)
         if not title:
             return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 2)
-        label = tell(Said("Bring “{title}” back", title=title[:30]))
+        label = tell(Message("Bring “{title}” back", title=title[:30]))
         back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
 
@@ -142,7 +142,7 @@ class ScriptTab:
         try:
             opened = self._read(number, text, seen)
         except TimbreError as error:
-            raise gr.Error(tell(error.said), print_exception=False) from error
+            raise gr.Error(tell(error.message), print_exception=False) from error
         self.booth.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), watch=True)
 
@@ -259,7 +259,7 @@ def warned() -> Iterator[None]:
     try:
         yield
     except TimbreError as error:
-        gr.Warning(tell(error.said))
+        gr.Warning(tell(error.message))
 
 
 async def _played(told: Told) -> AsyncIterator[Payload | Update]:

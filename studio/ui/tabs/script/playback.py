@@ -118,7 +118,7 @@ class Booth:
             after = opened.script.lines[opened.script.place(first) :]
             wanted = None if start is None else {line.id for line in after}
         except TimbreError as error:
-            yield refusal(error.said)
+            yield refusal(error.message)
             return
         making = await self._making(opened, first, aloud, wanted)
         hearing = Hearing(ScriptStream(making.rendering, first, owner=False), making)
@@ -174,7 +174,7 @@ class Booth:
         try:
             job = _sounding(await asyncio.to_thread(prepare))
         except TimbreError as error:
-            yield refusal(error.said)
+            yield refusal(error.message)
             return
         sounds = (await asyncio.to_thread(self._desk.look, number)).sounds
         assert sounds is not None
@@ -237,7 +237,7 @@ class Booth:
     def _at_once(self) -> int:
         """As many lines as the engine gives to files."""
         settings = self._studio.engine.settings
-        return max(2, int(settings.slots * settings.file_share))
+        return max(2, int(settings.max_num_seqs * settings.file_share))
 
     def _ready(self, number: str) -> Opened:
         if not number:

@@ -22,7 +22,7 @@ from engine.worker.codec.codec_graphs import (
 )
 from engine.worker.codec.codec_runner import Decoding
 from engine.worker.loading.model_loader import load_codec
-from engine.worker.reference.reference_encoder import Shelf
+from engine.worker.reference.reference_encoder import LRUCache
 from tests.conftest import golden_folders
 from tests.engine.worker.fake_graphs import record
 
@@ -170,7 +170,7 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
     shape, draw = step._codec.shape, torch.Generator().manual_seed(0)
     codes = torch.randint(0, shape.codebook_size, (SLOTS, 7, shape.codebooks), generator=draw)
     work = [([4, 1], codes[[4, 1], :3], [1, 3]), ([0, 5], codes[[0, 5]], [7, 3])]
-    one, two = (Decoding(step._codec, SLOTS, Shelf(1), torch.float64) for _ in range(2))
+    one, two = (Decoding(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
     together = one.decode(work).batches
     for slots, said, counts in work:
         for slot, own, frames in zip(slots, said, counts, strict=True):

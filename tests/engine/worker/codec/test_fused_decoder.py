@@ -22,7 +22,7 @@ from engine.worker.codec.codec_graphs import FULL_SCALE  # noqa: E402
 from engine.worker.codec.codec_runner import Decoding  # noqa: E402
 from engine.worker.codec.fused_decoder import LONGEST, FusedCodec, fits  # noqa: E402
 from engine.worker.device import keep_float32  # noqa: E402
-from engine.worker.reference.reference_encoder import Shelf  # noqa: E402
+from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
 
 keep_float32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 
@@ -131,7 +131,7 @@ def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
 def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
     slots, hop = 5, SHAPE.hop
     codes = torch.randint(0, 32, (slots, SHAPE.codebooks, 60), device=HERE)
-    decoding = Decoding(deepcopy(codec), slots, Shelf(1 << 20), torch.float16)
+    decoding = Decoding(deepcopy(codec), slots, LRUCache(1 << 20), torch.float16)
     decoding.warm()
     decoding.open([(slot, None) for slot in range(slots)])
     heard: list[list[torch.Tensor]] = [[] for _ in range(slots)]

@@ -18,7 +18,7 @@ from torch import Tensor
 from engine.model.configs import BlockShape, TalkerShape
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc
-from engine.worker.state.sampling import CANDIDATES, Knobs
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 
 TWIN = Path(__file__).parent / "twin.cpp"
 WIDE, CODES, BOOKS = 512, 512, 2
@@ -55,13 +55,13 @@ def network(width: int = WIDE // 2) -> Predictor:
     return made
 
 
-def inputs(rows: int, seed: int) -> tuple[Tensor, Tensor, Knobs, Tensor]:
+def inputs(rows: int, seed: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
     """Hidden states, embeddings, knobs and lots of as many rows."""
     random = torch.Generator().manual_seed(seed)
     hidden, first = torch.randn(2, rows, WIDE, generator=random).bfloat16()
     heat, top_p, luck = torch.rand(3, rows, 1, generator=random)
     top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-    own = Knobs(1 / (heat + 0.5), top_k, 1 - top_p / 2, (luck > 0.3).float())
+    own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (luck > 0.3).float())
     return hidden, first, own, torch.rand(rows, BOOKS, generator=random)
 
 

@@ -13,7 +13,7 @@ from engine.model.predictor import Predictor
 from engine.model.talker import Talker, TalkerStack
 from engine.worker.kernels.cuda.verify import Form
 from engine.worker.state.kv_cache import SlotAttend
-from engine.worker.state.sampling import CANDIDATES, Knobs, pick
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker.talker_forward import talking
 
@@ -51,7 +51,7 @@ def form(request: pytest.FixtureRequest, network: Predictor) -> Form:
     return found
 
 
-def inputs(rows: int) -> tuple[Tensor, Tensor, Knobs, Tensor]:
+def inputs(rows: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
     random = torch.Generator("cuda").manual_seed(rows)
     hidden, first = torch.randn(2, rows, WIDE, generator=random, device="cuda").bfloat16()
     heat, top_p, luck = torch.rand(3, rows, 1, generator=random, device="cuda")
@@ -59,7 +59,7 @@ def inputs(rows: int) -> tuple[Tensor, Tensor, Knobs, Tensor]:
     # a table's columns, as a step has them
     table = torch.cat((1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round()), 1)
     lots = torch.rand(rows, BOOKS + 1, generator=random, device="cuda")[:, :-1]
-    return hidden, first, Knobs(*table.split(1, 1)), lots
+    return hidden, first, SamplingTensors(*table.split(1, 1)), lots
 
 
 @pytest.mark.parametrize("rows", [1, 3, 16, 32, 33, 61])

@@ -24,7 +24,7 @@ from engine.worker.kernels.cuda.predictor_persistent import (
     scratch,
 )
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.state.sampling import CANDIDATES, Knobs, pick
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 from tests.conftest import golden_folders
 from tests.engine.worker.kernels.small import (
     BOOKS,
@@ -64,7 +64,7 @@ class Twin:
         self.kept = packed(self.network, self.fit) | tables(self.network)
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Codes, sums, and the logits of the last draw."""
         between = scratch(self.network, hidden, self.crews)
@@ -108,7 +108,7 @@ def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
     hidden, first, own, lots = inputs(twin.rows, 7)
     codes, total, logits = twin(hidden, first, own, lots, CANDIDATES)
     one = slice(twin.rows - 1, twin.rows)
-    own = Knobs(*(column[one] for column in own.tensors))
+    own = SamplingTensors(*(column[one] for column in own.tensors))
     alone = twin(hidden[one], first[one], own, lots[one], CANDIDATES)
     for found, wanted in zip(alone, (codes, total, logits), strict=True):
         assert torch.equal(found, wanted[one])

@@ -9,7 +9,7 @@ from torch import Tensor
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda.predictor_kernels import _proven
 from engine.worker.kernels.cuda.verify import Form, agrees
-from engine.worker.state.sampling import Knobs
+from engine.worker.state.sampling import SamplingTensors
 from engine.worker.talker.code_predictor import Prediction
 from tests.engine.worker.kernels.small import network
 
@@ -21,7 +21,7 @@ class Wrong:
         self._plain, self._change, self._calls = Prediction(predictor), change, 0
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: Knobs, lots: Tensor, count: int | None
+        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
     ) -> tuple[Tensor, Tensor]:
         self._calls += 1
         codes, total = self._plain(hidden, first, own, lots, count)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from engine.types import Waveform
 from engine.worker.reference import reference_encoder
-from engine.worker.reference.reference_encoder import Listener, Shelf
+from engine.worker.reference.reference_encoder import Listener, LRUCache
 from tests.conftest import golden_folders
 from tests.engine.worker.conftest import Workers
 
@@ -31,7 +31,7 @@ PATIENCE = 60  # seconds
 @given(keys=st.lists(st.integers(0, 6), max_size=40), room=st.integers(1, 5))
 def test_a_shelf_keeps_the_latest_within_its_bounds(keys: list[int], room: int) -> None:
     """Against a plain model: the last `room` different keys are there, the others are made."""
-    shelf: Shelf[int, str] = Shelf(10 * room)
+    shelf: LRUCache[int, str] = LRUCache(10 * room)
     recent: list[int] = []
     for key in keys:
         made: list[int] = []
@@ -45,7 +45,7 @@ def test_a_shelf_keeps_the_latest_within_its_bounds(keys: list[int], room: int) 
 
 
 def test_what_is_larger_than_the_shelf_is_still_given() -> None:
-    shelf: Shelf[str, str] = Shelf(5)
+    shelf: LRUCache[str, str] = LRUCache(5)
     assert shelf.get("a", lambda: "big", lambda _: 50) == "big"
     assert shelf.get("b", lambda: "small", lambda _: 1) == "small"
     assert shelf.bytes == 1

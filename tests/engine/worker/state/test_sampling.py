@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import RESERVED_CODES
-from engine.plan import Draw
+from engine.plan import ResolvedSampling
 from engine.worker.state.sampling import (
     CANDIDATES,
     LEAST_FRAMES,
@@ -27,14 +27,14 @@ from engine.worker.state.sampling import (
 )
 from tests.support.golden_cases import Case, sampler_cases, tensors
 
-PLAIN = Draw(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
+PLAIN = ResolvedSampling(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
 
 
-def table(*draws: Draw) -> Tensor:
+def table(*draws: ResolvedSampling) -> Tensor:
     return torch.tensor([knob_row(draw) for draw in draws])
 
 
-def draw_of(asked: dict[str, float]) -> Draw:
+def draw_of(asked: dict[str, float]) -> ResolvedSampling:
     names = ("temperature", "top_k", "top_p", "repetition_penalty")
     return replace(PLAIN, **{name: asked[name] for name in names})
 

@@ -14,7 +14,7 @@ import engine.worker.state.virtual_memory as growing_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Admit, Prefill
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.model_runner import Lane
+from engine.worker.model_runner import ModelRunner
 from engine.worker.state.memory_budget import slot_bytes
 from tests.engine.worker.driver import DRAWN
 from tests.engine.worker.state.fake_cuda_vmm import JUNK, FakeDriver
@@ -34,13 +34,13 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     return made
 
 
-def lane(grows: bool) -> Lane:
+def lane(grows: bool) -> ModelRunner:
     checkpoint = LocalCheckpoint(CASE.folder)
     talker = load_talker(CASE.folder, CPU, torch.float64)
-    return Lane(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64, grows)
+    return ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64, grows)
 
 
-def spoken(own: Lane, row: int) -> torch.Tensor:
+def spoken(own: ModelRunner, row: int) -> torch.Tensor:
     prompt = CASE.prompt(LocalCheckpoint(CASE.folder))
     own.admit([(row, Admit(row, CASE.folder.name, prompt, DRAWN, 7, FRAMES))])
     own.prefill([(row, Prefill(row, 0, len(prompt)))])

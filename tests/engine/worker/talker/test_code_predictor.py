@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.state.sampling import CANDIDATES, Knobs
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.code_predictor import Prediction
 from tests.conftest import golden_folders
 
@@ -35,7 +35,7 @@ def test_traced_is_plain(pair: tuple[Prediction, Prediction, int], rows: int) ->
         hidden, first = torch.randn(2, rows, width, generator=random)
         heat, top_p, luck = torch.rand(3, rows, 1, generator=random)
         top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-        own = Knobs(1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round())
+        own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round())
         lots = torch.rand(rows, len(traced._predictor.lm_head), generator=random)
         wanted, total = plain(hidden, first, own, lots, CANDIDATES)
         codes, sums = traced(hidden, first, own, lots, CANDIDATES)

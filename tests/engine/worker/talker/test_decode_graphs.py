@@ -19,14 +19,14 @@ import engine.worker.codec.codec_graphs as sounding_module
 import engine.worker.model_runner as lane_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import StepFailed
-from engine.plan import Admit, Decode, Draw, Prefill
-from engine.worker.cuda_graphs import Replays
+from engine.plan import Admit, Decode, Prefill, ResolvedSampling
+from engine.worker.cuda_graphs import GraphCache
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.model_runner import Lane
-from engine.worker.state.row_metadata import Ledger
+from engine.worker.model_runner import ModelRunner
+from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import candidates
 from engine.worker.talker.decode_graphs import BUCKETS, PlainSteps, ReplayedSteps
-from engine.worker.talker.decode_step import Extent
+from engine.worker.talker.decode_step import BatchBounds
 from engine.worker.talker.prefill import ReplayedFilling
 from engine.worker.worker import TorchWorker
 from tests.engine.worker.driver import (
@@ -51,21 +51,23 @@ quick = settings(max_examples=15, deadline=None)
 
 
 @pytest.fixture(scope="module")
-def lanes() -> Iterator[tuple[Lane, Lane]]:
+def lanes() -> Iterator[tuple[ModelRunner, ModelRunner]]:
     """Plain and replayed."""
     checkpoint = LocalCheckpoint(CASE.folder)
     talker = load_talker(CASE.folder, torch.device("cpu"), torch.float64)
     device = torch.device("cpu")
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
-        plain = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
+        plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
         patch.setattr(lane_module, "recorder", lambda device: record)
-        replayed = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
+        replayed = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
         assert isinstance(plain.steps, PlainSteps)
         assert isinstance(replayed.filling, ReplayedFilling)
         yield plain, replayed
 
 
-def admit(lane: Lane, row: int, draw: Draw, seed: int, case: Case = CASE) -> Prefill:
+def admit(
+    lane: ModelRunner, row: int, draw: ResolvedSampling, seed: int, case: Case = CASE
+) -> Prefill:
     """-> the whole prompt, to be filled in."""
     prompt = case.prompt(LocalCheckpoint(case.folder))
     lane.release(row)
@@ -73,11 +75,11 @@ def admit(lane: Lane, row: int, draw: Draw, seed: int, case: Case = CASE) -> Pre
     return Prefill(row, 0, len(prompt))
 
 
-def fill(lane: Lane, row: int, draw: Draw, seed: int) -> None:
+def fill(lane: ModelRunner, row: int, draw: ResolvedSampling, seed: int) -> None:
     lane.prefill([(row, admit(lane, row, draw, seed))])
 
 
-def assert_same(lanes: tuple[Lane, Lane], rows: Sequence[int] = range(SLOTS)) -> None:
+def assert_same(lanes: tuple[ModelRunner, ModelRunner], rows: Sequence[int] = range(SLOTS)) -> None:
     """Everything that is remembered of these rows."""
     plain, replayed = (lane.slots for lane in lanes)
     for name in ("hidden", "code", "position", "frame", "seen", "made"):
@@ -94,7 +96,9 @@ def assert_same(lanes: tuple[Lane, Lane], rows: Sequence[int] = range(SLOTS)) ->
     cases=st.lists(st.sampled_from(CASES), min_size=1, max_size=SLOTS),
     cut=st.sampled_from([0, 5]),
 )
-def test_prompts_filled_by_replay(lanes: tuple[Lane, Lane], cases: list[Case], cut: int) -> None:
+def test_prompts_filled_by_replay(
+    lanes: tuple[ModelRunner, ModelRunner], cases: list[Case], cut: int
+) -> None:
     """Any company of prompts, whole or in two pieces."""
     with torch.inference_mode():
         for lane in lanes:
@@ -112,7 +116,7 @@ def test_prompts_filled_by_replay(lanes: tuple[Lane, Lane], cases: list[Case], c
     seed=st.integers(0, 9),
 )
 def test_replayed_is_plain(
-    lanes: tuple[Lane, Lane], groups: list[set[int]], drawn: list[bool], seed: int
+    lanes: tuple[ModelRunner, ModelRunner], groups: list[set[int]], drawn: list[bool], seed: int
 ) -> None:
     with torch.inference_mode():
         for lane in lanes:
@@ -124,21 +128,21 @@ def test_replayed_is_plain(
         assert_same(lanes)
 
 
-def test_timing_leaves_no_trace(lanes: tuple[Lane, Lane]) -> None:
+def test_timing_leaves_no_trace(lanes: tuple[ModelRunner, ModelRunner]) -> None:
     _, lane = lanes
     assert isinstance(lane.steps, ReplayedSteps)
     with torch.inference_mode():
         for row in range(3):
             fill(lane, row, DRAWN, row)
         before = [kept.clone() for kept in (lane.slots.hidden[:3], lane.slots.position[:3])]
-        timings = lane.steps.timings(Extent(1, None, None))
+        timings = lane.steps.timings(BatchBounds(1, None, None))
     assert set(timings) == {1, lane.slots.spare}
     assert min(timings.values()) > 0
     for kept, was in zip((lane.slots.hidden[:3], lane.slots.position[:3]), before, strict=True):
         assert torch.equal(kept, was)
 
 
-def test_the_spare_row_stays_where_it_is(lanes: tuple[Lane, Lane]) -> None:
+def test_the_spare_row_stays_where_it_is(lanes: tuple[ModelRunner, ModelRunner]) -> None:
     _, lane = lanes
     with torch.inference_mode():
         for row in range(5):
@@ -149,7 +153,9 @@ def test_the_spare_row_stays_where_it_is(lanes: tuple[Lane, Lane]) -> None:
         assert lane.slots.position[lane.slots.spare] == 0
 
 
-def test_what_is_warm_is_recorded_before_anybody_speaks(lanes: tuple[Lane, Lane]) -> None:
+def test_what_is_warm_is_recorded_before_anybody_speaks(
+    lanes: tuple[ModelRunner, ModelRunner],
+) -> None:
     _, lane = lanes
     with torch.inference_mode():
         lane.warm()
@@ -163,7 +169,7 @@ def test_what_is_warm_is_recorded_before_anybody_speaks(lanes: tuple[Lane, Lane]
         assert [len(each) for each in replays] == known
 
 
-def test_every_count_of_rows_has_a_bucket(lanes: tuple[Lane, Lane]) -> None:
+def test_every_count_of_rows_has_a_bucket(lanes: tuple[ModelRunner, ModelRunner]) -> None:
     steps = ReplayedSteps(lanes[1].step, record)
     sizes = list(steps.buckets())
     assert sizes == sorted(set(sizes))
@@ -180,7 +186,7 @@ def test_work_is_recorded_once_a_key() -> None:
         log.append("recorded")
         return lambda: 2 * work()
 
-    replays = Replays(noted)
+    replays = GraphCache(noted)
     assert [replays.run("a", lambda: 3), replays.run("a", lambda: 3)] == [3, 6]
     assert [replays.run("b", lambda: 5), replays.run("a", lambda: 3)] == [5, 6]
     assert log == ["recorded"] * 2
@@ -190,7 +196,7 @@ def test_work_is_recorded_once_a_key() -> None:
 @quick
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0, 1, 20, 64, 200])), min_size=1))
 def test_the_ledger_ranks_for_the_most_demanding_row(choices: list[tuple[bool, int]]) -> None:
-    ledger = Ledger(len(choices))
+    ledger = RowMetadata(len(choices))
     for row, (greedy, top_k) in enumerate(choices):
         ledger.open(row, 3 * row + 1, replace(DRAWN, greedy=greedy, top_k=top_k))
     rows = list(range(len(choices)))

@@ -17,7 +17,7 @@ import engine.worker.talker.mixed_batch as together_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Admit, Prefill
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.model_runner import Lane
+from engine.worker.model_runner import ModelRunner
 from engine.worker.talker.decode_step import FrameStep
 from engine.worker.talker.mixed_batch import Together
 from engine.worker.talker.talker_forward import New
@@ -53,21 +53,21 @@ class PlainTalk:
 
 
 @pytest.fixture
-def lanes() -> Iterator[tuple[Lane, Lane, PlainTalk]]:
+def lanes() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
     """One after the other, and side by side."""
     checkpoint = LocalCheckpoint(CASES[0].folder)
     talker = load_talker(checkpoint.folder, CPU, torch.float64)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
-        plain = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
+        plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         patch.setattr(lane_module, "recorder", lambda device: record)
         patch.setattr(together_module, "FEW", 1)
-        beside = Lane(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
+        beside = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         beside.step.talk = talk = PlainTalk(beside.step)  # type: ignore[assignment]
         beside._together = Together(beside.step, beside.steps, beside.filling, record)  # type: ignore[arg-type]
         yield plain, beside, talk
 
 
-def admit(lane: Lane, row: int, number: int) -> Prefill:
+def admit(lane: ModelRunner, row: int, number: int) -> Prefill:
     case = CASES[number % len(CASES)]
     prompt, draw = case.prompt(LocalCheckpoint(case.folder)), (DRAWN, GREEDY)[number % 2]
     lane.release(row)
@@ -75,7 +75,7 @@ def admit(lane: Lane, row: int, number: int) -> Prefill:
     return Prefill(row, 0, len(prompt))
 
 
-def spoken(lane: Lane, plan: list[list[int]]) -> list[Tensor]:
+def spoken(lane: ModelRunner, plan: list[list[int]]) -> list[Tensor]:
     """Every step makes a frame of all that are filled, and fills some more."""
     made, filled, number = [], [], 0
     for rows in plan:
@@ -96,7 +96,7 @@ def spoken(lane: Lane, plan: list[list[int]]) -> list[Tensor]:
 @given(plan=st.lists(st.lists(st.integers(0, SLOTS - 1), max_size=2, unique=True), max_size=FRAMES))
 @torch.inference_mode()
 def test_side_by_side_is_one_after_the_other(
-    lanes: tuple[Lane, Lane, PlainTalk], plan: list[list[int]]
+    lanes: tuple[ModelRunner, ModelRunner, PlainTalk], plan: list[list[int]]
 ) -> None:
     plain, beside, talk = lanes
     before, plan = talk.passes, [[0, 1], [2], [], [3], *plan]
@@ -112,7 +112,7 @@ def test_side_by_side_is_one_after_the_other(
 
 @torch.inference_mode()
 def test_what_is_warm_is_recorded_before_anybody_speaks(
-    lanes: tuple[Lane, Lane, PlainTalk], monkeypatch: pytest.MonkeyPatch
+    lanes: tuple[ModelRunner, ModelRunner, PlainTalk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, beside, talk = lanes
     together = beside._together
@@ -134,7 +134,9 @@ def test_what_is_warm_is_recorded_before_anybody_speaks(
 
 
 @torch.inference_mode()
-def test_what_is_filled_is_not_stepped_beside_itself(lanes: tuple[Lane, Lane, PlainTalk]) -> None:
+def test_what_is_filled_is_not_stepped_beside_itself(
+    lanes: tuple[ModelRunner, ModelRunner, PlainTalk],
+) -> None:
     _, beside, talk = lanes
     beside.clear()
     beside.speak([(row, admit(beside, row, row)) for row in range(4)], [])

@@ -24,10 +24,10 @@ import engine.worker.state.prompts as prompts_module
 from engine.checkpoints.checkpoint import LocalCheckpoint, SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
-from engine.plan import Admit, Feed, Prefill, Prompt, ReferencePrompt
+from engine.plan import Admit, AppendText, Prefill, Prompt, ReferencePrompt
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.model_runner import Lane
-from engine.worker.staging import Uploads
+from engine.worker.model_runner import ModelRunner
+from engine.worker.staging import StagingBuffer
 from tests.engine.worker.driver import DRAWN, GREEDY
 from tests.engine.worker.fake_graphs import record
 from tests.support.golden_cases import speech_cases
@@ -46,7 +46,7 @@ def talker() -> Talker:
 
 
 @pytest.fixture(scope="module")
-def lanes(talker: Talker) -> Iterator[tuple[Lane, Lane]]:
+def lanes(talker: Talker) -> Iterator[tuple[ModelRunner, ModelRunner]]:
     """Plain and replayed."""
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = made(talker)
@@ -54,8 +54,8 @@ def lanes(talker: Talker) -> Iterator[tuple[Lane, Lane]]:
         yield plain, made(talker)
 
 
-def made(talker: Talker) -> Lane:
-    return Lane(talker, IDS, SLOTS, POSITIONS, CPU, torch.float64)
+def made(talker: Talker) -> ModelRunner:
+    return ModelRunner(talker, IDS, SLOTS, POSITIONS, CPU, torch.float64)
 
 
 def texts(most: int, least: int = 0) -> st.SearchStrategy[tuple[int, ...]]:
@@ -124,7 +124,7 @@ def close(own: Tensor, wanted: Sequence[Tensor] | Tensor) -> None:
 @quick
 @given(prompt=prompts(), cuts=st.tuples(st.integers(0, 99), st.integers(0, 99)))
 def test_ids_become_the_rows_of_the_reference(
-    lanes: tuple[Lane, Lane], prompt: Prompt, cuts: tuple[int, int]
+    lanes: tuple[ModelRunner, ModelRunner], prompt: Prompt, cuts: tuple[int, int]
 ) -> None:
     lane = lanes[0]
     (laid,) = lane.embedder.layout([prompt])
@@ -155,7 +155,11 @@ def admit(prompt: Prompt, row: int) -> tuple[int, Admit]:
     pieces=st.lists(st.integers(1, 30), max_size=3),
 )
 def test_replayed_admissions_are_plain_ones(
-    lanes: tuple[Lane, Lane], company: list[Prompt], more: tuple[int, ...], cut: int, pieces: list
+    lanes: tuple[ModelRunner, ModelRunner],
+    company: list[Prompt],
+    more: tuple[int, ...],
+    cut: int,
+    pieces: list,
 ) -> None:
     """Together, text in two feeds where it is open, prompts in pieces."""
     for lane in lanes:
@@ -163,8 +167,8 @@ def test_replayed_admissions_are_plain_ones(
         lane.admit([admit(prompt, row) for row, prompt in enumerate(company)])
         for row, prompt in enumerate(company):
             if prompt.open_text:
-                lane.feed(row, Feed(row, more[:cut], False))
-                lane.feed(row, Feed(row, more[cut:], True))
+                lane.feed(row, AppendText(row, more[:cut], False))
+                lane.feed(row, AppendText(row, more[cut:], True))
         start = 0
         for size in (*pieces, POSITIONS):
             due = [(row, start, len(prompt)) for row, prompt in enumerate(company)]
@@ -191,7 +195,7 @@ def test_replayed_admissions_are_plain_ones(
 @quick
 @given(company=st.dictionaries(st.integers(0, SLOTS - 1), prompts(), min_size=1))
 def test_replayed_slots_are_plain_ones_and_nothing_else_is_touched(
-    talker: Talker, lanes: tuple[Lane, Lane], company: dict[int, Prompt]
+    talker: Talker, lanes: tuple[ModelRunner, ModelRunner], company: dict[int, Prompt]
 ) -> None:
     """Every tensor, whatever was there before; but the spare row, where padding's text goes."""
     for lane in lanes:
@@ -215,7 +219,7 @@ def test_replayed_slots_are_plain_ones_and_nothing_else_is_touched(
 
 
 def test_text_that_a_slot_cannot_hold_is_refused_before_anything_is_written(
-    lanes: tuple[Lane, Lane],
+    lanes: tuple[ModelRunner, ModelRunner],
 ) -> None:
     fine = Prompt(text_ids=(1, 2), layout="whole", role_ids=(3,))
     long = replace(fine, layout="streamed", text_ids=(1,) * POSITIONS)
@@ -230,7 +234,7 @@ def test_text_that_a_slot_cannot_hold_is_refused_before_anything_is_written(
 
 
 def test_a_voice_is_embedded_once(
-    lanes: tuple[Lane, Lane], monkeypatch: pytest.MonkeyPatch
+    lanes: tuple[ModelRunner, ModelRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those used of late."""
     embedder, heard = lanes[0].embedder, []
@@ -250,7 +254,7 @@ def test_a_voice_is_embedded_once(
 @pytest.mark.parametrize("played", [False, True])
 def test_tables_are_cut_and_filled_up(played: bool) -> None:
     seen: list[list[list[int]]] = []
-    work = Uploads(lambda table: seen.append(table.tolist()), 2, (1, 4), 9, CPU,
+    work = StagingBuffer(lambda table: seen.append(table.tolist()), 2, (1, 4), 9, CPU,
                    record if played else None)  # fmt: skip
     table = np.arange(12).reshape(6, 2)
     work(table)
