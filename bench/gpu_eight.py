@@ -41,12 +41,12 @@ class Talk:
     """Rows somewhere in their slots, through the library's products or those in 8 bits."""
 
     def __init__(self, talker: Talker, slots: int) -> None:
-        place, shape = torch.device("cuda"), talker.shape.block
-        self.slots = Slots.allocate(talker.shape, slots, POSITIONS, place, torch.bfloat16)
+        place, shape = torch.device("cuda"), talker.config.transformer
+        self.slots = Slots.allocate(talker.config, slots, POSITIONS, place, torch.bfloat16)
         for past in self.slots.cache.tensors:
             past.normal_(generator=torch.Generator(place).manual_seed(1))
         everywhere = torch.arange(POSITIONS, device=place)[None]
-        turn = rotation(everywhere, shape.head_dim, shape.theta)
+        turn = rotation(everywhere, shape.head_dim, shape.rope_theta)
         cos, sin = (part[0, 0].bfloat16() for part in turn)
         self.talking = Talking(talker.model, self.slots, cos, sin)
         self.talking.whole = None

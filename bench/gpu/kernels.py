@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bench.random_checkpoint import scatter
 from bench.random_config import config
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda.predictor_kernels import FusedPredictor, fused
 from engine.worker.kernels.cuda.predictor_persistent import FewRows, last_logits
@@ -53,7 +53,7 @@ class Inputs:
 
 
 def published(size: str) -> Predictor:
-    shape = TalkerShape.read(config(size, "custom_voice")["talker_config"])
+    shape = TalkerConfig.from_dict(config(size, "custom_voice")["talker_config"])
     with torch.device("cuda"):
         network = Predictor(shape)
     return scatter(network, torch.Generator("cuda").manual_seed(0)).bfloat16().requires_grad_(False)

@@ -29,7 +29,7 @@ Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def forms(stack: TalkerStack, slots: Slots, blocks: list[int]) -> dict[str, Form]:
     everywhere = torch.arange(slots.positions, device="cuda")[None]
-    turn = rotation(everywhere, stack.shape.head_dim, stack.shape.theta)
+    turn = rotation(everywhere, stack.config.head_dim, stack.config.rope_theta)
     cos, sin = (part[0, 0].bfloat16() for part in turn)
     found: dict[str, Form] = {}
     for most in blocks:
@@ -51,7 +51,7 @@ def main(
 ) -> None:
     place = torch.device("cuda")
     talker = random_talker(config(size, "custom_voice")["talker_config"], place, torch.bfloat16)
-    slots = Slots.allocate(talker.shape, 64, 1024, place, torch.bfloat16)
+    slots = Slots.allocate(talker.config, 64, 1024, place, torch.bfloat16)
     for past in slots.cache.tensors:
         past.normal_()
     known = forms(talker.model, slots, [int(count) for count in blocks.split(",")])

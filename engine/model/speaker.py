@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import SpeakerShape
+from engine.model.configs import SpeakerConfig
 from engine.model.mel import HOP, mel_spectrogram
 from engine.model.padding import WHOLE, Span
 
@@ -58,12 +58,12 @@ class SqueezeExcite(nn.Module):
 
 
 class SpeakerBlock(nn.Module):
-    def __init__(self, channels: int, kernel: int, dilation: int, shape: SpeakerShape) -> None:
+    def __init__(self, channels: int, kernel: int, dilation: int, config: SpeakerConfig) -> None:
         super().__init__()
         self.tdnn1 = TimeDelay(channels, channels)
-        self.res2net_block = Res2Net(channels, kernel, dilation, shape.res2net_scale)
+        self.res2net_block = Res2Net(channels, kernel, dilation, config.res2net_scale)
         self.tdnn2 = TimeDelay(channels, channels)
-        self.se_block = SqueezeExcite(channels, shape.se_channels)
+        self.se_block = SqueezeExcite(channels, config.se_channels)
 
     def forward(self, x: Tensor, span: Span) -> Tensor:
         inner = self.tdnn2(self.res2net_block(self.tdnn1(x, span), span), span)
@@ -92,20 +92,22 @@ class AttentivePooling(nn.Module):
 
 
 class SpeakerEncoder(nn.Module):
-    def __init__(self, shape: SpeakerShape) -> None:
+    def __init__(self, config: SpeakerConfig) -> None:
         super().__init__()
-        self.shape = shape
-        first, *middle, last = zip(shape.channels, shape.kernels, shape.dilations, strict=True)
+        self.config = config
+        first, *middle, last = zip(
+            config.channels, config.kernel_sizes, config.dilations, strict=True
+        )
         self.blocks = nn.ModuleList(
             [
-                TimeDelay(shape.mel_bins, *first),
-                *(SpeakerBlock(*numbers, shape) for numbers in middle),
+                TimeDelay(config.mel_bins, *first),
+                *(SpeakerBlock(*numbers, config) for numbers in middle),
             ]
         )
         channels, kernel, dilation = last
         self.mfa = TimeDelay(channels, channels, kernel, dilation)
-        self.asp = AttentivePooling(channels, shape.attention_channels)
-        self.fc = same_conv(2 * channels, shape.width)
+        self.asp = AttentivePooling(channels, config.attention_channels)
+        self.fc = same_conv(2 * channels, config.embedding_dim)
 
     def forward(self, mel: Tensor, span: Span) -> Tensor:
         """Log mel [B, bins, frames] -> vectors [B, width]."""
@@ -116,7 +118,7 @@ class SpeakerEncoder(nn.Module):
         return self.fc(self.asp(self.mfa(torch.cat(seen, 1), span), span))[..., 0]
 
     def embed(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
-        """Waves [B, samples] at the shape's sample rate -> vectors [B, width]."""
+        """Waves [B, samples] at the config's sample rate -> vectors [B, width]."""
         heard = span.mirrored(wave[:, None])[:, 0]
-        mel = mel_spectrogram(heard, self.shape.mel_bins, self.shape.sample_rate)
+        mel = mel_spectrogram(heard, self.config.mel_bins, self.config.sample_rate)
         return self(mel.to(self.fc.weight.dtype), span.hops(HOP))

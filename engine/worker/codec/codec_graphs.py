@@ -94,7 +94,7 @@ def fused(codec: CodecDecoder, state: CodecState, spare: int) -> Step | None:
     try:
         from engine.worker.codec.fused_decoder import FusedCodec, fits
 
-        return _proven(FusedCodec(codec, dtype), state, spare) if fits(codec.shape) else None
+        return _proven(FusedCodec(codec, dtype), state, spare) if fits(codec.config) else None
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # no Triton, nothing to compile with, too small a card
@@ -133,7 +133,7 @@ class PlainStep:
 
     def _known(self, codes: Tensor) -> Tensor:
         """As the decoder takes them: [B, 16, frames]."""
-        last = self._codec.shape.codebook_size - 1
+        last = self._codec.config.codebook_size - 1
         return codes.long().clamp(max=last).transpose(1, 2)
 
 

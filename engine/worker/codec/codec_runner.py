@@ -33,8 +33,8 @@ class Decoding:
     ) -> None:
         self._device, self._shelf = next(codec.parameters()).device, shelf
         # the spare row is where references are decoded, and where nobody's frames go
-        self._state = CodecState.allocate(codec.shape, slots + 1, self._device, dtype)
-        self._spare, self._hop = slots, codec.shape.hop
+        self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
+        self._spare, self._hop = slots, codec.config.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
         self._sounding = sounding(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None

@@ -57,12 +57,12 @@ class FrameStep:
     """A talker's networks over its slots."""
 
     def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
-        block, like = talker.shape.block, slots.hidden
+        block, like = talker.config.transformer, slots.hidden
         self.talker, self.slots = talker, slots
         self.predict = Prediction(talker.code_predictor)
         self.seams = seams(slots, ids, talker, pad)
         everywhere = torch.arange(slots.positions, device=like.device)[None]
-        turn = rotation(everywhere, block.head_dim, block.theta)
+        turn = rotation(everywhere, block.head_dim, block.rope_theta)
         self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
         self.talk: Talking | None = None
         self.talk = talking(talker.model, slots, self._cos, self._sin, self._alone)

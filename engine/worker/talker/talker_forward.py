@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.model.layers import Attention
 from engine.model.talker import TalkerStack
 from engine.worker import eight
@@ -52,7 +52,7 @@ def _in_two_bytes(
     stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
 ) -> Talking | None:
     """As weights are: in two bytes, or in four."""
-    if slots.hidden.device.type != "cuda" or not _known(stack.shape):
+    if slots.hidden.device.type != "cuda" or not _known(stack.config):
         return None
     if find_spec("triton") is None:
         log.warning("There is no Triton here: frames take about three times as long. Install it.")
@@ -112,11 +112,11 @@ def differing(talk: Talking, plain: Written, slots: Slots) -> float:
     return float(torch.stack(apart).max())
 
 
-def _known(shape: BlockShape) -> bool:
+def _known(config: TransformerConfig) -> bool:
     """Heads are powers of two that a tensor core takes; queries and keys are normed."""
-    dim = shape.head_dim
-    plain = shape.window is None and not shape.layer_scale
-    return plain and shape.qk_norm and dim >= 16 and dim & (dim - 1) == 0
+    dim = config.head_dim
+    plain = config.sliding_window is None and not config.layer_scale
+    return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
 
 
 class New(NamedTuple):
@@ -134,12 +134,12 @@ class Talking:
         from engine.worker.kernels.triton import attention as fused_attention
         from engine.worker.kernels.triton import linear as fused  # they need Triton
 
-        shape = stack.shape
+        config = stack.config
         self._stack, self._cache, self._plain = stack, slots.cache, Plain()
         self._fused, self._attention = fused, fused_attention
-        done = torch.zeros(len(slots.frame) * shape.kv_heads, dtype=torch.int32, device=cos.device)
-        heads = shape.heads, shape.kv_heads
-        self._turn = fused_attention.Turn(*heads, shape.eps, cos, sin, done)
+        done = torch.zeros(len(slots.frame) * config.kv_heads, dtype=torch.int32, device=cos.device)
+        heads = config.heads, config.kv_heads
+        self._turn = fused_attention.Turn(*heads, config.norm_eps, cos, sin, done)
         self._cut = fused_attention.Cut(*FEW_CUT)
         self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
         self.whole = _whole(stack, slots, cos, sin)
@@ -174,7 +174,7 @@ class Talking:
 
     def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
         """Norms, residuals and gates are parts of the products."""
-        fused, eps, cut = self._fused, self._stack.shape.eps, self._tiles
+        fused, eps, cut = self._fused, self._stack.config.norm_eps, self._tiles
         each = blocks(self._stack)
         normed = fused.as_normed(x, each[0].input_layernorm.weight)
         afters = [*(block.input_layernorm for block in each[1:]), self._stack.norm]

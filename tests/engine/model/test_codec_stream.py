@@ -26,15 +26,15 @@ class Streams:
 
     def __init__(self, folder: Path) -> None:
         self.decoder: CodecDecoder = load_codec(folder, CPU, torch.float32)
-        self.shape = self.decoder.shape
+        self.config = self.decoder.config
         draw = torch.Generator().manual_seed(1)
-        size = (ROWS, self.shape.codebooks, FRAMES)
-        self.codes = torch.randint(0, self.shape.codebook_size, size, generator=draw)
+        size = (ROWS, self.config.codebooks, FRAMES)
+        self.codes = torch.randint(0, self.config.codebook_size, size, generator=draw)
         with torch.inference_mode():
             self.whole = self.decoder(self.codes)  # of stream i: row i
 
     def state(self) -> CodecState:
-        return CodecState.allocate(self.shape, ROWS, "cpu", torch.float32)
+        return CodecState.allocate(self.config, ROWS, "cpu", torch.float32)
 
     @torch.inference_mode()
     def step(self, state: CodecState, at: dict[int, tuple[int, int]], count: int) -> Tensor:
@@ -44,7 +44,7 @@ class Streams:
         return self.decoder.step(codes, state, torch.tensor(list(at)))
 
     def check(self, wave: Tensor, stream: int, start: int) -> None:
-        first = start * self.shape.hop
+        first = start * self.config.hop
         torch.testing.assert_close(wave, self.whole[stream, first : first + len(wave)], **CLOSE)
 
 
@@ -163,11 +163,11 @@ def test_a_broken_stream_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 def test_a_step_asks_nothing_of_the_device(folder: Path) -> None:
     """Meta tensors have no values: a step that reads one on the host fails here."""
-    shape = streams(folder).shape
+    config = streams(folder).config
     with torch.device("meta"):
-        decoder = CodecDecoder(shape)
-        codes = torch.zeros(2, shape.codebooks, 3, dtype=torch.long)
-        state = CodecState.allocate(shape, ROWS, "meta", torch.float32)
+        decoder = CodecDecoder(config)
+        codes = torch.zeros(2, config.codebooks, 3, dtype=torch.long)
+        state = CodecState.allocate(config, ROWS, "meta", torch.float32)
         wave = decoder.step(codes, state, torch.zeros(2, dtype=torch.long))
         decoder.skip(codes, state, torch.zeros(2, dtype=torch.long))
-    assert wave.shape == (2, 3 * shape.hop)
+    assert wave.shape == (2, 3 * config.hop)

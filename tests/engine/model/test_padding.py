@@ -52,7 +52,7 @@ def padded(waves: list[torch.Tensor], length: int) -> tuple[torch.Tensor, Span]:
 @given(samples=st.lists(st.integers(1, ROOM * 1920), min_size=1, max_size=3))
 @torch.inference_mode()
 def test_latents(encoder: CodecEncoder, samples: list[int]) -> None:
-    hop = encoder.shape.hop
+    hop = encoder.config.hop
     waves = [sound(count, seed) for seed, count in enumerate(samples)]
     rows, span = padded(waves, ROOM * hop)
     latents = encoder.latents(rows, span)  # codes are the nearest of these

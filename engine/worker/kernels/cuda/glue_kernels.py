@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import RESERVED_CODES, SpecialIds
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import shape_constants
@@ -44,8 +44,8 @@ def lanes(slots: Slots) -> Lanes:
 def constants(talker: Talker, ids: SpecialIds) -> dict[str, int | float]:
     """What the kernels are compiled for."""
     return shape_constants(talker.code_predictor) | dict(
-        VOCABULARY=talker.shape.codes, RESERVED=RESERVED_CODES, END=ids.codec_eos, KNOBS=KNOBS,
-        PENALTY=KNOBS - 1, LEAST_FRAMES=LEAST_FRAMES,
+        VOCABULARY=talker.config.vocab_size, RESERVED=RESERVED_CODES, END=ids.codec_eos,
+        KNOBS=KNOBS, PENALTY=KNOBS - 1, LEAST_FRAMES=LEAST_FRAMES,
     )  # fmt: skip
 
 
@@ -93,20 +93,20 @@ class FusedSeams:
 
 def fused(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedSeams | None:
     """None where no kernel knows the device or the shapes, or where it errs."""
-    weight, block = slots.hidden, talker.code_predictor.model.shape
+    weight, block = slots.hidden, talker.code_predictor.model.config
     if weight.dtype != torch.bfloat16 or torch.cuda.get_device_capability(weight.device) < (8, 0):
         return None
     if weight.device.index not in (None, torch.cuda.current_device()):  # launches go there
         return None
     known = block.head_dim == 128 and block.heads <= 2 * block.kv_heads
     books = len(talker.code_predictor.lm_head)
-    if not known or talker.shape.codes % 512 or weight.shape[1] % 8 or books > 15:
+    if not known or talker.config.vocab_size % 512 or weight.shape[1] % 8 or books > 15:
         return None
     module = nvrtc.Module(nvrtc.source(*PARTS), nvrtc.constants(constants(talker, ids)))
     embeddings = talker.model.codec_embedding.weight.detach()
 
     def trial() -> tuple[Slots, Seams, Slots, Seams]:
-        plain, ours = tried(talker.shape, weight), tried(talker.shape, weight)
+        plain, ours = tried(talker.config, weight), tried(talker.config, weight)
         forms = PlainSeams(plain, ids, embeddings, pad), FusedSeams(ours, module, embeddings, pad)
         return plain, forms[0], ours, forms[1]
 
@@ -116,7 +116,7 @@ def fused(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedSe
     return None
 
 
-def tried(shape: TalkerShape, like: Tensor) -> Slots:
+def tried(config: TalkerConfig, like: Tensor) -> Slots:
     """Slots full of what may be there: text that goes on and text that has ended, each setting."""
     random = torch.Generator().manual_seed(1)
     rows, positions = TRIED + 1, 8
@@ -124,10 +124,10 @@ def tried(shape: TalkerShape, like: Tensor) -> Slots:
     def whole(below: int, *size: int) -> Tensor:
         return torch.randint(below, size, generator=random)
 
-    slots = Slots.allocate(shape, TRIED, positions, like.device, like.dtype)
+    slots = Slots.allocate(config, TRIED, positions, like.device, like.dtype)
     slots.hidden.copy_(torch.randn(slots.hidden.shape, generator=random))
     slots.text.copy_(torch.randn(slots.text.shape, generator=random))
-    slots.code.copy_(whole(shape.codes - RESERVED_CODES, rows))
+    slots.code.copy_(whole(config.vocab_size - RESERVED_CODES, rows))
     slots.position.copy_(whole(positions, rows))
     slots.frame.copy_(torch.arange(rows) % (positions - 1))
     slots.texts.copy_(whole(positions, rows))

@@ -37,7 +37,9 @@ class FusedPredictor:
         def few(crews: int) -> FewRows | None:
             if device.major < 9:
                 return None
-            found = fit(predictor.model.shape, device.multi_processor_count // crews, shared, codes)
+            found = fit(
+                predictor.model.config, device.multi_processor_count // crews, shared, codes
+            )
             return found and FewRows(predictor, known, found, crews)
 
         self.few = _proven(predictor, lambda: few(1), (3, MOST_ROWS))
@@ -67,12 +69,16 @@ def _proven(
 
 def fused(predictor: Predictor) -> FusedPredictor | None:
     """None where no kernel knows the device or the shapes."""
-    weight, shape = predictor.model.norm.weight, predictor.model.shape
+    weight, config = predictor.model.norm.weight, predictor.model.config
     if weight.device.type != "cuda" or weight.dtype != torch.bfloat16:
         return None
-    known = shape.head_dim == 128 and shape.heads <= 2 * shape.kv_heads and not shape.width % 512
+    known = (
+        config.head_dim == 128
+        and config.heads <= 2 * config.kv_heads
+        and not config.hidden_size % 512
+    )
     codes, books = predictor.lm_head[0].out_features, len(predictor.lm_head)
-    if not known or shape.inner % 2 or codes % 512 or books > 15:
+    if not known or config.intermediate_size % 2 or codes % 512 or books > 15:
         return None
     recent = torch.cuda.get_device_capability(weight.device) >= (8, 0)
     # launches go to the current device

@@ -97,7 +97,7 @@ def frame_of(
 
 def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
     """What the kernel is compiled for."""
-    return shape_constants(predictor) | fit.constants(predictor.model.shape, tiles)
+    return shape_constants(predictor) | fit.constants(predictor.model.config, tiles)
 
 
 def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
@@ -112,12 +112,12 @@ def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
 
 def scratch(predictor: Predictor, like: Tensor, crews: int = 1) -> dict[str, Tensor]:
     """What lies between the phases, for the most rows, and the barriers, which start at zero."""
-    shape, books = predictor.model.shape, len(predictor.lm_head)
-    past = shape.layers * shape.kv_heads * (books + 1) * shape.head_dim
+    config, books = predictor.model.config, len(predictor.lm_head)
+    past = config.layers * config.kv_heads * (books + 1) * config.head_dim
     widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
     rows = crews * MOST_ROWS
     made = {name: like.new_empty(rows, width) for name, width in widths.items()}
-    return made | weight_packing.between(shape, rows, like, crews)
+    return made | weight_packing.between(config, rows, like, crews)
 
 
 def last_logits(between: dict[str, Tensor], rows: int) -> Tensor:

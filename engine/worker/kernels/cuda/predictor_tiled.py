@@ -18,7 +18,7 @@ WARPS = 8
 
 class ManyRows:
     def __init__(self, predictor: Predictor, tables: dict[str, Tensor]) -> None:
-        self._predictor, self._tables, self._shape = predictor, tables, predictor.model.shape
+        self._predictor, self._tables, self._shape = predictor, tables, predictor.model.config
         self._codes = predictor.lm_head[0].out_features
         options = nvrtc.constants(shape_constants(predictor))
         module = nvrtc.Module(nvrtc.source(*PARTS), options)
@@ -45,8 +45,8 @@ class ManyRows:
 
     def _past(self, rows: int, like: Tensor) -> Tensor:
         """Keys and values, [layers, 2, R, kv_heads, positions, d]: read no further than written."""
-        shape, positions = self._shape, len(self._predictor.lm_head) + 1
-        return like.new_empty(shape.layers, 2, rows, shape.kv_heads, positions, shape.head_dim)
+        config, positions = self._shape, len(self._predictor.lm_head) + 1
+        return like.new_empty(config.layers, 2, rows, config.kv_heads, positions, config.head_dim)
 
     def _run(self, x: Tensor, past: Tensor, position: int) -> Tensor:
         """One position through all layers: x [R, width], which changes, -> normed [R, width]."""
@@ -69,15 +69,15 @@ class ManyRows:
         return normed
 
     def _mixed(self, qkv: Tensor, past: Tensor, layer: int, position: int) -> Tensor:
-        rows, shape = len(qkv), self._shape
-        mixed = qkv.new_empty(rows, shape.heads * shape.head_dim)
+        rows, config = len(qkv), self._shape
+        mixed = qkv.new_empty(rows, config.heads * config.head_dim)
         norms, turns = self._tables["norms"][layer], self._tables["turns"]
-        blocks = -(-rows * shape.kv_heads // WARPS)
+        blocks = -(-rows * config.kv_heads // WARPS)
         self._attend(blocks, THREADS, qkv, past[0], past[1], norms, turns, mixed, position, rows)
         return mixed
 
     def _gated(self, gates: Tensor) -> Tensor:
-        gated = gates.new_empty(len(gates), self._shape.inner)
+        gated = gates.new_empty(len(gates), self._shape.intermediate_size)
         self._gate(len(gates), THREADS, gates, gated)
         return gated
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.model.codec import CodecDecoder, CodecState
-from engine.model.configs import BlockShape, CodecShape
+from engine.model.configs import CodecConfig, TransformerConfig
 
 HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 if HERE.type == "cpu":
@@ -27,13 +27,14 @@ from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
 keep_float32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 
 ROWS = 3
-BLOCK = BlockShape(
-    width=32, inner=48, layers=2, heads=2, kv_heads=2, head_dim=32, theta=1e4, eps=1e-5,
-    qk_norm=False, layer_scale=True, window=13,
+BLOCK = TransformerConfig(
+    hidden_size=32, intermediate_size=48, layers=2, heads=2, kv_heads=2, head_dim=32,
+    rope_theta=1e4, norm_eps=1e-5,
+    qk_norm=False, layer_scale=True, sliding_window=13,
 )  # fmt: skip
-SHAPE = CodecShape(
-    block=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent=32, decoder_dim=64,
-    upsample=(2,), rates=(3, 2),
+SHAPE = CodecConfig(
+    transformer=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent_dim=32,
+    decoder_dim=64, upsampling_ratios=(2,), upsample_rates=(3, 2),
 )  # fmt: skip
 
 
@@ -155,8 +156,8 @@ def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
 def test_published_shapes_fit_and_tiny_ones_do_not() -> None:
     from bench.random_config import codec_config
 
-    def shape(size: str) -> CodecShape:
-        return CodecShape.read(codec_config(size)["decoder_config"])
+    def config(size: str) -> CodecConfig:
+        return CodecConfig.from_dict(codec_config(size)["decoder_config"])
 
-    assert fits(shape("1.7B"))
-    assert not fits(shape("tiny"))
+    assert fits(config("1.7B"))
+    assert not fits(config("tiny"))

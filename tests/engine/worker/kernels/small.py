@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape, TalkerShape
+from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
@@ -41,11 +41,11 @@ template <class... Given> struct run_of<void(Given...)> {
 
 
 def network(width: int = WIDE // 2) -> Predictor:
-    block = BlockShape(width, 512, 2, 4, 2, 128, 1e6, 1e-6)
-    talker = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
-    shape = TalkerShape(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
+    block = TransformerConfig(width, 512, 2, 4, 2, 128, 1e6, 1e-6)
+    talker = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    config = TalkerConfig(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
     random = torch.Generator().manual_seed(0)
-    made = Predictor(shape).bfloat16().requires_grad_(False)
+    made = Predictor(config).bfloat16().requires_grad_(False)
     for name, weight in made.named_parameters():
         if weight.dim() > 1:
             size = 1 if "embedding" in name else weight.shape[1] ** -0.5

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import SpecialIds
-from engine.model.configs import BlockShape, TalkerShape
+from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.talker import Talker
 from engine.worker.kernels.cuda import glue_kernels
 from engine.worker.state.sampling import CANDIDATES
@@ -16,8 +16,8 @@ from engine.worker.talker.frame_glue import PlainSeams, Seams
 from tests.engine.worker.kernels.small import LAUNCHES, TwinModule, compiled
 
 WIDE, VOCABULARY = 512, 2048
-BLOCK = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
-SHAPE = TalkerShape(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
+BLOCK = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+SHAPE = TalkerConfig(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
 END = VOCABULARY - 800
 IDS = SpecialIds(*range(7), codec_eos=END, think=8, nothink=9, think_bos=10, think_eos=11)
 ENTRY = LAUNCHES + "RUN(open_rows) RUN(feed_rows) RUN(close_rows)"

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import SpecialIds
-from engine.model.configs import BlockShape, TalkerShape
+from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.layers import rotation
 from engine.model.predictor import Predictor
 from engine.model.talker import Talker, TalkerStack
@@ -24,12 +24,12 @@ WIDE, CODES, BOOKS = 768, 1024, 15
 @pytest.fixture(scope="module")
 def network() -> Predictor:
     """Heads so sure of themselves that rounding seldom decides a draw."""
-    block = BlockShape(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
-    talker = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
-    shape = TalkerShape(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
+    block = TransformerConfig(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
+    talker = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    config = TalkerConfig(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
     random = torch.Generator("cuda").manual_seed(0)
     with torch.device("cuda"):
-        made = Predictor(shape).bfloat16().requires_grad_(False)
+        made = Predictor(config).bfloat16().requires_grad_(False)
     for name, weight in made.named_parameters():
         if weight.dim() > 1:
             size = 1.0 if "embedding" in name else weight.shape[1] ** -0.5
@@ -98,12 +98,12 @@ def test_seams_have_kernels_that_agree() -> None:
 
     if torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("this GPU takes the plain form")
-    block = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    block = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
     with torch.device("cuda"):
-        talker = Talker(TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)).bfloat16()
+        talker = Talker(TalkerConfig(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)).bfloat16()
     ids = SpecialIds(*range(7), codec_eos=2150, think=8, nothink=9, think_bos=10, think_eos=11)
     like = talker.model.codec_embedding.weight.detach()
-    slots = Slots.allocate(talker.shape, 4, 64, like.device, like.dtype)
+    slots = Slots.allocate(talker.config, 4, 64, like.device, like.dtype)
     assert isinstance(fused(slots, ids, talker, like[0]), FusedSeams)
 
 
@@ -113,13 +113,13 @@ def test_few_rows_take_one_launch() -> None:
 
     if torch.cuda.get_device_capability() < (9, 0):
         pytest.skip("this GPU goes layer by layer")
-    block = BlockShape(1024, 1024, 2, 8, 4, 128, 1e6, 1e-6)
-    shape = TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)
+    block = TransformerConfig(1024, 1024, 2, 8, 4, 128, 1e6, 1e-6)
+    config = TalkerConfig(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)
     with torch.device("cuda"):
-        stack = TalkerStack(shape).bfloat16()
+        stack = TalkerStack(config).bfloat16()
         everywhere = torch.arange(256)[None]
     cos, sin = (part[0, 0].bfloat16() for part in rotation(everywhere, 128, 1e6))
-    slots = Slots.allocate(shape, 4, 256, cos.device, torch.bfloat16)
+    slots = Slots.allocate(config, 4, 256, cos.device, torch.bfloat16)
     assert few(stack, slots, (cos, sin)) is not None
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:

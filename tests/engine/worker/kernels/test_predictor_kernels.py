@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.worker.kernels.cuda import predictor_persistent, predictor_tiled
 from engine.worker.kernels.cuda.constants import tables
 from engine.worker.kernels.cuda.launch_config import MOST_ROWS, STATIC, Fit, fit
@@ -55,7 +55,7 @@ class Twin:
         self.network, self.rows, self.crews = network(), 16 * tiles * crews - 3, crews
         # products whole, or in parts through a ring that goes round
         stages, most, parts = ((70, 64, (1, 1, 1, 1)), (33, 32, (8, 4, 8, 8)))[tiles - 1]
-        width = self.network.model.shape.width
+        width = self.network.model.config.hidden_size
         self.fit = Fit(2, 256, stages, 8 * most * 512 + 512, MOST_ROWS * width, parts)
         values = constants(self.network, self.fit, tiles)
         library = compiled(folder, f"few{tiles}", predictor_persistent.PARTS, FEW_ENTRY, values)
@@ -144,17 +144,17 @@ def test_many_rows_draw_as_the_plain_predictor(
 def test_small_predictors_stay_plain(folder: Path) -> None:
     talker = load_talker(folder, torch.device("cpu"), torch.float32)
     predictor = talker.code_predictor
-    assert fit(predictor.model.shape, 132, 232_448, predictor.lm_head[0].out_features) is None
+    assert fit(predictor.model.config, 132, 232_448, predictor.lm_head[0].out_features) is None
 
 
 @pytest.mark.parametrize("width", [1024, 2048])
 @pytest.mark.parametrize("processors", [132, 114, 78])
 def test_published_shapes_fit(width: int, processors: int) -> None:
-    for shape, codes in (
-        (BlockShape(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
-        (BlockShape(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),
+    for config, codes in (
+        (TransformerConfig(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
+        (TransformerConfig(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),
     ):
-        found = fit(shape, processors, 232_448, codes)
+        found = fit(config, processors, 232_448, codes)
         assert found is not None
         assert found.blocks == (128 if processors == 132 else 64)
         assert found.shared <= 232_448 - STATIC

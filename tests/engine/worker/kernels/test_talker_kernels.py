@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape, TalkerShape
+from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.layers import rotation
 from engine.model.talker import TalkerStack
 from engine.worker.kernels.cuda import talker_kernels, weight_packing
@@ -22,8 +22,8 @@ from tests.engine.worker.kernels.small import compiled, distance
 
 WIDE, LIMIT = 512, 320
 ORDERS = (0, 1, 2, 3, 4), (1, 3, 0, 2, 4)  # of layers, slots, heads, positions, dimensions
-BLOCK = BlockShape(WIDE, 512, 2, 4, 2, 128, 1e6, 1e-6)
-SHAPE = TalkerShape(BLOCK, BLOCK, 2048, 512, 4, 9, 9, 99)
+BLOCK = TransformerConfig(WIDE, 512, 2, 4, 2, 128, 1e6, 1e-6)
+SHAPE = TalkerConfig(BLOCK, BLOCK, 2048, 512, 4, 9, 9, 99)
 ENTRY = """
 extern "C" bool run_talk(const Pass* pass, unsigned long shared) {
   return run_grid(GRID, shared, [=] { talk(*pass); });

@@ -14,15 +14,22 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine.errors import CheckpointError
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.model.layers import Stack
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.loading.weight_loader import INDEX, SINGLE, blank, export, load
 from tests.conftest import golden_folders
 
 CPU = torch.device("cpu")
-SHAPE = BlockShape(
-    width=8, inner=12, layers=2, heads=4, kv_heads=2, head_dim=4, theta=1e4, eps=1e-6
+SHAPE = TransformerConfig(
+    hidden_size=8,
+    intermediate_size=12,
+    layers=2,
+    heads=4,
+    kv_heads=2,
+    head_dim=4,
+    rope_theta=1e4,
+    norm_eps=1e-6,
 )
 FOLDERS = pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 Tensors = dict[str, Tensor]

@@ -23,7 +23,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[Prediction, Prediction, int]:
         talker = load_talker(folder, torch.device("cpu"), torch.float32)
         traced = Prediction(talker.code_predictor)
         traced.trace(MOST)
-    return Prediction(talker.code_predictor), traced, talker.shape.block.width
+    return Prediction(talker.code_predictor), traced, talker.config.transformer.hidden_size
 
 
 @pytest.mark.parametrize("rows", [1, MOST, MOST + 1])
