@@ -19,11 +19,11 @@ from torch import Tensor
 from bench.gpu.decode_steps import random_talker
 from bench.gpu.kernels import error, graphed, milliseconds
 from bench.random_config import config
-from engine.model.layers import rotation
+from engine.model.layers import rotary_embedding
 from engine.model.talker import Talker
 from engine.worker.eight import products, round_weights
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.talker_forward import Talking
+from engine.worker.talker.talker_forward import TalkerForward
 
 POSITIONS = 512
 
@@ -46,9 +46,9 @@ class Talk:
         for past in self.slots.cache.tensors:
             past.normal_(generator=torch.Generator(place).manual_seed(1))
         everywhere = torch.arange(POSITIONS, device=place)[None]
-        turn = rotation(everywhere, shape.head_dim, shape.rope_theta)
+        turn = rotary_embedding(everywhere, shape.head_dim, shape.rope_theta)
         cos, sin = (part[0, 0].bfloat16() for part in turn)
-        self.talking = Talking(talker.model, self.slots, cos, sin)
+        self.talking = TalkerForward(talker.model, self.slots, cos, sin)
         self.talking.whole = None
 
     def inputs(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:

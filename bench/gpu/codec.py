@@ -26,8 +26,8 @@ from engine.model.codec import CodecDecoder, CodecState
 from engine.model.configs import CodecConfig
 from engine.model.convs import CausalUpsample, ResidualUnit
 from engine.types import FRAME_SECONDS
-from engine.worker.codec.codec_runner import Decoding
-from engine.worker.codec.fused_decoder import FusedCodec
+from engine.worker.codec.codec_runner import CodecRunner
+from engine.worker.codec.fused_decoder import FusedDecoder
 from engine.worker.cuda_graphs import Recorder
 from engine.worker.reference.reference_encoder import LRUCache
 
@@ -83,7 +83,7 @@ def plain(codec: CodecDecoder, dtype: torch.dtype) -> Step:
 
 
 def fused(codec: CodecDecoder, dtype: torch.dtype) -> Step:
-    return FusedCodec(codec, dtype).step
+    return FusedDecoder(codec, dtype).step
 
 
 def state(codec: CodecDecoder, rows: int, dtype: torch.dtype) -> CodecState:
@@ -179,13 +179,13 @@ def profile(codec: CodecDecoder, name: str, batch: int, frames: int) -> None:
 
 
 def streams(codec: CodecDecoder) -> None:
-    """Streams that come and go in one Decoding, each against its own whole sound."""
+    """Streams that come and go in one CodecRunner, each against its own whole sound."""
     exactly(False)
     shape = codec.config
     # [streams, frames, 16], more than are decoded: all are handed on in twelves
     said = codes(shape, 70, 52).transpose(1, 2)
     begun = time.perf_counter()
-    decoding = Decoding(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
+    decoding = CodecRunner(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
     torch.cuda.synchronize()
     print(f"built in {time.perf_counter() - begun:.1f} s")
     begun = time.perf_counter()

@@ -177,14 +177,14 @@ def parts(lane: ModelRunner, record: Record, count: int) -> dict[str, float]:
     x = slots.hidden[index][:, None]
     positions = slots.position[index][:, None]
     _, rest, _ = knobs(slots.knobs[index])
-    lots = uniforms(slots.keys[index], slots.frame[index], 16)[:, :-1]
+    drawn = uniforms(slots.keys[index], slots.frame[index], 16)[:, :-1]
     works: dict[str, Callable[[], object]] = {
         "talker": lambda: (
             step.talk(x[:, 0], index, positions[:, 0])
             if step.talk
             else step.run(x, index, index, positions, 256)
         ),
-        "predictor": lambda: step.predict(x[:, 0], x[:, 0], rest, lots, 64),
+        "predictor": lambda: step.predict(x[:, 0], x[:, 0], rest, drawn, 64),
     }
     spent = {}
     for name, work in works.items():

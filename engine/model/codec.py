@@ -22,12 +22,12 @@ from engine.model.convs import (
     CausalUpsample,
     ConvNeXtBlock,
     DecoderBlock,
-    Folding,
+    Foldable,
     Memory,
     SnakeBeta,
     memory_size,
 )
-from engine.model.layers import Attend, Causal, Stack
+from engine.model.layers import Attend, Causal, Transformer
 from engine.model.quantizer import SplitQuantizer
 
 
@@ -67,11 +67,11 @@ class CodecState:
         for tensor in self.tensors:
             tensor.index_fill_(0, rows, 0)
 
-    def take(self, rows: Tensor) -> CodecState:
+    def snapshot(self, rows: Tensor) -> CodecState:
         """A copy of these rows [B], as a state of B rows."""
         return CodecState(*(tensor.index_select(0, rows) for tensor in self.tensors))
 
-    def put(self, rows: Tensor, kept: CodecState) -> None:
+    def restore(self, rows: Tensor, kept: CodecState) -> None:
         """Set these rows [B] to a state of B rows."""
         for tensor, source in zip(self.tensors, kept.tensors, strict=True):
             tensor.index_copy_(0, rows, source.to(tensor))
@@ -117,7 +117,7 @@ class Advance:
     """Rows [B] of a state on their way by some frames; `keep` puts them where they got to."""
 
     def __init__(self, state: CodecState, rows: Tensor, frames: int) -> None:
-        kept = state.take(rows)
+        kept = state.snapshot(rows)
         self._state, self._rows, self._after = state, rows, kept.frames + frames
         self.positions = kept.frames[:, None] + torch.arange(frames, device=rows.device)  # [B, T]
         self.memory, self.ring = Memory(kept.pasts), Ring(kept.ring, kept.frames, self.positions)
@@ -132,7 +132,7 @@ class Advance:
             state.ring[rows[:, None], slots] = self.ring.collect(slots.shape[1])
 
 
-class PreTransformer(Stack):
+class PreTransformer(Transformer):
     def __init__(self, config: CodecConfig) -> None:
         super().__init__(config.transformer)
         self.input_proj = nn.Linear(config.latent_dim, config.transformer.hidden_size)
@@ -169,7 +169,7 @@ class CodecDecoder(nn.Module):
     def fold(self) -> None:
         """Keep what follows from the weights alone; until they are loaded anew or trained."""
         for module in self.modules():
-            if isinstance(module, Folding):
+            if isinstance(module, Foldable):
                 module.fold()
 
     def forward(self, codes: Tensor) -> Tensor:
@@ -190,13 +190,13 @@ class CodecDecoder(nn.Module):
         return wave
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
-        """As `step`, without the sound; what the rows make is right again `reach` frames later."""
+        """As `step`, without audio; the rows' audio is right again after `receptive_frames`."""
         going = Advance(state, rows, codes.shape[-1])
         self._understand(self.quantizer(codes), going.positions, going.ring, going.memory)
         going.keep()
 
     @cached_property
-    def reach(self) -> int:
+    def receptive_frames(self) -> int:
         """How many frames back the convolutions behind the transformer remember."""
         needed = 0  # of a layer's last inputs
         for layer in reversed([*self.upsample.modules(), *self.decoder.modules()]):

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from engine.model.configs import EncoderConfig, TransformerConfig
 from engine.model.convs import CausalConv
-from engine.model.layers import Attend, Attention, LayerScale, rotation
-from engine.model.padding import WHOLE, Span
+from engine.model.layers import Attend, Attention, LayerScale, rotary_embedding
+from engine.model.padding import NO_PADDING, Padding
 
 
 class ResNetBlock(nn.Module):
@@ -53,13 +53,13 @@ class WaveEncoder(nn.Module):
         ]
         self.layers = nn.Sequential(*layers)
 
-    def forward(self, wave: Tensor, span: Span) -> tuple[Tensor, Span]:
+    def forward(self, wave: Tensor, padding: Padding) -> tuple[Tensor, Padding]:
         x = wave
         for layer in self.layers:
             if isinstance(layer, CausalConv) and layer.stride > 1:
-                x, span = span.zeroed(x), span.steps(layer.stride)
+                x, padding = padding.zero_fill(x), padding.downsample(layer.stride)
             x = layer(x)
-        return x, span
+        return x, padding
 
 
 class PlainMLP(nn.Module):
@@ -109,7 +109,7 @@ class EncoderTransformer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, width] -> [B, T, width]."""
         positions = torch.arange(x.shape[1], device=x.device)[None]
-        cos, sin = rotation(positions, self.config.head_dim, self.config.rope_theta)
+        cos, sin = rotary_embedding(positions, self.config.head_dim, self.config.rope_theta)
         for layer, block in enumerate(self.layers):
             x = block(x, cos.to(x.dtype), sin.to(x.dtype), layer, attend_plainly)
         return x
@@ -200,14 +200,14 @@ class CodecEncoder(nn.Module):
         )
         self.quantizer = EncoderQuantizer(config)
 
-    def latents(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
+    def latents(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
         """Waves [B, samples] -> latents [B, width, frames]; differentiable."""
-        x, span = self.encoder(wave[:, None], span)
+        x, padding = self.encoder(wave[:, None], padding)
         x = self.encoder_transformer(x.transpose(1, 2)).transpose(1, 2)
-        return self.downsample(span.held(x))
+        return self.downsample(padding.replicate(x))
 
-    def encode(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
+    def encode(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
         """Waves [B, samples] -> codes [B, frames, codebooks]; a frame begun is a frame."""
-        return self.quantizer(self.latents(wave, span))
+        return self.quantizer(self.latents(wave, padding))
 
     forward = encode

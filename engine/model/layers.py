@@ -72,7 +72,7 @@ class LayerScale(nn.Module):
         return self.scale * x
 
 
-def rotation(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Tensor]:
+def rotary_embedding(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Tensor]:
     """cos and signed sin of a rotary embedding: positions [B, T] -> [B, 1, T, head_dim] each."""
     half = torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32)
     frequency = 1.0 / theta ** (half / head_dim)
@@ -81,7 +81,7 @@ def rotation(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Te
     return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """NeoX rotation; `sin` carries the sign, so that a roll replaces the usual halves."""
     return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
 
@@ -104,7 +104,7 @@ class Attention(nn.Module):
         batch, length, _ = x.shape
         rows = self.qkv_proj(x).view(batch, length, -1, self.head_dim).transpose(1, 2)
         both, v = rows.split((self.heads + self.kv_heads, self.kv_heads), 1)
-        q, k = rotate(self._normed(both), cos, sin).split((self.heads, self.kv_heads), 1)
+        q, k = apply_rotary(self._normed(both), cos, sin).split((self.heads, self.kv_heads), 1)
         out = attend(layer, q, k, v)  # [B, heads, T, d]
         return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
 
@@ -146,7 +146,7 @@ class Block(nn.Module):
         return x + self.mlp_layer_scale(self.mlp(self.post_attention_layernorm(x)))
 
 
-class Stack(nn.Module):
+class Transformer(nn.Module):
     """The blocks and the last norm."""
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -157,10 +157,10 @@ class Stack(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         """x [B, T, width] at positions [B, T] -> normed hidden states [B, T, width]."""
-        return self.run(x, self.rotation(positions, x.dtype), attend)
+        return self.run(x, self.rotary_embedding(positions, x.dtype), attend)
 
-    def rotation(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        cos, sin = rotation(positions, self.config.head_dim, self.config.rope_theta)
+    def rotary_embedding(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        cos, sin = rotary_embedding(positions, self.config.head_dim, self.config.rope_theta)
         return cos.to(dtype), sin.to(dtype)
 
     def run(self, x: Tensor, turn: tuple[Tensor, Tensor], attend: Attend) -> Tensor:

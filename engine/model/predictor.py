@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TalkerConfig, TransformerConfig
-from engine.model.layers import Causal, Stack, rotation
+from engine.model.layers import Causal, Transformer, rotary_embedding
 
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 
@@ -37,7 +37,7 @@ class Recent:
         return F.scaled_dot_product_attention(q, keys, values, is_causal=causal, enable_gqa=True)
 
 
-class PredictorStack(Stack):
+class PredictorModel(Transformer):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__(config.predictor)
         self.codec_embedding = nn.ModuleList(
@@ -50,7 +50,7 @@ class Predictor(nn.Module):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
         wide, width = config.transformer.hidden_size, config.predictor.hidden_size
-        self.model = PredictorStack(config)
+        self.model = PredictorModel(config)
         self.lm_head = nn.ModuleList(
             nn.Linear(width, config.predictor_vocab_size, bias=False)
             for _ in range(config.codebooks - 1)
@@ -79,7 +79,8 @@ class Predictor(nn.Module):
         recent = Recent(config, hidden.shape[0], books + 1, hidden)
         positions = torch.arange(books + 1, device=hidden.device)[None]
         cos, sin = (
-            t.to(hidden.dtype) for t in rotation(positions, config.head_dim, config.rope_theta)
+            t.to(hidden.dtype)
+            for t in rotary_embedding(positions, config.head_dim, config.rope_theta)
         )
         x, total, codes = torch.stack((hidden, first), 1), first, []
         for book, head in enumerate(self.lm_head, 1):

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TalkerConfig
-from engine.model.layers import Attend, Stack
+from engine.model.layers import Attend, Transformer
 from engine.model.predictor import Predictor
 
 
-class TalkerStack(Stack):
+class TalkerModel(Transformer):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__(config.transformer)
         self.codec_embedding = nn.Embedding(config.vocab_size, config.transformer.hidden_size)
@@ -37,7 +37,7 @@ class Talker(nn.Module):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
         self.config = config
-        self.model = TalkerStack(config)
+        self.model = TalkerModel(config)
         self.text_projection = TextProjection(
             config.text_hidden_size, config.transformer.hidden_size
         )

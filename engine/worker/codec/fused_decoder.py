@@ -27,7 +27,7 @@ SMALLEST = 16  # channels that a product is made of at least
 LONGEST = 12  # frames of a step: new ones are not masked from each other, nor share a place
 
 
-def fits(config: CodecConfig) -> bool:
+def supports(config: CodecConfig) -> bool:
     block = config.transformer
     widths = [config.decoder_dim >> level for level in range(len(config.upsample_rates) + 1)]
     tiled = [config.codebook_dim, config.latent_dim, *widths]
@@ -139,14 +139,14 @@ def chain(pack: Packer, first: CausalConv, *blocks: DecoderBlock, last: SnakeBet
     return made
 
 
-class FusedCodec:
+class FusedDecoder:
     """A decoder's weights, packed for the kernels."""
 
     ragged = True
 
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
-        assert fits(codec.config)
-        self.config, self.dtype, self.reach = codec.config, dtype, codec.reach
+        assert supports(codec.config)
+        self.config, self.dtype, self.receptive_frames = codec.config, dtype, codec.receptive_frames
         self._table = codec.quantizer.compute().to(dtype)
         books = torch.arange(codec.config.codebooks, device=self._table.device)
         self._starts = books * codec.quantizer.size  # of each codebook in the table

@@ -10,7 +10,7 @@ import torch
 
 from engine.model.codec import CodecDecoder
 from engine.model.configs import CodecConfig
-from engine.model.convs import Folding
+from engine.model.convs import Foldable
 from engine.model.initial import initialise
 from engine.worker.loading.model_loader import load_codec
 from tests.conftest import golden_folders
@@ -67,8 +67,8 @@ def test_folding_changes_nothing(folder: Path) -> None:
         torch.testing.assert_close(folded(codes), plain(codes), rtol=0, atol=1e-9)
 
 
-def foldings(network: CodecDecoder) -> list[Folding]:
-    return [module for module in network.modules() if isinstance(module, Folding)]
+def foldings(network: CodecDecoder) -> list[Foldable]:
+    return [module for module in network.modules() if isinstance(module, Foldable)]
 
 
 def test_loading_or_training_forgets_what_was_folded(fresh: CodecDecoder) -> None:

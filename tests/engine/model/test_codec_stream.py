@@ -110,12 +110,12 @@ def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, o
     known = streams(folder)
     state = known.state()
     known.step(state, {row: (0, 0)}, start)
-    kept = state.take(torch.tensor([row]))
+    kept = state.snapshot(torch.tensor([row]))
     known.step(state, {row: (0, start)}, 3)  # the snapshot is a copy: it stays behind
     elsewhere = known.state()
     known.step(elsewhere, {other: (1, 0)}, 5)  # what the row held before is forgotten
     for target in (elsewhere, state):
-        target.put(torch.tensor([other]), kept)
+        target.restore(torch.tensor([other]), kept)
         wave = known.step(target, {other: (0, start)}, 6)[0]
         known.check(wave, 0, start)
 
@@ -126,27 +126,27 @@ def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, o
 def test_what_was_skipped_is_known_as_if_it_had_been_heard(
     folder: Path, pieces: list[int], row: int
 ) -> None:
-    """Its sound is right after as many frames as convolutions reach back."""
+    """Its sound is right after as many frames as convolutions receptive_frames back."""
     known, state, start = streams(folder), streams(folder).state(), 0
-    reach = known.decoder.reach
+    receptive_frames = known.decoder.receptive_frames
     for count in pieces:
-        count = min(count, FRAMES - 1 - reach - start)
+        count = min(count, FRAMES - 1 - receptive_frames - start)
         if count > 0:
             codes = known.codes[:1, :, start : start + count]
             known.decoder.skip(codes, state, torch.tensor([row]))
             start += count
-    known.step(state, {row: (0, start)}, reach)
-    start += reach
+    known.step(state, {row: (0, start)}, receptive_frames)
+    start += receptive_frames
     known.check(known.step(state, {row: (0, start)}, FRAMES - start)[0], 0, start)
 
 
 @torch.inference_mode()
 def test_convolutions_do_reach_that_far() -> None:
     known, row = streams(golden_folders()[0]), torch.tensor([0])
-    reach, heard, skipped = known.decoder.reach, known.state(), known.state()
-    known.step(heard, {0: (0, 0)}, reach)
+    receptive_frames, heard, skipped = known.decoder.receptive_frames, known.state(), known.state()
+    known.step(heard, {0: (0, 0)}, receptive_frames)
     known.decoder.skip(known.codes[:1, :, :1], skipped, row)
-    known.step(skipped, {0: (0, 1)}, reach - 1)
+    known.step(skipped, {0: (0, 1)}, receptive_frames - 1)
     assert not torch.allclose(heard.pasts, skipped.pasts, atol=1e-5)
 
 

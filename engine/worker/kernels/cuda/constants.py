@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import rotation
+from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import weight_packing
 
@@ -39,7 +39,7 @@ def tables(predictor: Predictor) -> dict[str, Tensor]:
     like = network.norm.weight
     embeddings = [table.weight for table in network.codec_embedding]
     positions = torch.arange(len(embeddings) + 1, device=like.device)[None]
-    turn = rotation(positions, config.head_dim, config.rope_theta)
+    turn = rotary_embedding(positions, config.head_dim, config.rope_theta)
     turns = torch.stack([part[0, 0].to(like.dtype).float() for part in turn], 1)
     inputs = [predictor.small_to_mtp_projection(each) for each in embeddings]
     return dict(

@@ -16,7 +16,7 @@ THREADS = 256
 WARPS = 8
 
 
-class ManyRows:
+class TiledPredictor:
     def __init__(self, predictor: Predictor, tables: dict[str, Tensor]) -> None:
         self._predictor, self._tables, self._shape = predictor, tables, predictor.model.config
         self._codes = predictor.lm_head[0].out_features
@@ -27,7 +27,12 @@ class ManyRows:
         self._draw = module.kernel("draw_rows", self._codes * 16 + 128)
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> tuple[Tensor, Tensor]:
         """As `Predictor.sample`, with the draws of `pick`."""
         rows, books = len(hidden), len(self._predictor.lm_head)
@@ -38,7 +43,7 @@ class ManyRows:
         x = begin[1].contiguous()
         for book, head in enumerate(self._predictor.lm_head):
             logits = torch.nn.functional.linear(self._run(x, past, book + 1), head.weight)
-            self._draw_into(codes, x, logits, own, lots, book, count)
+            self._draw_into(codes, x, logits, own, uniforms, book, count)
         total, first = torch.empty_like(first), first.contiguous()
         self._sum(rows, THREADS, first, self._tables["embeddings"], codes, total)
         return codes, total
@@ -82,13 +87,23 @@ class ManyRows:
         return gated
 
     def _draw_into(
-        self, codes: Tensor, x: Tensor, logits: Tensor, own: SamplingTensors, lots: Tensor,
+        self, codes: Tensor, x: Tensor, logits: Tensor, own: SamplingTensors, uniforms: Tensor,
         book: int, count: int | None,
     ) -> None:  # fmt: skip
         """Draw this book's codes; x becomes their embeddings."""
         ranked = min(count or self._codes, self._codes)
-        strides = own.luck.stride(0), lots.stride(0)
+        strides = own.sample_mask.stride(0), uniforms.stride(0)
         inputs = self._tables["inputs"][book]
         self._draw(
-            len(x), THREADS, logits, *own.tensors, lots, inputs, codes, x, book, ranked, *strides
+            len(x),
+            THREADS,
+            logits,
+            *own.tensors,
+            uniforms,
+            inputs,
+            codes,
+            x,
+            book,
+            ranked,
+            *strides,
         )

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Block
-from engine.model.talker import TalkerStack
+from engine.model.talker import TalkerModel
 from engine.worker.kernels.cuda import nvrtc, weight_packing
 from engine.worker.kernels.cuda.constants import block_constants
 from engine.worker.kernels.cuda.launch_config import BLOCKS, THREADS, Fit, fit
@@ -41,9 +41,9 @@ class Pass(ctypes.Structure):
     )
 
 
-class FewTalker:
+class PersistentTalker:
     def __init__(
-        self, stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor], fit: Fit
+        self, stack: TalkerModel, slots: Slots, turn: tuple[Tensor, Tensor], fit: Fit
     ) -> None:
         self._fit, self._cache = fit, slots.cache
         self._kept = packed(stack, turn, fit)
@@ -52,7 +52,7 @@ class FewTalker:
         self._kernel = nvrtc.Module(nvrtc.source(*PARTS), compiled).kernel("talk", fit.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        """As `Talking.__call__`, for up to ROWS rows."""
+        """As `TalkerForward.__call__`, for up to ROWS rows."""
         assert len(x) <= ROWS
         hidden = torch.empty_like(x)
         given = x.contiguous(), index.contiguous(), position.contiguous()
@@ -87,7 +87,7 @@ def constants(
     return fit.constants(config, tiles) | block_constants(config) | steps | dict(POSITIONS=SPAN)
 
 
-def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
+def packed(stack: TalkerModel, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
     """Weights in the order of use, norms, and turns [positions, 2, d]."""
     blocks: list[Block] = list(stack.layers)  # type: ignore[arg-type]
     return dict(
@@ -98,7 +98,7 @@ def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[st
     )
 
 
-def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTalker | None:
+def few(stack: TalkerModel, slots: Slots, turn: tuple[Tensor, Tensor]) -> PersistentTalker | None:
     """None where the kernel does not know the device or the shapes, or has no room."""
     like, config = slots.hidden, stack.config
     device = torch.cuda.get_device_properties(like.device)
@@ -114,7 +114,7 @@ def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTal
         log.info("There is no room for the talker's weights in a second order.")
         return None
     try:
-        return FewTalker(stack, slots, turn, found)
+        return PersistentTalker(stack, slots, turn, found)
     except nvrtc.KernelError as error:
         log.warning("A kernel of the talker cannot be used here: %s", error)
         return None

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.model.codec import CodecState
 from engine.model.convs import Memory
-from engine.worker.codec.codec_batching import FRAMES, sizes
+from engine.worker.codec.codec_batching import FRAMES, bucket_sizes
 from engine.worker.codec.codec_graphs import (
     PIECE,
     Batch,
@@ -20,7 +20,7 @@ from engine.worker.codec.codec_graphs import (
     PlainStep,
     ReplayedSounding,
 )
-from engine.worker.codec.codec_runner import Decoding
+from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from tests.conftest import golden_folders
@@ -46,7 +46,7 @@ class RaggedStep:
     ragged = True
 
     def __init__(self, step: PlainStep) -> None:
-        self._step, self.reach, self.skip = step, step.reach, step.skip
+        self._step, self.receptive_frames, self.skip = step, step.receptive_frames, step.skip
         self._hop = step._codec.config.hop
 
     def __call__(self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn],
 
 
 def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
-    """In units of a row's largest number: this codec's reach 1e10, and sums of such are off."""
+    """In units of a row's largest number: this codec reaches 1e10, and sums of such are off."""
     one, two = (each.double().reshape(len(each), -1) for each in (one, two))
     largest = one.abs().amax(1, keepdim=True).clamp(min=1)
     return one / largest, two / largest
@@ -137,7 +137,7 @@ def test_of_a_reference_only_the_end_is_decoded(
     step: PlainStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[int] = []
-    sound, reach = step._codec._sound, step._codec.reach
+    sound, receptive_frames = step._codec._sound, step._codec.receptive_frames
 
     def noted(x: Tensor, memory: Memory) -> Tensor:
         decoded.append(x.shape[-1])
@@ -146,9 +146,9 @@ def test_of_a_reference_only_the_end_is_decoded(
     monkeypatch.setattr(step._codec, "_sound", noted)
     state = CodecState.allocate(step._codec.config, 1, CPU, torch.float64)
     for sounding in (PlainSounding(step, state), ReplayedSounding(step, state, 0, played)):
-        for frames in (1, reach, 5 * reach + PIECE):
+        for frames in (1, receptive_frames, 5 * receptive_frames + PIECE):
             sounding.listen(0, torch.zeros(frames, 16, dtype=torch.long))
-            assert sum(decoded) == min(frames, reach)
+            assert sum(decoded) == min(frames, receptive_frames)
             decoded.clear()
 
 
@@ -170,7 +170,7 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
     config, draw = step._codec.config, torch.Generator().manual_seed(0)
     codes = torch.randint(0, config.codebook_size, (SLOTS, 7, config.codebooks), generator=draw)
     work = [([4, 1], codes[[4, 1], :3], [1, 3]), ([0, 5], codes[[0, 5]], [7, 3])]
-    one, two = (Decoding(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
+    one, two = (CodecRunner(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
     together = one.decode(work).batches
     for slots, said, counts in work:
         for slot, own, frames in zip(slots, said, counts, strict=True):
@@ -200,4 +200,4 @@ def test_warming_leaves_streams_alone(step: PlainStep) -> None:
     sounding = ReplayedSounding(step, state, 2, record)
     sounding.warm(2)
     assert all(not tensor[:2].any() for tensor in state.tensors)
-    assert len(sounding._replays) == len(sizes(2)) + 2 + len(FRAMES)  # and resets of 1 and 2
+    assert len(sounding._replays) == len(bucket_sizes(2)) + 2 + len(FRAMES)  # and resets of 1 and 2

@@ -56,12 +56,12 @@ def network(width: int = WIDE // 2) -> Predictor:
 
 
 def inputs(rows: int, seed: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
-    """Hidden states, embeddings, knobs and lots of as many rows."""
+    """Hidden states, embeddings, knobs and uniforms of as many rows."""
     random = torch.Generator().manual_seed(seed)
     hidden, first = torch.randn(2, rows, WIDE, generator=random).bfloat16()
-    heat, top_p, luck = torch.rand(3, rows, 1, generator=random)
+    heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random)
     top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-    own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (luck > 0.3).float())
+    own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (sample_mask > 0.3).float())
     return hidden, first, own, torch.rand(rows, BOOKS, generator=random)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import Stack, rotation
+from engine.model.layers import Transformer, rotary_embedding
 from engine.worker.state.kv_cache import KeyValueCache, SlotAttend
 
 HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -104,8 +104,8 @@ class Held:
 
 
 @pytest.fixture(scope="module", params=SHAPES, ids=["pairs of heads", "five heads"])
-def stack(request: pytest.FixtureRequest) -> Stack:
-    made = Stack(request.param).requires_grad_(False)
+def stack(request: pytest.FixtureRequest) -> Transformer:
+    made = Transformer(request.param).requires_grad_(False)
     for value in made.parameters():
         draw = torch.Generator().manual_seed(value.numel())
         value.normal_(0, 0.1, generator=draw).add_(float(value.dim() == 1))
@@ -115,7 +115,7 @@ def stack(request: pytest.FixtureRequest) -> Stack:
 def turns(config: TransformerConfig) -> tuple[Tensor, Tensor]:
     """cos and sin [positions, head_dim]."""
     everywhere = torch.arange(POSITIONS, device=HERE)[None]
-    cos, sin = rotation(everywhere, config.head_dim, config.rope_theta)
+    cos, sin = rotary_embedding(everywhere, config.head_dim, config.rope_theta)
     return cos[0, 0], sin[0, 0]
 
 
@@ -127,16 +127,16 @@ def held(config: TransformerConfig) -> Held:
 
 
 @torch.inference_mode()
-def test_both_forms_are_compared_before_one_is_relied_on(stack: Stack) -> None:
+def test_both_forms_are_compared_before_one_is_relied_on(stack: Transformer) -> None:
     own, cos, sin = held(stack.config), *turns(stack.config)
-    talk = talker_forward.Talking(stack, own, cos, sin)  # type: ignore[arg-type]
+    talk = talker_forward.TalkerForward(stack, own, cos, sin)  # type: ignore[arg-type]
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         attend = SlotAttend(own.cache, index, index, positions, POSITIONS)
         return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
 
     assert talker_forward.differing(talk, plain, own) < 1e-4  # type: ignore[arg-type]
-    wrong = talker_forward.Talking(stack, own, cos, -sin)  # type: ignore[arg-type]
+    wrong = talker_forward.TalkerForward(stack, own, cos, -sin)  # type: ignore[arg-type]
     assert talker_forward.differing(wrong, plain, own) > talker_forward.CLOSE  # type: ignore[arg-type]
 
 
@@ -147,7 +147,9 @@ def test_both_forms_are_compared_before_one_is_relied_on(stack: Stack) -> None:
     small=st.booleans(),
 )
 @torch.inference_mode()
-def test_layers_over_the_cache(stack: Stack, starts: list[int], length: int, small: bool) -> None:
+def test_layers_over_the_cache(
+    stack: Transformer, starts: list[int], length: int, small: bool
+) -> None:
     """One new position a row, by both paths, and many; and what the cache keeps of them."""
     plain, fused = held(stack.config), held(stack.config)
     cos, sin = turns(stack.config)
@@ -156,7 +158,7 @@ def test_layers_over_the_cache(stack: Stack, starts: list[int], length: int, sma
     x = drawn(len(starts), length, stack.config.hidden_size, seed=length)
     attend = SlotAttend(plain.cache, index, index, positions, POSITIONS)
     wanted = stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
-    talk = talker_forward.Talking(stack, fused, cos, sin)  # type: ignore[arg-type]
+    talk = talker_forward.TalkerForward(stack, fused, cos, sin)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(talker_forward, "FEW", 16 if small else 0)
         if length > 1:
