@@ -49,7 +49,7 @@ class Talk:
         turn = rotary_embedding(everywhere, shape.head_dim, shape.rope_theta)
         cos, sin = (part[0, 0].bfloat16() for part in turn)
         self.talking = TalkerForward(talker.model, self.slots, cos, sin)
-        self.talking.whole = None
+        self.talking.persistent = None
 
     def inputs(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:
         draw = torch.Generator("cuda").manual_seed(rows)
@@ -90,8 +90,8 @@ def prompt_line(talk: Talk, eight: Any, prompts: int = 4, length: int = 256) -> 
     spent, states = {}, {}
     for name, form in (("whole", None), ("eight", eight)):
         talk.talking.eight = form
-        spent[f"{name}_ms"] = timed(partial(talk.talking.prompt, x, index, at))
-        states[name] = talk.talking.prompt(x, index, at)
+        spent[f"{name}_ms"] = timed(partial(talk.talking.prefill, x, index, at))
+        states[name] = talk.talking.prefill(x, index, at)
     told(part="prompts", rows=prompts * length, **spent,
          error_of_products=error(states["eight"], states["whole"]))  # fmt: skip
 

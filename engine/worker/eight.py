@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from engine.model.layers import RMSNorm, Transformer
 from engine.model.talker import Talker
-from engine.worker.talker.block_forward import blocks
+from engine.worker.talker.talker_forward import blocks
 
 LARGEST = 448.0  # number of float8_e4m3fn
 LEAST = -100  # exponent of a scale: rows of nothing have one, too

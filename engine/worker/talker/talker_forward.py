@@ -1,7 +1,7 @@
-"""New positions through all of the talker's layers: one a row for a frame, many for prompts.
+"""New positions through all of the talker's layers: one per row in a decode step, many in prefill.
 
-The fused form stands beside the plain one (`FrameStep.run`), whose hidden states it equals but
-for rounding, and is taken where it can be: on a GPU with Triton, for shapes its kernels know.
+On a GPU the layers run on Triton kernels where these know the sizes, and up to four rows in one
+persistent CUDA launch. Both give the plain form's hidden states (`FrameStep.run`) but for rounding.
 """
 
 from __future__ import annotations
@@ -9,222 +9,269 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import Attention
+from engine.model.layers import Attention, Block, RMSNorm, Transformer
 from engine.model.talker import TalkerModel
-from engine.worker import eight
+from engine.worker.backends import Candidate, select_backend
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.block_forward import AttendLayer, Plain, Products, blocks, walk
 
-Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as TalkerForward.prompt
+if TYPE_CHECKING:
+    from engine.worker import eight
+    from engine.worker.kernels.cuda.talker_kernels import PersistentTalker
 
-PROMPT = 150  # positions that the two forms are compared after
-ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
-DRIFTED = 0.5  # in one byte: products are held to more, each by itself
-FEW = 16  # rows up to which our own products are the quicker ones
-CROWD = 256  # rows from which products in 8 bits are
-MOST = 4  # rows up to which one launch does it all, where it can
+# x [R, T, width] of rows [R] at positions [R, T] -> hidden [R, T, width]
+PlainForward: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> attended values
 
-log = logging.getLogger("timbre")
-
-
-def talking(
-    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
-) -> TalkerForward | None:
-    """None where only the plain form runs, or where the two differ."""
-    talk = _in_two_bytes(stack, slots, cos, sin, plain)
-    if talk is not None:
-        talk.eight = eight.products(stack)
-        if talk.eight is not None and not _close(talk, plain, slots, DRIFTED, "form in 8 bits"):
-            talk.eight = None
-        talk.crowd = CROWD
-    return talk
-
-
-def _in_two_bytes(
-    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
-) -> TalkerForward | None:
-    """As weights are: in two bytes, or in four."""
-    if slots.hidden.device.type != "cuda" or not _known(stack.config):
-        return None
-    if find_spec("triton") is None:
-        log.warning("There is no Triton here: frames take about three times as long. Install it.")
-        return None
-    bound = ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE
-    try:
-        talk = TalkerForward(stack, slots, cos, sin)
-        if talk.whole is not None:
-            if _close(talk, plain, slots, bound, "one launch"):
-                return talk
-            talk.whole = None
-        difference = differing(talk, plain, slots)
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # an old card, or nothing to compile with
-        log.warning("The talker's kernels do not run here (%s): frames take longer.", error)
-        return None
-    if difference < bound:
-        return talk
-    log.warning("The talker's kernels are %.0e off here: frames take longer.", difference)
-    return None
-
-
-def _close(talk: TalkerForward, plain: Written, slots: Slots, bound: float, name: str) -> bool:
-    """Whether the form of this name, and all beside it, runs and does what the plain form does."""
-    try:
-        difference = differing(talk, plain, slots)
-    except RuntimeError as error:
-        log.warning("The talker's %s does not run here: %s", name, error)
-        return False
-    if difference < bound:
-        return True
-    log.warning("The talker's %s is %.0e off here and is not used.", name, difference)
-    return False
-
-
-@torch.inference_mode()
-def differing(talk: TalkerForward, plain: Written, slots: Slots) -> float:
-    """How far the two are apart, on the row that is nobody's: a prompt, and a frame after it."""
-    device, length = slots.hidden.device, min(PROMPT, slots.positions - 1)
-    draw = torch.Generator().manual_seed(0)
-    drawn = torch.randn(1, length + 1, slots.hidden.shape[1], generator=draw)
-    x = drawn.to(device, slots.hidden.dtype)
-    row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
-    found = [talk.prompt(x[:, :length], row, at[None, :length])]
-    for rows in (MOST, MOST + 1, FEW + 1):  # all ways; the row is itself in all of them
-        same = torch.zeros(rows, dtype=torch.long, device=device)
-        found.append(talk(x[0, length + same], row[same], at[length + same])[:, None])
-    prompt = RowInputs(x[:, :length], row, at[None, :length])  # once more: it writes what is there
-    beside, again = talk.both(RowInputs(x[0, length + same], row[same], at[length + same]), prompt)
-    found += [beside[:, None], again]
-    wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
-    wanted.append(wanted[0])
-    pairs = zip(found, wanted, strict=True)
-    # of rows the worst; what is no number stays none
-    apart = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
-    return float(torch.stack(apart).max())
-
-
-def _known(config: TransformerConfig) -> bool:
-    """Heads are powers of two that a tensor core takes; queries and keys are normed."""
-    dim = config.head_dim
-    plain = config.sliding_window is None and not config.layer_scale
-    return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
-
-
-class RowInputs(NamedTuple):
-    """Inputs of some rows, and where they go."""
-
-    x: Tensor  # [R, width], or [R, T, width]
-    index: Tensor  # [R]
-    positions: Tensor  # [R], or [R, T]
-
-
-class TalkerForward:
-    """The layers of one talker over its slots, on the kernels of `fused`."""
-
-    def __init__(self, stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor) -> None:
-        from engine.worker.kernels.triton import attention as fused_attention
-        from engine.worker.kernels.triton import linear as fused  # they need Triton
-
-        config = stack.config
-        self._stack, self._cache, self._plain = stack, slots.cache, Plain()
-        self._fused, self._attention = fused, fused_attention
-        done = torch.zeros(len(slots.frame) * config.kv_heads, dtype=torch.int32, device=cos.device)
-        heads = config.heads, config.kv_heads
-        self._turn = fused_attention.Turn(*heads, config.norm_eps, cos, sin, done)
-        self._cut = fused_attention.Cut(*FEW_CUT)
-        self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
-        self.whole = _whole(stack, slots, cos, sin)
-        self.eight: eight.Products | None = None  # products in 8 bits
-        self.crowd = 0  # rows from which they are taken
-
-    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
-        if self.whole is not None and len(x) <= MOST:
-            return self.whole(x, index, position)
-        if len(x) <= FEW:
-            split = partial(self._attention.attend, cut=self._cut)
-            return self._few(x, self._over(split, index, position))
-        return self._many(x, self._over(self._attention.attend, index, position))
-
-    def prompt(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
-        """As above for T new inputs a row [R, T, width] at positions [R, T], in rising order."""
-        attend = self._over(self._attention.attend_prompt, index, positions.contiguous())
-        return self._many(x.flatten(0, 1), attend).view_as(x)
-
-    def both(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
-        """One pass over the weights for both: inputs [R, width] and [R, T, width] of other rows."""
-        count, attention = len(frames.x), self._attention
-        ones = self._over(attention.attend, frames.index, frames.positions)
-        many = self._over(attention.attend_prompt, prompts.index, prompts.positions.contiguous())
-
-        def attend(layer: int, own: Attention, qkv: Tensor) -> Tensor:
-            return torch.cat((ones(layer, own, qkv[:count]), many(layer, own, qkv[count:])))
-
-        hidden = self._many(torch.cat((frames.x, prompts.x.flatten(0, 1))), attend)
-        return hidden[:count], hidden[count:].view_as(prompts.x)
-
-    def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Norms, residuals and gates are parts of the products."""
-        fused, eps, cut = self._fused, self._stack.config.norm_eps, self._tiles
-        each = blocks(self._stack)
-        normed = fused.as_normed(x, each[0].input_layernorm.weight)
-        afters = [*(block.input_layernorm for block in each[1:]), self._stack.norm]
-        for layer, (block, after) in enumerate(zip(each, afters, strict=True)):
-            own, mlp = block.self_attn, block.mlp
-            qkv = fused.product(normed, own.qkv_proj.weight, cut["qkv"], eps)
-            mixed = attend(layer, block.self_attn, qkv)
-            norm = block.post_attention_layernorm.weight
-            x, normed = fused.product_added(mixed, own.o_proj.weight, cut["out"], x, norm)
-            inner = fused.product(normed, mlp.gate_up_proj.weight, cut["gate"], eps, gated=True)
-            down = mlp.down_proj.weight
-            x, normed = fused.product_added(inner, down, cut["down"], x, after.weight)
-        return self._last(x, None)
-
-    def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Products are the library's, of two bytes or of one."""
-        rounded = self.eight if len(x) >= self.crowd else None
-        products: Products[Any] = rounded or self._plain
-        return self._last(*walk(self._stack, products, x, attend))
-
-    def _over(self, attend: Callable[..., Tensor], index: Tensor, position: Tensor) -> AttendLayer:
-        """Attention of a layer over the slots' cache."""
-
-        def run(layer: int, own: Attention, qkv: Tensor) -> Tensor:
-            norms = own.q_norm.weight, own.k_norm.weight
-            kept = self._cache.keys[layer], self._cache.values[layer]
-            return attend(qkv, norms, self._turn, index, position, *kept)
-
-        return run
-
-    def _last(self, x: Tensor, added: Tensor | None) -> Tensor:
-        return self._plain.normed(x, added, self._stack.norm)[1]
-
-
-def _whole(
-    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor
-) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
-    """One launch for few rows, where there is a kernel for it."""
-    if slots.hidden.device.type != "cuda":
-        return None
-    found: Callable[[Tensor, Tensor, Tensor], Tensor] | None
-    found = import_module("engine.worker.kernels.cuda.talker_kernels").few(stack, slots, (cos, sin))
-    return found
-
-
-FEW_CUT = 64, 4, 3, 4  # of attention for few rows
-# How products of few rows are cut: columns, inputs a warp, warps, loads ahead (on an H200).
+TRIAL_PROMPT = 150  # positions that the forms are compared after
+TOLERANCES = {2: 0.2, 4: 1e-3, 8: 1e-3}  # relative, by bytes of a number
+EIGHT_TOLERANCE = 0.5  # in 8 bits: products are held to more, each by itself
+FUSED_ROWS = 16  # up to which Triton's products are faster than cuBLAS
+EIGHT_ROWS = 256  # from which products in 8 bits are
+PERSISTENT_ROWS = 4  # up to which one persistent launch is the fastest
+SPLIT_ATTENTION = 64, 4, 3, 4  # AttentionTile for up to FUSED_ROWS rows
+# Tiles of products for up to FUSED_ROWS rows: columns, inputs per warp, warps, stages (on an H200).
 TILES = {
     "qkv": (16, 64, 4, 4),
     "out": (16, 64, 4, 6),
     "gate": (16, 64, 4, 3),
     "down": (16, 64, 4, 6),
 }
+
+log = logging.getLogger("timbre")
+
+
+class RowInputs(NamedTuple):
+    """New inputs of some rows, and their positions."""
+
+    x: Tensor  # [R, width], or [R, T, width]
+    index: Tensor  # [R]
+    positions: Tensor  # [R], or [R, T]
+
+
+def select_talker_forward(
+    model: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: PlainForward
+) -> TalkerForward | None:
+    """The kernels that run here and agree with the plain form; None: only that one runs."""
+    if slots.hidden.device.type != "cuda" or not supports(model.config):
+        return None
+
+    def build_persistent() -> TalkerForward | None:
+        if find_spec("triton") is None:
+            return None
+        from engine.worker.kernels.cuda import talker_kernels
+
+        persistent = talker_kernels.build(model, slots, (cos, sin))
+        return persistent and TalkerForward(model, slots, cos, sin, persistent)
+
+    def build_layers() -> TalkerForward:
+        if find_spec("triton") is None:
+            raise RuntimeError("Triton is not installed; frames take about three times as long")
+        return TalkerForward(model, slots, cos, sin)
+
+    def difference(forward: TalkerForward) -> float:
+        return talker_difference(forward, plain, slots)
+
+    candidates = (
+        Candidate("the talker's persistent kernel", build_persistent, difference),
+        Candidate("the talker's Triton kernels", build_layers, difference),
+    )
+    tolerance = TOLERANCES[slots.hidden.dtype.itemsize]
+    forward = select_backend(candidates, None, tolerance)
+    if forward is not None:
+        from engine.worker import eight
+
+        forward.eight = eight.products(model)
+        if forward.eight is not None and difference(forward) >= EIGHT_TOLERANCE:
+            forward.eight = None
+        forward.crowd = EIGHT_ROWS
+    return forward
+
+
+def supports(config: TransformerConfig) -> bool:
+    """Heads are powers of two that a tensor core takes; queries and keys are normed."""
+    dim = config.head_dim
+    plain = config.sliding_window is None and not config.layer_scale
+    return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
+
+
+@torch.inference_mode()
+def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots) -> float:
+    """Relative difference on the padding row: a prompt, and a frame after it by every path."""
+    device, length = slots.hidden.device, min(TRIAL_PROMPT, slots.positions - 1)
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
+    x = x.to(device, slots.hidden.dtype)
+    row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
+    found = [forward.prefill(x[:, :length], row, at[None, :length])]
+    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):  # the row, repeated
+        same = torch.zeros(rows, dtype=torch.long, device=device)
+        found.append(forward(x[0, length + same], row[same], at[length + same])[:, None])
+    prompt = RowInputs(x[:, :length], row, at[None, :length])  # again: it writes equal keys
+    frames, again = forward.mixed(
+        RowInputs(x[0, length + same], row[same], at[length + same]), prompt
+    )
+    found += [frames[:, None], again]
+    wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
+    wanted.append(wanted[0])
+    pairs = zip(found, wanted, strict=True)
+    # the worst row of each; NaN stays NaN
+    worst = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
+    return float(torch.stack(worst).max())
+
+
+class TalkerForward:
+    """The layers of one talker over its slots, on Triton's kernels."""
+
+    def __init__(
+        self,
+        model: TalkerModel,
+        slots: Slots,
+        cos: Tensor,
+        sin: Tensor,
+        persistent: PersistentTalker | None = None,
+    ) -> None:
+        from engine.worker.kernels.triton import attention, linear  # they need Triton
+
+        config = model.config
+        self._model, self._cache, self._plain = model, slots.cache, PlainProducts()
+        self._linear, self._attention = linear, attention
+        size = len(slots.frame) * config.kv_heads
+        finished = torch.zeros(size, dtype=torch.int32, device=cos.device)
+        self._heads = attention.HeadConfig(
+            config.heads, config.kv_heads, config.norm_eps, cos, sin, finished
+        )
+        self._split = attention.AttentionTile(*SPLIT_ATTENTION)
+        self._tiles = {name: linear.Tile(*sizes) for name, sizes in TILES.items()}
+        self.persistent = persistent
+        self.eight: eight.Products | None = None  # products in 8 bits
+        self.crowd = 0  # rows from which they are taken
+
+    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
+        """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
+        if self.persistent is not None and len(x) <= PERSISTENT_ROWS:
+            return self.persistent(x, index, position)
+        if len(x) <= FUSED_ROWS:
+            split = partial(self._attention.attend, tile=self._split)
+            return self._run_fused(x, self._over_cache(split, index, position))
+        return self._run(x, self._over_cache(self._attention.attend, index, position))
+
+    def prefill(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        """As above for T new inputs a row [R, T, width] at rising positions [R, T]."""
+        attend = self._over_cache(self._attention.attend_prompt, index, positions.contiguous())
+        return self._run(x.flatten(0, 1), attend).view_as(x)
+
+    def mixed(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
+        """One pass over the weights for inputs [R, width] and [R, T, width] of other rows."""
+        count, attention = len(frames.x), self._attention
+        decode = self._over_cache(attention.attend, frames.index, frames.positions)
+        prefill = self._over_cache(
+            attention.attend_prompt, prompts.index, prompts.positions.contiguous()
+        )
+
+        def attend(layer: int, weights: Attention, qkv: Tensor) -> Tensor:
+            attended = decode(layer, weights, qkv[:count]), prefill(layer, weights, qkv[count:])
+            return torch.cat(attended)
+
+        hidden = self._run(torch.cat((frames.x, prompts.x.flatten(0, 1))), attend)
+        return hidden[:count], hidden[count:].view_as(prompts.x)
+
+    def _run_fused(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Norms, residuals and gates are parts of the products."""
+        linear, eps, tiles = self._linear, self._model.config.norm_eps, self._tiles
+        layers = blocks(self._model)
+        normed = linear.as_normed(x, layers[0].input_layernorm.weight)
+        next_norms = [*(block.input_layernorm for block in layers[1:]), self._model.norm]
+        for layer, (block, next_norm) in enumerate(zip(layers, next_norms, strict=True)):
+            attention, mlp = block.self_attn, block.mlp
+            qkv = linear.product(normed, attention.qkv_proj.weight, tiles["qkv"], eps)
+            out, norm = attention.o_proj.weight, block.post_attention_layernorm.weight
+            attended = attend(layer, attention, qkv)
+            x, normed = linear.product_added(attended, out, tiles["out"], x, norm)
+            gate_up, down = mlp.gate_up_proj.weight, mlp.down_proj.weight
+            inner = linear.product(normed, gate_up, tiles["gate"], eps, gated=True)
+            x, normed = linear.product_added(inner, down, tiles["down"], x, next_norm.weight)
+        return self._last_norm(x, None)
+
+    def _run(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Products are cuBLAS's, in two bytes or in one."""
+        rounded = self.eight if len(x) >= self.crowd else None
+        products: Products[Any] = rounded or self._plain
+        return self._last_norm(*run_blocks(self._model, products, x, attend))
+
+    def _over_cache(
+        self, attend: Callable[..., Tensor], index: Tensor, position: Tensor
+    ) -> AttendLayer:
+        """Attention of a layer over the slots' cache."""
+
+        def run(layer: int, weights: Attention, qkv: Tensor) -> Tensor:
+            norms = weights.q_norm.weight, weights.k_norm.weight
+            cache = self._cache.keys[layer], self._cache.values[layer]
+            return attend(qkv, norms, self._heads, index, position, *cache)
+
+        return run
+
+    def _last_norm(self, x: Tensor, added: Tensor | None) -> Tensor:
+        return self._plain.normed(x, added, self._model.norm)[1]
+
+
+Rows = TypeVar("Rows")  # inputs of products
+
+
+class Products(Protocol[Rows]):
+    """The operations of a block but for attention and its output product."""
+
+    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Rows]:
+        """Rows [R, width] plus `added`, and the same normed."""
+        ...
+
+    def product(self, rows: Rows, linear: nn.Linear) -> Tensor: ...
+
+    def gated(self, gates: Tensor) -> Rows: ...
+
+
+class PlainProducts:
+    """Products are cuBLAS's, of weights as they are; norms and gates are Triton's."""
+
+    def __init__(self) -> None:
+        from engine.worker.kernels.triton import linear  # it needs Triton
+
+        self._linear = linear
+
+    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Tensor]:
+        pair: tuple[Tensor, Tensor] = self._linear.add_norm(x, added, norm.weight, norm.eps)
+        return pair
+
+    def product(self, rows: Tensor, linear: nn.Linear) -> Tensor:
+        return F.linear(rows, linear.weight)
+
+    def gated(self, gates: Tensor) -> Tensor:
+        inner: Tensor = self._linear.gate(gates)
+        return inner
+
+
+def run_blocks(
+    model: Transformer, products: Products[Rows], x: Tensor, attend: AttendLayer
+) -> tuple[Tensor, Tensor]:
+    """Inputs [R, width] -> the rows behind all blocks, and what the last block adds to them."""
+    added = None
+    for layer, block in enumerate(blocks(model)):
+        x, normed = products.normed(x, added, block.input_layernorm)
+        qkv = products.product(normed, block.self_attn.qkv_proj)
+        added = F.linear(attend(layer, block.self_attn, qkv), block.self_attn.o_proj.weight)
+        x, normed = products.normed(x, added, block.post_attention_layernorm)
+        inner = products.gated(products.product(normed, block.mlp.gate_up_proj))
+        added = products.product(inner, block.mlp.down_proj)
+    assert added is not None
+    return x, added
+
+
+def blocks(model: Transformer) -> list[Block]:
+    return list(model.layers)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from engine.model.layers import Causal
 from engine.model.talker import Talker
 from engine.worker import eight
 from engine.worker.loading.model_loader import load_talker
-from engine.worker.talker.block_forward import walk
+from engine.worker.talker.talker_forward import run_blocks
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.engine.worker.kernels.small import distance
 
@@ -171,7 +171,7 @@ def test_layers_in_8_bits_are_near_the_plain_ones_and_replayed_the_same(rows: in
         return heads.reshape(len(qkv), width)
 
     def last() -> Tensor:
-        rows, added = walk(stack, products, x, alone)
+        rows, added = run_blocks(stack, products, x, alone)
         return F.rms_norm(rows + added, x.shape[1:], stack.norm.weight, stack.norm.eps)
 
     made = last()
