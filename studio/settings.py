@@ -36,6 +36,7 @@ class StudioSettings(Settings):
     data: Path = HOUSE / "data"  # the folder of saved voices and takes
     host: str = "127.0.0.1"  # the address to listen on; 0.0.0.0 is every one
     port: int = Field(7860, ge=1, le=65535)  # of that address
+    hosts: Names = ()  # names this server answers to, besides addresses and its own; * is any
     page: bool = True  # false: the API alone, without Gradio
     guests: bool = False  # strangers come: each has own takes and voices, and nobody loads models
     guest_days: float = Field(7.0, gt=0)  # then what a stranger has made is removed

@@ -160,36 +160,6 @@ def test_other_sites_may_ask_only_when_set(engine: Engine, library: Library) -> 
 
 
 @pytest.mark.parametrize(
-    ("host", "origin", "status"),
-    [
-        ("localhost:7860", "https://evil.example", 403),
-        ("127.0.0.1:7860", "https://evil.example", 403),
-        ("[::1]:7860", "null", 403),
-        ("127.0.0.1:7860", "http://localhost:7860", 200),
-        ("localhost:7860", "https://friend.example", 200),
-        ("studio.example", "https://studio.example", 200),
-        ("localhost:7860", "", 200),
-    ],
-)
-def test_a_foreign_page_cannot_reach_a_server_on_its_visitors_machine(
-    engine: Engine, library: Library, host: str, origin: str, status: int
-) -> None:
-    client = client_with(engine, library, origins=("https://friend.example",))
-    headers = {"host": host, **({"origin": origin} if origin else {})}
-    assert client.post("/v1/audio/speech", json=BODY, headers=headers).status_code == status
-    path = "/v1/audio/speech/stream"
-    if status == 200:
-        with client.websocket_connect(path, headers=headers):
-            pass
-    else:
-        with (
-            pytest.raises(WebSocketDenialResponse),
-            client.websocket_connect(path, headers=headers),
-        ):
-            pass
-
-
-@pytest.mark.parametrize(
     "fields", [{"keys": ("",)}, {"key_rate": "often"}, {"colour": "blue"}, {"sockets": 0}], ids=str
 )
 def test_settings_are_checked(fields: dict[str, Any]) -> None:

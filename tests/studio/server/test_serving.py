@@ -28,7 +28,7 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     answers: list[Any] = []
 
     def serve(application: Any, address: socket.socket, drain: Any) -> None:
-        with address, TestClient(application) as client:
+        with address, TestClient(application, base_url="http://localhost") as client:
             answers.append(client.get("/health").json())
 
     def opened(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
