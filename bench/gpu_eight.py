@@ -19,11 +19,11 @@ from torch import Tensor
 from bench.gpu.decode_steps import random_talker
 from bench.gpu.kernels import error, graphed, milliseconds
 from bench.random_config import config
-from engine.model.layers import rotation
+from engine.model.layers import rotary_embedding
 from engine.model.talker import Talker
 from engine.worker.eight import products, round_weights
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.talker_forward import Talking
+from engine.worker.talker.talker_forward import TalkerForward
 
 POSITIONS = 512
 
@@ -41,14 +41,14 @@ class Talk:
     """Rows somewhere in their slots, through the library's products or those in 8 bits."""
 
     def __init__(self, talker: Talker, slots: int) -> None:
-        place, shape = torch.device("cuda"), talker.shape.block
-        self.slots = Slots.allocate(talker.shape, slots, POSITIONS, place, torch.bfloat16)
+        place, shape = torch.device("cuda"), talker.config.transformer
+        self.slots = Slots.allocate(talker.config, slots, POSITIONS, place, torch.bfloat16)
         for past in self.slots.cache.tensors:
             past.normal_(generator=torch.Generator(place).manual_seed(1))
         everywhere = torch.arange(POSITIONS, device=place)[None]
-        turn = rotation(everywhere, shape.head_dim, shape.theta)
+        turn = rotary_embedding(everywhere, shape.head_dim, shape.rope_theta)
         cos, sin = (part[0, 0].bfloat16() for part in turn)
-        self.talking = Talking(talker.model, self.slots, cos, sin)
+        self.talking = TalkerForward(talker.model, self.slots, cos, sin)
         self.talking.whole = None
 
     def inputs(self, rows: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -18,7 +18,7 @@ from torch import nn
 
 from bench.random_config import SIZES, codec_config, config, tokenizer
 from engine.model.codec import CodecDecoder
-from engine.model.configs import CodecShape, EncoderShape, SpeakerShape, TalkerShape
+from engine.model.configs import CodecConfig, EncoderConfig, SpeakerConfig, TalkerConfig
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
@@ -87,16 +87,16 @@ def main(
     write_json(out / "speech_tokenizer" / "config.json", codec)
     write_json(out / "speech_tokenizer" / "preprocessor_config.json", EXTRACTOR)
 
-    talker = scatter(Talker(TalkerShape.read(raw["talker_config"])), generator)
+    talker = scatter(Talker(TalkerConfig.from_dict(raw["talker_config"])), generator)
     talker.codec_head.weight[raw["talker_config"]["codec_eos_token_id"]] = 0
     parts: dict[str, nn.Module] = {"talker.": talker}
     if kind == "base":
-        shape = SpeakerShape.read(raw["speaker_encoder_config"])
+        shape = SpeakerConfig.from_dict(raw["speaker_encoder_config"])
         parts["speaker_encoder."] = scatter(SpeakerEncoder(shape), generator)
     save(out / "model.safetensors", parts, torch.bfloat16)
 
-    decoder = scatter(CodecDecoder(CodecShape.read(codec["decoder_config"])), generator)
-    encoder = scatter(CodecEncoder(EncoderShape.read(codec)), generator)
+    decoder = scatter(CodecDecoder(CodecConfig.from_dict(codec["decoder_config"])), generator)
+    encoder = scatter(CodecEncoder(EncoderConfig.from_dict(codec)), generator)
     parts = {"decoder.": decoder, "encoder.": encoder}
     save(out / "speech_tokenizer" / "model.safetensors", parts, torch.float32)
 

@@ -72,9 +72,9 @@ def quantize(
 class Codec(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = CodecEncoder(model_config.encoder_shape())
-        self.decoder = CodecDecoder(model_config.decoder_shape())
-        inner = model_config.encoder_shape().codebook_dim
+        self.encoder = CodecEncoder(model_config.encoder_config())
+        self.decoder = CodecDecoder(model_config.decoder_config())
+        inner = model_config.encoder_config().codebook_dim
         self.phone_head = nn.Sequential(
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )
@@ -125,7 +125,7 @@ class Codec(nn.Module):
         decoder = self.decoder
         positions = torch.arange(latent.shape[-1], device=latent.device)[None]
         x = decoder.pre_conv(latent).transpose(1, 2)
-        x = decoder.pre_transformer(x, positions, Causal(decoder.shape.block.window))
+        x = decoder.pre_transformer(x, positions, Causal(decoder.config.transformer.sliding_window))
         x = x.transpose(1, 2) if window is None else x[:, window].transpose(1, 2)
         for layer in [*(part for pair in decoder.upsample for part in pair), *decoder.decoder]:
             x = layer(x)

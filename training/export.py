@@ -75,7 +75,7 @@ def main() -> None:
     for name in ("codec", "speaker", "talker", "tokenizer", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     given = parser.parse_args()
-    codec, speaker, talker = Codec(), Trainee(), Talker(model_config.talker_shape())
+    codec, speaker, talker = Codec(), Trainee(), Talker(model_config.talker_config())
     codec.load_state_dict(states.load(given.codec)["codec"])
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
     talker.load_state_dict(states.load(given.talker)["talker"])

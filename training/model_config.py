@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.model.configs import CodecShape, EncoderShape, SpeakerShape, TalkerShape
+from engine.model.configs import CodecConfig, EncoderConfig, SpeakerConfig, TalkerConfig
 from training.data.speakers import NAMED
 from training.tokenizer import SIZE, SPECIAL
 
@@ -218,17 +218,17 @@ PREPROCESSOR = {
 }
 
 
-def talker_shape() -> TalkerShape:
-    return TalkerShape.read(talker())
+def talker_config() -> TalkerConfig:
+    return TalkerConfig.from_dict(talker())
 
 
-def speaker_shape() -> SpeakerShape:
-    return SpeakerShape.read(speaker_encoder())
+def speaker_config() -> SpeakerConfig:
+    return SpeakerConfig.from_dict(speaker_encoder())
 
 
-def encoder_shape() -> EncoderShape:
-    return EncoderShape.read(codec())
+def encoder_config() -> EncoderConfig:
+    return EncoderConfig.from_dict(codec())
 
 
-def decoder_shape() -> CodecShape:
-    return CodecShape.read(codec_decoder())
+def decoder_config() -> CodecConfig:
+    return CodecConfig.from_dict(codec_decoder())

@@ -49,7 +49,7 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 def join(export: Path, parts: Path, out: Path) -> None:
     """States to go on from, weights alone, and the tokenizer they know."""
     kept = states.load(parts)
-    codec, voices, talker = codec_of(export), Trainee(), Talker(model_config.talker_shape())
+    codec, voices, talker = codec_of(export), Trainee(), Talker(model_config.talker_config())
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))

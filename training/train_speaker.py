@@ -38,7 +38,7 @@ AXES = len(everyone()[0].axes())
 class Trainee(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.encoder = SpeakerEncoder(model_config.speaker_shape())
+        self.encoder = SpeakerEncoder(model_config.speaker_config())
         self.who = nn.Parameter(torch.randn(TRAINED, model_config.WIDTH) * 0.05)
         self.axes = nn.Linear(model_config.WIDTH, AXES)
 

@@ -85,7 +85,7 @@ class Pupil(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.talker = Talker(model_config.talker_shape())
+        self.talker = Talker(model_config.talker_config())
         self.phones = nn.Linear(model_config.WIDTH, PHONES_A_FRAME * len(PHONES))
 
     def said(self, hidden: Tensor, phones: Tensor) -> Tensor:

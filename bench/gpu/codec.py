@@ -23,11 +23,11 @@ from torch import Tensor
 from bench.random_checkpoint import scatter, write_json
 from bench.random_config import codec_config
 from engine.model.codec import CodecDecoder, CodecState
-from engine.model.configs import CodecShape
+from engine.model.configs import CodecConfig
 from engine.model.convs import CausalUpsample, ResidualUnit
 from engine.types import FRAME_SECONDS
-from engine.worker.codec.codec_runner import Decoding
-from engine.worker.codec.fused_decoder import FusedCodec
+from engine.worker.codec.codec_runner import CodecRunner
+from engine.worker.codec.fused_decoder import FusedDecoder
 from engine.worker.cuda_graphs import Recorder
 from engine.worker.reference.reference_encoder import LRUCache
 
@@ -46,7 +46,7 @@ def build(size: str) -> CodecDecoder:
     """Random weights that let every layer be heard, and a sound that is not clipped."""
     generator = torch.Generator().manual_seed(0)
     with torch.device("meta"):
-        codec = CodecDecoder(CodecShape.read(codec_config(size)["decoder_config"]))
+        codec = CodecDecoder(CodecConfig.from_dict(codec_config(size)["decoder_config"]))
     codec = codec.to_empty(device="cpu").eval().requires_grad_(False)
     for name, value in [*codec.named_parameters(), *codec.named_buffers()]:
         if value.dim() == 1:
@@ -62,11 +62,11 @@ def build(size: str) -> CodecDecoder:
             spread = 0.7 * (layer.conv.in_channels * taps) ** -0.5
             layer.conv.weight.normal_(0, spread, generator=generator)
     codec = codec.to(DEVICE)
-    codec.decoder[-1].conv.weight *= 0.1 / codec(codes(codec.shape, 1, 25)).std()
+    codec.decoder[-1].conv.weight *= 0.1 / codec(codes(codec.config, 1, 25)).std()
     return codec
 
 
-def codes(shape: CodecShape, batch: int, frames: int) -> Tensor:
+def codes(shape: CodecConfig, batch: int, frames: int) -> Tensor:
     draw = torch.Generator(DEVICE).manual_seed(1)
     size = (batch, shape.codebooks, frames)
     return torch.randint(0, shape.codebook_size, size, generator=draw, device=DEVICE)
@@ -83,11 +83,11 @@ def plain(codec: CodecDecoder, dtype: torch.dtype) -> Step:
 
 
 def fused(codec: CodecDecoder, dtype: torch.dtype) -> Step:
-    return FusedCodec(codec, dtype).step
+    return FusedDecoder(codec, dtype).step
 
 
 def state(codec: CodecDecoder, rows: int, dtype: torch.dtype) -> CodecState:
-    return CodecState.allocate(codec.shape, rows, DEVICE, dtype)
+    return CodecState.allocate(codec.config, rows, DEVICE, dtype)
 
 
 def forms(codec: CodecDecoder, names: Iterable[str]) -> dict[str, tuple[Step, torch.dtype]]:
@@ -102,7 +102,7 @@ def forms(codec: CodecDecoder, names: Iterable[str]) -> dict[str, tuple[Step, to
 def check(codec: CodecDecoder, names: Iterable[str]) -> dict[str, float]:
     """Decibels between float32's sound and each form's, streamed in uneven pieces."""
     exactly(True)
-    said = codes(codec.shape, 3, 100)
+    said = codes(codec.config, 3, 100)
     wanted = codec(said)
     heard = {}
     for name, (step, dtype) in forms(codec, names).items():
@@ -140,7 +140,7 @@ def clock(codec: CodecDecoder, names: Iterable[str], cells: Iterable[tuple[int, 
         record = Recorder(DEVICE)
         kept = state(codec, 65, dtype)
         for batch, frames in cells:
-            said, rows = codes(codec.shape, batch, frames), torch.arange(batch, device=DEVICE)
+            said, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
             work = partial(step, said, kept, rows)
             begun = time.perf_counter()
             work()
@@ -166,7 +166,7 @@ def clock(codec: CodecDecoder, names: Iterable[str], cells: Iterable[tuple[int, 
 def profile(codec: CodecDecoder, name: str, batch: int, frames: int) -> None:
     step, dtype = forms(codec, [name])[name]
     kept = state(codec, 65, dtype)
-    said, rows = codes(codec.shape, batch, frames), torch.arange(batch, device=DEVICE)
+    said, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
     step(said, kept, rows)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         step(said, kept, rows)
@@ -179,13 +179,13 @@ def profile(codec: CodecDecoder, name: str, batch: int, frames: int) -> None:
 
 
 def streams(codec: CodecDecoder) -> None:
-    """Streams that come and go in one Decoding, each against its own whole sound."""
+    """Streams that come and go in one CodecRunner, each against its own whole sound."""
     exactly(False)
-    shape = codec.shape
+    shape = codec.config
     # [streams, frames, 16], more than are decoded: all are handed on in twelves
     said = codes(shape, 70, 52).transpose(1, 2)
     begun = time.perf_counter()
-    decoding = Decoding(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
+    decoding = CodecRunner(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
     torch.cuda.synchronize()
     print(f"built in {time.perf_counter() - begun:.1f} s")
     begun = time.perf_counter()

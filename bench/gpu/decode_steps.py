@@ -19,7 +19,7 @@ from torch import Tensor
 from bench.random_config import config
 from engine.checkpoints.checkpoint import SpecialIds
 from engine.checkpoints.files import Table
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.plan import Admit, Prefill, Prompt, ResolvedSampling
 from engine.worker.cuda_graphs import Record, recorder
@@ -37,7 +37,7 @@ MAX_FRAMES = 600
 @torch.no_grad()
 def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dtype) -> Talker:
     """Weights of such a size that signals neither die nor explode; it never ends."""
-    talker = blank(lambda: Talker(TalkerShape.read(raw)), dtype).to_empty(device=device)
+    talker = blank(lambda: Talker(TalkerConfig.from_dict(raw)), dtype).to_empty(device=device)
     generator = torch.Generator(device).manual_seed(0)
     for name, value in talker.named_parameters():
         if value.dim() > 1:
@@ -54,8 +54,10 @@ def make_lane(
     raw, place = config(size, "custom_voice"), torch.device(device)
     talker = random_talker(raw["talker_config"], place, dtype)
     table = Table(raw, "config")
-    shape = talker.shape
-    ids = SpecialIds.read(table, table.table("talker_config"), shape.text_vocab, shape.codes)
+    shape = talker.config
+    ids = SpecialIds.read(
+        table, table.table("talker_config"), shape.text_vocab_size, shape.vocab_size
+    )
     return ModelRunner(talker, ids, slots, positions, place, dtype)
 
 
@@ -175,14 +177,14 @@ def parts(lane: ModelRunner, record: Record, count: int) -> dict[str, float]:
     x = slots.hidden[index][:, None]
     positions = slots.position[index][:, None]
     _, rest, _ = knobs(slots.knobs[index])
-    lots = uniforms(slots.keys[index], slots.frame[index], 16)[:, :-1]
+    drawn = uniforms(slots.keys[index], slots.frame[index], 16)[:, :-1]
     works: dict[str, Callable[[], object]] = {
         "talker": lambda: (
             step.talk(x[:, 0], index, positions[:, 0])
             if step.talk
             else step.run(x, index, index, positions, 256)
         ),
-        "predictor": lambda: step.predict(x[:, 0], x[:, 0], rest, lots, 64),
+        "predictor": lambda: step.predict(x[:, 0], x[:, 0], rest, drawn, 64),
     }
     spent = {}
     for name, work in works.items():

@@ -19,7 +19,7 @@ from torch import nn
 
 from bench.random_checkpoint import scatter, write_json
 from bench.random_config import codec_config, config
-from engine.model.configs import EncoderShape, SpeakerShape
+from engine.model.configs import EncoderConfig, SpeakerConfig
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.types import SAMPLE_RATE, Waveform
@@ -39,8 +39,10 @@ class Ears(NamedTuple):
 
 def networks(size: str, device: torch.device) -> dict[str, Ears]:
     generator = torch.Generator().manual_seed(0)
-    encoder = CodecEncoder(EncoderShape.read(codec_config(size)))
-    speaker = SpeakerEncoder(SpeakerShape.read(config(size, "base")["speaker_encoder_config"]))
+    encoder = CodecEncoder(EncoderConfig.from_dict(codec_config(size)))
+    speaker = SpeakerEncoder(
+        SpeakerConfig.from_dict(config(size, "base")["speaker_encoder_config"])
+    )
     ready = [_ready(scatter(network, generator), device) for network in (encoder, speaker)]
     works = {"codes": ready[0].encode, "vector": ready[1].embed}
     return {

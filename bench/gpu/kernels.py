@@ -19,10 +19,10 @@ from torch import Tensor
 
 from bench.random_checkpoint import scatter
 from bench.random_config import config
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.model.predictor import Predictor
-from engine.worker.kernels.cuda.predictor_kernels import FusedPredictor, fused
-from engine.worker.kernels.cuda.predictor_persistent import FewRows, last_logits
+from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels, fused
+from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor, last_logits
 from engine.worker.kernels.cuda.verify import Form
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
@@ -34,7 +34,7 @@ class Inputs:
     hidden: Tensor
     first: Tensor
     own: SamplingTensors
-    lots: Tensor
+    uniforms: Tensor
 
     @classmethod
     def random(cls, rows: int, width: int) -> Inputs:
@@ -45,21 +45,21 @@ class Inputs:
 
     def __getitem__(self, rows: slice) -> Inputs:
         own = SamplingTensors(*(column[rows] for column in self.own.tensors))
-        return Inputs(self.hidden[rows], self.first[rows], own, self.lots[rows])
+        return Inputs(self.hidden[rows], self.first[rows], own, self.uniforms[rows])
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        return self.hidden, self.first, self.own, self.lots, CANDIDATES
+        return self.hidden, self.first, self.own, self.uniforms, CANDIDATES
 
 
 def published(size: str) -> Predictor:
-    shape = TalkerShape.read(config(size, "custom_voice")["talker_config"])
+    shape = TalkerConfig.from_dict(config(size, "custom_voice")["talker_config"])
     with torch.device("cuda"):
         network = Predictor(shape)
     return scatter(network, torch.Generator("cuda").manual_seed(0)).bfloat16().requires_grad_(False)
 
 
-def check(network: Predictor, kernel: FewRows, rows: int) -> dict[str, Any]:
+def check(network: Predictor, kernel: PersistentPredictor, rows: int) -> dict[str, Any]:
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
     codes, total = kernel(*inputs.arguments)
     own_logits = last_logits(kernel.between, rows).clone()
@@ -68,10 +68,10 @@ def check(network: Predictor, kernel: FewRows, rows: int) -> dict[str, Any]:
     logits, sums = told(network, inputs, codes)
     exact, _ = told(copy.deepcopy(network).double(), inputs, codes)
     drawn = [
-        pick(each, inputs.own, inputs.lots[:, at : at + 1], CANDIDATES)
+        pick(each, inputs.own, inputs.uniforms[:, at : at + 1], CANDIDATES)
         for at, each in enumerate(logits)
     ]
-    wanted = pick(own_logits, inputs.own, inputs.lots[:, -1:], CANDIDATES)
+    wanted = pick(own_logits, inputs.own, inputs.uniforms[:, -1:], CANDIDATES)
     return dict(
         rows=rows,
         sums_equal=torch.equal(total, sums),
@@ -93,7 +93,7 @@ def check_draws(network: Predictor, kernel: Form, rows: int) -> dict[str, Any]:
     exact, _ = told(copy.deepcopy(network).double(), inputs, codes)
 
     def agreed(each: list[Tensor]) -> float:
-        drawn = [pick(one, inputs.own, inputs.lots[:, at : at + 1], CANDIDATES)
+        drawn = [pick(one, inputs.own, inputs.uniforms[:, at : at + 1], CANDIDATES)
                  for at, one in enumerate(each)]  # fmt: skip
         return (torch.stack(drawn, 1) == codes).float().mean().item()
 
@@ -154,13 +154,13 @@ def milliseconds(graph: torch.cuda.CUDAGraph, repeats: int = 30) -> float:
 
 def plain(network: Predictor, inputs: Inputs) -> Any:
     def choose(book: int, logits: Tensor) -> Tensor:
-        return pick(logits, inputs.own, inputs.lots[:, book - 1 : book], CANDIDATES)
+        return pick(logits, inputs.own, inputs.uniforms[:, book - 1 : book], CANDIDATES)
 
     return network.sample(inputs.hidden, inputs.first, choose)
 
 
 def timed(
-    network: Predictor, kernels: FusedPredictor, rows: int, beside_plain: bool
+    network: Predictor, kernels: PredictorKernels, rows: int, beside_plain: bool
 ) -> dict[str, Any]:
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
     forms: dict[str, Any] = {"few": kernels.few, "crews": kernels.crews, "many": kernels.many}
@@ -188,7 +188,7 @@ def main(
     for count in counts if checked else ():
         for name in ("few", "crews"):
             kernel = getattr(kernels, name)
-            if isinstance(kernel, FewRows) and count <= kernel.most:
+            if isinstance(kernel, PersistentPredictor) and count <= kernel.most:
                 print(json.dumps({"form": name} | check(network, kernel, count)))
         if kernels.many:
             print(json.dumps({"form": "many"} | check_draws(network, kernels.many, count)))

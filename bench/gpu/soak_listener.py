@@ -18,7 +18,7 @@ from bench.load_generator import PATIENCE
 from engine import FRAME_SAMPLES, Chunk, Codes, End, Engine, Pcm, SpeechRequest
 from engine.plan import ReferencePrompt
 from engine.requests.input_processor import layout_of
-from engine.worker.codec.codec_runner import Decoding
+from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
@@ -126,7 +126,7 @@ class Offline:
         folder = next(iter(engine.checkpoints().values())).folder  # type: ignore[attr-defined]
         codec = load_codec(folder, worker.device, torch.float32)
         dtype = torch.float16 if two_bytes(engine) else torch.float32
-        self._decoding = Decoding(codec, 1, LRUCache(REFERENCES), dtype)
+        self._decoding = CodecRunner(codec, 1, LRUCache(REFERENCES), dtype)
 
     @torch.inference_mode()
     def sound(self, heard: Heard) -> Pcm:

@@ -17,27 +17,27 @@ from torch import Tensor
 from bench.gpu.decode_steps import random_talker
 from bench.gpu.kernels import graphed, milliseconds
 from bench.random_config import config
-from engine.model.layers import rotation
-from engine.model.talker import TalkerStack
+from engine.model.layers import rotary_embedding
+from engine.model.talker import TalkerModel
 from engine.worker.kernels.cuda import launch_config
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker import talker_forward
-from engine.worker.talker.talker_forward import Talking
+from engine.worker.talker.talker_forward import TalkerForward
 
 Form = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def forms(stack: TalkerStack, slots: Slots, blocks: list[int]) -> dict[str, Form]:
+def forms(stack: TalkerModel, slots: Slots, blocks: list[int]) -> dict[str, Form]:
     everywhere = torch.arange(slots.positions, device="cuda")[None]
-    turn = rotation(everywhere, stack.shape.head_dim, stack.shape.theta)
+    turn = rotary_embedding(everywhere, stack.config.head_dim, stack.config.rope_theta)
     cos, sin = (part[0, 0].bfloat16() for part in turn)
     found: dict[str, Form] = {}
     for most in blocks:
         launch_config.BLOCKS = most
-        whole = Talking(stack, slots, cos, sin).whole
+        whole = TalkerForward(stack, slots, cos, sin).whole
         if whole is not None:
             found[f"whole {most}"] = whole
-    plain = Talking(stack, slots, cos, sin)
+    plain = TalkerForward(stack, slots, cos, sin)
     plain.whole = None
     return found | {"layers": plain}
 
@@ -51,7 +51,7 @@ def main(
 ) -> None:
     place = torch.device("cuda")
     talker = random_talker(config(size, "custom_voice")["talker_config"], place, torch.bfloat16)
-    slots = Slots.allocate(talker.shape, 64, 1024, place, torch.bfloat16)
+    slots = Slots.allocate(talker.config, 64, 1024, place, torch.bfloat16)
     for past in slots.cache.tensors:
         past.normal_()
     known = forms(talker.model, slots, [int(count) for count in blocks.split(",")])

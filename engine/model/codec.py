@@ -16,18 +16,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import CodecShape
+from engine.model.configs import CodecConfig
 from engine.model.convs import (
     CausalConv,
     CausalUpsample,
     ConvNeXtBlock,
     DecoderBlock,
-    Folding,
+    Foldable,
     Memory,
     SnakeBeta,
     memory_size,
 )
-from engine.model.layers import Attend, Causal, Stack
+from engine.model.layers import Attend, Causal, Transformer
 from engine.model.quantizer import SplitQuantizer
 
 
@@ -45,13 +45,13 @@ class CodecState:
 
     @classmethod
     def allocate(
-        cls, shape: CodecShape, rows: int, device: torch.device | str, dtype: torch.dtype
+        cls, config: CodecConfig, rows: int, device: torch.device | str, dtype: torch.dtype
     ) -> CodecState:
-        block = shape.block
-        assert block.window is not None
+        block = config.transformer
+        assert block.sliding_window is not None
         with torch.device("meta"):
-            size = memory_size(CodecDecoder(shape))
-        keys = (block.window - 1, block.layers, 2, block.kv_heads, block.head_dim)
+            size = memory_size(CodecDecoder(config))
+        keys = (block.sliding_window - 1, block.layers, 2, block.kv_heads, block.head_dim)
         return cls(
             torch.zeros(rows, dtype=torch.long, device=device),
             torch.zeros(rows, size, dtype=dtype, device=device),
@@ -67,11 +67,11 @@ class CodecState:
         for tensor in self.tensors:
             tensor.index_fill_(0, rows, 0)
 
-    def take(self, rows: Tensor) -> CodecState:
+    def snapshot(self, rows: Tensor) -> CodecState:
         """A copy of these rows [B], as a state of B rows."""
         return CodecState(*(tensor.index_select(0, rows) for tensor in self.tensors))
 
-    def put(self, rows: Tensor, kept: CodecState) -> None:
+    def restore(self, rows: Tensor, kept: CodecState) -> None:
         """Set these rows [B] to a state of B rows."""
         for tensor, source in zip(self.tensors, kept.tensors, strict=True):
             tensor.index_copy_(0, rows, source.to(tensor))
@@ -117,7 +117,7 @@ class Advance:
     """Rows [B] of a state on their way by some frames; `keep` puts them where they got to."""
 
     def __init__(self, state: CodecState, rows: Tensor, frames: int) -> None:
-        kept = state.take(rows)
+        kept = state.snapshot(rows)
         self._state, self._rows, self._after = state, rows, kept.frames + frames
         self.positions = kept.frames[:, None] + torch.arange(frames, device=rows.device)  # [B, T]
         self.memory, self.ring = Memory(kept.pasts), Ring(kept.ring, kept.frames, self.positions)
@@ -132,11 +132,11 @@ class Advance:
             state.ring[rows[:, None], slots] = self.ring.collect(slots.shape[1])
 
 
-class PreTransformer(Stack):
-    def __init__(self, shape: CodecShape) -> None:
-        super().__init__(shape.block)
-        self.input_proj = nn.Linear(shape.latent, shape.block.width)
-        self.output_proj = nn.Linear(shape.block.width, shape.latent)
+class PreTransformer(Transformer):
+    def __init__(self, config: CodecConfig) -> None:
+        super().__init__(config.transformer)
+        self.input_proj = nn.Linear(config.latent_dim, config.transformer.hidden_size)
+        self.output_proj = nn.Linear(config.transformer.hidden_size, config.latent_dim)
 
     def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         return self.output_proj(super().forward(self.input_proj(x), positions, attend))
@@ -145,22 +145,22 @@ class PreTransformer(Stack):
 class CodecDecoder(nn.Module):
     """Codes [B, codebooks, T] -> waveform [B, T * hop] in [-1, 1]."""
 
-    def __init__(self, shape: CodecShape) -> None:
+    def __init__(self, config: CodecConfig) -> None:
         super().__init__()
-        self.shape = shape
-        latent, dim = shape.latent, shape.decoder_dim
-        self.quantizer = SplitQuantizer(shape.codebooks, shape.codebook_size, shape.codebook_dim)
-        self.pre_conv = CausalConv(shape.codebook_dim, latent, 3)
-        self.pre_transformer = PreTransformer(shape)
+        self.config = config
+        latent, dim = config.latent_dim, config.decoder_dim
+        self.quantizer = SplitQuantizer(config.codebooks, config.codebook_size, config.codebook_dim)
+        self.pre_conv = CausalConv(config.codebook_dim, latent, 3)
+        self.pre_transformer = PreTransformer(config)
         self.upsample = nn.ModuleList(
             nn.ModuleList([CausalUpsample(latent, latent, rate, rate), ConvNeXtBlock(latent)])
-            for rate in shape.upsample
+            for rate in config.upsampling_ratios
         )
-        widths = [dim >> level for level in range(len(shape.rates) + 1)]
+        widths = [dim >> level for level in range(len(config.upsample_rates) + 1)]
         self.decoder = nn.ModuleList(
             [
                 CausalConv(latent, dim, 7),
-                *map(DecoderBlock, widths, widths[1:], shape.rates),
+                *map(DecoderBlock, widths, widths[1:], config.upsample_rates),
                 SnakeBeta(widths[-1]),
                 CausalConv(widths[-1], 1, 7),
             ]
@@ -169,7 +169,7 @@ class CodecDecoder(nn.Module):
     def fold(self) -> None:
         """Keep what follows from the weights alone; until they are loaded anew or trained."""
         for module in self.modules():
-            if isinstance(module, Folding):
+            if isinstance(module, Foldable):
                 module.fold()
 
     def forward(self, codes: Tensor) -> Tensor:
@@ -178,7 +178,7 @@ class CodecDecoder(nn.Module):
     def decode_latents(self, latents: Tensor) -> Tensor:
         """Quantised latents [B, codebook_dim, T] -> waveform [B, T * hop]; differentiable."""
         positions = torch.arange(latents.shape[-1], device=latents.device)[None]
-        attend = Causal(self.shape.block.window)
+        attend = Causal(self.config.transformer.sliding_window)
         return self._sound(self._understand(latents, positions, attend, None), None)
 
     def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
@@ -190,13 +190,13 @@ class CodecDecoder(nn.Module):
         return wave
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
-        """As `step`, without the sound; what the rows make is right again `reach` frames later."""
+        """As `step`, without audio; the rows' audio is right again after `receptive_frames`."""
         going = Advance(state, rows, codes.shape[-1])
         self._understand(self.quantizer(codes), going.positions, going.ring, going.memory)
         going.keep()
 
     @cached_property
-    def reach(self) -> int:
+    def receptive_frames(self) -> int:
         """How many frames back the convolutions behind the transformer remember."""
         needed = 0  # of a layer's last inputs
         for layer in reversed([*self.upsample.modules(), *self.decoder.modules()]):

@@ -39,7 +39,7 @@ class Memory:
         return torch.cat(self._kept, 1)
 
 
-class Folding(nn.Module):
+class Foldable(nn.Module):
     """A module that can keep what it computes from its weights alone.
 
     `fold` is for inference; loading weights or training forgets what was kept.
@@ -138,7 +138,7 @@ class ConvNeXtBlock(nn.Module):
         return x + (self.gamma * inner).transpose(1, 2)
 
 
-class SnakeBeta(Folding):
+class SnakeBeta(Foldable):
     """x + sin²(αx)/β, a channel each; both are stored as logarithms."""
 
     def __init__(self, channels: int) -> None:

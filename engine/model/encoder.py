@@ -11,19 +11,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import BlockShape, EncoderShape
+from engine.model.configs import EncoderConfig, TransformerConfig
 from engine.model.convs import CausalConv
-from engine.model.layers import Attend, Attention, LayerScale, rotation
-from engine.model.padding import WHOLE, Span
+from engine.model.layers import Attend, Attention, LayerScale, rotary_embedding
+from engine.model.padding import NO_PADDING, Padding
 
 
 class ResNetBlock(nn.Module):
-    def __init__(self, channels: int, dilation: int, shape: EncoderShape) -> None:
+    def __init__(self, channels: int, dilation: int, config: EncoderConfig) -> None:
         super().__init__()
-        inner = channels // shape.compress
+        inner = channels // config.compress
         self.block = nn.Sequential(
             nn.ELU(),
-            CausalConv(channels, inner, shape.residual_kernel, dilation=dilation),
+            CausalConv(channels, inner, config.residual_kernel_size, dilation=dilation),
             nn.ELU(),
             CausalConv(inner, channels, 1),
         )
@@ -38,32 +38,35 @@ class WaveEncoder(nn.Module):
     What is padded is a whole number of frames.
     """
 
-    def __init__(self, shape: EncoderShape) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        channels = shape.filters
-        layers: list[nn.Module] = [CausalConv(1, channels, shape.kernel)]
-        for rate in shape.rates:
-            growth = (shape.dilation_growth**level for level in range(shape.residual_layers))
-            layers += [ResNetBlock(channels, dilation, shape) for dilation in growth]
+        channels = config.num_filters
+        layers: list[nn.Module] = [CausalConv(1, channels, config.kernel_size)]
+        for rate in config.downsample_rates:
+            growth = (config.dilation_growth**level for level in range(config.residual_layers))
+            layers += [ResNetBlock(channels, dilation, config) for dilation in growth]
             layers += [nn.ELU(), CausalConv(channels, 2 * channels, 2 * rate, stride=rate)]
             channels *= 2
-        layers += [nn.ELU(), CausalConv(channels, shape.block.width, shape.last_kernel)]
+        layers += [
+            nn.ELU(),
+            CausalConv(channels, config.transformer.hidden_size, config.last_kernel_size),
+        ]
         self.layers = nn.Sequential(*layers)
 
-    def forward(self, wave: Tensor, span: Span) -> tuple[Tensor, Span]:
+    def forward(self, wave: Tensor, padding: Padding) -> tuple[Tensor, Padding]:
         x = wave
         for layer in self.layers:
             if isinstance(layer, CausalConv) and layer.stride > 1:
-                x, span = span.zeroed(x), span.steps(layer.stride)
+                x, padding = padding.zero_fill(x), padding.downsample(layer.stride)
             x = layer(x)
-        return x, span
+        return x, padding
 
 
 class PlainMLP(nn.Module):
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.fc1 = nn.Linear(shape.width, shape.inner, bias=False)
-        self.fc2 = nn.Linear(shape.inner, shape.width, bias=False)
+        self.fc1 = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.fc2 = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.fc2(F.gelu(self.fc1(x)))
@@ -72,14 +75,14 @@ class PlainMLP(nn.Module):
 class EncoderBlock(nn.Module):
     """As the shared block, but with LayerNorm and a plain MLP."""
 
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.input_layernorm = nn.LayerNorm(shape.width, shape.eps)
-        self.self_attn = Attention(shape)
-        self.self_attn_layer_scale = LayerScale(shape.width)
-        self.post_attention_layernorm = nn.LayerNorm(shape.width, shape.eps)
-        self.mlp = PlainMLP(shape)
-        self.mlp_layer_scale = LayerScale(shape.width)
+        self.input_layernorm = nn.LayerNorm(config.hidden_size, config.norm_eps)
+        self.self_attn = Attention(config)
+        self.self_attn_layer_scale = LayerScale(config.hidden_size)
+        self.post_attention_layernorm = nn.LayerNorm(config.hidden_size, config.norm_eps)
+        self.mlp = PlainMLP(config)
+        self.mlp_layer_scale = LayerScale(config.hidden_size)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
         attended = self.self_attn(self.input_layernorm(x), cos, sin, layer, attend)
@@ -98,15 +101,15 @@ def attend_plainly(_: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 class EncoderTransformer(nn.Module):
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.shape = shape
-        self.layers = nn.ModuleList(EncoderBlock(shape) for _ in range(shape.layers))
+        self.config = config
+        self.layers = nn.ModuleList(EncoderBlock(config) for _ in range(config.layers))
 
     def forward(self, x: Tensor) -> Tensor:
         """[B, T, width] -> [B, T, width]."""
         positions = torch.arange(x.shape[1], device=x.device)[None]
-        cos, sin = rotation(positions, self.shape.head_dim, self.shape.theta)
+        cos, sin = rotary_embedding(positions, self.config.head_dim, self.config.rope_theta)
         for layer, block in enumerate(self.layers):
             x = block(x, cos.to(x.dtype), sin.to(x.dtype), layer, attend_plainly)
         return x
@@ -142,13 +145,13 @@ class CodebookLayer(nn.Module):
 class ResidualQuantizer(nn.Module):
     """Each codebook codes what the ones before it have left over."""
 
-    def __init__(self, codebooks: int, shape: EncoderShape) -> None:
+    def __init__(self, codebooks: int, config: EncoderConfig) -> None:
         super().__init__()
-        width, inner = shape.block.width, shape.codebook_dim
+        width, inner = config.transformer.hidden_size, config.codebook_dim
         self.input_proj = nn.Conv1d(width, inner, 1, bias=False)
         self.output_proj = nn.Conv1d(inner, width, 1, bias=False)  # published; not for coding
         self.layers = nn.ModuleList(
-            CodebookLayer(shape.codebook_size, inner) for _ in range(codebooks)
+            CodebookLayer(config.codebook_size, inner) for _ in range(codebooks)
         )
 
     def forward(self, latents: Tensor) -> list[Tensor]:
@@ -162,11 +165,13 @@ class ResidualQuantizer(nn.Module):
 
 
 class EncoderQuantizer(nn.Module):
-    def __init__(self, shape: EncoderShape) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        acoustic = shape.codebooks - shape.semantic
-        self.semantic_residual_vector_quantizer = ResidualQuantizer(shape.semantic, shape)
-        self.acoustic_residual_vector_quantizer = ResidualQuantizer(acoustic, shape)
+        acoustic = config.codebooks - config.semantic_codebooks
+        self.semantic_residual_vector_quantizer = ResidualQuantizer(
+            config.semantic_codebooks, config
+        )
+        self.acoustic_residual_vector_quantizer = ResidualQuantizer(acoustic, config)
 
     def forward(self, latents: Tensor) -> Tensor:
         """[B, width, T] -> codes [B, T, codebooks]."""
@@ -175,29 +180,34 @@ class EncoderQuantizer(nn.Module):
 
 
 class CodecEncoder(nn.Module):
-    def __init__(self, shape: EncoderShape) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.shape = shape
-        width = shape.block.width
-        self.encoder = WaveEncoder(shape)
-        self.encoder_transformer = EncoderTransformer(shape.block)
+        self.config = config
+        width = config.transformer.hidden_size
+        self.encoder = WaveEncoder(config)
+        self.encoder_transformer = EncoderTransformer(config.transformer)
         self.downsample = (
             CausalConv(
-                width, width, 2 * shape.stride, stride=shape.stride, bias=False, padding="replicate"
+                width,
+                width,
+                2 * config.downsample_stride,
+                stride=config.downsample_stride,
+                bias=False,
+                padding="replicate",
             )
-            if shape.stride > 1
+            if config.downsample_stride > 1
             else nn.Identity()
         )
-        self.quantizer = EncoderQuantizer(shape)
+        self.quantizer = EncoderQuantizer(config)
 
-    def latents(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
+    def latents(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
         """Waves [B, samples] -> latents [B, width, frames]; differentiable."""
-        x, span = self.encoder(wave[:, None], span)
+        x, padding = self.encoder(wave[:, None], padding)
         x = self.encoder_transformer(x.transpose(1, 2)).transpose(1, 2)
-        return self.downsample(span.held(x))
+        return self.downsample(padding.replicate(x))
 
-    def encode(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
+    def encode(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
         """Waves [B, samples] -> codes [B, frames, codebooks]; a frame begun is a frame."""
-        return self.quantizer(self.latents(wave, span))
+        return self.quantizer(self.latents(wave, padding))
 
     forward = encode

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 
 
 class Attend(Protocol):
@@ -28,7 +28,7 @@ class Attend(Protocol):
 
 
 class Causal:
-    """Plain causal attention over one whole sequence, windowed where the shape says so."""
+    """Plain causal attention over one whole sequence, windowed where the config says so."""
 
     def __init__(self, window: int | None = None) -> None:
         self.window = window
@@ -72,7 +72,7 @@ class LayerScale(nn.Module):
         return self.scale * x
 
 
-def rotation(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Tensor]:
+def rotary_embedding(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Tensor]:
     """cos and signed sin of a rotary embedding: positions [B, T] -> [B, 1, T, head_dim] each."""
     half = torch.arange(0, head_dim, 2, device=positions.device, dtype=torch.float32)
     frequency = 1.0 / theta ** (half / head_dim)
@@ -81,7 +81,7 @@ def rotation(positions: Tensor, head_dim: int, theta: float) -> tuple[Tensor, Te
     return torch.cat((cos, cos), -1), torch.cat((-sin, sin), -1)
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """NeoX rotation; `sin` carries the sign, so that a roll replaces the usual halves."""
     return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
 
@@ -89,20 +89,22 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Queries, keys and values come from one fused weight: q rows, then k, then v."""
 
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.heads, self.kv_heads, self.head_dim = shape.heads, shape.kv_heads, shape.head_dim
-        rows = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
-        self.qkv_proj = nn.Linear(shape.width, rows, bias=False)
-        self.o_proj = nn.Linear(shape.heads * shape.head_dim, shape.width, bias=False)
-        norm = (lambda: RMSNorm(shape.head_dim, shape.eps)) if shape.qk_norm else nn.Identity
+        self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
+        rows = (config.heads + 2 * config.kv_heads) * config.head_dim
+        self.qkv_proj = nn.Linear(config.hidden_size, rows, bias=False)
+        self.o_proj = nn.Linear(config.heads * config.head_dim, config.hidden_size, bias=False)
+        norm = (
+            (lambda: RMSNorm(config.head_dim, config.norm_eps)) if config.qk_norm else nn.Identity
+        )
         self.q_norm, self.k_norm = norm(), norm()
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
         batch, length, _ = x.shape
         rows = self.qkv_proj(x).view(batch, length, -1, self.head_dim).transpose(1, 2)
         both, v = rows.split((self.heads + self.kv_heads, self.kv_heads), 1)
-        q, k = rotate(self._normed(both), cos, sin).split((self.heads, self.kv_heads), 1)
+        q, k = apply_rotary(self._normed(both), cos, sin).split((self.heads, self.kv_heads), 1)
         out = attend(layer, q, k, v)  # [B, heads, T, d]
         return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
 
@@ -118,10 +120,10 @@ class Attention(nn.Module):
 class GatedMLP(nn.Module):
     """Gate and up share one fused weight: gate rows, then up."""
 
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.gate_up_proj = nn.Linear(shape.width, 2 * shape.inner, bias=False)
-        self.down_proj = nn.Linear(shape.inner, shape.width, bias=False)
+        self.gate_up_proj = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         gate, up = self.gate_up_proj(x).chunk(2, -1)
@@ -129,13 +131,13 @@ class GatedMLP(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.input_layernorm = RMSNorm(shape.width, shape.eps)
-        self.self_attn = Attention(shape)
-        self.post_attention_layernorm = RMSNorm(shape.width, shape.eps)
-        self.mlp = GatedMLP(shape)
-        scale = (lambda: LayerScale(shape.width)) if shape.layer_scale else nn.Identity
+        self.input_layernorm = RMSNorm(config.hidden_size, config.norm_eps)
+        self.self_attn = Attention(config)
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.norm_eps)
+        self.mlp = GatedMLP(config)
+        scale = (lambda: LayerScale(config.hidden_size)) if config.layer_scale else nn.Identity
         self.self_attn_layer_scale, self.mlp_layer_scale = scale(), scale()
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
@@ -144,21 +146,21 @@ class Block(nn.Module):
         return x + self.mlp_layer_scale(self.mlp(self.post_attention_layernorm(x)))
 
 
-class Stack(nn.Module):
+class Transformer(nn.Module):
     """The blocks and the last norm."""
 
-    def __init__(self, shape: BlockShape) -> None:
+    def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.shape = shape
-        self.layers = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.norm = RMSNorm(shape.width, shape.eps)
+        self.config = config
+        self.layers = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm = RMSNorm(config.hidden_size, config.norm_eps)
 
     def forward(self, x: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         """x [B, T, width] at positions [B, T] -> normed hidden states [B, T, width]."""
-        return self.run(x, self.rotation(positions, x.dtype), attend)
+        return self.run(x, self.rotary_embedding(positions, x.dtype), attend)
 
-    def rotation(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        cos, sin = rotation(positions, self.shape.head_dim, self.shape.theta)
+    def rotary_embedding(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        cos, sin = rotary_embedding(positions, self.config.head_dim, self.config.rope_theta)
         return cos.to(dtype), sin.to(dtype)
 
     def run(self, x: Tensor, turn: tuple[Tensor, Tensor], attend: Attend) -> Tensor:

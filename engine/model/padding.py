@@ -1,7 +1,8 @@
-"""Where sounds end inside padded rows: what stands behind an end changes nothing.
+"""Audio of several lengths in rows of one padded length.
 
-A network that hears recordings whole asks its span wherever it would look past an end, or sum
-over time. So one padded length serves all recordings up to it. Knows no network.
+A network that encodes whole recordings asks its `Padding` wherever it would look behind a row's
+end, or sum over time, so that the padding never changes the result. One padded length (and one
+captured graph) then serves all shorter recordings. Knows no network.
 """
 
 from __future__ import annotations
@@ -12,94 +13,94 @@ import torch
 from torch import Tensor
 
 
-class Span(Protocol):
-    """All signals are [B, C, T]."""
+class Padding(Protocol):
+    """Where rows end. All signals are [B, C, T]."""
 
-    def zeroed(self, x: Tensor) -> Tensor:
+    def zero_fill(self, x: Tensor) -> Tensor:
         """Zeros behind the end."""
         ...
 
-    def held(self, x: Tensor) -> Tensor:
-        """The last value again and again behind the end."""
+    def replicate(self, x: Tensor) -> Tensor:
+        """The last value repeated behind the end."""
         ...
 
-    def mirrored(self, x: Tensor) -> Tensor:
-        """Behind the end, what stands before it, backwards."""
+    def reflect(self, x: Tensor) -> Tensor:
+        """The signal mirrored at its end."""
         ...
 
-    def share(self, x: Tensor) -> Tensor:
-        """What each step is of the whole, as weights of a mean: [B or 1, 1, T]."""
+    def mean_weights(self, x: Tensor) -> Tensor:
+        """Weights whose sum over time is a mean: [B or 1, 1, T]."""
         ...
 
-    def hidden(self, scores: Tensor) -> Tensor:
-        """No chance behind the end."""
+    def mask_scores(self, scores: Tensor) -> Tensor:
+        """-inf behind the end, for a softmax over time."""
         ...
 
-    def steps(self, stride: int) -> Span:
-        """The same at a lower rate; a step begun is a step."""
+    def downsample(self, stride: int) -> Padding:
+        """The padding of the strided signal; a stride begun is a step."""
         ...
 
-    def hops(self, hop: int) -> Span:
-        """The same at a lower rate; whole ones only."""
+    def whole_hops(self, hop: int) -> Padding:
+        """The padding of a signal with a step for each whole hop."""
         ...
 
 
-class Whole:
-    """Rows that end where they end."""
+class NoPadding:
+    """Every row is as long as its tensor."""
 
-    def zeroed(self, x: Tensor) -> Tensor:
+    def zero_fill(self, x: Tensor) -> Tensor:
         return x
 
-    held = mirrored = hidden = zeroed
+    replicate = reflect = mask_scores = zero_fill
 
-    def share(self, x: Tensor) -> Tensor:
+    def mean_weights(self, x: Tensor) -> Tensor:
         return torch.full_like(x[:1, :1], 1 / x.shape[2])
 
-    def steps(self, _: int) -> Whole:
+    def downsample(self, _: int) -> NoPadding:
         return self
 
-    hops = steps
+    whole_hops = downsample
 
 
-WHOLE = Whole()
+NO_PADDING = NoPadding()
 
 
-class Padded:
-    """Rows that end at these lengths [B], which may change from run to run of a recorded graph."""
+class RightPadding:
+    """Rows end at these lengths [B], which may change between replays of a captured graph."""
 
     def __init__(self, lengths: Tensor) -> None:
         self._lengths = lengths[:, None, None]
 
-    def zeroed(self, x: Tensor) -> Tensor:
-        return x.masked_fill(self._behind(x), 0)
+    def zero_fill(self, x: Tensor) -> Tensor:
+        return x.masked_fill(self._padded(x), 0)
 
-    def held(self, x: Tensor) -> Tensor:
-        return self._taken(x, _places(x).minimum(self._lengths - 1))
+    def replicate(self, x: Tensor) -> Tensor:
+        return self._gather(x, _steps(x).minimum(self._lengths - 1))
 
-    def mirrored(self, x: Tensor) -> Tensor:
+    def reflect(self, x: Tensor) -> Tensor:
         last = self._lengths - 1
-        return self._taken(x, (last - (_places(x) - last).abs()).clamp(min=0))
+        return self._gather(x, (last - (_steps(x) - last).abs()).clamp(min=0))
 
-    def share(self, x: Tensor) -> Tensor:
-        return (~self._behind(x)).to(x.dtype) / self._lengths
+    def mean_weights(self, x: Tensor) -> Tensor:
+        return (~self._padded(x)).to(x.dtype) / self._lengths
 
-    def hidden(self, scores: Tensor) -> Tensor:
-        return scores.masked_fill(self._behind(scores), -torch.inf)
+    def mask_scores(self, scores: Tensor) -> Tensor:
+        return scores.masked_fill(self._padded(scores), -torch.inf)
 
-    def steps(self, stride: int) -> Padded:
-        return Padded((self._lengths[:, 0, 0] + stride - 1) // stride)
+    def downsample(self, stride: int) -> RightPadding:
+        return RightPadding((self._lengths[:, 0, 0] + stride - 1) // stride)
 
-    def hops(self, hop: int) -> Padded:
-        return Padded(self._lengths[:, 0, 0] // hop)
+    def whole_hops(self, hop: int) -> RightPadding:
+        return RightPadding(self._lengths[:, 0, 0] // hop)
 
-    def _behind(self, x: Tensor) -> Tensor:
-        return _places(x) >= self._lengths
+    def _padded(self, x: Tensor) -> Tensor:
+        return _steps(x) >= self._lengths
 
     @staticmethod
-    def _taken(x: Tensor, places: Tensor) -> Tensor:
-        return x.gather(2, places.expand(len(x), x.shape[1], -1))
+    def _gather(x: Tensor, steps: Tensor) -> Tensor:
+        return x.gather(2, steps.expand(len(x), x.shape[1], -1))
 
 
-def _places(x: Tensor) -> Tensor:
-    """[1, 1, T]"""
+def _steps(x: Tensor) -> Tensor:
+    """Indices over time: [1, 1, T]."""
     return torch.arange(x.shape[2], device=x.device)[None, None]

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import BlockShape, TalkerShape
-from engine.model.layers import Causal, Stack, rotation
+from engine.model.configs import TalkerConfig, TransformerConfig
+from engine.model.layers import Causal, Transformer, rotary_embedding
 
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 
@@ -23,8 +23,8 @@ Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [
 class Recent:
     """Keys and values of the frame in hand: every position so far, for every row alike."""
 
-    def __init__(self, shape: BlockShape, batch: int, positions: int, like: Tensor) -> None:
-        size = (2, shape.layers, batch, shape.kv_heads, positions, shape.head_dim)
+    def __init__(self, config: TransformerConfig, batch: int, positions: int, like: Tensor) -> None:
+        size = (2, config.layers, batch, config.kv_heads, positions, config.head_dim)
         self.keys, self.values = like.new_empty(size)
         self.at = 0
 
@@ -37,22 +37,23 @@ class Recent:
         return F.scaled_dot_product_attention(q, keys, values, is_causal=causal, enable_gqa=True)
 
 
-class PredictorStack(Stack):
-    def __init__(self, shape: TalkerShape) -> None:
-        super().__init__(shape.predictor)
+class PredictorModel(Transformer):
+    def __init__(self, config: TalkerConfig) -> None:
+        super().__init__(config.predictor)
         self.codec_embedding = nn.ModuleList(
-            nn.Embedding(shape.predictor_codes, shape.block.width)
-            for _ in range(shape.codebooks - 1)
+            nn.Embedding(config.predictor_vocab_size, config.transformer.hidden_size)
+            for _ in range(config.codebooks - 1)
         )
 
 
 class Predictor(nn.Module):
-    def __init__(self, shape: TalkerShape) -> None:
+    def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
-        wide, width = shape.block.width, shape.predictor.width
-        self.model = PredictorStack(shape)
+        wide, width = config.transformer.hidden_size, config.predictor.hidden_size
+        self.model = PredictorModel(config)
         self.lm_head = nn.ModuleList(
-            nn.Linear(width, shape.predictor_codes, bias=False) for _ in range(shape.codebooks - 1)
+            nn.Linear(width, config.predictor_vocab_size, bias=False)
+            for _ in range(config.codebooks - 1)
         )
         self.small_to_mtp_projection = nn.Linear(wide, width) if wide != width else nn.Identity()
 
@@ -74,10 +75,13 @@ class Predictor(nn.Module):
 
     def sample(self, hidden: Tensor, first: Tensor, choose: Choose) -> tuple[Tensor, Tensor]:
         """One frame: hidden and first [B, W] -> codes [B, 15] and the sum of all 16 embeddings."""
-        books, shape = len(self.lm_head), self.model.shape
-        recent = Recent(shape, hidden.shape[0], books + 1, hidden)
+        books, config = len(self.lm_head), self.model.config
+        recent = Recent(config, hidden.shape[0], books + 1, hidden)
         positions = torch.arange(books + 1, device=hidden.device)[None]
-        cos, sin = (t.to(hidden.dtype) for t in rotation(positions, shape.head_dim, shape.theta))
+        cos, sin = (
+            t.to(hidden.dtype)
+            for t in rotary_embedding(positions, config.head_dim, config.rope_theta)
+        )
         x, total, codes = torch.stack((hidden, first), 1), first, []
         for book, head in enumerate(self.lm_head, 1):
             here = slice(recent.at, book + 1)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.convs import Folding
+from engine.model.convs import Foldable
 
 
 class Codebook(nn.Module):
@@ -56,7 +56,7 @@ class Half(nn.Module):
         return entries @ self.output_proj.weight[..., 0].T
 
 
-class SplitQuantizer(Folding):
+class SplitQuantizer(Foldable):
     """Codes [B, codebooks, T] -> latents [B, width, T]."""
 
     def __init__(self, codebooks: int, size: int, width: int) -> None:

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import SpeakerShape
+from engine.model.configs import SpeakerConfig
 from engine.model.mel import HOP, mel_spectrogram
-from engine.model.padding import WHOLE, Span
+from engine.model.padding import NO_PADDING, Padding
 
 
 def same_conv(channels: int, out: int, kernel: int = 1, dilation: int = 1) -> nn.Conv1d:
@@ -22,9 +22,9 @@ class TimeDelay(nn.Module):
         super().__init__()
         self.conv = same_conv(channels, out, kernel, dilation)
 
-    def forward(self, x: Tensor, span: Span) -> Tensor:
+    def forward(self, x: Tensor, padding: Padding) -> Tensor:
         wide = self.conv.kernel_size[0] > 1
-        return F.relu(self.conv(span.mirrored(x) if wide else x))
+        return F.relu(self.conv(padding.reflect(x) if wide else x))
 
 
 class Res2Net(nn.Module):
@@ -38,11 +38,11 @@ class Res2Net(nn.Module):
             TimeDelay(width, width, kernel, dilation) for _ in range(scale - 1)
         )
 
-    def forward(self, x: Tensor, span: Span) -> Tensor:
+    def forward(self, x: Tensor, padding: Padding) -> Tensor:
         first, *rest = x.chunk(self.scale, 1)
         done = [first]
         for block, part in zip(self.blocks, rest, strict=True):
-            done.append(block(part if len(done) == 1 else part + done[-1], span))
+            done.append(block(part if len(done) == 1 else part + done[-1], padding))
         return torch.cat(done, 1)
 
 
@@ -52,22 +52,22 @@ class SqueezeExcite(nn.Module):
         self.conv1 = same_conv(channels, inner)
         self.conv2 = same_conv(inner, channels)
 
-    def forward(self, x: Tensor, span: Span) -> Tensor:
-        mean = (x * span.share(x)).sum(2, keepdim=True)
+    def forward(self, x: Tensor, padding: Padding) -> Tensor:
+        mean = (x * padding.mean_weights(x)).sum(2, keepdim=True)
         return x * torch.sigmoid(self.conv2(F.relu(self.conv1(mean))))
 
 
 class SpeakerBlock(nn.Module):
-    def __init__(self, channels: int, kernel: int, dilation: int, shape: SpeakerShape) -> None:
+    def __init__(self, channels: int, kernel: int, dilation: int, config: SpeakerConfig) -> None:
         super().__init__()
         self.tdnn1 = TimeDelay(channels, channels)
-        self.res2net_block = Res2Net(channels, kernel, dilation, shape.res2net_scale)
+        self.res2net_block = Res2Net(channels, kernel, dilation, config.res2net_scale)
         self.tdnn2 = TimeDelay(channels, channels)
-        self.se_block = SqueezeExcite(channels, shape.se_channels)
+        self.se_block = SqueezeExcite(channels, config.se_channels)
 
-    def forward(self, x: Tensor, span: Span) -> Tensor:
-        inner = self.tdnn2(self.res2net_block(self.tdnn1(x, span), span), span)
-        return x + self.se_block(inner, span)
+    def forward(self, x: Tensor, padding: Padding) -> Tensor:
+        inner = self.tdnn2(self.res2net_block(self.tdnn1(x, padding), padding), padding)
+        return x + self.se_block(inner, padding)
 
 
 def statistics(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,38 +85,40 @@ class AttentivePooling(nn.Module):
         self.tdnn = TimeDelay(3 * channels, inner)
         self.conv = same_conv(inner, channels)
 
-    def forward(self, x: Tensor, span: Span) -> Tensor:
-        plain = [value.expand_as(x) for value in statistics(x, span.share(x))]
-        scores = self.conv(torch.tanh(self.tdnn(torch.cat((x, *plain), 1), span)))
-        return torch.cat(statistics(x, span.hidden(scores).softmax(2)), 1)  # [B, 2 C, 1]
+    def forward(self, x: Tensor, padding: Padding) -> Tensor:
+        plain = [value.expand_as(x) for value in statistics(x, padding.mean_weights(x))]
+        scores = self.conv(torch.tanh(self.tdnn(torch.cat((x, *plain), 1), padding)))
+        return torch.cat(statistics(x, padding.mask_scores(scores).softmax(2)), 1)  # [B, 2 C, 1]
 
 
 class SpeakerEncoder(nn.Module):
-    def __init__(self, shape: SpeakerShape) -> None:
+    def __init__(self, config: SpeakerConfig) -> None:
         super().__init__()
-        self.shape = shape
-        first, *middle, last = zip(shape.channels, shape.kernels, shape.dilations, strict=True)
+        self.config = config
+        first, *middle, last = zip(
+            config.channels, config.kernel_sizes, config.dilations, strict=True
+        )
         self.blocks = nn.ModuleList(
             [
-                TimeDelay(shape.mel_bins, *first),
-                *(SpeakerBlock(*numbers, shape) for numbers in middle),
+                TimeDelay(config.mel_bins, *first),
+                *(SpeakerBlock(*numbers, config) for numbers in middle),
             ]
         )
         channels, kernel, dilation = last
         self.mfa = TimeDelay(channels, channels, kernel, dilation)
-        self.asp = AttentivePooling(channels, shape.attention_channels)
-        self.fc = same_conv(2 * channels, shape.width)
+        self.asp = AttentivePooling(channels, config.attention_channels)
+        self.fc = same_conv(2 * channels, config.embedding_dim)
 
-    def forward(self, mel: Tensor, span: Span) -> Tensor:
+    def forward(self, mel: Tensor, padding: Padding) -> Tensor:
         """Log mel [B, bins, frames] -> vectors [B, width]."""
-        x, seen = self.blocks[0](mel, span), []
+        x, seen = self.blocks[0](mel, padding), []
         for block in self.blocks[1:]:
-            x = block(x, span)
+            x = block(x, padding)
             seen.append(x)
-        return self.fc(self.asp(self.mfa(torch.cat(seen, 1), span), span))[..., 0]
+        return self.fc(self.asp(self.mfa(torch.cat(seen, 1), padding), padding))[..., 0]
 
-    def embed(self, wave: Tensor, span: Span = WHOLE) -> Tensor:
-        """Waves [B, samples] at the shape's sample rate -> vectors [B, width]."""
-        heard = span.mirrored(wave[:, None])[:, 0]
-        mel = mel_spectrogram(heard, self.shape.mel_bins, self.shape.sample_rate)
-        return self(mel.to(self.fc.weight.dtype), span.hops(HOP))
+    def embed(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
+        """Waves [B, samples] at the config's sample rate -> vectors [B, width]."""
+        heard = padding.reflect(wave[:, None])[:, 0]
+        mel = mel_spectrogram(heard, self.config.mel_bins, self.config.sample_rate)
+        return self(mel.to(self.fc.weight.dtype), padding.whole_hops(HOP))

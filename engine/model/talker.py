@@ -9,16 +9,16 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.configs import TalkerShape
-from engine.model.layers import Attend, Stack
+from engine.model.configs import TalkerConfig
+from engine.model.layers import Attend, Transformer
 from engine.model.predictor import Predictor
 
 
-class TalkerStack(Stack):
-    def __init__(self, shape: TalkerShape) -> None:
-        super().__init__(shape.block)
-        self.codec_embedding = nn.Embedding(shape.codes, shape.block.width)
-        self.text_embedding = nn.Embedding(shape.text_vocab, shape.text_width)
+class TalkerModel(Transformer):
+    def __init__(self, config: TalkerConfig) -> None:
+        super().__init__(config.transformer)
+        self.codec_embedding = nn.Embedding(config.vocab_size, config.transformer.hidden_size)
+        self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
 
 
 class TextProjection(nn.Module):
@@ -34,13 +34,15 @@ class TextProjection(nn.Module):
 
 
 class Talker(nn.Module):
-    def __init__(self, shape: TalkerShape) -> None:
+    def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
-        self.shape = shape
-        self.model = TalkerStack(shape)
-        self.text_projection = TextProjection(shape.text_width, shape.block.width)
-        self.codec_head = nn.Linear(shape.block.width, shape.codes, bias=False)
-        self.code_predictor = Predictor(shape)
+        self.config = config
+        self.model = TalkerModel(config)
+        self.text_projection = TextProjection(
+            config.text_hidden_size, config.transformer.hidden_size
+        )
+        self.codec_head = nn.Linear(config.transformer.hidden_size, config.vocab_size, bias=False)
+        self.code_predictor = Predictor(config)
 
     def embed_text(self, ids: Tensor) -> Tensor:
         """Text ids [...] -> [..., width]."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from engine.model.layers import RMSNorm, Stack
+from engine.model.layers import RMSNorm, Transformer
 from engine.model.talker import Talker
 from engine.worker.talker.block_forward import blocks
 
@@ -85,7 +85,7 @@ def _able(weight: Tensor) -> bool:
 class Products:
     """Products in 8 bits, and what rounds their inputs, as `walk` asks for them."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Transformer) -> None:
         from engine.worker import eight_kernels  # they need Triton
 
         self._stack, self._kernels = stack, eight_kernels
@@ -128,7 +128,7 @@ class Products:
         yield self.product(self.gated(gates), mlp.down_proj), inner.float()
 
 
-def products(stack: Stack) -> Products | None:
+def products(stack: Transformer) -> Products | None:
     """None where weights are whole, or this device errs with 8 bits."""
     if not hasattr(blocks(stack)[0].self_attn.qkv_proj, "eight"):
         return None

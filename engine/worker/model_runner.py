@@ -69,7 +69,7 @@ class ModelRunner:
         grows: bool = False,
     ) -> None:
         self.talker, self.embedder = talker, Embedder(talker, ids)
-        self.slots = Slots.allocate(talker.shape, slots, positions, device, dtype, grows)
+        self.slots = Slots.allocate(talker.config, slots, positions, device, dtype, grows)
         self.step = FrameStep(talker, ids, self.slots, self.embedder.pad)
         self.ledger, record = RowMetadata(slots), recorder(device)
         self.steps: Steps = PlainSteps(self.step)
@@ -238,7 +238,7 @@ def lane_for(
     """With so many slots, or as many as there is room for; their memory grows where it can."""
 
     def made(grows: bool) -> ModelRunner:
-        slots = slots_for(talker.shape, wanted, positions, device, dtype, among, grows)
+        slots = slots_for(talker.config, wanted, positions, device, dtype, among, grows)
         return ModelRunner(talker, ids, slots, positions, device, dtype, grows)
 
     if grows_on(device):

@@ -17,13 +17,13 @@ from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
 from engine.plan import Admit, Decode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
-from engine.worker.codec.codec_runner import Decoding
+from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.cuda_graphs import finish
 from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.model_runner import FrameBatch, Half, ModelRunner, lane_for
 from engine.worker.reference.encoder_graphs import Hearing, hearing
-from engine.worker.reference.reference_encoder import Listener, LRUCache
+from engine.worker.reference.reference_encoder import LRUCache, ReferenceEncoder
 from engine.worker.step_output import FailedStep, Made, PendingStep, Sound, Stopwatch, explain
 
 FEW_ROWS = 4  # up to which a first sound goes before the talker
@@ -57,8 +57,8 @@ class TorchWorker:
         self._aside = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         self.dtype = settings.dtype or pick_dtype(self.device)
         self._lanes: dict[str, ModelRunner] = {}  # replaced, never changed: steps run meanwhile
-        self._decoding: Decoding | None = None
-        self._listener: Listener | None = None
+        self._decoding: CodecRunner | None = None
+        self._listener: ReferenceEncoder | None = None
         self._speakers: dict[str, Hearing] = {}
         self._refused: set[int] = set()  # work for them may still be on its way
         self._loading = threading.RLock()
@@ -231,7 +231,7 @@ class TorchWorker:
         start = list(self._checkpoints).index(talker) * self._settings.max_num_seqs
         return range(start, start + self._lanes[talker].rows)
 
-    def _codec(self) -> Decoding:
+    def _codec(self) -> CodecRunner:
         assert self._decoding is not None
         return self._decoding
 
@@ -248,17 +248,17 @@ class TorchWorker:
         self._settle()
         return lane
 
-    def _load_decoding(self, talker: str) -> Decoding:
+    def _load_decoding(self, talker: str) -> CodecRunner:
         settings = self._settings
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
         codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
         slots = settings.max_num_seqs * len(self._checkpoints)
-        decoding = Decoding(codec, slots, LRUCache(settings.reference_bytes), dtype)
+        decoding = CodecRunner(codec, slots, LRUCache(settings.reference_bytes), dtype)
         decoding.warm()
         return decoding
 
-    def _listen(self, talker: str) -> tuple[Listener, Hearing]:
+    def _listen(self, talker: str) -> tuple[ReferenceEncoder, Hearing]:
         """The encoders, loaded when the first recording comes."""
         checkpoint, settings = self._checkpoints[talker], self._settings
         if not checkpoint.capabilities.clone:
@@ -267,7 +267,7 @@ class TorchWorker:
             if self._listener is None:
                 encoder = hearing(load_encoder(checkpoint.folder, self.device).encode, self.device)
                 limit, silence = settings.reference_bytes, settings.reference_silence
-                self._listener = Listener(encoder, limit, silence, self._aside)
+                self._listener = ReferenceEncoder(encoder, limit, silence, self._aside)
             if talker not in self._speakers:
                 speaker = load_speaker(checkpoint.folder, self.device)
                 self._speakers[talker] = hearing(speaker.embed, self.device)

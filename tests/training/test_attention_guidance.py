@@ -29,7 +29,7 @@ def test_what_comes_later_is_never_looked_at() -> None:
 
 def test_talking_is_the_same_and_every_layer_tells() -> None:
     torch.manual_seed(0)
-    talker = Talker(model_config.talker_shape()).eval()
+    talker = Talker(model_config.talker_config()).eval()
     x, positions = torch.randn(2, 7, model_config.WIDTH), torch.arange(7)[None]
     guided = Guided(torch.randint(0, 3, (2, 7)).clamp(max=torch.arange(7)))
     with torch.no_grad():
@@ -39,7 +39,7 @@ def test_talking_is_the_same_and_every_layer_tells() -> None:
 
 def test_a_talker_learns_where_to_look() -> None:
     torch.manual_seed(0)
-    talker = Talker(model_config.talker_shape())
+    talker = Talker(model_config.talker_config())
     steps = torch.optim.Adam(talker.parameters(), lr=2e-3)
     x, positions = torch.randn(4, 12, model_config.WIDTH), torch.arange(12)[None]
     says = torch.where(positions < 6, NONE, positions - 6).expand(4, -1)

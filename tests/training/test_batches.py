@@ -132,7 +132,7 @@ def test_a_batch_equals_the_engines_layout(
     library = made_library()
     batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
     batcher.refresh()
-    talker = Talker(model_config.talker_shape()).eval()
+    talker = Talker(model_config.talker_config()).eval()
     with torch.no_grad():
         batch = batcher.draw(UTTERANCES, in_context, 160, batcher.order)
         rows = embedding.embed(talker, batch)

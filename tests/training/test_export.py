@@ -26,7 +26,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     sentences = ["The old man found a letter.", "Nobody saw the red lamp again."] * 40
     corpus = Corpus(sentences, sentences, sentences, ["lamp", "letter", "window"], [], [])
     tokenizer.save(tokenizer.train(corpus), root / "tokenizer")
-    codec, talker = Codec().eval(), Talker(model_config.talker_shape())
+    codec, talker = Codec().eval(), Talker(model_config.talker_config())
     begin(talker)
     seat(talker)
     write(root / "model", root / "tokenizer", codec, Trainee().encoder, talker)
@@ -41,7 +41,7 @@ def test_the_engine_reads_every_part(exported: tuple[Path, Codec, Talker]) -> No
     torch.testing.assert_close(
         loaded.model.codec_embedding.weight, rows, atol=1e-2, rtol=1e-2, check_stride=False
     )
-    assert load_speaker(folder, cpu).shape.width == model_config.WIDTH
+    assert load_speaker(folder, cpu).config.embedding_dim == model_config.WIDTH
     wave = 0.1 * torch.randn(1, 5 * 1920)
     codes = load_encoder(folder, cpu).encode(wave)
     made = load_codec(folder, cpu, torch.float32)(codes.transpose(1, 2))

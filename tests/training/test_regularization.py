@@ -146,7 +146,7 @@ def test_places_are_found_as_one_would_by_hand(seed: int) -> None:
 
 def test_dropout_is_for_training_alone() -> None:
     torch.manual_seed(0)
-    plain, thinned = (Talker(model_config.talker_shape()) for _ in range(2))
+    plain, thinned = (Talker(model_config.talker_config()) for _ in range(2))
     thinned.load_state_dict(plain.state_dict())
     thin(thinned, 0.5)
     x, positions = torch.randn(1, 5, model_config.WIDTH), torch.arange(5)[None]

@@ -23,7 +23,7 @@ __all__ = ["batcher"]  # a fixture
 @pytest.fixture(scope="module")
 def talker() -> Talker:
     torch.manual_seed(0)
-    return Talker(model_config.talker_shape())
+    return Talker(model_config.talker_config())
 
 
 def argmax(_: int, logits: torch.Tensor) -> torch.Tensor:

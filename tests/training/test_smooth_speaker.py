@@ -22,7 +22,7 @@ AXES = torch.tensor([speaker.axes() for speaker in everyone()[:1]])
 def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None:
     """Voices that are hums of two heights, which any layers before it tell apart."""
     torch.manual_seed(0)
-    encoder = SpeakerEncoder(model_config.speaker_shape()).eval()
+    encoder = SpeakerEncoder(model_config.speaker_config()).eval()
     axes = torch.stack((AXES[0], AXES[0]))
     axes[1, 0] += 1.0
     moments = torch.arange(3 * RATE) / RATE

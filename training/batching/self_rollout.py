@@ -63,7 +63,7 @@ class Rows:
     """Batches of one size, said row after row."""
 
     def __init__(self, talker: Talker, like: Batch) -> None:
-        (size, length), block = like.text.shape, talker.shape.block
+        (size, length), block = like.text.shape, talker.config.transformer
         x = still(talker, like)
         kept = (2, block.layers, size, block.kv_heads, length, block.head_dim)
         self._talker = talker

@@ -37,10 +37,12 @@ class Library:
     ) -> None:
         self.ids, self.encoder, self.speaker, self.device = ids, encoder, speaker, device
         self.text = torch.zeros(0, dtype=torch.long, device=device)
-        self.codes = torch.zeros(0, encoder.shape.codebooks, dtype=torch.uint8, device=device)
+        self.codes = torch.zeros(0, encoder.config.codebooks, dtype=torch.uint8, device=device)
         self.phones = torch.zeros(0, PHONES_A_FRAME, dtype=torch.uint8, device=device)
         self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text ids said, by frame
-        self.vectors = torch.zeros(0, speaker.shape.width, device=device)  # an utterance each
+        self.vectors = torch.zeros(
+            0, speaker.config.embedding_dim, device=device
+        )  # an utterance each
         self.homes = torch.zeros_like(self.vectors)  # of its voice, at its speed
         self.speeds = torch.zeros(0, device=device)  # at which it was encoded
         self._axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)

@@ -14,26 +14,26 @@ ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of a recording
 FRAMES = (1, 2, 4, 8, 12)  # of each of its rows
 MOST = 512  # frames at a time, over all rows: more are no quicker, and take memory
 FIXED = 32  # frames that take as long as a replay of none
-WIDEST = {frames: max(rows for rows in ROWS if rows * frames <= MOST) for frames in FRAMES}
+MAX_ROWS = {frames: max(rows for rows in ROWS if rows * frames <= MOST) for frames in FRAMES}
 
 
-def width(rows: int) -> int:
+def row_bucket(rows: int) -> int:
     """Rows of the smallest recording for these; more than the largest has are cut before."""
     return ROWS[bisect_left(ROWS, rows)]
 
 
-def length(frames: int) -> int:
+def frame_bucket(frames: int) -> int:
     """Frames of the smallest recording for these, or of the longest."""
     return FRAMES[min(bisect_left(FRAMES, frames), len(FRAMES) - 1)]
 
 
-def sizes(rows: int) -> list[tuple[int, int]]:
+def bucket_sizes(rows: int) -> list[tuple[int, int]]:
     """Rows and frames of what is recorded for so many streams, the largest first."""
     widths = ROWS[: bisect_left(ROWS, rows) + 1]
-    return sorted(((w, f) for w in widths for f in FRAMES if w <= WIDEST[f]), reverse=True)
+    return sorted(((w, f) for w in widths for f in FRAMES if w <= MAX_ROWS[f]), reverse=True)
 
 
-def pieces(frames: int) -> Iterator[int]:
+def split_frames(frames: int) -> Iterator[int]:
     """Frames as lengths that are recorded, the largest first."""
     for size in reversed(FRAMES):
         while frames >= size:
@@ -41,7 +41,7 @@ def pieces(frames: int) -> Iterator[int]:
             frames -= size
 
 
-def parts(counts: Sequence[int], ragged: bool = True) -> list[slice]:
+def plan_replays(counts: Sequence[int], ragged: bool = True) -> list[slice]:
     """The replays that cost least for rows with these frames, the longest first.
 
     Rows that are not `ragged`, or have more frames than a recording, are with their like only.
@@ -50,26 +50,28 @@ def parts(counts: Sequence[int], ragged: bool = True) -> list[slice]:
     best: dict[int, tuple[int, list[slice]]] = {0: (0, [])}  # by the rows that are placed
     for stop in (*edges, len(counts)) if counts else ():
         ways = (
-            (cost + price(counts, more), [*before, *more])
+            (cost + replay_cost(counts, more), [*before, *more])
             for start, (cost, before) in best.items()
             if counts[start] == counts[stop - 1] or (ragged and counts[start] <= FRAMES[-1])
-            for more in [cut(counts, start, stop)]
+            for more in [cut_rows(counts, start, stop)]
         )
         best[stop] = min(ways, key=lambda way: way[0])
     return best[len(counts)][1]
 
 
-def cut(counts: Sequence[int], start: int, stop: int) -> list[slice]:
+def cut_rows(counts: Sequence[int], start: int, stop: int) -> list[slice]:
     """These rows as replays that no recording is too narrow for."""
     made = []
     while start < stop:
-        end = min(stop, start + WIDEST[length(counts[start])])
+        end = min(stop, start + MAX_ROWS[frame_bucket(counts[start])])
         made.append(slice(start, end))
         start = end
     return made
 
 
-def price(counts: Sequence[int], replays: Sequence[slice]) -> int:
+def replay_cost(counts: Sequence[int], replays: Sequence[slice]) -> int:
     """In frames; each replay is as long as its first row."""
-    filled = (width(each.stop - each.start) * length(counts[each.start]) for each in replays)
+    filled = (
+        row_bucket(each.stop - each.start) * frame_bucket(counts[each.start]) for each in replays
+    )
     return sum(FIXED + frames for frames in filled)

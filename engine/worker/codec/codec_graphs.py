@@ -19,14 +19,22 @@ from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
 from engine.types import CODEBOOKS
-from engine.worker.codec.codec_batching import FRAMES, ROWS, length, parts, pieces, sizes, width
+from engine.worker.codec.codec_batching import (
+    FRAMES,
+    ROWS,
+    bucket_sizes,
+    frame_bucket,
+    plan_replays,
+    row_bucket,
+    split_frames,
+)
 from engine.worker.cuda_graphs import GraphCache, Record, recorder
 from engine.worker.staging import place
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import to_host
 
 if TYPE_CHECKING:
-    from engine.worker.codec.fused_decoder import FusedCodec
+    from engine.worker.codec.fused_decoder import FusedDecoder
 
 PIECE = 64  # frames of a reference that are gone through at a time
 FULL_SCALE = 32767
@@ -43,7 +51,7 @@ class Step(Protocol):
     Past the end of speech codes make no sense, and may be larger than any that it knows.
     """
 
-    reach: int  # frames back that the convolutions remember
+    receptive_frames: int  # frames back that the convolutions remember
     ragged: bool  # rows can go on by fewer frames than the others, or by none
 
     def __call__(
@@ -54,7 +62,7 @@ class Step(Protocol):
         ...
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
-        """Nobody hears it; the sound is right again `reach` frames later."""
+        """Nobody hears it; the sound is right again `receptive_frames` later."""
         ...
 
 
@@ -92,9 +100,9 @@ def fused(codec: CodecDecoder, state: CodecState, spare: int) -> Step | None:
     if dtype.itemsize != 2:  # in float32 the libraries' own sums are the quicker ones
         return None
     try:
-        from engine.worker.codec.fused_decoder import FusedCodec, fits
+        from engine.worker.codec.fused_decoder import FusedDecoder, supports
 
-        return _proven(FusedCodec(codec, dtype), state, spare) if fits(codec.shape) else None
+        return _proven(FusedDecoder(codec, dtype), state, spare) if supports(codec.config) else None
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # no Triton, nothing to compile with, too small a card
@@ -102,10 +110,10 @@ def fused(codec: CodecDecoder, state: CodecState, spare: int) -> Step | None:
         return None
 
 
-def _proven(step: FusedCodec, state: CodecState, spare: int) -> Step:
+def _proven(step: FusedDecoder, state: CodecState, spare: int) -> Step:
     """The step, compiled, and tried with its largest tiles."""
     rows = torch.full((ROWS[-1],), spare, device=state.pasts.device)
-    step.prepare(sizes(spare), state, spare)
+    step.prepare(bucket_sizes(spare), state, spare)
     step(rows.new_zeros(len(rows), 1, CODEBOOKS), state, rows)
     return step
 
@@ -116,7 +124,7 @@ class PlainStep:
     ragged = False
 
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
-        self._codec, self.reach = codec.to(dtype), codec.reach
+        self._codec, self.receptive_frames = codec.to(dtype), codec.receptive_frames
         self._codec.fold()
 
     def __call__(
@@ -133,7 +141,7 @@ class PlainStep:
 
     def _known(self, codes: Tensor) -> Tensor:
         """As the decoder takes them: [B, 16, frames]."""
-        last = self._codec.shape.codebook_size - 1
+        last = self._codec.config.codebook_size - 1
         return codes.long().clamp(max=last).transpose(1, 2)
 
 
@@ -142,7 +150,7 @@ class PlainSounding:
         self.step, self._state = step, state
 
     def __call__(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> list[Batch]:
-        same = parts(counts, ragged=False)
+        same = plan_replays(counts, ragged=False)
         return [(rows[p], counts[p], self._sound(rows[p], codes[p], counts[p])) for p in same]
 
     def _sound(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> Tensor:
@@ -150,7 +158,10 @@ class PlainSounding:
         return to_host(self.step(codes[:, : counts[0]], self._state, index))
 
     def listen(self, row: int, codes: Tensor) -> None:
-        first, index = max(0, len(codes) - self.step.reach), to_device([row], codes.device)
+        first, index = (
+            max(0, len(codes) - self.step.receptive_frames),
+            to_device([row], codes.device),
+        )
         for piece in codes[:first].split(PIECE) if first else ():
             self.step.skip(piece[None], self._state, index)
         self.step(codes[None, first:], self._state, index)
@@ -170,12 +181,12 @@ class ReplayedSounding:
     def __call__(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> list[Batch]:
         return [
             (rows[p], counts[p], _taken(self._sound(rows[p], codes[p], counts[p])))
-            for p in parts(counts, self._step.ragged)
+            for p in plan_replays(counts, self._step.ragged)
         ]
 
     def listen(self, row: int, codes: Tensor) -> None:
-        first = max(0, len(codes) - self._step.reach)
-        for piece in codes[:first].split(list(pieces(first))) if first else ():
+        first = max(0, len(codes) - self._step.receptive_frames)
+        for piece in codes[:first].split(list(split_frames(first))) if first else ():
             self._skip(row, piece)
         self._sound([row], codes[None, first:], [len(codes) - first])
 
@@ -185,7 +196,7 @@ class ReplayedSounding:
 
     def warm(self, rows: int) -> None:
         """Record all sizes up to so many rows, the largest first."""
-        for count, frames in sizes(rows):
+        for count, frames in bucket_sizes(rows):
             spares = (self._spare,) * count
             self._replay(spares, self._none(count, frames), (frames,) * count)
             self.reset(spares)
@@ -215,7 +226,7 @@ class ReplayedSounding:
             return self._replay(rows, codes, counts)
         made = [
             self._replay(rows, piece, (piece.shape[1],) * len(rows)).clone()
-            for piece in codes.split(list(pieces(frames)), 1)
+            for piece in codes.split(list(split_frames(frames)), 1)
         ]
         return torch.cat(made, 1)
 
@@ -223,7 +234,7 @@ class ReplayedSounding:
         """Codes [B, frames, 16] of no more than a recording; int16 [B, samples] of its own."""
         count, frames = codes.shape[:2]
         index, going = self._place(rows, counts)
-        said = self._codes[length(frames)][: len(index)]
+        said = self._codes[frame_bucket(frames)][: len(index)]
         said[:count, :frames].copy_(codes)
         made = self._replays.run(
             said.shape[:2], lambda: self._step(said, self._state, index, going)
@@ -232,7 +243,7 @@ class ReplayedSounding:
 
     def _place(self, rows: Sequence[int], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Rows and counts where a recording for so many reads them, in one copy."""
-        wide, free = width(len(rows)), ROWS[-1] - len(rows)
+        wide, free = row_bucket(len(rows)), ROWS[-1] - len(rows)
         filled = (*rows, *(self._spare,) * free), (*counts, *(0,) * (ROWS[-1] - len(counts)))
         place(self._places, np.array(filled))
         return self._places[0, :wide], self._places[1, :wide]

@@ -25,7 +25,7 @@ from engine.worker.step_output import Sound
 Due = tuple[Sequence[int], Tensor, Sequence[int]]
 
 
-class Decoding:
+class CodecRunner:
     """The codec and a stream for each slot."""
 
     def __init__(
@@ -33,8 +33,8 @@ class Decoding:
     ) -> None:
         self._device, self._shelf = next(codec.parameters()).device, shelf
         # the spare row is where references are decoded, and where nobody's frames go
-        self._state = CodecState.allocate(codec.shape, slots + 1, self._device, dtype)
-        self._spare, self._hop = slots, codec.shape.hop
+        self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
+        self._spare, self._hop = slots, codec.config.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
         self._sounding = sounding(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
@@ -57,7 +57,7 @@ class Decoding:
                 self._sounding.reset(silent)
             for slot, reference in admitted:
                 if reference is not None:
-                    self._state.put(to_device([slot], self._device), self._after(reference))
+                    self._state.restore(to_device([slot], self._device), self._after(reference))
 
     def decode(self, work: Sequence[Due]) -> Sound:
         for _, codes, _ in work:
@@ -95,7 +95,7 @@ class Decoding:
         row = to_device([self._spare], self._device)
         self._state.reset(row)
         self._sounding.listen(self._spare, to_device(reference.codes, self._device))
-        return self._state.take(row)
+        return self._state.snapshot(row)
 
 
 def _merged(work: Sequence[Due]) -> Due:

@@ -16,7 +16,7 @@ import triton
 from torch import Tensor, nn
 
 from engine.model.codec import CodecDecoder, CodecState, PreTransformer
-from engine.model.configs import CodecShape
+from engine.model.configs import CodecConfig
 from engine.model.convs import CausalConv, DecoderBlock, SnakeBeta
 from engine.model.layers import Block
 from engine.worker.codec.fused_layers import Flow, Packer, Product
@@ -27,17 +27,17 @@ SMALLEST = 16  # channels that a product is made of at least
 LONGEST = 12  # frames of a step: new ones are not masked from each other, nor share a place
 
 
-def fits(shape: CodecShape) -> bool:
-    block = shape.block
-    widths = [shape.decoder_dim >> level for level in range(len(shape.rates) + 1)]
-    tiled = [shape.codebook_dim, shape.latent, *widths]
+def supports(config: CodecConfig) -> bool:
+    block = config.transformer
+    widths = [config.decoder_dim >> level for level in range(len(config.upsample_rates) + 1)]
+    tiled = [config.codebook_dim, config.latent_dim, *widths]
     half = block.head_dim // 2
     return (
         all(width % SMALLEST == 0 for width in tiled)
         and block.heads == block.kv_heads
         and half >= SMALLEST
         and half & (half - 1) == 0
-        and (block.window or 0) > LONGEST
+        and (block.sliding_window or 0) > LONGEST
     )
 
 
@@ -97,15 +97,17 @@ def _scaled(linear: nn.Linear, scale: nn.Module, dtype: torch.dtype) -> Tensor:
 
 class FusedTransformer:
     def __init__(self, stack: PreTransformer, dtype: torch.dtype) -> None:
-        shape = stack.shape
+        config = stack.config
         self._blocks = [FusedBlock(block, dtype, i) for i, block in enumerate(stack.layers)]
-        self._norm, self._eps = stack.norm.weight.to(dtype), shape.eps
+        self._norm, self._eps = stack.norm.weight.to(dtype), config.norm_eps
         self._ends = [
             (layer.weight.to(dtype), layer.bias.to(dtype))
             for layer in (stack.input_proj, stack.output_proj)
         ]
-        half = torch.arange(0, shape.head_dim, 2, dtype=torch.float32)
-        self._pace = (1.0 / shape.theta ** (half / shape.head_dim)).to(stack.norm.weight.device)
+        half = torch.arange(0, config.head_dim, 2, dtype=torch.float32)
+        self._pace = (1.0 / config.rope_theta ** (half / config.head_dim)).to(
+            stack.norm.weight.device
+        )
 
     def __call__(self, flow: Flow, x: Tensor) -> Tensor:
         x = F.linear(x, *self._ends[0])
@@ -137,16 +139,16 @@ def chain(pack: Packer, first: CausalConv, *blocks: DecoderBlock, last: SnakeBet
     return made
 
 
-class FusedCodec:
+class FusedDecoder:
     """A decoder's weights, packed for the kernels."""
 
     ragged = True
 
     def __init__(self, codec: CodecDecoder, dtype: torch.dtype) -> None:
-        assert fits(codec.shape)
-        self.shape, self.dtype, self.reach = codec.shape, dtype, codec.reach
+        assert supports(codec.config)
+        self.config, self.dtype, self.receptive_frames = codec.config, dtype, codec.receptive_frames
         self._table = codec.quantizer.compute().to(dtype)
-        books = torch.arange(codec.shape.codebooks, device=self._table.device)
+        books = torch.arange(codec.config.codebooks, device=self._table.device)
         self._starts = books * codec.quantizer.size  # of each codebook in the table
         pack = Packer(dtype)
         self._first = pack.conv(codec.pre_conv)
@@ -196,7 +198,7 @@ class FusedCodec:
 
     def _latents(self, codes: Tensor) -> Tensor:
         batch, codebooks, length = codes.shape
-        known = codes.transpose(1, 2).clamp(max=self.shape.codebook_size - 1)
+        known = codes.transpose(1, 2).clamp(max=self.config.codebook_size - 1)
         entries = (known + self._starts).reshape(-1, codebooks)
         return F.embedding_bag(entries, self._table, mode="sum").view(batch, length, -1)
 
@@ -211,7 +213,7 @@ class FusedCodec:
         with ahead():
             for count, frames in sizes:
                 rows = torch.full((count,), spare, device=state.pasts.device)
-                self(rows.new_zeros(count, frames, self.shape.codebooks), state, rows)
+                self(rows.new_zeros(count, frames, self.config.codebooks), state, rows)
 
 
 def _flow(codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None) -> Flow:

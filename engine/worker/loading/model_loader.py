@@ -13,7 +13,13 @@ from torch import nn
 from engine.checkpoints.files import CODEC_FOLDER, read_json
 from engine.errors import CheckpointError
 from engine.model.codec import CodecDecoder
-from engine.model.configs import BlockShape, CodecShape, EncoderShape, SpeakerShape, TalkerShape
+from engine.model.configs import (
+    CodecConfig,
+    EncoderConfig,
+    SpeakerConfig,
+    TalkerConfig,
+    TransformerConfig,
+)
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
@@ -21,8 +27,15 @@ from engine.worker.eight import round_weights
 from engine.worker.loading.weight_loader import blank, load
 
 LARGEST, DEEPEST = 1 << 20, 512  # of any size, of anything that is counted in modules
-_COUNTED = ("layers", "codebooks", "residual_layers", "semantic", "kernel", "res2net_scale")
-_Shape = TypeVar("_Shape")
+_COUNTED = (
+    "layers",
+    "codebooks",
+    "residual_layers",
+    "semantic_codebooks",
+    "kernel_size",
+    "res2net_scale",
+)
+_Config = TypeVar("_Config")
 _Network = TypeVar("_Network", bound=nn.Module)
 
 
@@ -30,7 +43,7 @@ def load_talker(
     folder: Path, device: torch.device, dtype: torch.dtype, eight_bits: bool = False
 ) -> Talker:
     """The talker and its predictor; the talker's weights may be rounded to 8 bits."""
-    talker = _build(folder, TalkerShape.read, Talker, dtype, "talker_config")
+    talker = _build(folder, TalkerConfig.from_dict, Talker, dtype, "talker_config")
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
     if eight_bits:
         round_weights(talker)
@@ -48,14 +61,14 @@ def _transpose(network: nn.Module) -> None:
 
 def load_speaker(folder: Path, device: torch.device) -> SpeakerEncoder:
     key = "speaker_encoder_config"
-    speaker = _build(folder, SpeakerShape.read, SpeakerEncoder, torch.float32, key)
+    speaker = _build(folder, SpeakerConfig.from_dict, SpeakerEncoder, torch.float32, key)
     load(folder, {"speaker_encoder.": speaker}, device, unused=("talker.*",))
     return speaker
 
 
 def load_codec(folder: Path, device: torch.device, dtype: torch.dtype) -> CodecDecoder:
     folder = folder / CODEC_FOLDER
-    codec = _build(folder, CodecShape.read, CodecDecoder, dtype, "decoder_config")
+    codec = _build(folder, CodecConfig.from_dict, CodecDecoder, dtype, "decoder_config")
     load(folder, {"decoder.": codec}, device, unused=("encoder.*",))
     codec.fold()
     return codec
@@ -63,24 +76,24 @@ def load_codec(folder: Path, device: torch.device, dtype: torch.dtype) -> CodecD
 
 def load_encoder(folder: Path, device: torch.device) -> CodecEncoder:
     folder = folder / CODEC_FOLDER
-    encoder = _build(folder, EncoderShape.read, CodecEncoder, torch.float32)
+    encoder = _build(folder, EncoderConfig.from_dict, CodecEncoder, torch.float32)
     load(folder, {"encoder.": encoder}, device, unused=("decoder.*",))
     return encoder
 
 
 def _build(
     folder: Path,
-    read: Callable[[dict[str, Any]], _Shape],
-    make: Callable[[_Shape], _Network],
+    read: Callable[[dict[str, Any]], _Config],
+    make: Callable[[_Config], _Network],
     dtype: torch.dtype,
     key: str | None = None,
 ) -> _Network:
     """The network that a config describes, still without memory."""
     raw = read_json(folder / "config.json")
     try:
-        shape = read(raw if key is None else raw[key])
-        _check(shape)
-        return blank(lambda: make(shape), dtype)
+        config = read(raw if key is None else raw[key])
+        _check(config)
+        return blank(lambda: make(config), dtype)
     except Exception as error:  # whatever numbers without sense lead to
         raise CheckpointError(
             "{folder} describes no network that can be built "
@@ -91,21 +104,23 @@ def _build(
         ) from error
 
 
-def _check(shape: object) -> None:
+def _check(config: object) -> None:
     """Raise ValueError for what could be built in no time and memory, or not be run."""
-    for name, size in _sizes(shape):
+    for name, size in _sizes(config):
         if not 0 <= size <= (DEEPEST if name in _COUNTED else LARGEST):
             raise ValueError(f"{name} is {size}")
-    for part in (getattr(shape, field.name) for field in fields(shape)):
-        if isinstance(part, BlockShape) and (part.heads % part.kv_heads or part.head_dim % 2):
+    for part in (getattr(config, field.name) for field in fields(config)):
+        if isinstance(part, TransformerConfig) and (
+            part.heads % part.kv_heads or part.head_dim % 2
+        ):
             raise ValueError(f"{part.heads} heads of {part.head_dim} over {part.kv_heads}")
 
 
-def _sizes(shape: object) -> Iterator[tuple[str, int]]:
-    """Every whole number in a shape, by name."""
-    assert is_dataclass(shape)
-    for field in fields(shape):
-        value = getattr(shape, field.name)
+def _sizes(config: object) -> Iterator[tuple[str, int]]:
+    """Every whole number in a config, by name."""
+    assert is_dataclass(config)
+    for field in fields(config):
+        value = getattr(config, field.name)
         if is_dataclass(value):
             yield from _sizes(value)
         for number in value if isinstance(value, tuple) else (value,):

@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from engine.errors import CheckpointError
-from engine.model.convs import Folding
+from engine.model.convs import Foldable
 from engine.model.layers import Attention, GatedMLP
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -130,7 +130,7 @@ def _pieces(network: nn.Module, path: str) -> dict[str, int]:
 
 def _forget(network: nn.Module) -> None:
     for module in network.modules():
-        if isinstance(module, Folding):
+        if isinstance(module, Foldable):
             module.unfold()
 
 

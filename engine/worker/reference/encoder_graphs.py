@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.padding import WHOLE, Padded, Span
+from engine.model.padding import NO_PADDING, Padding, RightPadding
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Waveform
 from engine.worker.cuda_graphs import GraphCache, Record, recorder
 from engine.worker.state.prompts import to_device
@@ -26,7 +26,7 @@ ROWS = (1, 4, 8)  # recordings side by side
 MOST = 40 * SAMPLE_RATE  # samples at a time: more take memory, and are no quicker
 MARGIN = 1024  # samples behind an end that are looked at: a window, and a few of the mel's hops
 
-Network = Callable[[Tensor, Span], Tensor]  # waves [B, samples] -> a tensor of B rows
+Network = Callable[[Tensor, Padding], Tensor]  # waves [B, samples] -> a tensor of B rows
 
 
 class Hearing(Protocol):
@@ -51,7 +51,7 @@ class PlainHearing:
 
     def __call__(self, audios: Sequence[Waveform]) -> list[Tensor]:
         waves = (to_device(audio, self.device, torch.float32)[None] for audio in audios)
-        return [self.network(wave, WHOLE)[0] for wave in waves]
+        return [self.network(wave, NO_PADDING)[0] for wave in waves]
 
     def warm(self) -> None:
         self([np.zeros(SAMPLE_RATE, np.float32)])
@@ -93,7 +93,7 @@ class ReplayedHearing:
         return [row.clone() for row in made[: len(audios)]]
 
     def _padded(self, waves: Tensor, samples: Tensor) -> Tensor:
-        return self._plain.network(waves, Padded(samples))
+        return self._plain.network(waves, RightPadding(samples))
 
 
 def _rows(length: int) -> list[int]:

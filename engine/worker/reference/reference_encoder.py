@@ -86,7 +86,7 @@ class Ask:
     begun: bool = False
 
 
-class Listener:
+class ReferenceEncoder:
     """Makes clones from recordings with the networks it is given.
 
     `stream`: where a GPU does it. There the host's part is to launch, and does not stand behind:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.worker.state.virtual_memory import Growing
 
 Rows: TypeAlias = slice | Tensor  # neighbours as a slice (a view), others by index (a copy)
@@ -38,17 +38,27 @@ class KeyValueCache:
 
     @classmethod
     def allocate(
-        cls, shape: BlockShape, slots: int, positions: int, device: torch.device, dtype: torch.dtype
+        cls,
+        config: TransformerConfig,
+        slots: int,
+        positions: int,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> KeyValueCache:
-        size = (shape.layers, slots, shape.kv_heads, positions, shape.head_dim)
+        size = (config.layers, slots, config.kv_heads, positions, config.head_dim)
         return cls(*(zeros(*size, dtype=dtype, device=device) for _ in range(2)))
 
     @classmethod
     def growing(
-        cls, shape: BlockShape, slots: int, positions: int, device: torch.device, dtype: torch.dtype
+        cls,
+        config: TransformerConfig,
+        slots: int,
+        positions: int,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> KeyValueCache:
         """All of a position lies together: a slot's memory is one piece, from its first page on."""
-        size = (slots, positions, shape.layers, shape.kv_heads, shape.head_dim)
+        size = (slots, positions, config.layers, config.kv_heads, config.head_dim)
         both = Growing(size, 0, dtype, device), Growing(size, 0, dtype, device)
         return cls(*(each.tensor.permute(2, 0, 3, 1, 4) for each in both), both)
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import torch
 
 from engine.errors import OutOfMemory
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.worker.state.slot_state import FIRST, Slots
 from engine.worker.state.virtual_memory import growable
 
@@ -19,7 +19,7 @@ log = logging.getLogger("timbre")
 
 
 def slots_for(
-    shape: TalkerShape,
+    config: TalkerConfig,
     wanted: int,
     positions: int,
     device: torch.device,
@@ -34,7 +34,7 @@ def slots_for(
     """
     if device.type != "cuda":
         return wanted
-    each, whole = (slot_bytes(shape, positions, dtype, way) for way in (grows, False))
+    each, whole = (slot_bytes(config, positions, dtype, way) for way in (grows, False))
     free, total = _memory(device)
     slots = affordable(wanted, each, free // among - (whole - each), total)
     log.info(
@@ -46,10 +46,12 @@ def slots_for(
     return slots
 
 
-def slot_bytes(shape: TalkerShape, positions: int, dtype: torch.dtype, grows: bool = False) -> int:
+def slot_bytes(
+    config: TalkerConfig, positions: int, dtype: torch.dtype, grows: bool = False
+) -> int:
     """Of one slot; where it grows, before it does."""
     whole, first = (
-        Slots.allocate(shape, 0, count, torch.device("meta"), dtype)
+        Slots.allocate(config, 0, count, torch.device("meta"), dtype)
         for count in (positions, min(positions, FIRST))
     )
     return whole.bytes - grows * (whole.cache.bytes - first.cache.bytes)

@@ -31,11 +31,11 @@ class SamplingTensors:
     inverse_temperature: Tensor
     top_k: Tensor  # infinite where it is off
     top_p: Tensor
-    luck: Tensor  # what uniforms are multiplied by: 0 takes the best, for greedy rows
+    sample_mask: Tensor  # what uniforms are multiplied by: 0 takes the best, for greedy rows
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        return self.inverse_temperature, self.top_k, self.top_p, self.luck
+        return self.inverse_temperature, self.top_k, self.top_p, self.sample_mask
 
 
 def knob_row(draw: ResolvedSampling) -> list[float]:
@@ -148,7 +148,7 @@ def pick(logits: Tensor, own: SamplingTensors, uniform: Tensor, count: int | Non
     if count == 1:
         return logits.argmax(-1)
     ranked = rank(logits, own, count)
-    target = uniform * own.luck * (ranked.sums * ranked.kept).amax(-1, keepdim=True)
+    target = uniform * own.sample_mask * (ranked.sums * ranked.kept).amax(-1, keepdim=True)
     place = ((ranked.sums <= target) & ranked.kept).sum(-1, keepdim=True)
     return ranked.ids.gather(1, place)[:, 0]
 

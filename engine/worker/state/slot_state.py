@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.plan import Admit
 from engine.worker.staging import Numbers
 from engine.worker.state.kv_cache import KeyValueCache, Rows, zeros
@@ -46,7 +46,7 @@ class Slots:
     @classmethod
     def allocate(
         cls,
-        shape: TalkerShape,
+        config: TalkerConfig,
         slots: int,
         positions: int,
         device: torch.device,
@@ -54,7 +54,7 @@ class Slots:
         grows: bool = False,
     ) -> Slots:
         """`grows`: keys and values have memory for the first positions; for more by `reach`."""
-        rows, width = slots + 1, shape.block.width
+        rows, width = slots + 1, config.transformer.hidden_size
         cache = KeyValueCache.growing if grows else KeyValueCache.allocate
 
         def make(*size: int, kind: torch.dtype = torch.long) -> Tensor:
@@ -65,15 +65,15 @@ class Slots:
             code=make(),
             position=make(),
             frame=make(),
-            seen=make(shape.codes, kind=torch.bool),
+            seen=make(config.vocab_size, kind=torch.bool),
             text=make(positions, width, kind=dtype),
             texts=make(),
             spoken=make(),
-            made=make(positions, shape.codebooks, kind=_CODE),
+            made=make(positions, config.codebooks, kind=_CODE),
             knobs=make(KNOBS, kind=torch.float32),
             keys=make(2),
             endless=make(kind=torch.bool),
-            cache=cache(shape.block, rows, positions, device, dtype),
+            cache=cache(config.transformer, rows, positions, device, dtype),
         )
         for row in range(rows):
             made.reach(row, positions if row == 0 else FIRST)  # the first is taken first

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, TypeVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.model.layers import Attention, Block, RMSNorm, Stack
+from engine.model.layers import Attention, Block, RMSNorm, Transformer
 
 AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
 Rows = TypeVar("Rows")  # inputs of products, as these like them
@@ -50,7 +50,7 @@ class Plain:
 
 
 def walk(
-    stack: Stack, products: Products[Rows], x: Tensor, attend: AttendLayer
+    stack: Transformer, products: Products[Rows], x: Tensor, attend: AttendLayer
 ) -> tuple[Tensor, Tensor]:
     """Inputs [R, width] behind all blocks: rows, and what the last one adds to them."""
     added = None
@@ -65,5 +65,5 @@ def walk(
     return x, added
 
 
-def blocks(stack: Stack) -> list[Block]:
+def blocks(stack: Transformer) -> list[Block]:
     return list(stack.layers)  # type: ignore[arg-type]

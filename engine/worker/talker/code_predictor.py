@@ -22,7 +22,7 @@ from engine.model.predictor import Predictor
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
 if TYPE_CHECKING:
-    from engine.worker.kernels.cuda.predictor_kernels import FusedPredictor
+    from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
 
 Drawn: TypeAlias = tuple[Tensor, Tensor]  # codes [R, 15], the sum of all 16 embeddings [R, width]
 WORTH_IT = 64 << 20  # bytes of all layers: larger ones keep the kernels busy
@@ -30,23 +30,28 @@ WORTH_IT = 64 << 20  # bytes of all layers: larger ones keep the kernels busy
 log = logging.getLogger("timbre")
 
 
-class Prediction:
+class CodePredictor:
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
         self._fused = _fused(predictor)
         self._traces: dict[int, Callable[..., Drawn]] = {}  # by rows
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> Drawn:
-        """hidden and first [R, width], lots [R, 15]; `count` ids are ranked for each draw."""
+        """hidden and first [R, width], uniforms [R, 15]; `count` ids are ranked for each draw."""
         form = self._fused.form(len(hidden)) if self._fused else None
         if form is not None:
-            return form(hidden, first, own, lots, count)
+            return form(hidden, first, own, uniforms, count)
         trace = self._traces.get(len(hidden)) if count == CANDIDATES else None
         if trace is None:
-            return self._plain(hidden, first, own, lots, count)
-        return _replay(trace, hidden, first, *own.tensors, lots)
+            return self._plain(hidden, first, own, uniforms, count)
+        return _replay(trace, hidden, first, *own.tensors, uniforms)
 
     def trace(self, most: int) -> None:
         """From now on up to `most` rows are replayed; nothing where it is not worth it."""
@@ -59,12 +64,12 @@ class Prediction:
 
     def _traced(self, hidden: Tensor) -> Callable[..., Drawn]:
         def draw(hidden: Tensor, first: Tensor, *rest: Tensor) -> Drawn:
-            *own, lots = rest
-            return self._plain(hidden, first, SamplingTensors(*own), lots, CANDIDATES)
+            *own, uniforms = rest
+            return self._plain(hidden, first, SamplingTensors(*own), uniforms, CANDIDATES)
 
         column = hidden.new_ones(len(hidden), 1)
-        lots = column.expand(-1, len(self._predictor.lm_head)) / 2
-        sample = (hidden, hidden, column, column, column, column, lots)
+        uniforms = column.expand(-1, len(self._predictor.lm_head)) / 2
+        sample = (hidden, hidden, column, column, column, column, uniforms)
         with warnings.catch_warnings():  # of sizes that become constants, as they should
             warnings.simplefilter("ignore")
             trace = torch.jit.trace(draw, sample, check_trace=False)
@@ -72,19 +77,24 @@ class Prediction:
         return trace
 
     def _plain(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> Drawn:
         def choose(book: int, logits: Tensor) -> Tensor:
-            return pick(logits, own, lots[:, book - 1 : book], count)
+            return pick(logits, own, uniforms[:, book - 1 : book], count)
 
         return self._predictor.sample(hidden, first, choose)
 
 
-def _fused(predictor: Predictor) -> FusedPredictor | None:
+def _fused(predictor: Predictor) -> PredictorKernels | None:
     """None where only the plain form runs."""
     if predictor.model.norm.weight.device.type != "cuda":
         return None
-    fused: FusedPredictor | None
+    fused: PredictorKernels | None
     try:
         fused = import_module("engine.worker.kernels.cuda.predictor_kernels").fused(predictor)
     except RuntimeError as error:

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import SpecialIds
-from engine.model.layers import rotation
+from engine.model.layers import rotary_embedding
 from engine.model.talker import Talker
 from engine.worker.state.kv_cache import Rows, SlotAttend
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.code_predictor import Prediction
-from engine.worker.talker.frame_glue import PlainSeams, Seams
-from engine.worker.talker.talker_forward import Talking, talking
+from engine.worker.talker.code_predictor import CodePredictor
+from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue
+from engine.worker.talker.talker_forward import TalkerForward, talking
 
 log = logging.getLogger("timbre")
 
@@ -57,14 +57,14 @@ class FrameStep:
     """A talker's networks over its slots."""
 
     def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
-        block, like = talker.shape.block, slots.hidden
+        block, like = talker.config.transformer, slots.hidden
         self.talker, self.slots = talker, slots
-        self.predict = Prediction(talker.code_predictor)
-        self.seams = seams(slots, ids, talker, pad)
+        self.predict = CodePredictor(talker.code_predictor)
+        self.glue = frame_glue(slots, ids, talker, pad)
         everywhere = torch.arange(slots.positions, device=like.device)[None]
-        turn = rotation(everywhere, block.head_dim, block.theta)
+        turn = rotary_embedding(everywhere, block.head_dim, block.rope_theta)
         self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
-        self.talk: Talking | None = None
+        self.talk: TalkerForward | None = None
         self.talk = talking(talker.model, slots, self._cos, self._sin, self._alone)
 
     @property
@@ -84,9 +84,11 @@ class FrameStep:
 
     def open(self, rows: Rows, index: Tensor, extent: BatchBounds) -> Opened:
         """Up to the talker: the codes are there."""
-        begun = self.seams.open(rows, index)
-        others, total = self.predict(begun.hidden, begun.first, begun.own, begun.lots, extent.rest)
-        x, made = self.seams.feed(rows, index, others, total)
+        begun = self.glue.predictor_inputs(rows, index)
+        others, total = self.predict(
+            begun.hidden, begun.first, begun.own, begun.uniforms, extent.rest
+        )
+        x, made = self.glue.talker_inputs(rows, index, others, total)
         return Opened(x, begun.position, made)
 
     def rest(self, rows: Rows, index: Tensor, extent: BatchBounds, opened: Opened) -> Tensor:
@@ -100,11 +102,11 @@ class FrameStep:
         self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, extent: BatchBounds
     ) -> None:
         """From the talker's hidden states [R, width] on."""
-        self.seams.close(rows, index, hidden, self.talker.logits(hidden), made, extent.first)
+        self.glue.sample_next(rows, index, hidden, self.talker.logits(hidden), made, extent.first)
 
     def begin(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
         """Prompts of these rows [R] are done: draw codebook 0 of their first frames."""
-        self.seams.close(index, index, hidden, self.talker.logits(hidden), None, count)
+        self.glue.sample_next(index, index, hidden, self.talker.logits(hidden), None, count)
 
     def _talk(self, x: Tensor, rows: Rows, index: Tensor, position: Tensor, extent: int) -> Tensor:
         """One new position a row: x [R, width] at position [R] -> hidden [R, width]."""
@@ -113,15 +115,15 @@ class FrameStep:
         return self.run(x[:, None], rows, index, position[:, None], extent)[:, 0]
 
 
-def seams(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> Seams:
+def frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FrameGlue:
     """Kernels of our own where there are any, else the plain form."""
     embeddings = talker.model.codec_embedding.weight
-    plain = PlainSeams(slots, ids, embeddings, pad)
+    plain = PlainFrameGlue(slots, ids, embeddings, pad)
     if slots.hidden.device.type != "cuda":
         return plain
     try:
         kernels = import_module("engine.worker.kernels.cuda.glue_kernels")
-        found: Seams | None = kernels.fused(slots, ids, talker, pad)
+        found: FrameGlue | None = kernels.fused(slots, ids, talker, pad)
     except RuntimeError as error:
         log.warning("A frame has no kernels for its seams here (%s): it takes longer.", error)
         return plain

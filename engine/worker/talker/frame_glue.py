@@ -29,29 +29,29 @@ from engine.worker.state.slot_state import Slots
 
 
 @dataclass(frozen=True)
-class Opening:
+class PredictorInputs:
     """What a frame's predictor takes of some rows, and where the talker's input goes."""
 
     hidden: Tensor  # [R, width]
     first: Tensor  # [R, width] codebook 0 as the talker takes it
     own: SamplingTensors
-    lots: Tensor  # [R, 15]
+    uniforms: Tensor  # [R, 15]
     position: Tensor  # [R]
 
 
-class Seams(Protocol):
+class FrameGlue(Protocol):
     """Rows are named twice: as they are read best, and one by one, `index` [R]."""
 
-    def open(self, rows: Rows, index: Tensor) -> Opening: ...
+    def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs: ...
 
-    def feed(
+    def talker_inputs(
         self, rows: Rows, index: Tensor, codes: Tensor, total: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Codes [R, 15] and the sum of all embeddings -> the talker's input [R, width], and the
         frame's codes with room for the end [R, 17]."""
         ...
 
-    def close(
+    def sample_next(
         self,
         rows: Rows,
         index: Tensor,
@@ -67,21 +67,21 @@ class Seams(Protocol):
         ...
 
 
-class PlainSeams:
+class PlainFrameGlue:
     def __init__(self, slots: Slots, ids: SpecialIds, embeddings: Tensor, pad: Tensor) -> None:
         self._slots, self._embeddings, self._pad = slots, embeddings, pad
         self._end, self._codebooks = ids.codec_eos, slots.made.shape[2]
         allowed = forbidden(slots.seen.shape[1], RESERVED_CODES, ids.codec_eos)
         self._allowed = allowed.to(slots.hidden.device)
 
-    def open(self, rows: Rows, index: Tensor) -> Opening:
+    def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs:
         slots = self._slots
         _, own, _ = knobs(slots.knobs[rows])
         lots = uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)[:, :-1]
         first = torch.nn.functional.embedding(slots.code[rows], self._embeddings)
-        return Opening(slots.hidden[rows], first, own, lots, slots.position[rows])
+        return PredictorInputs(slots.hidden[rows], first, own, lots, slots.position[rows])
 
-    def feed(
+    def talker_inputs(
         self, rows: Rows, index: Tensor, codes: Tensor, total: Tensor
     ) -> tuple[Tensor, Tensor]:
         slots, first = self._slots, self._slots.code[rows][:, None]
@@ -89,7 +89,7 @@ class PlainSeams:
         slots.made[index, frame] = whole[:, :-1].to(slots.made.dtype)
         return total + self._text(rows, index, frame), whole
 
-    def close(
+    def sample_next(
         self,
         rows: Rows,
         index: Tensor,

@@ -15,7 +15,7 @@ from engine.worker.cuda_graphs import GraphCache, Record
 from engine.worker.talker.decode_graphs import ReplayedSteps, Rest
 from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.prefill import Piece, ReplayedFilling
-from engine.worker.talker.talker_forward import FEW, New
+from engine.worker.talker.talker_forward import FEW, RowInputs
 
 BLOCKS = (2, 4, 8, 16, 32)  # of prompts, in one recording: what the policy may have side by side
 
@@ -64,7 +64,7 @@ class Together:
         step, talk = self._step, self._step.talk
         assert talk is not None
         blocks, (x, position, made) = self._filling.blocks(size), self._steps.between(len(index))
-        hidden, prompts = talk.both(New(x, index, position), blocks.new)
+        hidden, prompts = talk.both(RowInputs(x, index, position), blocks.new)
         step.close(index, index, hidden, made, extent)
         self._filling.begin(blocks, prompts, count)
         step.slots.rest(step.slots.spare)

@@ -22,7 +22,7 @@ from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.talker.decode_graphs import ROUND, reach_of
 from engine.worker.talker.decode_step import FrameStep
-from engine.worker.talker.talker_forward import New
+from engine.worker.talker.talker_forward import RowInputs
 
 BLOCK = 16  # positions
 BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  # in one recording
@@ -54,7 +54,7 @@ class Piece:
 class Blocks(NamedTuple):
     """Pieces side by side, as recorded work has them."""
 
-    new: New  # inputs [N, BLOCK, width]
+    new: RowInputs  # inputs [N, BLOCK, width]
     rows: Tensor  # [N] whose prompts end
     last: Tensor  # [N] and with which of all inputs
 
@@ -143,7 +143,7 @@ class ReplayedFilling:
         texts, codes = table[4:].view(2, size, BLOCK)
         given = self._given[: size * BLOCK].view(size, BLOCK, -1)
         x = embedded(self._step.talker, texts, codes, given)
-        return Blocks(New(x, index, positions), rows, last)
+        return Blocks(RowInputs(x, index, positions), rows, last)
 
     def begin(self, blocks: Blocks, hidden: Tensor, count: int | None) -> None:
         """Those that end are done: hidden states [N, BLOCK, width]."""

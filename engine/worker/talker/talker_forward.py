@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.model.layers import Attention
-from engine.model.talker import TalkerStack
+from engine.model.talker import TalkerModel
 from engine.worker import eight
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker.block_forward import AttendLayer, Plain, Products, blocks, walk
 
-Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as Talking.prompt
+Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as TalkerForward.prompt
 
 PROMPT = 150  # positions that the two forms are compared after
 ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
@@ -36,8 +36,8 @@ log = logging.getLogger("timbre")
 
 
 def talking(
-    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
-) -> Talking | None:
+    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
+) -> TalkerForward | None:
     """None where only the plain form runs, or where the two differ."""
     talk = _in_two_bytes(stack, slots, cos, sin, plain)
     if talk is not None:
@@ -49,17 +49,17 @@ def talking(
 
 
 def _in_two_bytes(
-    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
-) -> Talking | None:
+    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
+) -> TalkerForward | None:
     """As weights are: in two bytes, or in four."""
-    if slots.hidden.device.type != "cuda" or not _known(stack.shape):
+    if slots.hidden.device.type != "cuda" or not _known(stack.config):
         return None
     if find_spec("triton") is None:
         log.warning("There is no Triton here: frames take about three times as long. Install it.")
         return None
     bound = ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE
     try:
-        talk = Talking(stack, slots, cos, sin)
+        talk = TalkerForward(stack, slots, cos, sin)
         if talk.whole is not None:
             if _close(talk, plain, slots, bound, "one launch"):
                 return talk
@@ -76,7 +76,7 @@ def _in_two_bytes(
     return None
 
 
-def _close(talk: Talking, plain: Written, slots: Slots, bound: float, name: str) -> bool:
+def _close(talk: TalkerForward, plain: Written, slots: Slots, bound: float, name: str) -> bool:
     """Whether the form of this name, and all beside it, runs and does what the plain form does."""
     try:
         difference = differing(talk, plain, slots)
@@ -90,7 +90,7 @@ def _close(talk: Talking, plain: Written, slots: Slots, bound: float, name: str)
 
 
 @torch.inference_mode()
-def differing(talk: Talking, plain: Written, slots: Slots) -> float:
+def differing(talk: TalkerForward, plain: Written, slots: Slots) -> float:
     """How far the two are apart, on the row that is nobody's: a prompt, and a frame after it."""
     device, length = slots.hidden.device, min(PROMPT, slots.positions - 1)
     draw = torch.Generator().manual_seed(0)
@@ -101,8 +101,8 @@ def differing(talk: Talking, plain: Written, slots: Slots) -> float:
     for rows in (MOST, MOST + 1, FEW + 1):  # all ways; the row is itself in all of them
         same = torch.zeros(rows, dtype=torch.long, device=device)
         found.append(talk(x[0, length + same], row[same], at[length + same])[:, None])
-    prompt = New(x[:, :length], row, at[None, :length])  # once more: it writes what is there
-    beside, again = talk.both(New(x[0, length + same], row[same], at[length + same]), prompt)
+    prompt = RowInputs(x[:, :length], row, at[None, :length])  # once more: it writes what is there
+    beside, again = talk.both(RowInputs(x[0, length + same], row[same], at[length + same]), prompt)
     found += [beside[:, None], again]
     wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
     wanted.append(wanted[0])
@@ -112,14 +112,14 @@ def differing(talk: Talking, plain: Written, slots: Slots) -> float:
     return float(torch.stack(apart).max())
 
 
-def _known(shape: BlockShape) -> bool:
+def _known(config: TransformerConfig) -> bool:
     """Heads are powers of two that a tensor core takes; queries and keys are normed."""
-    dim = shape.head_dim
-    plain = shape.window is None and not shape.layer_scale
-    return plain and shape.qk_norm and dim >= 16 and dim & (dim - 1) == 0
+    dim = config.head_dim
+    plain = config.sliding_window is None and not config.layer_scale
+    return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
 
 
-class New(NamedTuple):
+class RowInputs(NamedTuple):
     """Inputs of some rows, and where they go."""
 
     x: Tensor  # [R, width], or [R, T, width]
@@ -127,19 +127,19 @@ class New(NamedTuple):
     positions: Tensor  # [R], or [R, T]
 
 
-class Talking:
+class TalkerForward:
     """The layers of one talker over its slots, on the kernels of `fused`."""
 
-    def __init__(self, stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor) -> None:
+    def __init__(self, stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor) -> None:
         from engine.worker.kernels.triton import attention as fused_attention
         from engine.worker.kernels.triton import linear as fused  # they need Triton
 
-        shape = stack.shape
+        config = stack.config
         self._stack, self._cache, self._plain = stack, slots.cache, Plain()
         self._fused, self._attention = fused, fused_attention
-        done = torch.zeros(len(slots.frame) * shape.kv_heads, dtype=torch.int32, device=cos.device)
-        heads = shape.heads, shape.kv_heads
-        self._turn = fused_attention.Turn(*heads, shape.eps, cos, sin, done)
+        done = torch.zeros(len(slots.frame) * config.kv_heads, dtype=torch.int32, device=cos.device)
+        heads = config.heads, config.kv_heads
+        self._turn = fused_attention.Turn(*heads, config.norm_eps, cos, sin, done)
         self._cut = fused_attention.Cut(*FEW_CUT)
         self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
         self.whole = _whole(stack, slots, cos, sin)
@@ -160,7 +160,7 @@ class Talking:
         attend = self._over(self._attention.attend_prompt, index, positions.contiguous())
         return self._many(x.flatten(0, 1), attend).view_as(x)
 
-    def both(self, frames: New, prompts: New) -> tuple[Tensor, Tensor]:
+    def both(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
         """One pass over the weights for both: inputs [R, width] and [R, T, width] of other rows."""
         count, attention = len(frames.x), self._attention
         ones = self._over(attention.attend, frames.index, frames.positions)
@@ -174,7 +174,7 @@ class Talking:
 
     def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
         """Norms, residuals and gates are parts of the products."""
-        fused, eps, cut = self._fused, self._stack.shape.eps, self._tiles
+        fused, eps, cut = self._fused, self._stack.config.norm_eps, self._tiles
         each = blocks(self._stack)
         normed = fused.as_normed(x, each[0].input_layernorm.weight)
         afters = [*(block.input_layernorm for block in each[1:]), self._stack.norm]
@@ -210,7 +210,7 @@ class Talking:
 
 
 def _whole(
-    stack: TalkerStack, slots: Slots, cos: Tensor, sin: Tensor
+    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
     """One launch for few rows, where there is a kernel for it."""
     if slots.hidden.device.type != "cuda":

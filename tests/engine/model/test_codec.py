@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from engine.model.codec import CodecDecoder
-from engine.model.configs import CodecShape
-from engine.model.convs import Folding
+from engine.model.configs import CodecConfig
+from engine.model.convs import Foldable
 from engine.model.initial import initialise
 from engine.worker.loading.model_loader import load_codec
 from tests.conftest import golden_folders
@@ -25,15 +25,15 @@ def decoder(folder: Path) -> CodecDecoder:
     return load_codec(folder, CPU, torch.float32)
 
 
-def random_codes(shape: CodecShape, batch: int, frames: int) -> torch.Tensor:
-    return torch.randint(0, shape.codebook_size, (batch, shape.codebooks, frames))
+def random_codes(config: CodecConfig, batch: int, frames: int) -> torch.Tensor:
+    return torch.randint(0, config.codebook_size, (batch, config.codebooks, frames))
 
 
 @pytest.fixture(params=golden_folders()[:1], ids=lambda folder: folder.name)
 def fresh(request: pytest.FixtureRequest) -> CodecDecoder:
-    """A decoder of a golden shape, with weights to start training from."""
+    """A decoder of a golden config, with weights to start training from."""
     torch.manual_seed(0)
-    network = CodecDecoder(decoder(request.param).shape)
+    network = CodecDecoder(decoder(request.param).config)
     initialise(network)
     return network
 
@@ -60,19 +60,19 @@ def test_every_case_sounds_as_the_references(case: Case) -> None:
 def test_folding_changes_nothing(folder: Path) -> None:
     """In float64: what is left between the two is rounding, which no two processors share."""
     folded = load_codec(folder, CPU, torch.float64)
-    plain = CodecDecoder(folded.shape).eval().double()
+    plain = CodecDecoder(folded.config).eval().double()
     plain.load_state_dict(folded.state_dict())
-    codes = random_codes(folded.shape, 2, 3)
+    codes = random_codes(folded.config, 2, 3)
     with torch.inference_mode():
         torch.testing.assert_close(folded(codes), plain(codes), rtol=0, atol=1e-9)
 
 
-def foldings(network: CodecDecoder) -> list[Folding]:
-    return [module for module in network.modules() if isinstance(module, Folding)]
+def foldings(network: CodecDecoder) -> list[Foldable]:
+    return [module for module in network.modules() if isinstance(module, Foldable)]
 
 
 def test_loading_or_training_forgets_what_was_folded(fresh: CodecDecoder) -> None:
-    codes, other = random_codes(fresh.shape, 1, 2), CodecDecoder(fresh.shape)
+    codes, other = random_codes(fresh.config, 1, 2), CodecDecoder(fresh.config)
     initialise(other)
     fresh.eval().fold()
     assert all(module.folded is not None for module in foldings(fresh))
@@ -92,16 +92,16 @@ def test_folded_tables_move_with_the_network_but_are_no_weights(fresh: CodecDeco
 
 
 def test_latents_are_what_the_quantizer_gives(fresh: CodecDecoder) -> None:
-    codes = random_codes(fresh.shape, 2, 4)
+    codes = random_codes(fresh.config, 2, 4)
     with torch.no_grad():
         latents = fresh.quantizer(codes)
-        assert latents.shape == (2, fresh.shape.codebook_dim, 4)
+        assert latents.shape == (2, fresh.config.codebook_dim, 4)
         torch.testing.assert_close(fresh.decode_latents(latents), fresh(codes))
 
 
 def test_gradients_reach_every_weight_that_decodes(fresh: CodecDecoder) -> None:
     fresh.decode_latents(
-        fresh.quantizer(random_codes(fresh.shape, 1, 3))
+        fresh.quantizer(random_codes(fresh.config, 1, 3))
     ).square().mean().backward()
     still = {
         name
@@ -113,18 +113,18 @@ def test_gradients_reach_every_weight_that_decodes(fresh: CodecDecoder) -> None:
 
 def test_training_starts_quiet_but_not_silent(fresh: CodecDecoder) -> None:
     with torch.no_grad():
-        wave = fresh(random_codes(fresh.shape, 2, 8))
+        wave = fresh(random_codes(fresh.config, 2, 8))
     assert wave.isfinite().all()
     assert wave.abs().max() < 0.9
     assert wave.std() > 1e-3
 
 
 def test_later_codes_do_not_change_earlier_sound(fresh: CodecDecoder) -> None:
-    codes = random_codes(fresh.shape, 1, 6)
+    codes = random_codes(fresh.config, 1, 6)
     changed = codes.clone()
-    changed[..., 4:] = (changed[..., 4:] + 1) % fresh.shape.codebook_size
+    changed[..., 4:] = (changed[..., 4:] + 1) % fresh.config.codebook_size
     with torch.no_grad():
         first, second = fresh(codes), fresh(changed)
-    border = 4 * fresh.shape.hop
+    border = 4 * fresh.config.hop
     torch.testing.assert_close(first[:, :border], second[:, :border], rtol=0, atol=1e-6)
     assert not torch.allclose(first[:, border:], second[:, border:], atol=1e-6)

@@ -26,15 +26,15 @@ class Streams:
 
     def __init__(self, folder: Path) -> None:
         self.decoder: CodecDecoder = load_codec(folder, CPU, torch.float32)
-        self.shape = self.decoder.shape
+        self.config = self.decoder.config
         draw = torch.Generator().manual_seed(1)
-        size = (ROWS, self.shape.codebooks, FRAMES)
-        self.codes = torch.randint(0, self.shape.codebook_size, size, generator=draw)
+        size = (ROWS, self.config.codebooks, FRAMES)
+        self.codes = torch.randint(0, self.config.codebook_size, size, generator=draw)
         with torch.inference_mode():
             self.whole = self.decoder(self.codes)  # of stream i: row i
 
     def state(self) -> CodecState:
-        return CodecState.allocate(self.shape, ROWS, "cpu", torch.float32)
+        return CodecState.allocate(self.config, ROWS, "cpu", torch.float32)
 
     @torch.inference_mode()
     def step(self, state: CodecState, at: dict[int, tuple[int, int]], count: int) -> Tensor:
@@ -44,7 +44,7 @@ class Streams:
         return self.decoder.step(codes, state, torch.tensor(list(at)))
 
     def check(self, wave: Tensor, stream: int, start: int) -> None:
-        first = start * self.shape.hop
+        first = start * self.config.hop
         torch.testing.assert_close(wave, self.whole[stream, first : first + len(wave)], **CLOSE)
 
 
@@ -110,12 +110,12 @@ def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, o
     known = streams(folder)
     state = known.state()
     known.step(state, {row: (0, 0)}, start)
-    kept = state.take(torch.tensor([row]))
+    kept = state.snapshot(torch.tensor([row]))
     known.step(state, {row: (0, start)}, 3)  # the snapshot is a copy: it stays behind
     elsewhere = known.state()
     known.step(elsewhere, {other: (1, 0)}, 5)  # what the row held before is forgotten
     for target in (elsewhere, state):
-        target.put(torch.tensor([other]), kept)
+        target.restore(torch.tensor([other]), kept)
         wave = known.step(target, {other: (0, start)}, 6)[0]
         known.check(wave, 0, start)
 
@@ -126,27 +126,27 @@ def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, o
 def test_what_was_skipped_is_known_as_if_it_had_been_heard(
     folder: Path, pieces: list[int], row: int
 ) -> None:
-    """Its sound is right after as many frames as convolutions reach back."""
+    """Its sound is right after as many frames as convolutions receptive_frames back."""
     known, state, start = streams(folder), streams(folder).state(), 0
-    reach = known.decoder.reach
+    receptive_frames = known.decoder.receptive_frames
     for count in pieces:
-        count = min(count, FRAMES - 1 - reach - start)
+        count = min(count, FRAMES - 1 - receptive_frames - start)
         if count > 0:
             codes = known.codes[:1, :, start : start + count]
             known.decoder.skip(codes, state, torch.tensor([row]))
             start += count
-    known.step(state, {row: (0, start)}, reach)
-    start += reach
+    known.step(state, {row: (0, start)}, receptive_frames)
+    start += receptive_frames
     known.check(known.step(state, {row: (0, start)}, FRAMES - start)[0], 0, start)
 
 
 @torch.inference_mode()
 def test_convolutions_do_reach_that_far() -> None:
     known, row = streams(golden_folders()[0]), torch.tensor([0])
-    reach, heard, skipped = known.decoder.reach, known.state(), known.state()
-    known.step(heard, {0: (0, 0)}, reach)
+    receptive_frames, heard, skipped = known.decoder.receptive_frames, known.state(), known.state()
+    known.step(heard, {0: (0, 0)}, receptive_frames)
     known.decoder.skip(known.codes[:1, :, :1], skipped, row)
-    known.step(skipped, {0: (0, 1)}, reach - 1)
+    known.step(skipped, {0: (0, 1)}, receptive_frames - 1)
     assert not torch.allclose(heard.pasts, skipped.pasts, atol=1e-5)
 
 
@@ -163,11 +163,11 @@ def test_a_broken_stream_leaves_nothing_behind() -> None:
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 def test_a_step_asks_nothing_of_the_device(folder: Path) -> None:
     """Meta tensors have no values: a step that reads one on the host fails here."""
-    shape = streams(folder).shape
+    config = streams(folder).config
     with torch.device("meta"):
-        decoder = CodecDecoder(shape)
-        codes = torch.zeros(2, shape.codebooks, 3, dtype=torch.long)
-        state = CodecState.allocate(shape, ROWS, "meta", torch.float32)
+        decoder = CodecDecoder(config)
+        codes = torch.zeros(2, config.codebooks, 3, dtype=torch.long)
+        state = CodecState.allocate(config, ROWS, "meta", torch.float32)
         wave = decoder.step(codes, state, torch.zeros(2, dtype=torch.long))
         decoder.skip(codes, state, torch.zeros(2, dtype=torch.long))
-    assert wave.shape == (2, 3 * shape.hop)
+    assert wave.shape == (2, 3 * config.hop)

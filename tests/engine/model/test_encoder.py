@@ -33,15 +33,15 @@ def test_codes_are_the_references(folder: Path) -> None:
 
 @pytest.mark.parametrize("past", [0, 1, 959, 960, 1919])
 def test_a_frame_begun_is_a_frame(encoder: CodecEncoder, past: int) -> None:
-    samples = 3 * encoder.shape.hop + past
+    samples = 3 * encoder.config.hop + past
     with torch.inference_mode():
         codes = encoder.encode(torch.zeros(2, samples))
-    assert codes.shape == (2, 3 + bool(past), encoder.shape.codebooks)
+    assert codes.shape == (2, 3 + bool(past), encoder.config.codebooks)
 
 
 def test_a_batch_is_its_rows(encoder: CodecEncoder) -> None:
     torch.manual_seed(0)
-    waves = 0.1 * torch.randn(3, 5 * encoder.shape.hop)
+    waves = 0.1 * torch.randn(3, 5 * encoder.config.hop)
     with torch.inference_mode():
         batch = encoder.latents(waves)
         alone = torch.cat([encoder.latents(wave[None]) for wave in waves])
@@ -49,8 +49,8 @@ def test_a_batch_is_its_rows(encoder: CodecEncoder) -> None:
 
 
 def test_it_can_be_trained(encoder: CodecEncoder) -> None:
-    network = CodecEncoder(encoder.shape)
+    network = CodecEncoder(encoder.config)
     initialise(network)
-    network.latents(0.1 * torch.randn(1, 3 * network.shape.hop)).square().mean().backward()
+    network.latents(0.1 * torch.randn(1, 3 * network.config.hop)).square().mean().backward()
     still = {name for name, weight in network.named_parameters() if weight.grad is None}
     assert all(name.startswith("quantizer.") for name in still)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.model.encoder import CodecEncoder
-from engine.model.padding import WHOLE, Padded, Span
+from engine.model.padding import NO_PADDING, Padding, RightPadding
 from engine.model.speaker import SpeakerEncoder
 from engine.worker.loading.model_loader import load_encoder, load_speaker
 from tests.conftest import golden_folders
@@ -40,22 +40,22 @@ def sound(samples: int, seed: int) -> torch.Tensor:
     return 0.1 * torch.randn(1, samples, generator=draw, dtype=torch.float64)
 
 
-def padded(waves: list[torch.Tensor], length: int) -> tuple[torch.Tensor, Span]:
+def padded(waves: list[torch.Tensor], length: int) -> tuple[torch.Tensor, Padding]:
     """Side by side, noise behind each."""
     rows = 3 * sound(len(waves) * length, 1).view(len(waves), length)
     for row, wave in zip(rows, waves, strict=True):
         row[: wave.shape[1]] = wave[0]
-    return rows, Padded(torch.tensor([wave.shape[1] for wave in waves]))
+    return rows, RightPadding(torch.tensor([wave.shape[1] for wave in waves]))
 
 
 @settings(max_examples=25, deadline=None)
 @given(samples=st.lists(st.integers(1, ROOM * 1920), min_size=1, max_size=3))
 @torch.inference_mode()
 def test_latents(encoder: CodecEncoder, samples: list[int]) -> None:
-    hop = encoder.shape.hop
+    hop = encoder.config.hop
     waves = [sound(count, seed) for seed, count in enumerate(samples)]
-    rows, span = padded(waves, ROOM * hop)
-    latents = encoder.latents(rows, span)  # codes are the nearest of these
+    rows, padding = padded(waves, ROOM * hop)
+    latents = encoder.latents(rows, padding)  # codes are the nearest of these
     for at, wave in enumerate(waves):
         frames = -(-wave.shape[1] // hop)
         alone = encoder.latents(wave)
@@ -78,12 +78,14 @@ SIGNALS = st.integers(0, 9).map(lambda seed: sound(30, seed).view(1, 3, 10))
 
 @given(x=SIGNALS, length=st.integers(2, 10))
 def test_a_padded_row_goes_on_as_padding_would(x: torch.Tensor, length: int) -> None:
-    span, cut = Padded(torch.tensor([length])), x[..., :length]
+    padding, cut = RightPadding(torch.tensor([length])), x[..., :length]
     more = 10 - length
     pad = torch.nn.functional.pad
-    assert span.zeroed(x).equal(pad(cut, (0, more)))
-    assert span.held(x).equal(pad(cut, (0, more), "replicate"))
+    assert padding.zero_fill(x).equal(pad(cut, (0, more)))
+    assert padding.replicate(x).equal(pad(cut, (0, more), "replicate"))
     seen = min(more, length - 1)  # as far as `reflect` goes
-    assert span.mirrored(x)[..., : length + seen].equal(pad(cut, (0, seen), "reflect"))
-    torch.testing.assert_close((x * span.share(x)).sum(2), (cut * WHOLE.share(cut)).sum(2))
-    torch.testing.assert_close(span.hidden(x).softmax(2)[..., :length], cut.softmax(2))
+    assert padding.reflect(x)[..., : length + seen].equal(pad(cut, (0, seen), "reflect"))
+    torch.testing.assert_close(
+        (x * padding.mean_weights(x)).sum(2), (cut * NO_PADDING.mean_weights(cut)).sum(2)
+    )
+    torch.testing.assert_close(padding.mask_scores(x).softmax(2)[..., :length], cut.softmax(2))

@@ -62,9 +62,9 @@ def test_the_predictor_makes_the_references_codes(case: Case) -> None:
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 def test_both_ways_of_the_predictor_give_the_same_logits(folder: Path) -> None:
     network, generator = talker(folder), torch.Generator().manual_seed(5)
-    shape, seen = network.shape, []
-    codes = torch.randint(shape.predictor_codes, (3, shape.codebooks), generator=generator)
-    hidden = torch.randn(3, shape.block.width, generator=generator)
+    config, seen = network.config, []
+    codes = torch.randint(config.predictor_vocab_size, (3, config.codebooks), generator=generator)
+    hidden = torch.randn(3, config.transformer.hidden_size, generator=generator)
 
     def told(book: int, logits: Tensor) -> Tensor:
         seen.append(logits)
@@ -78,10 +78,10 @@ def test_both_ways_of_the_predictor_give_the_same_logits(folder: Path) -> None:
 
 def test_the_predictor_learns_from_every_codebook() -> None:
     """Gradients reach each head, each embedding but the last one's, and the hidden state."""
-    shape = talker(CASES[0].folder).shape
-    network = Talker(shape)
-    codes = torch.randint(shape.predictor_codes, (4, shape.codebooks))
-    hidden = torch.randn(4, shape.block.width, requires_grad=True)
+    config = talker(CASES[0].folder).config
+    network = Talker(config)
+    codes = torch.randint(config.predictor_vocab_size, (4, config.codebooks))
+    hidden = torch.randn(4, config.transformer.hidden_size, requires_grad=True)
     loss = torch.nn.functional.cross_entropy(
         network.predict(hidden, codes).flatten(0, 1), codes[:, 1:].flatten()
     )

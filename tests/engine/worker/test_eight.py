@@ -89,7 +89,7 @@ def test_without_asking_nothing_is_rounded(whole: Talker) -> None:
 
 @torch.inference_mode()
 def test_what_is_heard_drifts_a_little(whole: Talker, rounded: Talker) -> None:
-    x, at = drawn(2, 40, whole.shape.block.width), torch.arange(40).expand(2, 40)
+    x, at = drawn(2, 40, whole.config.transformer.hidden_size), torch.arange(40).expand(2, 40)
     own, other = (each(x, at, Causal()) for each in (whole, rounded))
     assert 0 < (own - other).norm() / own.norm() < 0.25
 
@@ -159,14 +159,14 @@ def test_layers_in_8_bits_are_near_the_plain_ones_and_replayed_the_same(rows: in
     products = eight.products(stack)
     if products is None:
         pytest.skip("this GPU makes no products in 8 bits")
-    x = drawn(rows, stack.shape.width).cuda().bfloat16()
+    x = drawn(rows, stack.config.hidden_size).cuda().bfloat16()
     at = torch.zeros(rows, 1, dtype=torch.long, device="cuda")
-    width = stack.shape.heads * stack.shape.head_dim
-    shared, group = stack.shape.kv_heads, stack.shape.heads // stack.shape.kv_heads
+    width = stack.config.heads * stack.config.head_dim
+    shared, group = stack.config.kv_heads, stack.config.heads // stack.config.kv_heads
 
     def alone(layer: int, own: object, qkv: Tensor) -> Tensor:
         """Each row sees itself only: attention gives its value."""
-        value = qkv[:, -shared * stack.shape.head_dim :]
+        value = qkv[:, -shared * stack.config.head_dim :]
         heads = value.unflatten(1, (shared, 1, -1)).expand(-1, -1, group, -1)
         return heads.reshape(len(qkv), width)
 

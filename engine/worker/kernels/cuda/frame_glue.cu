@@ -37,18 +37,18 @@ DEVICE void copy_row(u16* to, const u16* from) {
 }
 DEVICE u64 next_of(u64 number, u64 limit) { return number + 1 < limit ? number + 1 : limit - 1; }
 
-// What the predictor takes: hidden and first [R, WIDE], knobs [R, KNOBS], lots [R, BOOKS], and
+// What the predictor takes: hidden and first [R, WIDE], knobs [R, KNOBS], uniforms [R, BOOKS], and
 // where the talker's next input goes, position [R].
 extern "C" __global__ void __launch_bounds__(WORKERS)
     open_rows(const Lanes lanes, const u64* index, const u16* embeddings, u16* hidden, u16* first,
-              float* knobs, float* lots, u64* position) {
+              float* knobs, float* uniforms, u64* position) {
   u64 r = blockIdx.x, row = index[r];
   copy_row(hidden + r * WIDE, lanes.hidden + row * WIDE);
   copy_row(first + r * WIDE, embeddings + lanes.code[row] * WIDE);
   u32 t = threadIdx.x;
   if (t < KNOBS) knobs[r * KNOBS + t] = lanes.knobs[row * KNOBS + t];
   if (t < BOOKS)
-    lots[r * BOOKS + t] = uniform_of(lanes, row, lanes.frame[row] * CODEBOOKS + t + 1);
+    uniforms[r * BOOKS + t] = uniform_of(lanes, row, lanes.frame[row] * CODEBOOKS + t + 1);
   if (t == 0) position[r] = lanes.position[row];
 }
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import RESERVED_CODES, SpecialIds
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import shape_constants
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import CANDIDATES, KNOBS, LEAST_FRAMES, knobs
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.frame_glue import Opening, PlainSeams, Seams
+from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue, PredictorInputs
 
 PARTS = ("primitives", "attention", "sampling", "frame_glue")
 THREADS = 256
@@ -44,13 +44,13 @@ def lanes(slots: Slots) -> Lanes:
 def constants(talker: Talker, ids: SpecialIds) -> dict[str, int | float]:
     """What the kernels are compiled for."""
     return shape_constants(talker.code_predictor) | dict(
-        VOCABULARY=talker.shape.codes, RESERVED=RESERVED_CODES, END=ids.codec_eos, KNOBS=KNOBS,
-        PENALTY=KNOBS - 1, LEAST_FRAMES=LEAST_FRAMES,
+        VOCABULARY=talker.config.vocab_size, RESERVED=RESERVED_CODES, END=ids.codec_eos,
+        KNOBS=KNOBS, PENALTY=KNOBS - 1, LEAST_FRAMES=LEAST_FRAMES,
     )  # fmt: skip
 
 
-class FusedSeams:
-    """As `Seams`; rows are taken by `index` alone."""
+class FusedFrameGlue:
+    """As `FrameGlue`; rows are taken by `index` alone."""
 
     def __init__(self, slots: Slots, module: nvrtc.Module, embeddings: Tensor, pad: Tensor) -> None:
         self._slots, self._embeddings, self._pad = slots, embeddings, pad.contiguous()
@@ -58,16 +58,16 @@ class FusedSeams:
         self._codes, self._books = slots.seen.shape[1], slots.made.shape[2] - 1
         self._close = module.kernel("close_rows", self._codes * 16 + 128)
 
-    def open(self, rows: Rows, index: Tensor) -> Opening:
+    def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs:
         count, slots, made = len(index), self._slots, self._slots.knobs.new_empty
         hidden, first = slots.hidden.new_empty(2, count, slots.hidden.shape[1])
-        table, lots = made(count, KNOBS), made(count, self._books)
+        table, uniforms = made(count, KNOBS), made(count, self._books)
         position = torch.empty_like(index)
-        to = hidden, first, table, lots, position
+        to = hidden, first, table, uniforms, position
         self._open(count, THREADS, lanes(slots), index, self._embeddings, *to)
-        return Opening(hidden, first, knobs(table)[1], lots, position)
+        return PredictorInputs(hidden, first, knobs(table)[1], uniforms, position)
 
-    def feed(
+    def talker_inputs(
         self, rows: Rows, index: Tensor, codes: Tensor, total: Tensor
     ) -> tuple[Tensor, Tensor]:
         x, made = torch.empty_like(total), index.new_empty(len(index), self._books + 2)
@@ -75,7 +75,7 @@ class FusedSeams:
         self._feed(len(index), THREADS, lanes(self._slots), index, *given, x, made)
         return x, made
 
-    def close(
+    def sample_next(
         self,
         rows: Rows,
         index: Tensor,
@@ -91,32 +91,35 @@ class FusedSeams:
         self._close(len(index), THREADS, lanes(self._slots), index, *given, step, ranked)
 
 
-def fused(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedSeams | None:
+def fused(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedFrameGlue | None:
     """None where no kernel knows the device or the shapes, or where it errs."""
-    weight, block = slots.hidden, talker.code_predictor.model.shape
+    weight, block = slots.hidden, talker.code_predictor.model.config
     if weight.dtype != torch.bfloat16 or torch.cuda.get_device_capability(weight.device) < (8, 0):
         return None
     if weight.device.index not in (None, torch.cuda.current_device()):  # launches go there
         return None
     known = block.head_dim == 128 and block.heads <= 2 * block.kv_heads
     books = len(talker.code_predictor.lm_head)
-    if not known or talker.shape.codes % 512 or weight.shape[1] % 8 or books > 15:
+    if not known or talker.config.vocab_size % 512 or weight.shape[1] % 8 or books > 15:
         return None
     module = nvrtc.Module(nvrtc.source(*PARTS), nvrtc.constants(constants(talker, ids)))
     embeddings = talker.model.codec_embedding.weight.detach()
 
-    def trial() -> tuple[Slots, Seams, Slots, Seams]:
-        plain, ours = tried(talker.shape, weight), tried(talker.shape, weight)
-        forms = PlainSeams(plain, ids, embeddings, pad), FusedSeams(ours, module, embeddings, pad)
+    def trial() -> tuple[Slots, FrameGlue, Slots, FrameGlue]:
+        plain, ours = tried(talker.config, weight), tried(talker.config, weight)
+        forms = (
+            PlainFrameGlue(plain, ids, embeddings, pad),
+            FusedFrameGlue(ours, module, embeddings, pad),
+        )
         return plain, forms[0], ours, forms[1]
 
     if agree(*trial()):
-        return FusedSeams(slots, module, embeddings, pad)
+        return FusedFrameGlue(slots, module, embeddings, pad)
     log.warning("A kernel of the seams errs on this GPU and is not used. Please report it.")
     return None
 
 
-def tried(shape: TalkerShape, like: Tensor) -> Slots:
+def tried(config: TalkerConfig, like: Tensor) -> Slots:
     """Slots full of what may be there: text that goes on and text that has ended, each setting."""
     random = torch.Generator().manual_seed(1)
     rows, positions = TRIED + 1, 8
@@ -124,10 +127,10 @@ def tried(shape: TalkerShape, like: Tensor) -> Slots:
     def whole(below: int, *size: int) -> Tensor:
         return torch.randint(below, size, generator=random)
 
-    slots = Slots.allocate(shape, TRIED, positions, like.device, like.dtype)
+    slots = Slots.allocate(config, TRIED, positions, like.device, like.dtype)
     slots.hidden.copy_(torch.randn(slots.hidden.shape, generator=random))
     slots.text.copy_(torch.randn(slots.text.shape, generator=random))
-    slots.code.copy_(whole(shape.codes - RESERVED_CODES, rows))
+    slots.code.copy_(whole(config.vocab_size - RESERVED_CODES, rows))
     slots.position.copy_(whole(positions, rows))
     slots.frame.copy_(torch.arange(rows) % (positions - 1))
     slots.texts.copy_(whole(positions, rows))
@@ -135,14 +138,14 @@ def tried(shape: TalkerShape, like: Tensor) -> Slots:
     slots.seen.copy_(whole(2, *slots.seen.shape))
     slots.endless.copy_(whole(2, rows))
     slots.keys.copy_(whole(1 << 32, rows, 2))
-    luck = (torch.arange(rows) % 3 > 0).float()
-    setting = torch.stack((1 + luck, 8 + luck, 1 - luck / 9, luck), 1)
-    slots.knobs.copy_(torch.cat((setting, setting, 1 + luck[:, None] / 4), 1))
+    sample_mask = (torch.arange(rows) % 3 > 0).float()
+    setting = torch.stack((1 + sample_mask, 8 + sample_mask, 1 - sample_mask / 9, sample_mask), 1)
+    slots.knobs.copy_(torch.cat((setting, setting, 1 + sample_mask[:, None] / 4), 1))
     return slots
 
 
 @torch.inference_mode()
-def agree(plain: Slots, wanted: Seams, ours: Slots, found: Seams) -> bool:
+def agree(plain: Slots, wanted: FrameGlue, ours: Slots, found: FrameGlue) -> bool:
     """Both forms, each on its own slots of equal content, leave the same there."""
     seams, random = ((plain, wanted), (ours, found)), torch.Generator().manual_seed(2)
     index = torch.tensor([3, 0, 4, 1, 2], device=plain.code.device)
@@ -151,10 +154,10 @@ def agree(plain: Slots, wanted: Seams, ours: Slots, found: Seams) -> bool:
     codes = torch.randint(99, (TRIED, plain.made.shape[2] - 1), generator=random).to(index)
     left = []
     for slots, form in seams:
-        begun = form.open(index, index)
-        x, made = form.feed(index, index, codes, hidden)
-        form.close(index, index, hidden, logits, made, CANDIDATES)
-        form.close(index[:2], index[:2], hidden[2:4], logits[2:4], None, 1)
-        given = begun.hidden, begun.first, *begun.own.tensors, begun.lots, begun.position
+        begun = form.predictor_inputs(index, index)
+        x, made = form.talker_inputs(index, index, codes, hidden)
+        form.sample_next(index, index, hidden, logits, made, CANDIDATES)
+        form.sample_next(index[:2], index[:2], hidden[2:4], logits[2:4], None, 1)
+        given = begun.hidden, begun.first, *begun.own.tensors, begun.uniforms, begun.position
         left.append((*given, x, made, *slots.tensors))
     return all(torch.equal(*pair) for pair in zip(*left, strict=True))

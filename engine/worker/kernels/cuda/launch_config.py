@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 
 TILES = (1, 2)  # of 16 rows: each its own kernel
 MOST_ROWS = 32  # of one launch, or of each crew in it
@@ -34,11 +34,11 @@ class Fit:
     def shared(self) -> int:
         return self.stages * (self.slab * 16 + 16) + self.products + self.kept + WORDS
 
-    def constants(self, shape: BlockShape, tiles: int) -> dict[str, int | float]:
+    def constants(self, config: TransformerConfig, tiles: int) -> dict[str, int | float]:
         """What a kernel is compiled for."""
         qkv, mix, gate, down = self.parts
         return dict(
-            LAYERS=shape.layers, GRID=self.blocks, TILES=tiles, STAGES=self.stages,
+            LAYERS=config.layers, GRID=self.blocks, TILES=tiles, STAGES=self.stages,
             SLAB=self.slab, OWN=MOST_ROWS, WORDS=WORDS, PRODUCTS=self.products,
             QKV_PARTS=qkv, MIX_PARTS=mix, GATE_PARTS=gate, DOWN_PARTS=down,
         )  # fmt: skip
@@ -62,47 +62,52 @@ class Product:
         return 0
 
 
-def fit(shape: BlockShape, processors: int, shared: int, codes: int = 0) -> Fit | None:
+def fit(config: TransformerConfig, processors: int, shared: int, codes: int = 0) -> Fit | None:
     """For a device of so many multiprocessors with so much shared memory each.
 
     With `codes` keys of a draw in it, and as many columns of a head. None: not at all.
     """
-    known = shape.head_dim == 128 and shape.heads <= 2 * shape.kv_heads and shape.qk_norm
-    if not known or shape.width % 256 or codes % 256:
+    known = config.head_dim == 128 and config.heads <= 2 * config.kv_heads and config.qk_norm
+    if not known or config.hidden_size % 256 or codes % 256:
         return None
-    blocks = _blocks(shape, codes, processors)
-    fits = (_fit(shape, blocks, slab, shared, codes) for slab in (1024, 512, 256))
+    blocks = _blocks(config, codes, processors)
+    fits = (_fit(config, blocks, slab, shared, codes) for slab in (1024, 512, 256))
     return next((found for found in fits if found is not None), None)
 
 
-def _blocks(shape: BlockShape, codes: int, processors: int) -> int:
+def _blocks(config: TransformerConfig, codes: int, processors: int) -> int:
     """The most, as a power of two, that share all columns evenly."""
-    _, qkv = _mixed(shape)
-    even = math.gcd(*(width // 8 for width in (shape.width, qkv, shape.inner, codes)))
+    _, qkv = _mixed(config)
+    even = math.gcd(
+        *(width // 8 for width in (config.hidden_size, qkv, config.intermediate_size, codes))
+    )
     return math.gcd(even, 1 << (min(processors, BLOCKS).bit_length() - 1))
 
 
-def _fit(shape: BlockShape, blocks: int, slab: int, shared: int, codes: int) -> Fit | None:
-    mixed, qkv = _mixed(shape)
-    if math.gcd(slab, shape.width, mixed, shape.inner) != slab:
+def _fit(config: TransformerConfig, blocks: int, slab: int, shared: int, codes: int) -> Fit | None:
+    mixed, qkv = _mixed(config)
+    if math.gcd(slab, config.hidden_size, mixed, config.intermediate_size) != slab:
         return None
     products = (
-        Product(qkv // 8 // blocks, shape.width, 1),
-        Product(shape.width // 8 // blocks, mixed, 1),
-        Product(2 * shape.inner // 8 // blocks, shape.width, 2),
-        Product(shape.width // 8 // blocks, shape.inner, 1),
+        Product(qkv // 8 // blocks, config.hidden_size, 1),
+        Product(config.hidden_size // 8 // blocks, mixed, 1),
+        Product(2 * config.intermediate_size // 8 // blocks, config.hidden_size, 2),
+        Product(config.hidden_size // 8 // blocks, config.intermediate_size, 1),
     )
     head = codes // 8 // blocks
     widest = max(head, min(WIDEST, max(product.columns for product in products)))
-    space, kept = max(8 * widest * 512 + 512, codes * 16), MOST_ROWS * shape.width // blocks * 2
+    space, kept = (
+        max(8 * widest * 512 + 512, codes * 16),
+        MOST_ROWS * config.hidden_size // blocks * 2,
+    )
     stages = (shared - STATIC - WORDS - space - kept) // (slab * 16 + 16)
     qkv_parts, mix, gate, down = (each.parts(slab, int(stages * AHEAD)) for each in products)
-    if not (qkv_parts and mix and gate and down) or head * (shape.width // slab) > stages:
+    if not (qkv_parts and mix and gate and down) or head * (config.hidden_size // slab) > stages:
         return None
     return Fit(blocks, slab, stages, space, kept, (qkv_parts, mix, gate, down))
 
 
-def _mixed(shape: BlockShape) -> tuple[int, int]:
+def _mixed(config: TransformerConfig) -> tuple[int, int]:
     """Widths of all heads' values, and of queries, keys and values."""
-    mixed = shape.heads * shape.head_dim
-    return mixed, mixed + 2 * shape.kv_heads * shape.head_dim
+    mixed = config.heads * config.head_dim
+    return mixed, mixed + 2 * config.kv_heads * config.head_dim

@@ -18,8 +18,8 @@ struct Frame {
   const float* inverse_temperature;  // a column each
   const float* top_k;
   const float* top_p;
-  const float* luck;
-  const float* lots;    // [rows, BOOKS]
+  const float* sample_mask;
+  const float* uniforms;    // [rows, BOOKS]
   u64* codes;           // [rows, BOOKS]
   u16* total;           // [rows, WIDE]
   u16* x;               // [rows, WIDTH] and all below: between phases
@@ -31,7 +31,7 @@ struct Frame {
   u16* values;
   u32* barrier;         // [crews, 2]: arrivals, blocks that have left
   int rows, each;       // in all, and of a crew
-  int count, knob_stride, lot_stride;
+  int count, knob_stride, uniform_stride;
 
   // This crew's.
   DEVICE u64 first() const { return own_crew() * each; }
@@ -77,8 +77,8 @@ DEVICE u32 draw_row(const State& s, const Frame& frame, u64 row, int book) {
   constexpr int EACH = CODES / WORKERS;
   u64 knob = row * frame.knob_stride, keys[EACH];
   SamplingTensors own = {frame.inverse_temperature[knob], frame.top_k[knob], frame.top_p[knob],
-               frame.luck[knob]};
-  float lot = frame.lots[row * frame.lot_stride + book];
+               frame.sample_mask[knob]};
+  float lot = frame.uniforms[row * frame.uniform_stride + book];
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
     u32 id = i * WORKERS + threadIdx.x * 2;

@@ -15,8 +15,8 @@ import torch
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda.constants import tables
 from engine.worker.kernels.cuda.launch_config import MOST_ROWS, fit
-from engine.worker.kernels.cuda.predictor_persistent import FewRows
-from engine.worker.kernels.cuda.predictor_tiled import ManyRows
+from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor
+from engine.worker.kernels.cuda.predictor_tiled import TiledPredictor
 from engine.worker.kernels.cuda.verify import Form, agrees
 
 log = logging.getLogger("timbre")
@@ -24,7 +24,7 @@ log = logging.getLogger("timbre")
 CREWS = 2
 
 
-class FusedPredictor:
+class PredictorKernels:
     """`form` is None where only the plain one serves."""
 
     def __init__(self, predictor: Predictor) -> None:
@@ -34,15 +34,17 @@ class FusedPredictor:
         device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
         codes, shared = predictor.lm_head[0].out_features, device.shared_memory_per_block_optin
 
-        def few(crews: int) -> FewRows | None:
+        def few(crews: int) -> PersistentPredictor | None:
             if device.major < 9:
                 return None
-            found = fit(predictor.model.shape, device.multi_processor_count // crews, shared, codes)
-            return found and FewRows(predictor, known, found, crews)
+            found = fit(
+                predictor.model.config, device.multi_processor_count // crews, shared, codes
+            )
+            return found and PersistentPredictor(predictor, known, found, crews)
 
         self.few = _proven(predictor, lambda: few(1), (3, MOST_ROWS))
         self.crews = _proven(predictor, lambda: few(CREWS), (MOST_ROWS, CREWS * MOST_ROWS - 3))
-        self.many = _proven(predictor, lambda: ManyRows(predictor, known), (3, 2 * MOST_ROWS))
+        self.many = _proven(predictor, lambda: TiledPredictor(predictor, known), (3, 2 * MOST_ROWS))
 
     def form(self, rows: int) -> Form | None:
         """The quickest of those that serve."""
@@ -65,16 +67,20 @@ def _proven(
     return None
 
 
-def fused(predictor: Predictor) -> FusedPredictor | None:
+def fused(predictor: Predictor) -> PredictorKernels | None:
     """None where no kernel knows the device or the shapes."""
-    weight, shape = predictor.model.norm.weight, predictor.model.shape
+    weight, config = predictor.model.norm.weight, predictor.model.config
     if weight.device.type != "cuda" or weight.dtype != torch.bfloat16:
         return None
-    known = shape.head_dim == 128 and shape.heads <= 2 * shape.kv_heads and not shape.width % 512
+    known = (
+        config.head_dim == 128
+        and config.heads <= 2 * config.kv_heads
+        and not config.hidden_size % 512
+    )
     codes, books = predictor.lm_head[0].out_features, len(predictor.lm_head)
-    if not known or shape.inner % 2 or codes % 512 or books > 15:
+    if not known or config.intermediate_size % 2 or codes % 512 or books > 15:
         return None
     recent = torch.cuda.get_device_capability(weight.device) >= (8, 0)
     # launches go to the current device
     here = weight.device.index in (None, torch.cuda.current_device())
-    return FusedPredictor(predictor) if recent and here else None
+    return PredictorKernels(predictor) if recent and here else None

@@ -21,10 +21,10 @@ from engine.worker.state.sampling import SamplingTensors
 PARTS = ("primitives", "products", "attention", "sampling", "grid", "predictor")
 _POINTERS = (
     *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "talked"),
-    *("inverse_temperature", "top_k", "top_p", "luck", "lots", "codes", "total"),
+    *("inverse_temperature", "top_k", "top_p", "sample_mask", "uniforms", "codes", "total"),
     *("x", "qkv", "mixed", "gated", "logits", "keys", "values", "barrier"),
 )
-_NUMBERS = ("rows", "each", "count", "knob_stride", "lot_stride")
+_NUMBERS = ("rows", "each", "count", "knob_stride", "uniform_stride")
 
 
 class Frame(ctypes.Structure):
@@ -36,7 +36,7 @@ class Frame(ctypes.Structure):
     )
 
 
-class FewRows:
+class PersistentPredictor:
     """For up to `most` rows."""
 
     def __init__(
@@ -48,7 +48,12 @@ class FewRows:
         self._kernels: dict[int, nvrtc.Kernel] = {}  # by tiles, compiled when first asked for
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> tuple[Tensor, Tensor]:
         """As `Predictor.sample`, with the draws of `pick`."""
         rows, books = len(hidden), len(self._predictor.lm_head)
@@ -59,7 +64,7 @@ class FewRows:
         begin, first = begin.contiguous(), first.contiguous()
         total = torch.empty_like(first)
         tensors = self._kept | self.between
-        frame = frame_of(tensors, begin, first, own, lots, count, (codes, total), each)
+        frame = frame_of(tensors, begin, first, own, uniforms, count, (codes, total), each)
         tiles = next(tiles for tiles in TILES if each <= 16 * tiles)
         self._kernel(tiles).together(crews * self._fit.blocks, THREADS, frame)
         return codes, total
@@ -77,7 +82,7 @@ def frame_of(
     begin: Tensor,
     first: Tensor,
     own: SamplingTensors,
-    lots: Tensor,
+    uniforms: Tensor,
     count: int | None,
     made: tuple[Tensor, Tensor],
     each: int,
@@ -85,11 +90,11 @@ def frame_of(
     """What the kernel is told, `each` rows a crew. These tensors stay in use until it has run."""
     codes, total = made
     tensors = kept | dict(
-        begin=begin, talked=first, lots=lots, codes=codes, total=total,
+        begin=begin, talked=first, uniforms=uniforms, codes=codes, total=total,
         inverse_temperature=own.inverse_temperature, top_k=own.top_k, top_p=own.top_p,
-        luck=own.luck,
+        sample_mask=own.sample_mask,
     )  # fmt: skip
-    strides = own.luck.stride(0), lots.stride(0)
+    strides = own.sample_mask.stride(0), uniforms.stride(0)
     vocabulary = kept["inputs"].shape[1]
     pointers = (tensors[name].data_ptr() for name in _POINTERS)
     return Frame(*pointers, len(first), each, min(count or vocabulary, vocabulary), *strides)
@@ -97,7 +102,7 @@ def frame_of(
 
 def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
     """What the kernel is compiled for."""
-    return shape_constants(predictor) | fit.constants(predictor.model.shape, tiles)
+    return shape_constants(predictor) | fit.constants(predictor.model.config, tiles)
 
 
 def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
@@ -112,12 +117,12 @@ def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
 
 def scratch(predictor: Predictor, like: Tensor, crews: int = 1) -> dict[str, Tensor]:
     """What lies between the phases, for the most rows, and the barriers, which start at zero."""
-    shape, books = predictor.model.shape, len(predictor.lm_head)
-    past = shape.layers * shape.kv_heads * (books + 1) * shape.head_dim
+    config, books = predictor.model.config, len(predictor.lm_head)
+    past = config.layers * config.kv_heads * (books + 1) * config.head_dim
     widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
     rows = crews * MOST_ROWS
     made = {name: like.new_empty(rows, width) for name, width in widths.items()}
-    return made | weight_packing.between(shape, rows, like, crews)
+    return made | weight_packing.between(config, rows, like, crews)
 
 
 def last_logits(between: dict[str, Tensor], rows: int) -> Tensor:

@@ -16,9 +16,9 @@ THREADS = 256
 WARPS = 8
 
 
-class ManyRows:
+class TiledPredictor:
     def __init__(self, predictor: Predictor, tables: dict[str, Tensor]) -> None:
-        self._predictor, self._tables, self._shape = predictor, tables, predictor.model.shape
+        self._predictor, self._tables, self._shape = predictor, tables, predictor.model.config
         self._codes = predictor.lm_head[0].out_features
         options = nvrtc.constants(shape_constants(predictor))
         module = nvrtc.Module(nvrtc.source(*PARTS), options)
@@ -27,7 +27,12 @@ class ManyRows:
         self._draw = module.kernel("draw_rows", self._codes * 16 + 128)
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> tuple[Tensor, Tensor]:
         """As `Predictor.sample`, with the draws of `pick`."""
         rows, books = len(hidden), len(self._predictor.lm_head)
@@ -38,15 +43,15 @@ class ManyRows:
         x = begin[1].contiguous()
         for book, head in enumerate(self._predictor.lm_head):
             logits = torch.nn.functional.linear(self._run(x, past, book + 1), head.weight)
-            self._draw_into(codes, x, logits, own, lots, book, count)
+            self._draw_into(codes, x, logits, own, uniforms, book, count)
         total, first = torch.empty_like(first), first.contiguous()
         self._sum(rows, THREADS, first, self._tables["embeddings"], codes, total)
         return codes, total
 
     def _past(self, rows: int, like: Tensor) -> Tensor:
         """Keys and values, [layers, 2, R, kv_heads, positions, d]: read no further than written."""
-        shape, positions = self._shape, len(self._predictor.lm_head) + 1
-        return like.new_empty(shape.layers, 2, rows, shape.kv_heads, positions, shape.head_dim)
+        config, positions = self._shape, len(self._predictor.lm_head) + 1
+        return like.new_empty(config.layers, 2, rows, config.kv_heads, positions, config.head_dim)
 
     def _run(self, x: Tensor, past: Tensor, position: int) -> Tensor:
         """One position through all layers: x [R, width], which changes, -> normed [R, width]."""
@@ -69,26 +74,36 @@ class ManyRows:
         return normed
 
     def _mixed(self, qkv: Tensor, past: Tensor, layer: int, position: int) -> Tensor:
-        rows, shape = len(qkv), self._shape
-        mixed = qkv.new_empty(rows, shape.heads * shape.head_dim)
+        rows, config = len(qkv), self._shape
+        mixed = qkv.new_empty(rows, config.heads * config.head_dim)
         norms, turns = self._tables["norms"][layer], self._tables["turns"]
-        blocks = -(-rows * shape.kv_heads // WARPS)
+        blocks = -(-rows * config.kv_heads // WARPS)
         self._attend(blocks, THREADS, qkv, past[0], past[1], norms, turns, mixed, position, rows)
         return mixed
 
     def _gated(self, gates: Tensor) -> Tensor:
-        gated = gates.new_empty(len(gates), self._shape.inner)
+        gated = gates.new_empty(len(gates), self._shape.intermediate_size)
         self._gate(len(gates), THREADS, gates, gated)
         return gated
 
     def _draw_into(
-        self, codes: Tensor, x: Tensor, logits: Tensor, own: SamplingTensors, lots: Tensor,
+        self, codes: Tensor, x: Tensor, logits: Tensor, own: SamplingTensors, uniforms: Tensor,
         book: int, count: int | None,
     ) -> None:  # fmt: skip
         """Draw this book's codes; x becomes their embeddings."""
         ranked = min(count or self._codes, self._codes)
-        strides = own.luck.stride(0), lots.stride(0)
+        strides = own.sample_mask.stride(0), uniforms.stride(0)
         inputs = self._tables["inputs"][book]
         self._draw(
-            len(x), THREADS, logits, *own.tensors, lots, inputs, codes, x, book, ranked, *strides
+            len(x),
+            THREADS,
+            logits,
+            *own.tensors,
+            uniforms,
+            inputs,
+            codes,
+            x,
+            book,
+            ranked,
+            *strides,
         )

@@ -65,19 +65,19 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
 // x [rows, WIDTH]. A block a row.
 extern "C" __global__ void __launch_bounds__(WORKERS)
     draw_rows(const u16* logits, const float* inverse_temperature, const float* top_k,
-              const float* top_p, const float* luck, const float* lots, const u16* inputs,
-              u64* codes, u16* x, int book, int count, int knob_stride, int lot_stride) {
+              const float* top_p, const float* sample_mask, const float* uniforms, const u16* inputs,
+              u64* codes, u16* x, int book, int count, int knob_stride, int uniform_stride) {
   constexpr int EACH = CODES / WORKERS;
   SHARED(shared);  // [2, CODES] keys, words
   u64 row = blockIdx.x, knob = row * knob_stride, keys[EACH];
-  SamplingTensors own = {inverse_temperature[knob], top_k[knob], top_p[knob], luck[knob]};
+  SamplingTensors own = {inverse_temperature[knob], top_k[knob], top_p[knob], sample_mask[knob]};
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
     u32 id = i * WORKERS + threadIdx.x * 2, pair = *(const u32*)(logits + row * CODES + id);
     keys[i] = key_of(low(pair), id), keys[i + 1] = key_of(high(pair), id + 1);
   }
   u32* words = (u32*)(shared + CODES * 16);
-  u32 code = choose<EACH>((u64*)shared, words, count, own, lots[row * lot_stride + book], keys);
+  u32 code = choose<EACH>((u64*)shared, words, count, own, uniforms[row * uniform_stride + book], keys);
   for (int i = threadIdx.x * 8; i < WIDTH; i += WORKERS * 8)
     *(uint4*)(x + row * WIDTH + i) = *(const uint4*)(inputs + (u64)code * WIDTH + i);
   if (threadIdx.x == 0) codes[row * BOOKS + book] = code;

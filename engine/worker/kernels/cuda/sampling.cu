@@ -3,7 +3,7 @@
 
 constexpr int BOOKS = POSITIONS - 1;
 constexpr float UNREACHED = 3e38f;
-struct SamplingTensors { float inverse_temperature, top_k, top_p, luck; };
+struct SamplingTensors { float inverse_temperature, top_k, top_p, sample_mask; };
 
 // Larger numbers have larger keys, and of equal numbers the lower id.
 DEVICE u64 key_of(float logit, u32 id) {
@@ -58,7 +58,7 @@ DEVICE float sum_up(const u64* ranked, float* sums, int count, const SamplingTen
 
 // By one warp, from ids ranked [count].
 DEVICE u32 draw(const u64* ranked, float* sums, int count, const SamplingTensors& own, float lot) {
-  float target = lot * own.luck * sum_up(ranked, sums, count, own), place = 0;
+  float target = lot * own.sample_mask * sum_up(ranked, sums, count, own), place = 0;
 #pragma unroll 1
   for (int i = lane_id(); i < count; i += 32) place += sums[i] <= target;
   return id_of(ranked[(int)warp_sum(place)]);

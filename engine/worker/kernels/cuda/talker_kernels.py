@@ -12,9 +12,9 @@ import logging
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.model.layers import Block
-from engine.model.talker import TalkerStack
+from engine.model.talker import TalkerModel
 from engine.worker.kernels.cuda import nvrtc, weight_packing
 from engine.worker.kernels.cuda.constants import block_constants
 from engine.worker.kernels.cuda.launch_config import BLOCKS, THREADS, Fit, fit
@@ -41,18 +41,18 @@ class Pass(ctypes.Structure):
     )
 
 
-class FewTalker:
+class PersistentTalker:
     def __init__(
-        self, stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor], fit: Fit
+        self, stack: TalkerModel, slots: Slots, turn: tuple[Tensor, Tensor], fit: Fit
     ) -> None:
         self._fit, self._cache = fit, slots.cache
         self._kept = packed(stack, turn, fit)
-        self._kept |= weight_packing.between(stack.shape, ROWS, slots.hidden)
-        compiled = nvrtc.constants(constants(stack.shape, fit, 1, slots.cache.keys))
+        self._kept |= weight_packing.between(stack.config, ROWS, slots.hidden)
+        compiled = nvrtc.constants(constants(stack.config, fit, 1, slots.cache.keys))
         self._kernel = nvrtc.Module(nvrtc.source(*PARTS), compiled).kernel("talk", fit.shared)
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        """As `Talking.__call__`, for up to ROWS rows."""
+        """As `TalkerForward.__call__`, for up to ROWS rows."""
         assert len(x) <= ROWS
         hidden = torch.empty_like(x)
         given = x.contiguous(), index.contiguous(), position.contiguous()
@@ -77,15 +77,17 @@ def pass_of(
     return Pass(*pointers, len(x))
 
 
-def constants(shape: BlockShape, fit: Fit, tiles: int, kept: Tensor) -> dict[str, int | float]:
+def constants(
+    config: TransformerConfig, fit: Fit, tiles: int, kept: Tensor
+) -> dict[str, int | float]:
     """What the kernel is compiled for. `kept`: keys, or values, in whatever order they lie."""
     names = ("LAYER_STEP", "SLOT_STEP", "HEAD_STEP", "KEPT_STEP", "DIMENSION_STEP")
     steps = dict(zip(names, kept.stride(), strict=True))
     assert steps.pop("DIMENSION_STEP") == 1
-    return fit.constants(shape, tiles) | block_constants(shape) | steps | dict(POSITIONS=SPAN)
+    return fit.constants(config, tiles) | block_constants(config) | steps | dict(POSITIONS=SPAN)
 
 
-def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
+def packed(stack: TalkerModel, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[str, Tensor]:
     """Weights in the order of use, norms, and turns [positions, 2, d]."""
     blocks: list[Block] = list(stack.layers)  # type: ignore[arg-type]
     return dict(
@@ -96,15 +98,15 @@ def packed(stack: TalkerStack, turn: tuple[Tensor, Tensor], fit: Fit) -> dict[st
     )
 
 
-def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTalker | None:
+def few(stack: TalkerModel, slots: Slots, turn: tuple[Tensor, Tensor]) -> PersistentTalker | None:
     """None where the kernel does not know the device or the shapes, or has no room."""
-    like, shape = slots.hidden, stack.shape
+    like, config = slots.hidden, stack.config
     device = torch.cuda.get_device_properties(like.device)
     recent = device.major >= 9 and like.dtype == torch.bfloat16
     here = like.device.index in (None, torch.cuda.current_device())  # launches go there
-    if not recent or not here or shape.width % 512:
+    if not recent or not here or config.hidden_size % 512:
         return None
-    found = fit(shape, device.multi_processor_count, device.shared_memory_per_block_optin)
+    found = fit(config, device.multi_processor_count, device.shared_memory_per_block_optin)
     if found is None or found.blocks < BLOCKS:  # with fewer, layers one by one are quicker
         return None
     weights = sum(weight.nbytes for weight in stack.layers.parameters())
@@ -112,7 +114,7 @@ def few(stack: TalkerStack, slots: Slots, turn: tuple[Tensor, Tensor]) -> FewTal
         log.info("There is no room for the talker's weights in a second order.")
         return None
     try:
-        return FewTalker(stack, slots, turn, found)
+        return PersistentTalker(stack, slots, turn, found)
     except nvrtc.KernelError as error:
         log.warning("A kernel of the talker cannot be used here: %s", error)
         return None

@@ -19,10 +19,15 @@ DOUBT = 0.2  # of the logits' spread: ten times what rounding does to them
 
 
 class Form(Protocol):
-    """One frame: hidden and first [R, W], lots [R, books] -> codes and the sum."""
+    """One frame: hidden and first [R, W], uniforms [R, books] -> codes and the sum."""
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -32,13 +37,13 @@ def agrees(predictor: Predictor, form: Form, rows: int) -> bool:
     like = predictor.model.codec_embedding[0].weight
     random = torch.Generator().manual_seed(rows)
     hidden, first = (torch.randn(2, rows, like.shape[1], generator=random).to(like)).unbind()
-    lots = torch.rand(rows, len(predictor.lm_head), generator=random).to(like.device)
+    uniforms = torch.rand(rows, len(predictor.lm_head), generator=random).to(like.device)
     draws = (torch.arange(rows, device=like.device) % 2).float()[:, None]
     own = SamplingTensors(
         torch.ones_like(draws), TOP * torch.ones_like(draws), torch.ones_like(draws), draws
     )
-    codes, total = form(hidden, first, own, lots, CANDIDATES)
-    again, _ = form(hidden, first, own, lots, CANDIDATES)
+    codes, total = form(hidden, first, own, uniforms, CANDIDATES)
+    again, _ = form(hidden, first, own, uniforms, CANDIDATES)
     logits, wanted = _told(predictor, hidden, first, codes)
     same = torch.equal(codes, again) and torch.equal(total, wanted)
     return same and bool((_shortfall(logits, codes, draws) < DOUBT).all())

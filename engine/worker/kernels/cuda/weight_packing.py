@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.model.layers import Block
 from engine.worker.kernels.cuda.launch_config import Fit
 
@@ -53,11 +53,13 @@ def norms(blocks: Sequence[Block]) -> Tensor:
     return torch.stack([torch.stack(pair) for pair in each]).float()
 
 
-def between(shape: BlockShape, rows: int, like: Tensor, crews: int = 1) -> dict[str, Tensor]:
+def between(
+    config: TransformerConfig, rows: int, like: Tensor, crews: int = 1
+) -> dict[str, Tensor]:
     """What lies between a layer's phases, and the crews' barriers, which start at zero."""
-    mixed = shape.heads * shape.head_dim
-    qkv = mixed + 2 * shape.kv_heads * shape.head_dim
-    widths = dict(x=shape.width, qkv=qkv, mixed=mixed, gated=shape.inner)
+    mixed = config.heads * config.head_dim
+    qkv = mixed + 2 * config.kv_heads * config.head_dim
+    widths = dict(x=config.hidden_size, qkv=qkv, mixed=mixed, gated=config.intermediate_size)
     made = {name: like.new_empty(rows, width) for name, width in widths.items()}
     return made | {"barrier": torch.zeros(2 * crews, dtype=torch.int32, device=like.device)}
 

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from engine.worker.codec.codec_batching import (
     FRAMES,
+    MAX_ROWS,
     MOST,
     ROWS,
-    WIDEST,
-    cut,
-    length,
-    parts,
-    pieces,
-    price,
-    sizes,
-    width,
+    bucket_sizes,
+    cut_rows,
+    frame_bucket,
+    plan_replays,
+    replay_cost,
+    row_bucket,
+    split_frames,
 )
 
 SOME = st.lists(st.integers(1, FRAMES[-1]), max_size=150).map(lambda made: sorted(made)[::-1])
@@ -30,8 +30,8 @@ def whole(counts: list[int], found: list[slice]) -> None:
     assert [row for part in found for row in range(len(counts))[part]] == list(range(len(counts)))
     for part in found:
         rows = part.stop - part.start
-        assert 0 < rows <= WIDEST[length(counts[part.start])]
-        assert (width(rows), length(counts[part.start])) in sizes(ROWS[-1])
+        assert 0 < rows <= MAX_ROWS[frame_bucket(counts[part.start])]
+        assert (row_bucket(rows), frame_bucket(counts[part.start])) in bucket_sizes(ROWS[-1])
         assert counts[part.start] == max(counts[part])
 
 
@@ -49,12 +49,12 @@ def groups(counts: list[int]) -> list[tuple[int, int]]:
 @example([12] * 40 + [8] * 40 + [1] * 3)
 @settings(deadline=None)
 def test_parts_cost_no_more_than_what_is_plain(counts: list[int]) -> None:
-    found = parts(counts)
+    found = plan_replays(counts)
     whole(counts, found)
-    assert all(counts[part.start] <= length(counts[part.start]) for part in found)
-    own = [part for start, stop in groups(counts) for part in cut(counts, start, stop)]
-    assert price(counts, found) <= price(counts, own)
-    assert price(counts, found) <= price(counts, cut(counts, 0, len(counts)))
+    assert all(counts[part.start] <= frame_bucket(counts[part.start]) for part in found)
+    own = [part for start, stop in groups(counts) for part in cut_rows(counts, start, stop)]
+    assert replay_cost(counts, found) <= replay_cost(counts, own)
+    assert replay_cost(counts, found) <= replay_cost(counts, cut_rows(counts, 0, len(counts)))
 
 
 @given(st.lists(st.integers(1, FRAMES[-1]), min_size=1, max_size=7))
@@ -66,36 +66,38 @@ def test_no_other_boundaries_cost_less(counts: list[int]) -> None:
     for chosen in range(1 << (len(ends) - 1)):
         stops = [stop for at, stop in enumerate(ends[:-1]) if chosen >> at & 1] + ends[-1:]
         cuts = zip([0, *stops], stops, strict=False)
-        prices.append(price(counts, [part for edge in cuts for part in cut(counts, *edge)]))
-    assert price(counts, parts(counts)) == min(prices)
+        prices.append(
+            replay_cost(counts, [part for edge in cuts for part in cut_rows(counts, *edge)])
+        )
+    assert replay_cost(counts, plan_replays(counts)) == min(prices)
 
 
 @given(LONG)
 def test_what_is_alike_stays_alone(counts: list[int]) -> None:
-    whole(counts, parts(counts))
-    for part in parts(counts):
+    whole(counts, plan_replays(counts))
+    for part in plan_replays(counts):
         assert counts[part.start] <= FRAMES[-1] or len({*counts[part]}) == 1
-    same = parts(counts, ragged=False)
+    same = plan_replays(counts, ragged=False)
     whole(counts, same)
     assert all(len({*counts[part]}) == 1 for part in same)
 
 
 def test_a_few_frames_more_are_cheaper_than_a_replay() -> None:
-    assert parts([4, 1]) == [slice(0, 2)]
-    assert parts([12] + [1] * 31) == [slice(0, 1), slice(1, 32)]
+    assert plan_replays([4, 1]) == [slice(0, 2)]
+    assert plan_replays([12] + [1] * 31) == [slice(0, 1), slice(1, 32)]
 
 
 @given(st.integers(1, 500))
 def test_pieces_are_lengths_that_are_recorded(frames: int) -> None:
-    found = list(pieces(frames))
+    found = list(split_frames(frames))
     assert sum(found) == frames
     assert set(found) <= {*FRAMES}
 
 
 @given(st.integers(1, 100))
 def test_recordings_are_enough_and_no_more(rows: int) -> None:
-    found = sizes(rows)
+    found = bucket_sizes(rows)
     assert found == sorted(found, reverse=True)
     assert all(w * f <= MOST for w, f in found)
-    widest = width(min(rows, ROWS[-1]))
+    widest = row_bucket(min(rows, ROWS[-1]))
     assert {w for w, _ in found} == {w for w in ROWS if w <= widest}

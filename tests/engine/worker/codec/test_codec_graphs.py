@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.model.codec import CodecState
 from engine.model.convs import Memory
-from engine.worker.codec.codec_batching import FRAMES, sizes
+from engine.worker.codec.codec_batching import FRAMES, bucket_sizes
 from engine.worker.codec.codec_graphs import (
     PIECE,
     Batch,
@@ -20,7 +20,7 @@ from engine.worker.codec.codec_graphs import (
     PlainStep,
     ReplayedSounding,
 )
-from engine.worker.codec.codec_runner import Decoding
+from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from tests.conftest import golden_folders
@@ -46,8 +46,8 @@ class RaggedStep:
     ragged = True
 
     def __init__(self, step: PlainStep) -> None:
-        self._step, self.reach, self.skip = step, step.reach, step.skip
-        self._hop = step._codec.shape.hop
+        self._step, self.receptive_frames, self.skip = step, step.receptive_frames, step.skip
+        self._hop = step._codec.config.hop
 
     def __call__(self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor) -> Tensor:
         made = torch.full((len(rows), codes.shape[1] * self._hop), 77, dtype=torch.int16)
@@ -85,28 +85,28 @@ def heard(batches: Sequence[Batch], hop: int = 1) -> dict[int, Tensor]:
 @example(plan=[((4, 2, 1, 3, 0, 5), (15, 14, 7, 7, 7, 1)), ((1, 0), (14, 13))], seed=19)
 @torch.inference_mode()
 def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn], seed: int) -> None:
-    shape = step._codec.shape
-    states = [CodecState.allocate(shape, SLOTS + 1, CPU, torch.float64) for _ in range(2)]
+    config = step._codec.config
+    states = [CodecState.allocate(config, SLOTS + 1, CPU, torch.float64) for _ in range(2)]
     plain, form = PlainSounding(step, states[0]), RaggedStep(step) if ragged else step
     replayed = ReplayedSounding(form, states[1], SLOTS, record)
     draw, made = torch.Generator().manual_seed(seed), []
     for rows, counts in plan:
-        size = (len(rows), counts[0] + 1, shape.codebooks)  # too large ones are the largest
-        codes = torch.randint(0, shape.codebook_size + 9, size, generator=draw).short()
+        size = (len(rows), counts[0] + 1, config.codebooks)  # too large ones are the largest
+        codes = torch.randint(0, config.codebook_size + 9, size, generator=draw).short()
         made.append((rows, counts, plain(rows, codes, counts), replayed(rows, codes, counts)))
     for rows, counts, *both in made:  # only now: what was handed out stays as it was
-        one, two = (heard(batches, shape.hop) for batches in both)
+        one, two = (heard(batches, config.hop) for batches in both)
         assert {*one} == {*two} == {*rows}
         for row, frames in zip(rows, counts, strict=True):
             assert one[row].dtype == two[row].dtype == torch.int16
-            assert len(one[row]) == len(two[row]) == frames * shape.hop
+            assert len(one[row]) == len(two[row]) == frames * config.hop
             assert (one[row].int() - two[row].int()).abs().max() <= 1
     for one, two in zip(states[0].tensors, states[1].tensors, strict=True):
         torch.testing.assert_close(*scaled(one[:SLOTS], two[:SLOTS]), rtol=1e-6, atol=1e-9)
 
 
 def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
-    """In units of a row's largest number: this codec's reach 1e10, and sums of such are off."""
+    """In units of a row's largest number: this codec reaches 1e10, and sums of such are off."""
     one, two = (each.double().reshape(len(each), -1) for each in (one, two))
     largest = one.abs().amax(1, keepdim=True).clamp(min=1)
     return one / largest, two / largest
@@ -118,9 +118,9 @@ def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
 def test_listening_leaves_what_hearing_leaves(
     step: PlainStep, frames: int, row: int, ragged: bool
 ) -> None:
-    shape, draw = step._codec.shape, torch.Generator().manual_seed(frames)
-    codes = torch.randint(0, shape.codebook_size, (frames, shape.codebooks), generator=draw)
-    states = [CodecState.allocate(shape, SLOTS + 1, CPU, torch.float64) for _ in range(3)]
+    config, draw = step._codec.config, torch.Generator().manual_seed(frames)
+    codes = torch.randint(0, config.codebook_size, (frames, config.codebooks), generator=draw)
+    states = [CodecState.allocate(config, SLOTS + 1, CPU, torch.float64) for _ in range(3)]
     PlainSounding(step, states[0])([row], codes[None], [frames])
     PlainSounding(step, states[1]).listen(row, codes)
     form = RaggedStep(step) if ragged else step
@@ -137,45 +137,45 @@ def test_of_a_reference_only_the_end_is_decoded(
     step: PlainStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[int] = []
-    sound, reach = step._codec._sound, step._codec.reach
+    sound, receptive_frames = step._codec._sound, step._codec.receptive_frames
 
     def noted(x: Tensor, memory: Memory) -> Tensor:
         decoded.append(x.shape[-1])
         return sound(x, memory)
 
     monkeypatch.setattr(step._codec, "_sound", noted)
-    state = CodecState.allocate(step._codec.shape, 1, CPU, torch.float64)
+    state = CodecState.allocate(step._codec.config, 1, CPU, torch.float64)
     for sounding in (PlainSounding(step, state), ReplayedSounding(step, state, 0, played)):
-        for frames in (1, reach, 5 * reach + PIECE):
+        for frames in (1, receptive_frames, 5 * receptive_frames + PIECE):
             sounding.listen(0, torch.zeros(frames, 16, dtype=torch.long))
-            assert sum(decoded) == min(frames, reach)
+            assert sum(decoded) == min(frames, receptive_frames)
             decoded.clear()
 
 
 @torch.inference_mode()
 def test_more_rows_than_a_recording_takes(step: PlainStep, monkeypatch: pytest.MonkeyPatch) -> None:
-    shape, rows = step._codec.shape, range(80)
-    states = [CodecState.allocate(shape, len(rows) + 1, CPU, torch.float64) for _ in range(2)]
-    codes = torch.randint(0, shape.codebook_size, (len(rows), 2, shape.codebooks))
+    config, rows = step._codec.config, range(80)
+    states = [CodecState.allocate(config, len(rows) + 1, CPU, torch.float64) for _ in range(2)]
+    codes = torch.randint(0, config.codebook_size, (len(rows), 2, config.codebooks))
     counts = [2] * 10 + [1] * 70
     alone = PlainSounding(step, states[0])(rows, codes, counts)
     many = ReplayedSounding(RaggedStep(step), states[1], len(rows), record)(rows, codes, counts)
-    one, two = heard(alone, shape.hop), heard(many, shape.hop)
+    one, two = heard(alone, config.hop), heard(many, config.hop)
     assert all((one[row].int() - two[row].int()).abs().max() <= 1 for row in rows)
 
 
 @torch.inference_mode()
 def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
     """Batches of unlike lengths, in any order."""
-    shape, draw = step._codec.shape, torch.Generator().manual_seed(0)
-    codes = torch.randint(0, shape.codebook_size, (SLOTS, 7, shape.codebooks), generator=draw)
+    config, draw = step._codec.config, torch.Generator().manual_seed(0)
+    codes = torch.randint(0, config.codebook_size, (SLOTS, 7, config.codebooks), generator=draw)
     work = [([4, 1], codes[[4, 1], :3], [1, 3]), ([0, 5], codes[[0, 5]], [7, 3])]
-    one, two = (Decoding(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
+    one, two = (CodecRunner(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
     together = one.decode(work).batches
     for slots, said, counts in work:
         for slot, own, frames in zip(slots, said, counts, strict=True):
             [(_, lengths, alone)] = two.decode([([slot], own[None], [frames])]).batches
-            assert lengths == [frames * shape.hop]
+            assert lengths == [frames * config.hop]
             made = heard(together)[slot]
             assert made.shape == alone[0].shape
             assert (made.int() - alone[0].int()).abs().max() <= 1
@@ -185,7 +185,7 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
 def test_rows_are_reset(step: PlainStep) -> None:
     for rows in ([4], [5, 0, 3], list(range(100, 200))):
         for form in (PlainSounding, lambda *own: ReplayedSounding(*own, 200, record)):
-            state = CodecState.allocate(step._codec.shape, 201, CPU, torch.float64)
+            state = CodecState.allocate(step._codec.config, 201, CPU, torch.float64)
             for tensor in state.tensors:
                 tensor.fill_(1)
             form(step, state).reset(rows)
@@ -196,8 +196,8 @@ def test_rows_are_reset(step: PlainStep) -> None:
 
 @torch.inference_mode()
 def test_warming_leaves_streams_alone(step: PlainStep) -> None:
-    state = CodecState.allocate(step._codec.shape, 3, CPU, torch.float64)
+    state = CodecState.allocate(step._codec.config, 3, CPU, torch.float64)
     sounding = ReplayedSounding(step, state, 2, record)
     sounding.warm(2)
     assert all(not tensor[:2].any() for tensor in state.tensors)
-    assert len(sounding._replays) == len(sizes(2)) + 2 + len(FRAMES)  # and resets of 1 and 2
+    assert len(sounding._replays) == len(bucket_sizes(2)) + 2 + len(FRAMES)  # and resets of 1 and 2

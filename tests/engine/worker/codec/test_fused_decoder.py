@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.model.codec import CodecDecoder, CodecState
-from engine.model.configs import BlockShape, CodecShape
+from engine.model.configs import CodecConfig, TransformerConfig
 
 HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 if HERE.type == "cpu":
@@ -19,21 +19,22 @@ if HERE.type == "cpu":
 pytest.importorskip("triton")
 
 from engine.worker.codec.codec_graphs import FULL_SCALE  # noqa: E402
-from engine.worker.codec.codec_runner import Decoding  # noqa: E402
-from engine.worker.codec.fused_decoder import LONGEST, FusedCodec, fits  # noqa: E402
+from engine.worker.codec.codec_runner import CodecRunner  # noqa: E402
+from engine.worker.codec.fused_decoder import LONGEST, FusedDecoder, supports  # noqa: E402
 from engine.worker.device import keep_float32  # noqa: E402
 from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
 
 keep_float32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 
 ROWS = 3
-BLOCK = BlockShape(
-    width=32, inner=48, layers=2, heads=2, kv_heads=2, head_dim=32, theta=1e4, eps=1e-5,
-    qk_norm=False, layer_scale=True, window=13,
+BLOCK = TransformerConfig(
+    hidden_size=32, intermediate_size=48, layers=2, heads=2, kv_heads=2, head_dim=32,
+    rope_theta=1e4, norm_eps=1e-5,
+    qk_norm=False, layer_scale=True, sliding_window=13,
 )  # fmt: skip
-SHAPE = CodecShape(
-    block=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent=32, decoder_dim=64,
-    upsample=(2,), rates=(3, 2),
+SHAPE = CodecConfig(
+    transformer=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent_dim=32,
+    decoder_dim=64, upsampling_ratios=(2,), upsample_rates=(3, 2),
 )  # fmt: skip
 
 
@@ -61,7 +62,7 @@ def test_streamed_sound_is_the_plain_decoders(
     draw, frames = torch.Generator().manual_seed(seed), sum(sizes)
     codes = torch.randint(0, 32, (2, SHAPE.codebooks, frames), generator=draw).to(HERE)
     rows = torch.randperm(ROWS, generator=draw)[:2].to(HERE)
-    fused = FusedCodec(codec, torch.float32)
+    fused = FusedDecoder(codec, torch.float32)
     state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
     made = [fused.step(piece, state, rows) for piece in codes.split(sizes, -1)]
     whole = codec(codes)
@@ -73,7 +74,11 @@ def test_streamed_sound_is_the_plain_decoders(
 @torch.inference_mode()
 def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
     """As each alone; the spare row, twice in every step, stays where it is."""
-    draw, fused, hop = torch.Generator().manual_seed(5), FusedCodec(codec, torch.float32), SHAPE.hop
+    draw, fused, hop = (
+        torch.Generator().manual_seed(5),
+        FusedDecoder(codec, torch.float32),
+        SHAPE.hop,
+    )
     states = [CodecState.allocate(SHAPE, ROWS + 1, HERE, torch.float32) for _ in range(2)]
     codes = torch.randint(0, 32, (ROWS, SHAPE.codebooks, 20), generator=draw).to(HERE)
     whole, places = codec(codes), [0] * ROWS
@@ -99,9 +104,9 @@ def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
 @torch.inference_mode()
 def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
     draw, skipped, more = torch.Generator().manual_seed(3), LONGEST + 2, 3
-    frames = skipped + codec.reach + more
+    frames = skipped + codec.receptive_frames + more
     codes = torch.randint(0, 32, (1, frames, SHAPE.codebooks), generator=draw).to(HERE)
-    fused, row = FusedCodec(codec, torch.float32), torch.ones(1, dtype=torch.long, device=HERE)
+    fused, row = FusedDecoder(codec, torch.float32), torch.ones(1, dtype=torch.long, device=HERE)
     state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
     fused.skip(codes[:, :LONGEST], state, row)
     fused.skip(codes[:, LONGEST:skipped], state, row)
@@ -120,7 +125,7 @@ def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
     state = CodecState.allocate(SHAPE, 1, HERE, torch.float16)
     row = torch.zeros(1, dtype=torch.long, device=HERE)
     codes = torch.zeros(1, SHAPE.codebooks, 2, dtype=torch.long, device=HERE)
-    wave = FusedCodec(loud, torch.float16).step(codes, state, row)
+    wave = FusedDecoder(loud, torch.float16).step(codes, state, row)
     assert state.pasts.abs().max() > 60_000
     assert state.pasts.isfinite().all()
     assert wave.isfinite().all()
@@ -131,7 +136,7 @@ def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
 def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
     slots, hop = 5, SHAPE.hop
     codes = torch.randint(0, 32, (slots, SHAPE.codebooks, 60), device=HERE)
-    decoding = Decoding(deepcopy(codec), slots, LRUCache(1 << 20), torch.float16)
+    decoding = CodecRunner(deepcopy(codec), slots, LRUCache(1 << 20), torch.float16)
     decoding.warm()
     decoding.open([(slot, None) for slot in range(slots)])
     heard: list[list[torch.Tensor]] = [[] for _ in range(slots)]
@@ -155,8 +160,8 @@ def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
 def test_published_shapes_fit_and_tiny_ones_do_not() -> None:
     from bench.random_config import codec_config
 
-    def shape(size: str) -> CodecShape:
-        return CodecShape.read(codec_config(size)["decoder_config"])
+    def config(size: str) -> CodecConfig:
+        return CodecConfig.from_dict(codec_config(size)["decoder_config"])
 
-    assert fits(shape("1.7B"))
-    assert not fits(shape("tiny"))
+    assert supports(config("1.7B"))
+    assert not supports(config("tiny"))

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape, TalkerShape
+from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
@@ -41,11 +41,11 @@ template <class... Given> struct run_of<void(Given...)> {
 
 
 def network(width: int = WIDE // 2) -> Predictor:
-    block = BlockShape(width, 512, 2, 4, 2, 128, 1e6, 1e-6)
-    talker = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
-    shape = TalkerShape(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
+    block = TransformerConfig(width, 512, 2, 4, 2, 128, 1e6, 1e-6)
+    talker = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    config = TalkerConfig(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
     random = torch.Generator().manual_seed(0)
-    made = Predictor(shape).bfloat16().requires_grad_(False)
+    made = Predictor(config).bfloat16().requires_grad_(False)
     for name, weight in made.named_parameters():
         if weight.dim() > 1:
             size = 1 if "embedding" in name else weight.shape[1] ** -0.5
@@ -56,12 +56,12 @@ def network(width: int = WIDE // 2) -> Predictor:
 
 
 def inputs(rows: int, seed: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
-    """Hidden states, embeddings, knobs and lots of as many rows."""
+    """Hidden states, embeddings, knobs and uniforms of as many rows."""
     random = torch.Generator().manual_seed(seed)
     hidden, first = torch.randn(2, rows, WIDE, generator=random).bfloat16()
-    heat, top_p, luck = torch.rand(3, rows, 1, generator=random)
+    heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random)
     top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-    own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (luck > 0.3).float())
+    own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (sample_mask > 0.3).float())
     return hidden, first, own, torch.rand(rows, BOOKS, generator=random)
 
 

@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import SpecialIds
-from engine.model.configs import BlockShape, TalkerShape
+from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.talker import Talker
 from engine.worker.kernels.cuda import glue_kernels
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.frame_glue import PlainSeams, Seams
+from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue
 from tests.engine.worker.kernels.small import LAUNCHES, TwinModule, compiled
 
 WIDE, VOCABULARY = 512, 2048
-BLOCK = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
-SHAPE = TalkerShape(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
+BLOCK = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+SHAPE = TalkerConfig(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
 END = VOCABULARY - 800
 IDS = SpecialIds(*range(7), codec_eos=END, think=8, nothink=9, think_bos=10, think_eos=11)
 ENTRY = LAUNCHES + "RUN(open_rows) RUN(feed_rows) RUN(close_rows)"
@@ -37,7 +37,7 @@ def module(talker: Talker, tmp_path_factory: pytest.TempPathFactory) -> TwinModu
     )
 
 
-Pair = tuple[Slots, Seams]
+Pair = tuple[Slots, FrameGlue]
 
 
 def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
@@ -45,9 +45,9 @@ def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
     embeddings = talker.model.codec_embedding.weight
     pad = embeddings[7].clone()
     plain, ours = (glue_kernels.tried(SHAPE, embeddings) for _ in range(2))
-    return (plain, PlainSeams(plain, IDS, embeddings, pad)), (
+    return (plain, PlainFrameGlue(plain, IDS, embeddings, pad)), (
         ours,
-        glue_kernels.FusedSeams(ours, module, embeddings, pad),  # type: ignore[arg-type]
+        glue_kernels.FusedFrameGlue(ours, module, embeddings, pad),  # type: ignore[arg-type]
     )
 
 
@@ -68,15 +68,15 @@ def test_a_difference_is_found(talker: Talker, module: TwinModule, name: str) ->
     assert not torch.equal(kept, before)
 
 
-def made_by(slots: Slots, form: Seams) -> tuple[Tensor, ...]:
+def made_by(slots: Slots, form: FrameGlue) -> tuple[Tensor, ...]:
     """Everything that leaves the kernels, and nothing that was only given to them."""
     index, random = torch.tensor([3, 1]), torch.Generator().manual_seed(2)
     hidden = torch.randn(2, WIDE, generator=random).bfloat16()
     logits = (4 * torch.randn(2, VOCABULARY, generator=random)).bfloat16()
-    begun = form.open(index, index)
-    x, made = form.feed(index, index, torch.randint(99, (2, 3), generator=random), hidden)
-    form.close(index, index, hidden, logits, made, CANDIDATES)
-    return (*begun.own.tensors, begun.first, begun.lots, x, made, slots.code[index])
+    begun = form.predictor_inputs(index, index)
+    x, made = form.talker_inputs(index, index, torch.randint(99, (2, 3), generator=random), hidden)
+    form.sample_next(index, index, hidden, logits, made, CANDIDATES)
+    return (*begun.own.tensors, begun.first, begun.uniforms, x, made, slots.code[index])
 
 
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
@@ -94,7 +94,7 @@ def test_draws_are_those_of_the_plain_form(
     left = []
     for slots, form in both(talker, module):
         made = None if begun else torch.zeros(3, 5, dtype=torch.long)
-        form.close(index, index, hidden, logits, made, count)
+        form.sample_next(index, index, hidden, logits, made, count)
         left.append((slots.code, slots.seen, slots.frame, slots.position, slots.hidden, made))
     for found, wanted in zip(*left, strict=True):
         assert found is wanted is None or torch.equal(found, wanted)  # type: ignore[arg-type]

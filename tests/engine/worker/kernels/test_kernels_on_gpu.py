@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import SpecialIds
-from engine.model.configs import BlockShape, TalkerShape
-from engine.model.layers import rotation
+from engine.model.configs import TalkerConfig, TransformerConfig
+from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
-from engine.model.talker import Talker, TalkerStack
+from engine.model.talker import Talker, TalkerModel
 from engine.worker.kernels.cuda.verify import Form
 from engine.worker.state.kv_cache import SlotAttend
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
@@ -24,12 +24,12 @@ WIDE, CODES, BOOKS = 768, 1024, 15
 @pytest.fixture(scope="module")
 def network() -> Predictor:
     """Heads so sure of themselves that rounding seldom decides a draw."""
-    block = BlockShape(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
-    talker = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
-    shape = TalkerShape(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
+    block = TransformerConfig(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
+    talker = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    config = TalkerConfig(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
     random = torch.Generator("cuda").manual_seed(0)
     with torch.device("cuda"):
-        made = Predictor(shape).bfloat16().requires_grad_(False)
+        made = Predictor(config).bfloat16().requires_grad_(False)
     for name, weight in made.named_parameters():
         if weight.dim() > 1:
             size = 1.0 if "embedding" in name else weight.shape[1] ** -0.5
@@ -54,12 +54,12 @@ def form(request: pytest.FixtureRequest, network: Predictor) -> Form:
 def inputs(rows: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
     random = torch.Generator("cuda").manual_seed(rows)
     hidden, first = torch.randn(2, rows, WIDE, generator=random, device="cuda").bfloat16()
-    heat, top_p, luck = torch.rand(3, rows, 1, generator=random, device="cuda")
+    heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random, device="cuda")
     top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random, device="cuda").float()
     # a table's columns, as a step has them
-    table = torch.cat((1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round()), 1)
-    lots = torch.rand(rows, BOOKS + 1, generator=random, device="cuda")[:, :-1]
-    return hidden, first, SamplingTensors(*table.split(1, 1)), lots
+    table = torch.cat((1 / (heat + 0.5), top_k, 1 - top_p / 2, sample_mask.round()), 1)
+    uniforms = torch.rand(rows, BOOKS + 1, generator=random, device="cuda")[:, :-1]
+    return hidden, first, SamplingTensors(*table.split(1, 1)), uniforms
 
 
 @pytest.mark.parametrize("rows", [1, 3, 16, 32, 33, 61])
@@ -70,12 +70,12 @@ def test_draws_are_those_of_the_plain_form(
 ) -> None:
     if rows > getattr(form, "most", rows):
         pytest.skip("another form takes so many")
-    hidden, first, own, lots = inputs(rows)
-    codes, total = form(hidden, first, own, lots, count)
+    hidden, first, own, uniforms = inputs(rows)
+    codes, total = form(hidden, first, own, uniforms, count)
     plain: list[Tensor] = []
 
     def told(book: int, logits: Tensor) -> Tensor:
-        plain.append(pick(logits, own, lots[:, book - 1 : book], count))
+        plain.append(pick(logits, own, uniforms[:, book - 1 : book], count))
         return codes[:, book - 1]
 
     _, sums = network.sample(hidden, first, told)
@@ -85,26 +85,26 @@ def test_draws_are_those_of_the_plain_form(
 
 @torch.inference_mode()
 def test_the_same_again(form: Form) -> None:
-    hidden, first, own, lots = inputs(16)
-    wanted, _ = form(hidden, first, own, lots, CANDIDATES)
+    hidden, first, own, uniforms = inputs(16)
+    wanted, _ = form(hidden, first, own, uniforms, CANDIDATES)
     for _ in range(20):
-        codes, _ = form(hidden, first, own, lots, CANDIDATES)
+        codes, _ = form(hidden, first, own, uniforms, CANDIDATES)
         assert torch.equal(codes, wanted)
 
 
 @torch.inference_mode()
 def test_seams_have_kernels_that_agree() -> None:
-    from engine.worker.kernels.cuda.glue_kernels import FusedSeams, fused
+    from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue, fused
 
     if torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("this GPU takes the plain form")
-    block = BlockShape(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
+    block = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
     with torch.device("cuda"):
-        talker = Talker(TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)).bfloat16()
+        talker = Talker(TalkerConfig(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)).bfloat16()
     ids = SpecialIds(*range(7), codec_eos=2150, think=8, nothink=9, think_bos=10, think_eos=11)
     like = talker.model.codec_embedding.weight.detach()
-    slots = Slots.allocate(talker.shape, 4, 64, like.device, like.dtype)
-    assert isinstance(fused(slots, ids, talker, like[0]), FusedSeams)
+    slots = Slots.allocate(talker.config, 4, 64, like.device, like.dtype)
+    assert isinstance(fused(slots, ids, talker, like[0]), FusedFrameGlue)
 
 
 @torch.inference_mode()
@@ -113,13 +113,13 @@ def test_few_rows_take_one_launch() -> None:
 
     if torch.cuda.get_device_capability() < (9, 0):
         pytest.skip("this GPU goes layer by layer")
-    block = BlockShape(1024, 1024, 2, 8, 4, 128, 1e6, 1e-6)
-    shape = TalkerShape(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)
+    block = TransformerConfig(1024, 1024, 2, 8, 4, 128, 1e6, 1e-6)
+    config = TalkerConfig(block, block, 3072, CODES, BOOKS + 1, 9, 9, 99)
     with torch.device("cuda"):
-        stack = TalkerStack(shape).bfloat16()
+        stack = TalkerModel(config).bfloat16()
         everywhere = torch.arange(256)[None]
-    cos, sin = (part[0, 0].bfloat16() for part in rotation(everywhere, 128, 1e6))
-    slots = Slots.allocate(shape, 4, 256, cos.device, torch.bfloat16)
+    cos, sin = (part[0, 0].bfloat16() for part in rotary_embedding(everywhere, 128, 1e6))
+    slots = Slots.allocate(config, 4, 256, cos.device, torch.bfloat16)
     assert few(stack, slots, (cos, sin)) is not None
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape
+from engine.model.configs import TransformerConfig
 from engine.worker.kernels.cuda import predictor_persistent, predictor_tiled
 from engine.worker.kernels.cuda.constants import tables
 from engine.worker.kernels.cuda.launch_config import MOST_ROWS, STATIC, Fit, fit
@@ -55,7 +55,7 @@ class Twin:
         self.network, self.rows, self.crews = network(), 16 * tiles * crews - 3, crews
         # products whole, or in parts through a ring that goes round
         stages, most, parts = ((70, 64, (1, 1, 1, 1)), (33, 32, (8, 4, 8, 8)))[tiles - 1]
-        width = self.network.model.shape.width
+        width = self.network.model.config.hidden_size
         self.fit = Fit(2, 256, stages, 8 * most * 512 + 512, MOST_ROWS * width, parts)
         values = constants(self.network, self.fit, tiles)
         library = compiled(folder, f"few{tiles}", predictor_persistent.PARTS, FEW_ENTRY, values)
@@ -64,7 +64,12 @@ class Twin:
         self.kept = packed(self.network, self.fit) | tables(self.network)
 
     def __call__(
-        self, hidden: Tensor, first: Tensor, own: SamplingTensors, lots: Tensor, count: int | None
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        own: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Codes, sums, and the logits of the last draw."""
         between = scratch(self.network, hidden, self.crews)
@@ -74,7 +79,7 @@ class Twin:
         made = torch.full((len(hidden), BOOKS), -1), torch.full_like(first, float("nan"))
         begin = self.network.small_to_mtp_projection(torch.stack((hidden, first)))
         each = -(-len(hidden) // min(self.crews, len(hidden)))
-        frame = frame_of(self.kept | between, begin, first, own, lots, count, made, each)
+        frame = frame_of(self.kept | between, begin, first, own, uniforms, count, made, each)
         assert self._run(ctypes.addressof(frame), self.fit.shared), "blocks wait forever"
         assert not between["barrier"].any()
         return *made, last_logits(between, len(hidden))
@@ -92,24 +97,24 @@ def at(logits: Tensor, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
 @torch.inference_mode()
 def test_one_launch_is_the_plain_predictor(twin: Twin, count: int | None) -> None:
-    hidden, first, own, lots = inputs(twin.rows if count == CANDIDATES else 2, 5)
-    codes, total, logits = twin(hidden, first, own, lots, count)
+    hidden, first, own, uniforms = inputs(twin.rows if count == CANDIDATES else 2, 5)
+    codes, total, logits = twin(hidden, first, own, uniforms, count)
     plain, sums = told(twin.network, hidden, first, codes)
     exact, _ = told(network().double(), hidden.double(), first.double(), codes)
     assert torch.equal(total, sums)
     error = distance(plain[:, -1], exact[:, -1])
     assert distance(logits, exact[:, -1]) < 1.2 * error < 0.02
-    wanted = pick(logits, own, lots[:, -1:], count)  # of equal logits either may be taken
+    wanted = pick(logits, own, uniforms[:, -1:], count)  # of equal logits either may be taken
     assert torch.equal(at(logits, wanted), at(logits, codes[:, -1]))
 
 
 @torch.inference_mode()
 def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
-    hidden, first, own, lots = inputs(twin.rows, 7)
-    codes, total, logits = twin(hidden, first, own, lots, CANDIDATES)
+    hidden, first, own, uniforms = inputs(twin.rows, 7)
+    codes, total, logits = twin(hidden, first, own, uniforms, CANDIDATES)
     one = slice(twin.rows - 1, twin.rows)
     own = SamplingTensors(*(column[one] for column in own.tensors))
-    alone = twin(hidden[one], first[one], own, lots[one], CANDIDATES)
+    alone = twin(hidden[one], first[one], own, uniforms[one], CANDIDATES)
     for found, wanted in zip(alone, (codes, total, logits), strict=True):
         assert torch.equal(found, wanted[one])
 
@@ -130,12 +135,12 @@ def test_many_rows_draw_as_the_plain_predictor(
     values = predictor_tiled.shape_constants(net)
     library = compiled(tmp_path, "many", predictor_tiled.PARTS, MANY_ENTRY, values)
     monkeypatch.setattr(predictor_tiled.nvrtc, "Module", lambda *_: TwinModule(library))
-    form = predictor_tiled.ManyRows(net, tables(net))
-    hidden, first, own, lots = inputs(rows, 3)
-    codes, total = form(hidden, first, own, lots, count)
+    form = predictor_tiled.TiledPredictor(net, tables(net))
+    hidden, first, own, uniforms = inputs(rows, 3)
+    codes, total = form(hidden, first, own, uniforms, count)
     logits, sums = told(net, hidden, first, codes)
     assert torch.equal(total, sums)
-    plain = [pick(logits[:, i], own, lots[:, i : i + 1], count) for i in range(BOOKS)]
+    plain = [pick(logits[:, i], own, uniforms[:, i : i + 1], count) for i in range(BOOKS)]
     assert (torch.stack(plain, 1) == codes).float().mean() > 0.8  # 33 to 36 of 38, by processor
     assert codes.max() < CODES
 
@@ -144,17 +149,17 @@ def test_many_rows_draw_as_the_plain_predictor(
 def test_small_predictors_stay_plain(folder: Path) -> None:
     talker = load_talker(folder, torch.device("cpu"), torch.float32)
     predictor = talker.code_predictor
-    assert fit(predictor.model.shape, 132, 232_448, predictor.lm_head[0].out_features) is None
+    assert fit(predictor.model.config, 132, 232_448, predictor.lm_head[0].out_features) is None
 
 
 @pytest.mark.parametrize("width", [1024, 2048])
 @pytest.mark.parametrize("processors", [132, 114, 78])
 def test_published_shapes_fit(width: int, processors: int) -> None:
-    for shape, codes in (
-        (BlockShape(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
-        (BlockShape(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),
+    for config, codes in (
+        (TransformerConfig(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
+        (TransformerConfig(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),
     ):
-        found = fit(shape, processors, 232_448, codes)
+        found = fit(config, processors, 232_448, codes)
         assert found is not None
         assert found.blocks == (128 if processors == 132 else 64)
         assert found.shared <= 232_448 - STATIC

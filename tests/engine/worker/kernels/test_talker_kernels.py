@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.model.configs import BlockShape, TalkerShape
-from engine.model.layers import rotation
-from engine.model.talker import TalkerStack
+from engine.model.configs import TalkerConfig, TransformerConfig
+from engine.model.layers import rotary_embedding
+from engine.model.talker import TalkerModel
 from engine.worker.kernels.cuda import talker_kernels, weight_packing
 from engine.worker.kernels.cuda.launch_config import MOST_ROWS, Fit
 from engine.worker.state.kv_cache import KeyValueCache, SlotAttend
@@ -22,8 +22,8 @@ from tests.engine.worker.kernels.small import compiled, distance
 
 WIDE, LIMIT = 512, 320
 ORDERS = (0, 1, 2, 3, 4), (1, 3, 0, 2, 4)  # of layers, slots, heads, positions, dimensions
-BLOCK = BlockShape(WIDE, 512, 2, 4, 2, 128, 1e6, 1e-6)
-SHAPE = TalkerShape(BLOCK, BLOCK, 2048, 512, 4, 9, 9, 99)
+BLOCK = TransformerConfig(WIDE, 512, 2, 4, 2, 128, 1e6, 1e-6)
+SHAPE = TalkerConfig(BLOCK, BLOCK, 2048, 512, 4, 9, 9, 99)
 ENTRY = """
 extern "C" bool run_talk(const Pass* pass, unsigned long shared) {
   return run_grid(GRID, shared, [=] { talk(*pass); });
@@ -33,8 +33,8 @@ extern "C" bool run_talk(const Pass* pass, unsigned long shared) {
 PLACES = (0, 15, 16, 17, 127, 128, 200, 5, 31, 60, 3, 144, 300, 129, 64, 40, 250, 1, 90)
 
 
-def stack() -> TalkerStack:
-    made = TalkerStack(SHAPE).bfloat16().requires_grad_(False)
+def stack() -> TalkerModel:
+    made = TalkerModel(SHAPE).bfloat16().requires_grad_(False)
     random = torch.Generator().manual_seed(0)
     for weight in made.parameters():
         if weight.dim() > 1:
@@ -53,9 +53,11 @@ class Twin:
         self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
 
     def __call__(
-        self, network: TalkerStack, slots: Slots, x: Tensor, index: Tensor, position: Tensor
+        self, network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position: Tensor
     ) -> Tensor:
-        cos, sin = (part[0, 0].bfloat16() for part in rotation(torch.arange(LIMIT)[None], 128, 1e6))
+        cos, sin = (
+            part[0, 0].bfloat16() for part in rotary_embedding(torch.arange(LIMIT)[None], 128, 1e6)
+        )
         kept = talker_kernels.packed(network, (cos, sin), self.fit)
         between = weight_packing.between(BLOCK, MOST_ROWS, x)
         for name, tensor in between.items():
@@ -104,12 +106,12 @@ def begun(seed: int, order: Sequence[int]) -> tuple[Slots, Tensor, Tensor, Tenso
     return slots, x, index, torch.tensor(PLACES)
 
 
-def plain(network: TalkerStack, slots: Slots, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
+def plain(network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
     """As FrameStep.run has it, row by row."""
     made = []
     for row, at, one in zip(index, position, x, strict=True):
         attend = SlotAttend(slots.cache, row[None], row[None], at[None, None], int(at) + 1)
-        turn = network.rotation(at[None, None], x.dtype)
+        turn = network.rotary_embedding(at[None, None], x.dtype)
         made.append(network.run(one[None, None], turn, attend)[0, 0])
     return torch.stack(made)
 

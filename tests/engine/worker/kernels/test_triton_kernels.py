@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from engine.model.configs import BlockShape
-from engine.model.layers import Stack, rotation
+from engine.model.configs import TransformerConfig
+from engine.model.layers import Transformer, rotary_embedding
 from engine.worker.state.kv_cache import KeyValueCache, SlotAttend
 
 HERE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -34,7 +34,10 @@ from engine.worker.kernels.triton.linear import (  # noqa: E402
 from engine.worker.talker import talker_forward  # noqa: E402
 
 SLOTS, POSITIONS, EPS = 6, 200, 1e-6
-SHAPES = [BlockShape(64, 96, 2, 4, 2, 32, 1e6, EPS), BlockShape(64, 96, 2, 5, 1, 32, 1e6, EPS)]
+SHAPES = [
+    TransformerConfig(64, 96, 2, 4, 2, 32, 1e6, EPS),
+    TransformerConfig(64, 96, 2, 5, 1, 32, 1e6, EPS),
+]
 CLOSE = {"rtol": 1e-4, "atol": 3e-5}
 few = settings(max_examples=6, deadline=None)
 
@@ -101,39 +104,39 @@ class Held:
 
 
 @pytest.fixture(scope="module", params=SHAPES, ids=["pairs of heads", "five heads"])
-def stack(request: pytest.FixtureRequest) -> Stack:
-    made = Stack(request.param).requires_grad_(False)
+def stack(request: pytest.FixtureRequest) -> Transformer:
+    made = Transformer(request.param).requires_grad_(False)
     for value in made.parameters():
         draw = torch.Generator().manual_seed(value.numel())
         value.normal_(0, 0.1, generator=draw).add_(float(value.dim() == 1))
     return made.to(HERE)
 
 
-def turns(shape: BlockShape) -> tuple[Tensor, Tensor]:
+def turns(config: TransformerConfig) -> tuple[Tensor, Tensor]:
     """cos and sin [positions, head_dim]."""
     everywhere = torch.arange(POSITIONS, device=HERE)[None]
-    cos, sin = rotation(everywhere, shape.head_dim, shape.theta)
+    cos, sin = rotary_embedding(everywhere, config.head_dim, config.rope_theta)
     return cos[0, 0], sin[0, 0]
 
 
-def held(shape: BlockShape) -> Held:
-    cache = KeyValueCache.allocate(shape, SLOTS, POSITIONS, HERE, torch.float32)
+def held(config: TransformerConfig) -> Held:
+    cache = KeyValueCache.allocate(config, SLOTS, POSITIONS, HERE, torch.float32)
     for number, kept in enumerate(cache.tensors):
         kept.copy_(drawn(*kept.shape, seed=number))
-    return Held(torch.zeros(SLOTS), torch.zeros(SLOTS, shape.width, device=HERE), cache)
+    return Held(torch.zeros(SLOTS), torch.zeros(SLOTS, config.hidden_size, device=HERE), cache)
 
 
 @torch.inference_mode()
-def test_both_forms_are_compared_before_one_is_relied_on(stack: Stack) -> None:
-    own, cos, sin = held(stack.shape), *turns(stack.shape)
-    talk = talker_forward.Talking(stack, own, cos, sin)  # type: ignore[arg-type]
+def test_both_forms_are_compared_before_one_is_relied_on(stack: Transformer) -> None:
+    own, cos, sin = held(stack.config), *turns(stack.config)
+    talk = talker_forward.TalkerForward(stack, own, cos, sin)  # type: ignore[arg-type]
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         attend = SlotAttend(own.cache, index, index, positions, POSITIONS)
         return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
 
     assert talker_forward.differing(talk, plain, own) < 1e-4  # type: ignore[arg-type]
-    wrong = talker_forward.Talking(stack, own, cos, -sin)  # type: ignore[arg-type]
+    wrong = talker_forward.TalkerForward(stack, own, cos, -sin)  # type: ignore[arg-type]
     assert talker_forward.differing(wrong, plain, own) > talker_forward.CLOSE  # type: ignore[arg-type]
 
 
@@ -144,16 +147,18 @@ def test_both_forms_are_compared_before_one_is_relied_on(stack: Stack) -> None:
     small=st.booleans(),
 )
 @torch.inference_mode()
-def test_layers_over_the_cache(stack: Stack, starts: list[int], length: int, small: bool) -> None:
+def test_layers_over_the_cache(
+    stack: Transformer, starts: list[int], length: int, small: bool
+) -> None:
     """One new position a row, by both paths, and many; and what the cache keeps of them."""
-    plain, fused = held(stack.shape), held(stack.shape)
-    cos, sin = turns(stack.shape)
+    plain, fused = held(stack.config), held(stack.config)
+    cos, sin = turns(stack.config)
     index = torch.arange(SLOTS, device=HERE).flip(0)[: len(starts)]
     positions = torch.tensor(starts, device=HERE)[:, None] + torch.arange(length, device=HERE)
-    x = drawn(len(starts), length, stack.shape.width, seed=length)
+    x = drawn(len(starts), length, stack.config.hidden_size, seed=length)
     attend = SlotAttend(plain.cache, index, index, positions, POSITIONS)
     wanted = stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
-    talk = talker_forward.Talking(stack, fused, cos, sin)  # type: ignore[arg-type]
+    talk = talker_forward.TalkerForward(stack, fused, cos, sin)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(talker_forward, "FEW", 16 if small else 0)
         if length > 1:

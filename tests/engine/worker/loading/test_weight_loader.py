@@ -14,28 +14,35 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine.errors import CheckpointError
-from engine.model.configs import BlockShape
-from engine.model.layers import Stack
+from engine.model.configs import TransformerConfig
+from engine.model.layers import Transformer
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.loading.weight_loader import INDEX, SINGLE, blank, export, load
 from tests.conftest import golden_folders
 
 CPU = torch.device("cpu")
-SHAPE = BlockShape(
-    width=8, inner=12, layers=2, heads=4, kv_heads=2, head_dim=4, theta=1e4, eps=1e-6
+SHAPE = TransformerConfig(
+    hidden_size=8,
+    intermediate_size=12,
+    layers=2,
+    heads=4,
+    kv_heads=2,
+    head_dim=4,
+    rope_theta=1e4,
+    norm_eps=1e-6,
 )
 FOLDERS = pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 Tensors = dict[str, Tensor]
 
 
-def network(dtype: torch.dtype = torch.float32) -> Stack:
-    return blank(lambda: Stack(SHAPE), dtype)
+def network(dtype: torch.dtype = torch.float32) -> Transformer:
+    return blank(lambda: Transformer(SHAPE), dtype)
 
 
 @pytest.fixture
 def tensors() -> Tensors:
     torch.manual_seed(0)
-    return export({"net.": Stack(SHAPE)})
+    return export({"net.": Transformer(SHAPE)})
 
 
 @pytest.fixture
@@ -85,7 +92,7 @@ def test_published_names_are_those_before_fusing(tensors: Tensors) -> None:
 def test_shards_are_as_good_as_one_file(
     tmp_path_factory: pytest.TempPathFactory, shards: int
 ) -> None:
-    folder, source = tmp_path_factory.mktemp("shards"), Stack(SHAPE)
+    folder, source = tmp_path_factory.mktemp("shards"), Transformer(SHAPE)
     split(export({"net.": source}), folder, shards)
     net = network()
     load(folder, {"net.": net}, "cpu")
@@ -104,7 +111,7 @@ def test_weights_take_the_dtype_of_the_network(
 
 
 def test_a_network_with_memory_is_filled_where_it_is(folder: Path, tensors: Tensors) -> None:
-    net = Stack(SHAPE)
+    net = Transformer(SHAPE)
     before = {name: weight.data_ptr() for name, weight in net.named_parameters()}
     load(folder, {"net.": net}, "cpu")
     assert {name: weight.data_ptr() for name, weight in net.named_parameters()} == before
@@ -114,7 +121,7 @@ def test_a_network_with_memory_is_filled_where_it_is(folder: Path, tensors: Tens
 
 
 def test_several_parts_share_a_file(tmp_path: Path) -> None:
-    parts: dict[str, nn.Module] = {"a.": Stack(SHAPE), "b.": nn.Linear(3, 2)}
+    parts: dict[str, nn.Module] = {"a.": Transformer(SHAPE), "b.": nn.Linear(3, 2)}
     save_file(export(parts), tmp_path / SINGLE)
     linear = blank(lambda: nn.Linear(3, 2), torch.float32)
     load(tmp_path, {"a.": network(), "b.": linear}, "cpu")
@@ -183,7 +190,7 @@ def test_nothing_is_read_before_everything_fits(folder: Path, tensors: Tensors) 
 @given(st.floats(0, 0.999))
 def test_a_truncated_file_is_told(tmp_path_factory: pytest.TempPathFactory, part: float) -> None:
     folder = tmp_path_factory.mktemp("cut")
-    save_file(export({"net.": Stack(SHAPE)}), folder / SINGLE)
+    save_file(export({"net.": Transformer(SHAPE)}), folder / SINGLE)
     data = (folder / SINGLE).read_bytes()
     (folder / SINGLE).write_bytes(data[: int(part * len(data))])
     assert "no complete safetensors file" in complaint(folder)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model.encoder import CodecEncoder
-from engine.model.padding import Padded, Span
+from engine.model.padding import Padding, RightPadding
 from engine.types import FRAME_SAMPLES
 from engine.worker.loading.model_loader import load_encoder, load_speaker
 from engine.worker.reference import encoder_graphs
@@ -34,7 +34,7 @@ def noise(samples: int) -> np.ndarray:
 
 def latents(encoder: CodecEncoder) -> Network:
     """What codes are the nearest of; two may lie equally near, so codes need not be the same."""
-    return lambda wave, span: encoder.latents(wave.double(), span).transpose(1, 2)
+    return lambda wave, padding: encoder.latents(wave.double(), padding).transpose(1, 2)
 
 
 @pytest.mark.parametrize("part", ["latents", "vector"])
@@ -70,10 +70,10 @@ class Heard:
         self.rows: list[int] = []
         self.padded: list[bool] = []
 
-    def __call__(self, wave: Tensor, span: Span) -> Tensor:
+    def __call__(self, wave: Tensor, padding: Padding) -> Tensor:
         self.lengths.append(wave.shape[1])
         self.rows.append(len(wave))
-        self.padded.append(isinstance(span, Padded))
+        self.padded.append(isinstance(padding, RightPadding))
         return wave
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from engine.types import Waveform
 from engine.worker.reference import reference_encoder
-from engine.worker.reference.reference_encoder import Listener, LRUCache
+from engine.worker.reference.reference_encoder import LRUCache, ReferenceEncoder
 from tests.conftest import golden_folders
 from tests.engine.worker.conftest import Workers
 
@@ -90,12 +90,12 @@ class Deaf:
     def warm(self) -> None: ...
 
 
-def listening() -> tuple[Ears, Listener]:
+def listening() -> tuple[Ears, ReferenceEncoder]:
     ears = Ears()
-    return ears, Listener(ears, 1 << 20, 0.0)
+    return ears, ReferenceEncoder(ears, 1 << 20, 0.0)
 
 
-def codes(listener: Listener, audio: Waveform) -> int:
+def codes(listener: ReferenceEncoder, audio: Waveform) -> int:
     made = listener.clone("talker", Deaf(), audio, "words").codes
     assert made is not None
     return int(made[0, 0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from engine.checkpoints.files import read_json
 from engine.errors import OutOfMemory
-from engine.model.configs import TalkerShape
+from engine.model.configs import TalkerConfig
 from engine.worker.state.memory_budget import LEFT, MOST_LEFT, affordable, slot_bytes, slots_for
 from engine.worker.state.slot_state import Slots
 from tests.conftest import golden_folders
@@ -38,8 +38,8 @@ def test_what_is_planned_fits(wanted: int, each: int, free: int, total: int) -> 
 
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
 def test_a_slot_takes_what_is_said(folder) -> None:
-    shape = TalkerShape.read(read_json(folder / "config.json")["talker_config"])
+    config = TalkerConfig.from_dict(read_json(folder / "config.json")["talker_config"])
     cpu = torch.device("cpu")
-    real = Slots.allocate(shape, 3, 100, cpu, torch.float32)
-    assert real.bytes == 4 * slot_bytes(shape, 100, torch.float32)
-    assert slots_for(shape, 7, 100, cpu, torch.float32) == 7
+    real = Slots.allocate(config, 3, 100, cpu, torch.float32)
+    assert real.bytes == 4 * slot_bytes(config, 100, torch.float32)
+    assert slots_for(config, 7, 100, cpu, torch.float32) == 7

@@ -118,7 +118,7 @@ def test_one_alone_always_has_room(driver: FakeDriver) -> None:
 
 
 def test_a_slot_that_grows_is_counted_as_it_begins() -> None:
-    shape = load_talker(CASE.folder, CPU, torch.float32).shape
-    small, large = (slot_bytes(shape, 4096, torch.float32, way) for way in (True, False))
-    assert small < large == slot_bytes(shape, 4096, torch.float32)
-    assert slot_bytes(shape, 100, torch.float32, True) == slot_bytes(shape, 100, torch.float32)
+    config = load_talker(CASE.folder, CPU, torch.float32).config
+    small, large = (slot_bytes(config, 4096, torch.float32, way) for way in (True, False))
+    assert small < large == slot_bytes(config, 4096, torch.float32)
+    assert slot_bytes(config, 100, torch.float32, True) == slot_bytes(config, 100, torch.float32)

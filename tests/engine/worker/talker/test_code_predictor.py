@@ -9,47 +9,47 @@ import torch
 
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
-from engine.worker.talker.code_predictor import Prediction
+from engine.worker.talker.code_predictor import CodePredictor
 from tests.conftest import golden_folders
 
 MOST = 3
 
 
 @pytest.fixture(scope="module", params=golden_folders(), ids=lambda folder: folder.name)
-def pair(request: pytest.FixtureRequest) -> tuple[Prediction, Prediction, int]:
+def pair(request: pytest.FixtureRequest) -> tuple[CodePredictor, CodePredictor, int]:
     """The plain one, the traced one, and the talker's width."""
     folder: Path = request.param
     with torch.inference_mode():
         talker = load_talker(folder, torch.device("cpu"), torch.float32)
-        traced = Prediction(talker.code_predictor)
+        traced = CodePredictor(talker.code_predictor)
         traced.trace(MOST)
-    return Prediction(talker.code_predictor), traced, talker.shape.block.width
+    return CodePredictor(talker.code_predictor), traced, talker.config.transformer.hidden_size
 
 
 @pytest.mark.parametrize("rows", [1, MOST, MOST + 1])
 @torch.inference_mode()
-def test_traced_is_plain(pair: tuple[Prediction, Prediction, int], rows: int) -> None:
+def test_traced_is_plain(pair: tuple[CodePredictor, CodePredictor, int], rows: int) -> None:
     plain, traced, width = pair
     random = torch.Generator().manual_seed(rows)
     for _ in range(3):
         hidden, first = torch.randn(2, rows, width, generator=random)
-        heat, top_p, luck = torch.rand(3, rows, 1, generator=random)
+        heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random)
         top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-        own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, luck.round())
-        lots = torch.rand(rows, len(traced._predictor.lm_head), generator=random)
-        wanted, total = plain(hidden, first, own, lots, CANDIDATES)
-        codes, sums = traced(hidden, first, own, lots, CANDIDATES)
+        own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, sample_mask.round())
+        uniforms = torch.rand(rows, len(traced._predictor.lm_head), generator=random)
+        wanted, total = plain(hidden, first, own, uniforms, CANDIDATES)
+        codes, sums = traced(hidden, first, own, uniforms, CANDIDATES)
         assert torch.equal(codes, wanted)
         assert torch.allclose(sums, total, atol=1e-5)
 
 
 @torch.inference_mode()
 def test_a_large_predictor_stays_plain(
-    pair: tuple[Prediction, Prediction, int], monkeypatch: pytest.MonkeyPatch
+    pair: tuple[CodePredictor, CodePredictor, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, traced, _ = pair
     monkeypatch.setattr("engine.worker.talker.code_predictor.WORTH_IT", 1)
-    large = Prediction(plain._predictor)
+    large = CodePredictor(plain._predictor)
     large.trace(MOST)
     assert not large._traces
     assert set(traced._traces) == set(range(1, MOST + 1))

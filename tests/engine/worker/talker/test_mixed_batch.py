@@ -20,7 +20,7 @@ from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.talker.decode_step import FrameStep
 from engine.worker.talker.mixed_batch import Together
-from engine.worker.talker.talker_forward import New
+from engine.worker.talker.talker_forward import RowInputs
 from tests.engine.worker.driver import DRAWN, GREEDY
 from tests.engine.worker.fake_graphs import record
 from tests.support.golden_cases import speech_cases
@@ -47,7 +47,7 @@ class PlainTalk:
         finally:
             self.step.talk = self  # type: ignore[assignment]
 
-    def both(self, frames: New, prompts: New) -> tuple[Tensor, Tensor]:
+    def both(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
         self.passes += 1
         return self(*frames), self.prompt(*prompts)
 
