@@ -14,7 +14,7 @@ from studio.api import speech_routes, status_routes, voice_routes
 from studio.api.api_context import Wire, build_wire, wire_of
 from studio.api.auth import ForPaths, Gate
 from studio.api.errors import ApiError, explain
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 
 OURS = ("/v1/", "/metrics", "/health", "/ready")
 GUARDED = ("/v1/", "/metrics")

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.errors import ApiError, too_many
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # in the scope: who asks
 CLOCK_SLACK = 1.0  # seconds that a clock may be put right by

@@ -32,10 +32,10 @@ def protect(
 
 def around(own: StudioSettings, login: Login, api: tuple[str, ...] = ()) -> list[Middleware]:
     """What every request passes, the outermost first."""
-    embedded = bool(own.frames)
+    embedded = bool(own.frame_ancestors)
     layers = [
         Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
-        Middleware(SafeHeaders, frames=own.frames),
+        Middleware(SafeHeaders, frame_ancestors=own.frame_ancestors),
         Middleware(PageRoutes, known=login.knows, api=api),
     ]
     return [*layers, Middleware(Visitors, embedded=embedded)] if own.guests else layers

@@ -17,11 +17,10 @@ from pydantic import SecretStr
 
 from engine import FakeEngine, Library
 from studio.api import create_api
-from studio.api_settings import ApiSettings
 from studio.server import public_server, serving
 from studio.server.login import Login
 from studio.server.visitors import COOKIE, shelf
-from studio.settings import StudioSettings
+from studio.settings import ApiSettings, StudioSettings
 from studio.ui import page
 
 KEY = "the-only-key"

@@ -6,7 +6,7 @@ Knows the order of things, no kernels but those of two and four bytes, and no at
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,19 +14,6 @@ from torch import Tensor, nn
 from engine.model.layers import Attention, Block, RMSNorm, Transformer
 
 AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> mixed values
-Rows = TypeVar("Rows")  # inputs of products, as these like them
-
-
-class Products(Protocol[Rows]):
-    """What is done on the way, but for attention and its last product."""
-
-    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Rows]:
-        """Rows [R, width] with what is added to them, and the same normed."""
-        ...
-
-    def product(self, rows: Rows, linear: nn.Linear) -> Tensor: ...
-
-    def gated(self, gates: Tensor) -> Rows: ...
 
 
 class Plain:
@@ -50,7 +37,7 @@ class Plain:
 
 
 def walk(
-    stack: Transformer, products: Products[Rows], x: Tensor, attend: AttendLayer
+    stack: Transformer, products: Plain, x: Tensor, attend: AttendLayer
 ) -> tuple[Tensor, Tensor]:
     """Inputs [R, width] behind all blocks: rows, and what the last one adds to them."""
     added = None

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,17 +19,14 @@ from torch import Tensor
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Attention
 from engine.model.talker import TalkerModel
-from engine.worker import eight
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.block_forward import AttendLayer, Plain, Products, blocks, walk
+from engine.worker.talker.block_forward import AttendLayer, Plain, blocks, walk
 
 Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as TalkerForward.prompt
 
 PROMPT = 150  # positions that the two forms are compared after
 ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
-DRIFTED = 0.5  # in one byte: products are held to more, each by itself
 FEW = 16  # rows up to which our own products are the quicker ones
-CROWD = 256  # rows from which products in 8 bits are
 MOST = 4  # rows up to which one launch does it all, where it can
 
 log = logging.getLogger("timbre")
@@ -39,19 +36,6 @@ def talking(
     stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
 ) -> TalkerForward | None:
     """None where only the plain form runs, or where the two differ."""
-    talk = _in_two_bytes(stack, slots, cos, sin, plain)
-    if talk is not None:
-        talk.eight = eight.products(stack)
-        if talk.eight is not None and not _close(talk, plain, slots, DRIFTED, "form in 8 bits"):
-            talk.eight = None
-        talk.crowd = CROWD
-    return talk
-
-
-def _in_two_bytes(
-    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
-) -> TalkerForward | None:
-    """As weights are: in two bytes, or in four."""
     if slots.hidden.device.type != "cuda" or not _known(stack.config):
         return None
     if find_spec("triton") is None:
@@ -143,8 +127,6 @@ class TalkerForward:
         self._cut = fused_attention.Cut(*FEW_CUT)
         self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
         self.whole = _whole(stack, slots, cos, sin)
-        self.eight: eight.Products | None = None  # products in 8 bits
-        self.crowd = 0  # rows from which they are taken
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
         """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
@@ -190,10 +172,8 @@ class TalkerForward:
         return self._last(x, None)
 
     def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Products are the library's, of two bytes or of one."""
-        rounded = self.eight if len(x) >= self.crowd else None
-        products: Products[Any] = rounded or self._plain
-        return self._last(*walk(self._stack, products, x, attend))
+        """Products are the library's."""
+        return self._last(*walk(self._stack, self._plain, x, attend))
 
     def _over(self, attend: Callable[..., Tensor], index: Tensor, position: Tensor) -> AttendLayer:
         """Attention of a layer over the slots' cache."""

@@ -119,7 +119,7 @@ def test_the_operators_own_voices_stay_his(engine: Engine, tmp_path: Path) -> No
 def test_the_cookie_works_where_the_page_is(
     engine: Engine, tmp_path: Path, scheme: str, frames: tuple[str, ...], wanted: set[str]
 ) -> None:
-    api = strangers(engine, tmp_path, frames=frames)
+    api = strangers(engine, tmp_path, frame_ancestors=frames)
     answer = browser(api).get("/health", headers={"x-forwarded-proto": scheme})
     parts = set(answer.headers["set-cookie"].split("; "))
     assert wanted <= parts
@@ -156,7 +156,7 @@ def test_a_server_for_oneself_gives_no_cookies(engine: Engine, library: Library)
 def test_only_these_sites_may_frame_the_page(
     engine: Engine, tmp_path: Path, frames: tuple[str, ...]
 ) -> None:
-    told = browser(strangers(engine, tmp_path, frames=frames)).get("/health").headers
+    told = browser(strangers(engine, tmp_path, frame_ancestors=frames)).get("/health").headers
     allowed = dict(part.split(" ", 1) for part in told["content-security-policy"].split("; "))
     assert allowed["frame-ancestors"].split() == ["'self'", *frames]
     assert allowed["object-src"] == "'none'"

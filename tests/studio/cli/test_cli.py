@@ -28,7 +28,7 @@ from engine import (
 )
 from studio import cli
 from studio.cli import app_context, speech_output
-from studio.settings import HOUSE
+from studio.settings import ROOT
 
 TEXT = "The train leaves at seven."
 
@@ -279,7 +279,7 @@ def test_help_needs_no_torch_and_no_gradio() -> None:
         "assert not heavy, heavy"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=HOUSE, capture_output=True, check=False, text=True
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False, text=True
     )
     assert ran.returncode == 0, ran.stderr
 

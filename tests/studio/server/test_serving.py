@@ -18,7 +18,7 @@ import app
 from engine import FakeEngine
 from studio.cli import app_context
 from studio.server import serving
-from studio.settings import HOUSE
+from studio.settings import ROOT
 from studio.ui import page
 
 
@@ -84,7 +84,7 @@ def test_a_taken_port_is_told_before_anything_is_loaded(served: list[Any]) -> No
 
 def test_the_api_alone_needs_no_gradio() -> None:
     code = "import sys, app, studio.server.serving, studio.api; assert 'gradio' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], cwd=HOUSE, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
 def test_small_writes_are_sent_at_once() -> None:
