@@ -15,7 +15,8 @@ import httpx
 from gradio_client import Client
 from pydantic import SecretStr
 
-from engine import FakeEngine, Library
+from engine import Library
+from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.server import public_server, serving
 from studio.server.login import Login

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from engine import Library
-from engine.testing.fake_engine import FakeEngine
+from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.server.login import Login
 from studio.server.public_server import protect

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Costs, EngineSettings, Preset, SpeechRequest
+from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Run
 from engine.scheduler import policy
+from engine.testing import Costs
 from tests.support.simulation import SLOW, Listener, Simulation, poisson
 
 SETTINGS = EngineSettings()

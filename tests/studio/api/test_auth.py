@@ -13,7 +13,8 @@ from fastapi.testclient import TestClient
 from pydantic import ValidationError
 from starlette.testclient import WebSocketDenialResponse
 
-from engine import Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from engine import Engine, EngineSettings, Library, Preset, SpeechRequest
+from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api import auth as gate_module
 from studio.api.auth import Keys, Rates

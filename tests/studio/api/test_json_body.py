@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import EngineSettings, Library
-from engine.testing.fake_engine import FakeEngine
+from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.api.errors import ApiError
 from studio.api.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, parse

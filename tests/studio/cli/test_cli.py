@@ -15,17 +15,8 @@ import soundfile
 from typer.testing import CliRunner, Result
 
 import app
-from engine import (
-    FRAME_SECONDS,
-    SAMPLE_RATE,
-    Clone,
-    EngineSettings,
-    FakeEngine,
-    Library,
-    duration,
-    fake_capabilities,
-    save_sound,
-)
+from engine import FRAME_SECONDS, SAMPLE_RATE, Clone, EngineSettings, Library, duration, save_sound
+from engine.testing import FakeEngine, fake_capabilities
 from studio import cli
 from studio.cli import app_context, speech_output
 from studio.settings import ROOT

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import WebSocketDenialResponse
 
 from engine import Library
-from engine.testing.fake_engine import FakeEngine
+from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.server.public_server import protect
 from studio.server.request_guard import RequestGuard, same_origin

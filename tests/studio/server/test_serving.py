@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 import app
-from engine import FakeEngine
+from engine.testing import FakeEngine
 from studio.cli import app_context
 from studio.server import serving
 from studio.settings import ROOT
