@@ -211,15 +211,15 @@ def read_settings(**arguments: Any) -> StudioSettings:
     unknown = {name for name in os.environ if name.startswith(settings.PREFIX)}
     unknown -= set(settings.names())
     if unknown:
-        there = "python app.py settings lists what there is"
-        raise InvalidSetting(f"{', '.join(sorted(unknown))}: no such setting; {there}.")
+        problems = "; ".join(f"{name}: {settings.advice(name)}" for name in sorted(unknown))
+        raise InvalidSetting(f"{problems}.")
     here = hf_space.defaults(os.environ)
     told = {name: value for name, value in here.items() if not os.environ.get(_variable(name))}
     try:
         return checked(Environment, **told | _given(**arguments))
     except SettingsError as error:
         example = "TIMBRE_ENGINE_CHUNK_SCHEDULE=[1, 2, 4]"
-        raise InvalidSetting(f"This list of numbers is not valid. Try {example}.") from error
+        raise InvalidSetting(f"This list cannot be read; write it like {example}.") from error
 
 
 def _variable(name: str) -> str:

@@ -39,7 +39,6 @@ from engine.messages import Message
 from engine.open import open_engine, open_zerogpu, read_capabilities
 from engine.stats import Stats
 from engine.stream import Postprocess, SpeechStream
-from engine.testing.fake_engine import Clock, Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.types import (
     CODEBOOKS,
     FRAME_SAMPLES,
@@ -78,10 +77,8 @@ __all__ = [
     "Capabilities",
     "CheckpointError",
     "Chunk",
-    "Clock",
     "Clone",
     "Codes",
-    "Costs",
     "DamagedVoice",
     "Design",
     "End",
@@ -89,8 +86,6 @@ __all__ = [
     "EngineClosed",
     "EngineError",
     "EngineSettings",
-    "FakeCheckpoint",
-    "FakeEngine",
     "InvalidAudio",
     "InvalidSetting",
     "InvalidText",
@@ -131,7 +126,6 @@ __all__ = [
     "engine_settings",
     "exchange",
     "explain_write_errors",
-    "fake_capabilities",
     "format_blend",
     "is_native",
     "load_profile",

@@ -1,15 +1,14 @@
-"""The engine's settings: every one has a single default, written here.
+"""The engine's settings: each default and each description is written here and nowhere else.
 
-A profile is a small JSON file in presets/profiles that changes some of these weights and
-nothing else. What a checkpoint tells about itself is not a setting. This module knows no
-devices and reads no environment.
+A profile is a JSON file in presets/profiles that changes some of them. What a checkpoint says of
+itself is not a setting. Knows no devices and reads no environment.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
@@ -23,58 +22,127 @@ PROFILES = Path(__file__).parent.parent / "presets" / "profiles"
 
 
 class EngineSettings(Settings):
-    """How the engine serves. Seconds unless a name says otherwise."""
+    """How the engine serves."""
+
+    renamed: ClassVar[dict[str, str]] = {
+        "slots": "max_num_seqs",
+        "positions": "max_seq_len",
+        "lag": "pipeline_depth",
+        "prefill_rows": "max_prefill_tokens",
+        "prefill_floor": "min_prefill_tokens",
+        "ramp": "chunk_schedule",
+        "cover": "lead_factor",
+        "margin": "realtime_utilization",
+        "guard": "stop_degeneration",
+        "failures": "max_failed_steps",
+    }
+    removed: ClassVar[dict[str, str]] = {"eight_bits": "FP8 weights were no faster than BF16."}
 
     # What is held on the device.
     max_num_seqs: int = Field(
-        64, ge=1, le=1024
-    )  # of each talker, if there is room: who speaks at a time
-    max_seq_len: int = Field(4096, ge=64)  # of a slot at most: prompt rows and frames together
+        64,
+        ge=1,
+        le=1024,
+        description="Requests of one model that run at the same time, if memory allows.",
+    )
+    max_seq_len: int = Field(
+        4096,
+        ge=64,
+        description="Positions of one request: prompt tokens and frames together.",
+    )
     pipeline_depth: int | None = Field(
-        None, ge=0, le=2
-    )  # steps launched ahead; unset: 0 on CPUs, 1 on GPUs
-    eight_bits: bool = False  # weights in 8 bits: new GPUs read long prompts quicker, sound drifts
-    max_prefill_tokens: int = Field(1024, ge=1)  # in one step; over 512 where they are quick
-    prefill_floor: int = Field(16, ge=1)  # rows in one step even when listeners are short of lead
+        None,
+        ge=0,
+        le=2,
+        description="Steps launched before the last one is read. Unset: 0 on CPUs, 1 on GPUs.",
+    )
+    max_prefill_tokens: int = Field(
+        1024,
+        ge=1,
+        description="Prompt tokens of one step. More than 512 only where they are fast.",
+    )
+    min_prefill_tokens: int = Field(
+        16,
+        ge=1,
+        description="Prompt tokens of one step even while listeners have little audio buffered.",
+    )
 
-    # Who goes first.
-    chunk_schedule: tuple[int, ...] = (
-        1,
-        2,
-        4,
-        8,
-        12,
-    )  # frames of a stream's chunks as its lead grows
+    # Which request goes first.
+    chunk_schedule: tuple[int, ...] = Field(
+        (1, 2, 4, 8, 12),
+        description="Frames of a stream's chunks, growing with the audio that its listener has.",
+    )
     lead_factor: float = Field(
-        2.0, ge=1
-    )  # lead needed, as a multiple of the time a chunk takes to make
-    ample_lead: float = Field(2.0, gt=0)  # from here on a stream may be passed over for a step
+        2.0,
+        ge=1,
+        description="Audio buffered before a chunk may grow, in multiples of the time it takes.",
+    )
+    ample_lead: float = Field(
+        2.0,
+        gt=0,
+        description="Seconds of buffered audio from which a stream may skip a step.",
+    )
     realtime_utilization: float = Field(
-        0.8, gt=0, le=1
-    )  # part of real time that live streams may fill
-    file_patience: float = Field(10.0, ge=0)  # a waiting file lets younger live requests pass
-    file_pause: float = Field(1.0, ge=0)  # a running file may be passed over this long
-    file_share: float = Field(0.75, gt=0, le=1)  # of slots and queue that files may fill
+        0.8,
+        gt=0,
+        le=1,
+        description="Share of real time that live streams may take up.",
+    )
+    file_patience: float = Field(
+        10.0,
+        ge=0,
+        description="Seconds for which a waiting file lets later live requests pass.",
+    )
+    file_pause: float = Field(
+        1.0,
+        ge=0,
+        description="Seconds for which a running file may be paused for live streams.",
+    )
+    file_share: float = Field(
+        0.75,
+        gt=0,
+        le=1,
+        description="Share of slots and queue that files may fill.",
+    )
 
-    # What is refused, and when we stop.
-    max_waiting: int = Field(128, ge=0)  # requests in the queue; more are told to come back
-    max_text: int = Field(4000, ge=1)  # characters of one request
-    max_frames: int = Field(7500, ge=1)  # of one request: ten minutes
-    text_timeout: float = Field(120.0, gt=0)  # seconds; an open text nobody adds to is closed
-    guard: bool = True  # stop loops and endless silence, retry files
-    max_failed_steps: int = Field(3, ge=1)  # failed steps in a row before the engine gives up
-    step_timeout: float = Field(120.0, gt=0)  # a step that takes longer is given up as wedged
+    # What is refused, and when a request ends.
+    max_waiting: int = Field(
+        128,
+        ge=0,
+        description="Requests in the queue. Further ones are refused with a time to come back.",
+    )
+    max_text: int = Field(4000, ge=1, description="Characters of one request.")
+    max_frames: int = Field(7500, ge=1, description="Frames of one request, 80 ms each.")
+    text_timeout: float = Field(
+        120.0,
+        gt=0,
+        description="Seconds after which a text that is still open is closed.",
+    )
+    stop_degeneration: bool = Field(
+        True,
+        description="Stop loops and endless silence; files are then generated once more.",
+    )
+    max_failed_steps: int = Field(
+        3,
+        ge=1,
+        description="Failed steps in a row after which the engine stops.",
+    )
+    step_timeout: float = Field(
+        120.0,
+        gt=0,
+        description="Seconds after which a step counts as stuck and the worker is replaced.",
+    )
 
     @field_validator("chunk_schedule")
     @classmethod
-    def _rising(cls, ramp: tuple[int, ...]) -> tuple[int, ...]:
-        if not ramp or ramp[0] < 1 or list(ramp) != sorted(set(ramp)):
+    def _rising(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if not sizes or sizes[0] < 1 or list(sizes) != sorted(set(sizes)):
             raise ValueError("must rise from 1 or more, like [1, 2, 4, 8, 12]")
-        return ramp
+        return sizes
 
 
 def checked(kind: type[Group], **values: Any) -> Group:
-    """A group of settings from plain values; what is wrong with them is told in one line."""
+    """A group of settings from plain values. Raises InvalidSetting with all that is wrong."""
     try:
         return kind(**values)
     except ValidationError as error:

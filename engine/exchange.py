@@ -23,8 +23,19 @@ def exchange(
     Takes long: it may download. `note` is told what is going on. Raises CheckpointError for
     what cannot be used, EngineError when `out` is speaking; then `out` stays.
     """
-    note(Message("Looking for {model}, and downloading what is missing", model=model))
-    folder = resolve(model.strip()).resolve()
+
+    def downloading(done: int, total: int) -> None:
+        note(
+            Message(
+                "Downloading {model}: {done:.0f} of {total:.0f} MB",
+                model=model,
+                done=done / 1e6,
+                total=total / 1e6,
+            )
+        )
+
+    note(Message("Looking for {model}", model=model))
+    folder = resolve(model.strip(), progress=downloading).resolve()
     note(Message("Reading {model}", model=model))
     name = model_name(folder)
     checkpoint = LocalCheckpoint(folder, engine.settings.max_seq_len, name)

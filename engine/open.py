@@ -56,7 +56,6 @@ def open_engine(
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype), trace=True,
-        eight_bits=settings.eight_bits,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)

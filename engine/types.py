@@ -7,11 +7,13 @@ called. This module knows no tensors, no threads and no files.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from engine.errors import InvalidSetting
 
 SAMPLE_RATE = 24_000
 FRAME_SAMPLES = 1_920  # 80 ms
@@ -68,6 +70,19 @@ class Settings(BaseModel):
     """The base of every group of settings: frozen, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    renamed: ClassVar[dict[str, str]] = {}  # old name -> new name
+    removed: ClassVar[dict[str, str]] = {}  # name -> why it is gone
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_current(cls, values: Any) -> Any:
+        for name in values if isinstance(values, dict) else ():
+            if name in cls.renamed:
+                raise InvalidSetting("{old} is called {new} now.", old=name, new=cls.renamed[name])
+            if name in cls.removed:
+                raise InvalidSetting("{old} is gone: {why}", old=name, why=cls.removed[name])
+        return values
 
 
 class SamplingParams(Settings):

@@ -1,53 +1,142 @@
-"""Every setting of an operator, as data: what `app.py` fills from arguments and environment.
+"""Every setting of an operator, as data: `app.py` fills it from arguments and environment.
 
-A setting's words are the comment on its line; `table()` tells them all, and docs/settings.md is
-that table. Every default is written once, here or in the group it belongs to. Reads no
-environment and no arguments.
+Defaults and descriptions are written here, or in the group that a setting belongs to;
+docs/settings.md is the table that `table()` prints. Reads no environment and no arguments.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Annotated, Any, ClassVar, TypeAlias, get_origin
 
-from pydantic import BaseModel, Field, SecretStr
+from limits import parse_many
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
+from pydantic_settings import NoDecode
 
 from engine import EngineSettings, Settings
-from studio.api_settings import ApiSettings
-from studio.listed import Names
 
-HOUSE = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 PREFIX = "TIMBRE_"
 
 
+def _parts(value: Any) -> Any:
+    """In the environment a list is one line, its parts separated by commas."""
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parts)]
+Secrets: TypeAlias = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_parts)]
+
+
+class ApiSettings(Settings):
+    """The API: who may send requests, how many, how large and for how long."""
+
+    # Who may send requests.
+    keys: Secrets = Field((), description="API keys, also the page's passwords. None: no login.")
+    origins: Names = Field(
+        (), description="Other sites whose pages may send requests (CORS); * is any."
+    )
+
+    # How many.
+    key_rate: str = Field("", description="Requests of one key, like 60/minute. Empty: no limit.")
+    address_rate: str = Field(
+        "", description="Requests of one address, like 10/second;1000/hour. Empty: no limit."
+    )
+
+    # How large.
+    body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
+    audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
+    message_bytes: int = Field(
+        128 * 2**10, ge=1024, description="Bytes of one text message of a WebSocket."
+    )
+    batch_items: int = Field(32, ge=1, description="Items of one batch.")
+    batch_parallel: int = Field(
+        8, ge=1, description="Items of one batch that run at the same time."
+    )
+    saved_voices: int = Field(1000, ge=0, description="Voices in the library.")
+    sockets: int = Field(256, ge=1, description="WebSockets open at the same time.")
+    utterances: int = Field(4, ge=1, description="Utterances of one WebSocket that run or wait.")
+
+    # For how long.
+    idle_timeout: float = Field(
+        30.0, gt=0, description="Seconds for which a WebSocket without messages stays open."
+    )
+    stall_timeout: float = Field(
+        300.0, gt=0, description="Seconds for which a client may read nothing of its answer."
+    )
+
+    @field_validator("keys")
+    @classmethod
+    def _filled(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if any(not key.get_secret_value().strip() for key in keys):
+            raise ValueError("a key must not be empty")
+        return keys
+
+    @field_validator("key_rate", "address_rate")
+    @classmethod
+    def _readable(cls, rate: str) -> str:
+        try:
+            parse_many(rate) if rate else None
+        except ValueError:
+            raise ValueError("write a rate like 60/minute or 10/second;1000/hour") from None
+        return rate
+
+
 class StudioSettings(Settings):
-    """Where the model and the data are, who is served, and the groups of the rest."""
+    """The model, the place, the visitors, and the groups of the rest."""
+
+    renamed: ClassVar[dict[str, str]] = {"frames": "frame_ancestors"}
 
     # The model.
-    model: Names = ()  # folders or hub ids; none: the embedded model
-    device: str = "auto"  # auto, cpu, cuda, cuda:1 …
-    dtype: str = "auto"  # auto, float32, bfloat16 or float16
-    profile: str | None = None  # latency, balanced, throughput or cpu; unset: by the device
+    model: Names = Field(
+        (), description="Folders or hub ids, separated by commas. None: the embedded model."
+    )
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:1.")
+    dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
+    profile: str | None = Field(
+        None, description="latency, balanced, throughput or cpu. Unset: chosen by the device."
+    )
 
     # The place.
-    data: Path = HOUSE / "data"  # the folder of saved voices and takes
-    host: str = "127.0.0.1"  # the address to listen on; 0.0.0.0 is every one
-    port: int = Field(7860, ge=1, le=65535)  # of that address
-    page: bool = True  # false: the API alone, without Gradio
-    guests: bool = False  # strangers come: each has own takes and voices, and nobody loads models
-    guest_days: float = Field(7.0, gt=0)  # then what a stranger has made is removed
-    guest_requests: int = Field(8, ge=1)  # of one stranger in the engine at a time
-    frames: Names = ()  # sites that may show the page in a frame, like https://example.org
-    grace: float = Field(20.0, ge=0)  # seconds for what is being spoken when SIGTERM comes
-    watermark: bool = False  # mark all sound inaudibly; needs requirements-watermark.txt
-    debug: bool = False  # a fault of ours shows where it happened
+    data: Path = Field(ROOT / "data", description="The folder of voices, takes and scripts.")
+    host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 is every one.")
+    port: int = Field(7860, ge=1, le=65535, description="The port to listen on.")
+    hosts: Names = Field(
+        (),
+        description="Names this server answers to, besides addresses, localhost and the "
+        "machine's own; * is any. A proxy with a domain of its own needs it here.",
+    )
+    page: bool = Field(True, description="Serve the page; false serves the API alone.")
+    guests: bool = Field(
+        False,
+        description="Serve strangers: each visitor has own voices and takes, nobody loads models.",
+    )
+    guest_days: float = Field(
+        7.0, gt=0, description="Days after which what a guest has made is deleted."
+    )
+    guest_requests: int = Field(
+        8, ge=1, description="Requests of one guest that run or wait at the same time."
+    )
+    frame_ancestors: Names = Field(
+        (), description="Sites that may show the page in a frame, like https://example.org."
+    )
+    grace: float = Field(
+        20.0, ge=0, description="Seconds that running requests have to finish after SIGTERM."
+    )
+    watermark: bool = Field(
+        False, description="Mark all audio inaudibly. Needs requirements-watermark.txt."
+    )
+    debug: bool = Field(False, description="Show where an internal error happened.")
 
     # The command line as a client.
-    server: str = ""  # `say` and `voices` ask this address instead of loading a model
-    key: SecretStr = SecretStr("")  # an API key for that server
+    server: str = Field(
+        "", description="A Timbre server that `say` and `voices` use instead of a local model."
+    )
+    key: SecretStr = Field(SecretStr(""), description="An API key for that server.")
 
     # Groups.
     api: ApiSettings = ApiSettings()
@@ -59,13 +148,24 @@ class StudioSettings(Settings):
 
 
 def names(kind: type[BaseModel] = StudioSettings, prefix: str = PREFIX) -> Iterator[str]:
-    """The environment's name of every setting."""
+    """The environment variable of every setting."""
     for row in _rows(kind, prefix):
         yield row[0]
 
 
+def advice(variable: str) -> str:
+    """What to do about a variable that is no setting."""
+    for kind, prefix in ((EngineSettings, f"{PREFIX}ENGINE_"), (StudioSettings, PREFIX)):
+        name = variable.removeprefix(prefix).lower()
+        if variable.startswith(prefix) and name in kind.renamed:
+            return f"it is called {prefix}{kind.renamed[name].upper()} now"
+        if variable.startswith(prefix) and name in kind.removed:
+            return f"it is gone: {kind.removed[name]}"
+    return "no such setting; python app.py settings lists what there is"
+
+
 def table() -> str:
-    """All settings as Markdown: names, defaults, meaning."""
+    """All settings as Markdown: variable, default, description."""
     lines = ["| variable | default | |", "|---|---|---|"]
     lines += (f"| `{name}` | {default} | {words} |" for name, default, words in _rows())
     return "\n".join(lines)
@@ -74,27 +174,21 @@ def table() -> str:
 def _rows(
     kind: type[BaseModel] = StudioSettings, prefix: str = PREFIX
 ) -> Iterator[tuple[str, str, str]]:
-    words = _words(kind)
     for name, field in kind.model_fields.items():
         group = field.annotation
         if inspect.isclass(group) and not get_origin(group) and issubclass(group, BaseModel):
             yield from _rows(group, f"{prefix}{name.upper()}_")
         else:
             default = _default(field.get_default(call_default_factory=True))
-            yield f"{prefix}{name.upper()}", default, words.get(name, "")
-
-
-def _words(kind: type[BaseModel]) -> dict[str, str]:
-    """The comments on the lines of a group's fields."""
-    found = re.findall(r"^    (\w+): .*  # (.*)$", inspect.getsource(kind), re.M)
-    return {name: words.replace("|", "\\|") for name, words in found}
+            words = (field.description or "").replace("|", "\\|")
+            yield f"{prefix}{name.upper()}", default, words
 
 
 def _default(value: Any) -> str:
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, Path):
-        value = value.relative_to(HOUSE) if value.is_relative_to(HOUSE) else value
+        value = value.relative_to(ROOT) if value.is_relative_to(ROOT) else value
     if isinstance(value, bool):
         value = str(value).lower()
     if isinstance(value, tuple):

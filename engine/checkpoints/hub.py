@@ -5,22 +5,32 @@ No torch here, and no look into the files: only their place.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
+
+from tqdm.auto import tqdm
 
 from engine.errors import CheckpointError
 from engine.messages import Message
 
 WANTED = ("*.json", "*.txt", "*.safetensors", "speech_tokenizer/*")
 UNWANTED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf", "*.onnx")
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?", re.ASCII)
 
 
-def resolve(model: str, revision: str | None = None, offline: bool | None = None) -> Path:
-    """The folder of a model named by a path or a hub id; downloads what is not here yet.
+Progress: TypeAlias = Callable[[int, int], None]  # bytes downloaded, bytes in all
 
-    `offline` None does as HF_HUB_OFFLINE says. Raises CheckpointError.
+
+def resolve(model: str, offline: bool | None = None, progress: Progress | None = None) -> Path:
+    """The folder of a model named by a path or a hub id; downloads what is missing.
+
+    `ID@REVISION` names a branch, tag or commit. `offline` None does as HF_HUB_OFFLINE says.
+    Without `progress` the hub's own progress bars go to stderr. Raises CheckpointError.
     """
     path = os.path.expanduser(model)  # os.path takes any text; pathlib raises at some
     if os.path.isdir(path):
@@ -34,7 +44,8 @@ def resolve(model: str, revision: str | None = None, offline: bool | None = None
             "{model!r} is neither a folder nor a hub id such as Qwen/Qwen3-TTS-12Hz-0.6B-Base.",
             model=model,
         )
-    return _checked(_download(model, revision, offline))
+    repository, _, revision = model.partition("@")
+    return _checked(_download(repository, revision or None, offline, progress))
 
 
 def _checked(folder: Path) -> Path:
@@ -43,38 +54,79 @@ def _checked(folder: Path) -> Path:
     return folder
 
 
-def _download(model: str, revision: str | None, offline: bool | None) -> Path:
-    import huggingface_hub
-    from huggingface_hub import errors
+def _download(
+    model: str, revision: str | None, offline: bool | None, progress: Progress | None
+) -> Path:
+    from huggingface_hub import constants, errors, snapshot_download  # submodules load lazily
 
-    local = huggingface_hub.constants.HF_HUB_OFFLINE if offline is None else offline
+    local = constants.HF_HUB_OFFLINE if offline is None else offline
     try:
         return Path(
-            huggingface_hub.snapshot_download(
+            snapshot_download(
                 model,
                 revision=revision,
                 allow_patterns=list(WANTED),
                 ignore_patterns=list(UNWANTED),
                 local_files_only=local,
+                tqdm_class=_reporting(progress) if progress else None,
             )
         )
     except errors.GatedRepoError as error:
         raise CheckpointError(
-            "{model} asks for its licence to be accepted on the hub.", model=model
+            "{model} is gated. Accept its terms on its page of the hub, then set HF_TOKEN.",
+            model=model,
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise CheckpointError(
-            "{model} is neither a folder here nor a model on the hub. Check the name.", model=model
+            "{model} is neither a folder here nor a model on the hub. Check the name; "
+            "a private model needs HF_TOKEN.",
+            model=model,
         ) from error
-    except (errors.LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise CheckpointError(_unreachable(model, local)) from error
+    except errors.RevisionNotFoundError as error:
+        raise CheckpointError(
+            "{model} has no revision {revision!r}. Check its branches and tags on the hub.",
+            model=model,
+            revision=revision,
+        ) from error
+    except Exception as error:
+        if not isinstance(error, OSError | ValueError) and not _of_the_network(error):
+            raise
+        raise CheckpointError(_unreachable(model, local, error)) from error
 
 
-def _unreachable(model: str, offline: bool) -> Message:
+def _of_the_network(error: Exception) -> bool:
+    """The hub's library has used several HTTP clients; their errors share no base class."""
+    return type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "requests")
+
+
+def _reporting(progress: Progress) -> type[Any]:
+    """A progress bar that draws nothing and reports bytes instead."""
+
+    class Reporting(tqdm):  # type: ignore[misc]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            kwargs.pop("name", None)  # of the hub's own bars
+            super().__init__(*args, **kwargs | {"file": io.StringIO(), "mininterval": 0.1})
+
+        def update(self, n: float | None = 1) -> bool | None:
+            drawn: bool | None = super().update(n)
+            if self.unit == "B" and self.total:
+                progress(int(self.n), int(self.total))
+            return drawn
+
+    return Reporting
+
+
+def _unreachable(model: str, offline: bool, error: Exception) -> Message:
     if offline:
         return Message(
             "{model} is not on this machine. Unset HF_HUB_OFFLINE to download it.", model=model
         )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return Message(
+            "There is no space left to download {model}. Free some or set HF_HOME to another disk.",
+            model=model,
+        )
     return Message(
-        "{model} cannot be downloaded. Check the network, or name a local folder.", model=model
+        "{model} cannot be downloaded. Check the network and try again, or name a local folder.",
+        model=model,
     )

@@ -85,7 +85,7 @@ class InputProcessor:
             language=request.language,
             room=frames,
             live=request.live,
-            guarded=self._settings.guard and not request.ignore_end,
+            guarded=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
         )

@@ -84,7 +84,7 @@ def prefill_rows(order: Ranked, most: int, pace: StepCost, settings: EngineSetti
     steps = 1 + (settings.pipeline_depth or 0)  # those under way come first
     spare = leads[0] / settings.lead_factor - steps * pace.seconds(len(leads))
     affordable = pace.prompts.within(spare, most)
-    return min(most, max(settings.prefill_floor, affordable))
+    return min(most, max(settings.min_prefill_tokens, affordable))
 
 
 def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -> int:

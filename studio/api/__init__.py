@@ -5,6 +5,6 @@ knows nothing of the page beside it.
 """
 
 from studio.api.application import create_api
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 
 __all__ = ["ApiSettings", "create_api"]

@@ -15,7 +15,7 @@ from studio.api.errors import ApiError
 from studio.api.metrics import Metrics
 from studio.api.schemas import Manner
 from studio.api.voice_resolver import Voices
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 
 
 class Places:

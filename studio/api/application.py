@@ -14,7 +14,7 @@ from studio.api import speech_routes, status_routes, voice_routes
 from studio.api.api_context import Wire, build_wire, wire_of
 from studio.api.auth import ForPaths, Gate
 from studio.api.errors import ApiError, explain
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 
 OURS = ("/v1/", "/metrics", "/health", "/ready")
 GUARDED = ("/v1/", "/metrics")
@@ -31,6 +31,14 @@ def create_api(engine: Engine, library: Library, settings: ApiSettings | None = 
     for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, _refuse)
     api.add_middleware(_Doors, wire=api.state.wire)
+    # For the page too: Gradio leaves CORS alone where its parent has this middleware.
+    api.add_middleware(
+        CORSMiddleware,
+        allow_origins=settings.origins,
+        allow_methods=_METHODS,
+        allow_headers=["*"],
+        expose_headers=["X-Seed", "X-Finish-Reason", "Retry-After"],
+    )
     return api
 
 
@@ -38,21 +46,12 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class _Doors:
-    """The gate and, where pages of other sites may ask, CORS; the page passes beside both."""
+    """The gate in front of the API's paths; the page passes beside it."""
 
     def __init__(self, app: ASGIApp, wire: Wire) -> None:
         inner: ASGIApp = ForPaths(
             app, Gate(app, wire.settings, wire.rates, wire.metrics.refuse), GUARDED
         )
-        origins = wire.settings.origins
-        if origins:
-            inner = CORSMiddleware(
-                inner,
-                origins,
-                allow_methods=_METHODS,
-                allow_headers=["*"],
-                expose_headers=["X-Seed", "X-Finish-Reason", "Retry-After"],
-            )
         self._app = ForPaths(app, inner, OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
-from urllib.parse import urlsplit
 
 from limits import RateLimitItem, parse_many
 from limits.storage import MemoryStorage
@@ -20,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.errors import ApiError, too_many
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # in the scope: who asks
 CLOCK_SLACK = 1.0  # seconds that a clock may be put right by
@@ -82,7 +81,7 @@ class Gate:
         self, app: ASGIApp, settings: ApiSettings, rates: Rates, refused: Callable[[ApiError], None]
     ) -> None:
         self.app = app
-        self._limit, self._origins = settings.body_bytes, settings.origins
+        self._limit = settings.body_bytes
         self._keys = Keys(key.get_secret_value() for key in settings.keys)
         self._rates, self._refused = rates, refused
 
@@ -97,7 +96,6 @@ class Gate:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        _check_origin(headers, self._origins)
         key = self._keys.check(headers.get("authorization", ""))
         scope[IDENTITY] = _identity(key, scope)
         if scope["path"].startswith("/v1/"):
@@ -150,27 +148,6 @@ def _address(host: str) -> str:
     if isinstance(address, IPv6Address) and not address.ipv4_mapped:
         return address.exploded[:19]  # the first 64 bits
     return host
-
-
-def _check_origin(headers: Headers, allowed: tuple[str, ...]) -> None:
-    """Refuse a foreign site's page that reaches for a server on its visitor's own machine.
-
-    CORS alone would still let it send forms and open sockets.
-    """
-    origin, host = headers.get("origin", ""), headers.get("host", "")
-    if not origin or not {"*", origin}.isdisjoint(allowed):
-        return
-    if _is_local(f"//{host}") and not _is_local(origin):
-        said = "Pages of other sites may not ask this server. Its operator can allow this one."
-        raise ApiError(403, said, "origin_refused")
-
-
-def _is_local(address: str) -> bool:
-    try:
-        host = urlsplit(address).hostname or ""
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _no_key() -> ApiError:

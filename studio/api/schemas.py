@@ -15,7 +15,7 @@ from studio.api.encoding import Format
 
 Language = Annotated[str, Field(max_length=64)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
-Numbers = Annotated[list[Number], Field(min_length=1, max_length=8192)]
+Numbers = Annotated[list[Number], Field(min_length=1, max_length=8192, fail_fast=True)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -116,7 +116,7 @@ class SpeechBody(BatchItem):
 class BatchBody(Manner):
     """POST /v1/audio/speech/batch: fields outside `items` are every item's defaults."""
 
-    items: list[dict[str, Any]] = Field(min_length=1)
+    items: list[dict[str, Any]] = Field(min_length=1, fail_fast=True)
 
     def bodies(self) -> list[dict[str, Any]]:
         shared = self.model_dump(exclude={"items"}, exclude_unset=True)
@@ -132,7 +132,9 @@ class BlendBody(Body):
     """POST /v1/audio/voices/blend."""
 
     name: Name
-    voices: list[Share] | str  # or written as clara:0.7,robert:0.3
+    voices: (
+        Annotated[list[Share], Field(max_length=64, fail_fast=True)] | str
+    )  # or written as clara:0.7,robert:0.3
     method: Literal["linear", "spherical"] = "linear"
 
     @property

@@ -18,11 +18,12 @@ from studio.api.audio_output import render
 from studio.api.disconnect import unless_left
 from studio.api.encoding import MEDIA_TYPES, check_format
 from studio.api.errors import ApiError, explain
+from studio.api.json_body import BoundedJson
 from studio.api.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import Dialogue
 
-router = APIRouter(tags=["speech"])
+router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
 @router.post("/v1/audio/speech", dependencies=[Depends(json_only)], response_class=Response)

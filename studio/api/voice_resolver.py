@@ -29,7 +29,7 @@ from engine import (
 from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.schemas import Manner, VoiceId
-from studio.api_settings import ApiSettings
+from studio.settings import ApiSettings
 from studio.voices.voice_catalog import NO_INSTRUCTION, Choices
 
 Method: TypeAlias = Literal["linear", "spherical"]

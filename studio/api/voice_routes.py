@@ -17,12 +17,14 @@ from studio.api.api_context import Shared, Wire, json_only
 from studio.api.disconnect import unless_left
 from studio.api.errors import ApiError
 from studio.api.forms import Form, read_form
+from studio.api.json_body import BoundedJson, check_separators
 from studio.api.schemas import BlendBody, Numbers
 from studio.api.streaming_response import Answer, Delivery
 from studio.api.voice_resolver import NO_NAMES
 
-router = APIRouter(tags=["voices"])
+router = APIRouter(tags=["voices"], route_class=BoundedJson)
 PREVIEW = "Hello. This is how I sound when I read to you."
+MOST_NUMBERS = 8192
 MARKS = ":+,()"  # what a blend is written with
 _UPLOAD = {
     "name": ("name",),
@@ -111,8 +113,9 @@ async def _uploaded(form: Form, wire: Wire) -> Clone:
 
 def _vector(text: str, wire: Wire) -> np.ndarray[Any, np.dtype[np.float32]]:
     try:
+        check_separators(text, MOST_NUMBERS)
         numbers = TypeAdapter(Numbers).validate_json(text)
-    except ValidationError:
+    except (ApiError, ValidationError):
         said = "embedding is a JSON list of finite numbers."
         raise ApiError(400, said, "invalid_value", "embedding") from None
     widths = {own.width for own in wire.engine.capabilities().values()}

@@ -15,11 +15,11 @@ from engine import (
 )
 from studio.cli.console import Teller
 from studio.server.visitors import shelf
-from studio.settings import HOUSE, StudioSettings
+from studio.settings import ROOT, StudioSettings
 from studio.watermark import open_watermark
 
-MINI = HOUSE / "presets" / "mini"
-BUILT_IN_VOICES = HOUSE / "presets" / "voices"
+MINI = ROOT / "presets" / "mini"
+BUILT_IN_VOICES = ROOT / "presets" / "voices"
 
 
 @dataclass(frozen=True)

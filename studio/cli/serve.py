@@ -15,20 +15,24 @@ from studio.cli.app_context import Place
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from studio.server.login import Login
+
 
 def serve_studio(place: Place) -> None:
     """Until Ctrl-C."""
     from studio.api import create_api
     from studio.server import public_server, serving
+    from studio.server.login import Login
 
     own = place.own
     address = serving.listen(own.host, own.port)
     with place.engine() as engine:
         library = place.shelves()
         application = create_api(engine, library, own.api)
+        login = Login(own.api.keys)
         if own.page:
-            _mount_page(application, engine, library, place)
-        public_server.protect(application, engine, own)
+            _mount_page(application, engine, library, place, login)
+        public_server.protect(application, engine, own, login)
         what = "in a browser" if own.page else "from a program (docs/api.md)"
         place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
         serving.serve(application, address, partial(engine.drain, own.grace))
@@ -49,10 +53,11 @@ def serve_lent(place: Place) -> None:
         zerogpu.serve(engine, place.shelves(), public_server.open_takes(own), own)
 
 
-def _mount_page(application: FastAPI, engine: Engine, library: Library, place: Place) -> None:
+def _mount_page(
+    application: FastAPI, engine: Engine, library: Library, place: Place, login: Login
+) -> None:
     from studio.server import public_server
-    from studio.server.login import Login
     from studio.ui.page import mount_page
 
-    takes, login = public_server.open_takes(place.own), Login(place.own.api.keys)
+    takes = public_server.open_takes(place.own)
     mount_page(application, engine, library, takes, guests=place.own.guests, login=login)

@@ -34,11 +34,11 @@ PLAIN: Final = {
 
 
 class SafeHeaders:
-    """Middleware. `frames`: sites that may show the page in a frame."""
+    """Middleware. `frame_ancestors`: sites that may show the page in a frame."""
 
-    def __init__(self, app: ASGIApp, frames: Sequence[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, frame_ancestors: Sequence[str] = ()) -> None:
         self._app = app
-        self._headers = {**PLAIN, "Content-Security-Policy": policy(frames)}
+        self._headers = {**PLAIN, "Content-Security-Policy": policy(frame_ancestors)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def saying(message: Message) -> None:
@@ -49,7 +49,7 @@ class SafeHeaders:
         await self._app(scope, receive, saying if scope["type"] == "http" else send)
 
 
-def policy(frames: Sequence[str] = ()) -> str:
+def policy(frame_ancestors: Sequence[str] = ()) -> str:
     """A Content-Security-Policy."""
-    every = {**OWN, "frame-ancestors": " ".join(["'self'", *frames])}
+    every = {**OWN, "frame-ancestors": " ".join(["'self'", *frame_ancestors])}
     return "; ".join(f"{name} {allowed}" for name, allowed in every.items())

@@ -20,7 +20,9 @@ def defaults(environment: Mapping[str, str]) -> dict[str, Any]:
     """Settings that nobody has set; none anywhere else."""
     if not environment.get("SPACE_ID"):
         return {}
-    own: dict[str, Any] = {"host": "0.0.0.0", "guests": True, "frames": SPACES}
+    own: dict[str, Any] = {"host": "0.0.0.0", "guests": True, "frame_ancestors": SPACES}
+    if name := environment.get("SPACE_HOST"):
+        own["hosts"] = (name,)
     if os.access(BUCKET, os.W_OK):
         own["data"] = BUCKET / "timbre"
     return own

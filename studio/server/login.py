@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from fastapi import HTTPException, Request
 from pydantic import SecretStr
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
 from studio.api.auth import Keys
 from studio.api.errors import ApiError
@@ -38,7 +40,7 @@ class Login:
 
     async def check(self, request: Request) -> None:
         """A dependency of routes beside the page. Raises HTTPException."""
-        if self._needed and not self._known(request):
+        if not self.knows(request.scope):
             raise HTTPException(401, "Log in on the page first.")
 
     def _allows(self, name: str, password: str) -> bool:
@@ -48,9 +50,13 @@ class Login:
             return False
         return True
 
-    def _known(self, request: Request) -> bool:
+    def knows(self, scope: Scope) -> bool:
+        """Whether a request comes from a browser that has logged in, where that is asked for."""
+        if not self._needed:
+            return True
         if self._page is None:
             return False
+        cookies = HTTPConnection(scope).cookies
         kinds = ("access-token", "access-token-unsecure")
-        tokens = (request.cookies.get(f"{kind}-{self._page.cookie_id}") for kind in kinds)
+        tokens = (cookies.get(f"{kind}-{self._page.cookie_id}") for kind in kinds)
         return any(token in self._page.tokens for token in tokens if token)

@@ -6,21 +6,39 @@ The settings decide; `app.py` calls. Knows no routes.
 from __future__ import annotations
 
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 
 from engine import Engine
+from studio.api.application import OURS
 from studio.server.headers import SafeHeaders
+from studio.server.login import Login
+from studio.server.page_routes import PageRoutes
+from studio.server.request_guard import RequestGuard
 from studio.server.retention import keep_tidy
 from studio.server.visitors import Share, Visitors, guests
 from studio.settings import StudioSettings
 from studio.takes.take_store import Takes
 
 
-def protect(application: FastAPI, engine: Engine, own: StudioSettings) -> None:
-    """To be called when every route is there."""
-    application.add_middleware(SafeHeaders, frames=own.frames)
+def protect(
+    application: FastAPI, engine: Engine, own: StudioSettings, login: Login | None = None
+) -> None:
+    """To be called when every route is there. `login` None: nobody is asked to log in."""
     if own.guests:
-        application.add_middleware(Visitors)
         engine.doorman = Share(own.guest_requests)
+    for middleware in reversed(around(own, login or Login(()), api=OURS)):
+        application.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
+
+
+def around(own: StudioSettings, login: Login, api: tuple[str, ...] = ()) -> list[Middleware]:
+    """What every request passes, the outermost first."""
+    embedded = bool(own.frame_ancestors)
+    layers = [
+        Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
+        Middleware(SafeHeaders, frame_ancestors=own.frame_ancestors),
+        Middleware(PageRoutes, known=login.knows, api=api),
+    ]
+    return [*layers, Middleware(Visitors, embedded=embedded)] if own.guests else layers
 
 
 def open_takes(own: StudioSettings) -> Takes:

@@ -44,15 +44,15 @@ class Visitor:
 class Visitors:
     """Middleware: every request has a visitor, and a browser that is new here is given a cookie."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, embedded: bool = False) -> None:
+        self._app, self._embedded = app, embedded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return await self._app(scope, receive, send)
         visitor = scope[SCOPE] = _visitor(Headers(scope=scope))
         if not visitor.brought and scope["type"] == "http":
-            send = _giving(_cookie(visitor.mark, scope), send)
+            send = _giving(_cookie(visitor.mark, scope, self._embedded), send)
         if not scope["path"].startswith(PROGRAMS):
             return await self._app(scope, receive, send)
         token = _asking.set(visitor.mark)
@@ -139,11 +139,12 @@ def _visitor(headers: Headers) -> Visitor:
     return Visitor(mark or secrets.token_urlsafe(24), brought=bool(mark))
 
 
-def _cookie(mark: str, scope: Scope) -> str:
+def _cookie(mark: str, scope: Scope, embedded: bool) -> str:
     """Within a frame of another site, as on a Space, a cookie needs https and a part of its own."""
     forwarded = Headers(scope=scope).get("x-forwarded-proto", scope.get("scheme", "http"))
-    framed = "; SameSite=None; Secure; Partitioned" if forwarded == "https" else "; SameSite=Lax"
-    return f"{COOKIE}={mark}; Path=/; Max-Age={YEAR}; HttpOnly{framed}"
+    secure = "; Secure" if forwarded == "https" else ""
+    site = "None; Partitioned" if embedded and secure else "Lax"
+    return f"{COOKIE}={mark}; Path=/; Max-Age={YEAR}; HttpOnly{secure}; SameSite={site}"
 
 
 def _giving(cookie: str, send: Send) -> Send:

@@ -7,13 +7,12 @@ ZeroGPU knows its visitors by. Knows no GPU; the engine it is given does the len
 from __future__ import annotations
 
 from fastapi import Depends, FastAPI
-from starlette.middleware import Middleware
 
 from engine import Engine, Library
 from studio.context import Studio
-from studio.server.headers import SafeHeaders
 from studio.server.login import Login
-from studio.server.visitors import Share, Visitors
+from studio.server.public_server import around
+from studio.server.visitors import Share
 from studio.settings import StudioSettings
 from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes
@@ -44,5 +43,5 @@ def _around(takes: Takes, door: Login, own: StudioSettings) -> dict[str, object]
     """The routes and the middleware that stand beside Gradio's."""
     beside = FastAPI()
     beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
-    middleware = [Middleware(Visitors), Middleware(SafeHeaders, frames=own.frames)]
-    return {"routes": beside.routes, "middleware": middleware}
+    guests = own.model_copy(update={"guests": True})
+    return {"routes": beside.routes, "middleware": around(guests, door)}

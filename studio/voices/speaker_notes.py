@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from studio.settings import HOUSE
+from studio.settings import ROOT
 
-LINES = HOUSE / "presets" / "speakers.json"
+LINES = ROOT / "presets" / "speakers.json"
 
 
 def described(name: str) -> str:

@@ -21,7 +21,8 @@ from bench.load_generator import Measured, Run, burst, closed_loop, measure, poi
 from bench.plot import draw, line
 from bench.report import figures, json_line, percentile, table
 from bench.workload import Job, Work
-from engine import FRAME_SECONDS, Costs, FakeEngine, Preset, SpeechRequest
+from engine import FRAME_SECONDS, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 
 
 def test_a_closed_loop_hears_every_frame() -> None:

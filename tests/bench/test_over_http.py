@@ -19,15 +19,8 @@ from bench.compare import compare
 from bench.http_lines import Refused, Server
 from bench.over_http import OverHttp
 from bench.workload import Job, Work
-from engine import (
-    FRAME_SAMPLES,
-    Costs,
-    Engine,
-    FakeCheckpoint,
-    FakeEngine,
-    Library,
-    fake_capabilities,
-)
+from engine import FRAME_SAMPLES, Engine, Library
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import ApiSettings, create_api
 from tests.support.serving import serving
 

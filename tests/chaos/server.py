@@ -9,7 +9,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from engine import Costs, EngineSettings, FakeEngine, Library
+from engine import EngineSettings, Library
+from engine.testing import Costs, FakeEngine
 from studio.api import create_api
 from studio.server.serving import listen, serve
 

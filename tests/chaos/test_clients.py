@@ -12,7 +12,8 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from engine import Costs, Engine, EngineSettings, FakeEngine, Library
+from engine import Engine, EngineSettings, Library
+from engine.testing import Costs, FakeEngine
 from studio.api import create_api
 from tests.support.serving import serving, wait_until
 

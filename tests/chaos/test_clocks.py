@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import Clone, Costs, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from engine import Clone, EngineSettings, Library, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings
 from studio.api.auth import Rates
 from studio.api.errors import ApiError

@@ -11,7 +11,8 @@ import pytest
 import soundfile
 from fastapi.testclient import TestClient
 
-from engine import PARTIAL_SUFFIX, Clone, FakeEngine, Library, NotSaved, Pcm, save_sound
+from engine import PARTIAL_SUFFIX, Clone, Library, NotSaved, Pcm, save_sound
+from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.takes.take_store import Takes

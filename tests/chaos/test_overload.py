@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine import Costs, Engine, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from engine import Engine, EngineSettings, Library, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 from studio.api import create_api
 from tests.support.serving import serving
 from tests.support.simulation import FAST, Simulation, poisson

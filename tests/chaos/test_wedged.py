@@ -11,10 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from engine import (
-    Costs,
     EngineClosed,
     EngineSettings,
-    FakeEngine,
     Library,
     OutOfMemory,
     Preset,
@@ -23,6 +21,7 @@ from engine import (
 )
 from engine.engine import LIVES
 from engine.plan import StepPlan
+from engine.testing import Costs, FakeEngine
 from engine.watchdog import TICKS, Watchdog
 from studio.api import create_api
 

@@ -60,3 +60,12 @@ def test_an_unknown_profile_names_those_there_are(name):
 def test_settings_do_not_change():
     with pytest.raises(ValueError, match="frozen"):
         EngineSettings().slots = 3
+
+
+@pytest.mark.parametrize("old", [*EngineSettings.renamed, *EngineSettings.removed])
+def test_an_old_name_names_the_new_one(old):
+    new = EngineSettings.renamed.get(old, "gone")
+    with pytest.raises(InvalidSetting, match=new):
+        load_profile("cpu", **{old: 1})
+    with pytest.raises(InvalidSetting, match=new):
+        EngineSettings(**{old: 1})

@@ -15,12 +15,9 @@ from engine import (
     Blend,
     Busy,
     Clone,
-    Costs,
     Design,
     EngineClosed,
     EngineSettings,
-    FakeCheckpoint,
-    FakeEngine,
     InvalidSetting,
     InvalidText,
     InvalidVoice,
@@ -30,9 +27,9 @@ from engine import (
     SpeechRequest,
     UnknownLanguage,
     UnknownVoice,
-    fake_capabilities,
 )
 from engine.requests.input_processor import layout_of
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.types import FRAME_SAMPLES
 
 RYAN = Preset("ryan")

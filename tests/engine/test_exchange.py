@@ -9,20 +9,17 @@ import pytest
 
 from engine import (
     CheckpointError,
-    Costs,
     Design,
     EngineError,
-    FakeCheckpoint,
-    FakeEngine,
     InvalidSetting,
     NotCapable,
     Pcm,
     Preset,
     SpeechRequest,
     exchange,
-    fake_capabilities,
     open_engine,
 )
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 
 OLD, NEW = "custom_voice-1b7", "voice_design-1b7"
 DESIGNED = SpeechRequest("Good evening.", Design("A calm voice."), seed=5, max_frames=6)

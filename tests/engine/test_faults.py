@@ -10,7 +10,6 @@ import pytest
 from engine import (
     Chunk,
     Clone,
-    Costs,
     EngineClosed,
     EngineError,
     InvalidText,
@@ -20,6 +19,7 @@ from engine import (
     StepFailed,
 )
 from engine.plan import StepPlan
+from engine.testing import Costs
 from engine.types import End
 from tests.support.simulation import FAST, Listener, Simulation, text
 

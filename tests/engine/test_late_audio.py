@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from engine import Costs, EngineError, Preset, SpeechRequest, StepFailed
+from engine import EngineError, Preset, SpeechRequest, StepFailed
 from engine.plan import StepPlan
+from engine.testing import Costs
 from engine.testing.fake_worker import FakePending
 from engine.types import Pcm
 from tests.support.simulation import Listener, Simulation, poisson

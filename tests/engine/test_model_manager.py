@@ -10,18 +10,15 @@ import pytest
 
 from engine import (
     Clone,
-    Costs,
     Design,
     EngineError,
     EngineSettings,
-    FakeCheckpoint,
-    FakeEngine,
     InvalidSetting,
     OutOfMemory,
     Preset,
     SpeechRequest,
-    fake_capabilities,
 )
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.types import FRAME_SAMPLES
 
 RYAN = Preset("ryan")

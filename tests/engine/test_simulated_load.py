@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from engine import Costs, Preset, SpeechRequest
+from engine import Preset, SpeechRequest
 from engine.plan import StepPlan
+from engine.testing import Costs
 from tests.support.simulation import FAST, SLOW, Listener, Simulation, poisson, text
 
 BELOW, ABOVE = 15.0, 80.0  # requests a second; the fast card saturates at about 25

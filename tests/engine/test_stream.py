@@ -12,17 +12,16 @@ import pytest
 
 from engine import (
     Chunk,
-    Costs,
     End,
     EngineClosed,
     EngineSettings,
-    FakeEngine,
     Preset,
     SpeechRequest,
     SpeechStream,
     StepFailed,
 )
 from engine.requests.output_queue import OutputQueue
+from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
 
 WORDS = "hello there, listener"

@@ -14,19 +14,16 @@ import pytest
 from engine import (
     Busy,
     Clone,
-    Costs,
     Engine,
     EngineError,
     EngineSettings,
-    FakeCheckpoint,
-    FakeEngine,
     InvalidText,
     NotCapable,
     Preset,
     SpeechRequest,
     UnknownVoice,
-    fake_capabilities,
 )
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.zerogpu import LONGEST, ZeroGpuEngine, seconds_to_ask, spoken
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from engine import (
     Clone,
     Design,
-    FakeEngine,
     InvalidSetting,
     InvalidText,
     Preset,
@@ -27,6 +26,7 @@ from engine import (
 )
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Prompt
+from engine.testing import FakeEngine
 from studio.api.websocket.sentence_buffer import Sentences
 from tests.conftest import golden_folders
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import app
 from engine import EngineSettings, InvalidSetting
 from studio.api import ApiSettings
-from studio.settings import HOUSE, StudioSettings, names, table
+from studio.settings import ROOT, StudioSettings, names, table
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_is_the_table() -> None:
-    page = (HOUSE / "docs" / "settings.md").read_text("utf-8")
+    page = (ROOT / "docs" / "settings.md").read_text("utf-8")
     again = "put the output of 'python app.py settings' in the place of the table"
     assert page.endswith(f"\n\n{table()}\n"), again
 
@@ -122,3 +122,18 @@ def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIMBRE_PORT")
     assert "secret" not in repr(app.read_settings())
     assert "secret" not in CliRunner().invoke(app.cli, ["settings"]).output
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("TIMBRE_ENGINE_SLOTS", "TIMBRE_ENGINE_MAX_NUM_SEQS"),
+        ("TIMBRE_ENGINE_RAMP", "TIMBRE_ENGINE_CHUNK_SCHEDULE"),
+        ("TIMBRE_FRAMES", "TIMBRE_FRAME_ANCESTORS"),
+        ("TIMBRE_ENGINE_EIGHT_BITS", "gone"),
+    ],
+)
+def test_an_old_name_names_the_new_one(monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    monkeypatch.setenv(old, "1")
+    with pytest.raises(InvalidSetting, match=new):
+        app.read_settings()

@@ -25,7 +25,8 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from engine import Costs, EngineSettings, FakeEngine, Library, Preset, SpeechRequest
+from engine import EngineSettings, Library, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 from studio.server import serving
 from studio.ui import page
 

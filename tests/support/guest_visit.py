@@ -15,13 +15,13 @@ import httpx
 from gradio_client import Client
 from pydantic import SecretStr
 
-from engine import FakeEngine, Library
+from engine import Library
+from engine.testing import FakeEngine
 from studio.api import create_api
-from studio.api_settings import ApiSettings
 from studio.server import public_server, serving
 from studio.server.login import Login
 from studio.server.visitors import COOKIE, shelf
-from studio.settings import StudioSettings
+from studio.settings import ApiSettings, StudioSettings
 from studio.ui import page
 
 KEY = "the-only-key"
@@ -32,7 +32,7 @@ def served(own: StudioSettings, engine: FakeEngine) -> str:
     application, address = create_api(engine, library, own.api), serving.listen("127.0.0.1", 0)
     takes, login = public_server.open_takes(own), Login(own.api.keys)
     page.mount_page(application, engine, library, takes, guests=own.guests, login=login)
-    public_server.protect(application, engine, own)
+    public_server.protect(application, engine, own, login)
     threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
     return f"http://127.0.0.1:{address.getsockname()[1]}"
 

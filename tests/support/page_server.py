@@ -10,7 +10,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from engine import FakeCheckpoint, FakeEngine, Library, fake_capabilities, read_capabilities
+from engine import Library, read_capabilities
+from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from studio.cli.app_context import MINI
 from studio.ui.page import mount_page

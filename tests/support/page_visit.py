@@ -17,7 +17,8 @@ import soundfile
 from fastapi import FastAPI
 from gradio_client import Client
 
-from engine import FakeEngine, Library, Preset, SpeechRequest
+from engine import Library, Preset, SpeechRequest
+from engine.testing import FakeEngine
 from studio.server import serving
 from studio.ui import page
 

@@ -10,17 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine import (
-    Busy,
-    Chunk,
-    End,
-    FakeEngine,
-    InvalidText,
-    Pcm,
-    Preset,
-    SpeechRequest,
-    StepFailed,
-)
+from engine import Busy, Chunk, End, InvalidText, Pcm, Preset, SpeechRequest, StepFailed
+from engine.testing import FakeEngine
 from studio.scripts.batch_synthesis import Rendering
 from studio.scripts.importers.reader import script_of_text
 from studio.scripts.line_audio import silence

@@ -10,8 +10,9 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from engine import Busy, Chunk, Costs, EngineSettings, FakeEngine, Preset, SpeechRequest
+from engine import Busy, Chunk, EngineSettings, Preset, SpeechRequest
 from engine.stream import SpeechStream
+from engine.testing import Costs, FakeEngine
 from engine.testing.fake_engine import VirtualClock
 
 # About an H200 with the published 1.7B model as it might be: 64 rows in 40 ms, sound included.

@@ -13,7 +13,8 @@ import gradio as gr
 import numpy as np
 import soundfile
 
-from engine import SAMPLE_RATE, Clone, Costs, FakeCheckpoint, FakeEngine, Library, fake_capabilities
+from engine import SAMPLE_RATE, Clone, Library
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes

@@ -23,7 +23,6 @@ from engine.model.configs import (
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.eight import round_weights
 from engine.worker.loading.weight_loader import blank, load
 
 LARGEST, DEEPEST = 1 << 20, 512  # of any size, of anything that is counted in modules
@@ -39,14 +38,10 @@ _Config = TypeVar("_Config")
 _Network = TypeVar("_Network", bound=nn.Module)
 
 
-def load_talker(
-    folder: Path, device: torch.device, dtype: torch.dtype, eight_bits: bool = False
-) -> Talker:
-    """The talker and its predictor; the talker's weights may be rounded to 8 bits."""
+def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
+    """The talker and its predictor."""
     talker = _build(folder, TalkerConfig.from_dict, Talker, dtype, "talker_config")
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
-    if eight_bits:
-        round_weights(talker)
     if device.type == "cpu":
         _transpose(talker)
     return talker

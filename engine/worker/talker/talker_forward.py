@@ -6,24 +6,22 @@ persistent CUDA launch. Both give the plain form's hidden states (`FrameStep.run
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import Attention, Block, RMSNorm, Transformer
+from engine.model.layers import Attention, Block, Transformer
 from engine.model.talker import TalkerModel
 from engine.worker.backends import Candidate, select_backend
 from engine.worker.state.slot_state import Slots
 
 if TYPE_CHECKING:
-    from engine.worker import eight
     from engine.worker.kernels.cuda.talker_kernels import PersistentTalker
 
 # x [R, T, width] of rows [R] at positions [R, T] -> hidden [R, T, width]
@@ -32,9 +30,7 @@ AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> at
 
 TRIAL_PROMPT = 150  # positions that the forms are compared after
 TOLERANCES = {2: 0.2, 4: 1e-3, 8: 1e-3}  # relative, by bytes of a number
-EIGHT_TOLERANCE = 0.5  # in 8 bits: products are held to more, each by itself
 FUSED_ROWS = 16  # up to which Triton's products are faster than cuBLAS
-EIGHT_ROWS = 256  # from which products in 8 bits are
 PERSISTENT_ROWS = 4  # up to which one persistent launch is the fastest
 SPLIT_ATTENTION = 64, 4, 3, 4  # AttentionTile for up to FUSED_ROWS rows
 # Tiles of products for up to FUSED_ROWS rows: columns, inputs per warp, warps, stages (on an H200).
@@ -44,8 +40,6 @@ TILES = {
     "gate": (16, 64, 4, 3),
     "down": (16, 64, 4, 6),
 }
-
-log = logging.getLogger("timbre")
 
 
 class RowInputs(NamedTuple):
@@ -84,15 +78,7 @@ def select_talker_forward(
         Candidate("the talker's Triton kernels", build_layers, difference),
     )
     tolerance = TOLERANCES[slots.hidden.dtype.itemsize]
-    forward = select_backend(candidates, None, tolerance)
-    if forward is not None:
-        from engine.worker import eight
-
-        forward.eight = eight.products(model)
-        if forward.eight is not None and difference(forward) >= EIGHT_TOLERANCE:
-            forward.eight = None
-        forward.crowd = EIGHT_ROWS
-    return forward
+    return select_backend(candidates, None, tolerance)
 
 
 def supports(config: TransformerConfig) -> bool:
@@ -141,7 +127,7 @@ class TalkerForward:
         from engine.worker.kernels.triton import attention, linear  # they need Triton
 
         config = model.config
-        self._model, self._cache, self._plain = model, slots.cache, PlainProducts()
+        self._model, self._cache = model, slots.cache
         self._linear, self._attention = linear, attention
         size = len(slots.frame) * config.kv_heads
         finished = torch.zeros(size, dtype=torch.int32, device=cos.device)
@@ -151,8 +137,6 @@ class TalkerForward:
         self._split = attention.AttentionTile(*SPLIT_ATTENTION)
         self._tiles = {name: linear.Tile(*sizes) for name, sizes in TILES.items()}
         self.persistent = persistent
-        self.eight: eight.Products | None = None  # products in 8 bits
-        self.crowd = 0  # rows from which they are taken
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
         """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
@@ -201,10 +185,17 @@ class TalkerForward:
         return self._last_norm(x, None)
 
     def _run(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Products are cuBLAS's, in two bytes or in one."""
-        rounded = self.eight if len(x) >= self.crowd else None
-        products: Products[Any] = rounded or self._plain
-        return self._last_norm(*run_blocks(self._model, products, x, attend))
+        """Products are cuBLAS's, norms and gates Triton's: inputs [R, width] -> hidden."""
+        linear, eps, added = self._linear, self._model.config.norm_eps, None
+        for layer, block in enumerate(blocks(self._model)):
+            attention, mlp = block.self_attn, block.mlp
+            x, normed = linear.add_norm(x, added, block.input_layernorm.weight, eps)
+            attended = attend(layer, attention, F.linear(normed, attention.qkv_proj.weight))
+            added = F.linear(attended, attention.o_proj.weight)
+            x, normed = linear.add_norm(x, added, block.post_attention_layernorm.weight, eps)
+            inner = linear.gate(F.linear(normed, mlp.gate_up_proj.weight))
+            added = F.linear(inner, mlp.down_proj.weight)
+        return self._last_norm(x, added)
 
     def _over_cache(
         self, attend: Callable[..., Tensor], index: Tensor, position: Tensor
@@ -219,58 +210,10 @@ class TalkerForward:
         return run
 
     def _last_norm(self, x: Tensor, added: Tensor | None) -> Tensor:
-        return self._plain.normed(x, added, self._model.norm)[1]
-
-
-Rows = TypeVar("Rows")  # inputs of products
-
-
-class Products(Protocol[Rows]):
-    """The operations of a block but for attention and its output product."""
-
-    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Rows]:
-        """Rows [R, width] plus `added`, and the same normed."""
-        ...
-
-    def product(self, rows: Rows, linear: nn.Linear) -> Tensor: ...
-
-    def gated(self, gates: Tensor) -> Rows: ...
-
-
-class PlainProducts:
-    """Products are cuBLAS's, of weights as they are; norms and gates are Triton's."""
-
-    def __init__(self) -> None:
-        from engine.worker.kernels.triton import linear  # it needs Triton
-
-        self._linear = linear
-
-    def normed(self, x: Tensor, added: Tensor | None, norm: RMSNorm) -> tuple[Tensor, Tensor]:
-        pair: tuple[Tensor, Tensor] = self._linear.add_norm(x, added, norm.weight, norm.eps)
-        return pair
-
-    def product(self, rows: Tensor, linear: nn.Linear) -> Tensor:
-        return F.linear(rows, linear.weight)
-
-    def gated(self, gates: Tensor) -> Tensor:
-        inner: Tensor = self._linear.gate(gates)
-        return inner
-
-
-def run_blocks(
-    model: Transformer, products: Products[Rows], x: Tensor, attend: AttendLayer
-) -> tuple[Tensor, Tensor]:
-    """Inputs [R, width] -> the rows behind all blocks, and what the last block adds to them."""
-    added = None
-    for layer, block in enumerate(blocks(model)):
-        x, normed = products.normed(x, added, block.input_layernorm)
-        qkv = products.product(normed, block.self_attn.qkv_proj)
-        added = F.linear(attend(layer, block.self_attn, qkv), block.self_attn.o_proj.weight)
-        x, normed = products.normed(x, added, block.post_attention_layernorm)
-        inner = products.gated(products.product(normed, block.mlp.gate_up_proj))
-        added = products.product(inner, block.mlp.down_proj)
-    assert added is not None
-    return x, added
+        normed: Tensor = self._linear.add_norm(
+            x, added, self._model.norm.weight, self._model.config.norm_eps
+        )[1]
+        return normed
 
 
 def blocks(model: Transformer) -> list[Block]:

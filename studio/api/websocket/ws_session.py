@@ -12,13 +12,13 @@ from typing import Literal
 
 import anyio
 from pydantic import ValidationError
-from pydantic_core import from_json
 from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
 from studio.api.api_context import Wire
 from studio.api.encoding import check_format
 from studio.api.errors import ApiError, explain
+from studio.api.json_body import parse
 from studio.api.schemas import Body, Configuration
 from studio.api.websocket.ws_sender import GONE, Outlet, Speaker, Turn
 from studio.api.websocket.ws_utterance import Flowing, Split
@@ -109,9 +109,11 @@ class Dialogue:
 
     def _parse(self, text: str) -> Message:
         try:
-            fields = from_json(text)
+            fields = parse(text)
             kind = _MESSAGES[fields["type"]]
-        except (ValueError, KeyError, TypeError):
+        except (ApiError, KeyError, TypeError) as error:
+            if isinstance(error, ApiError) and error.code != "invalid_json":
+                raise
             known = ", ".join(_MESSAGES)
             said = f"A message is a JSON object whose type is one of {known}."
             raise ApiError(400, said, "invalid_message", "type") from None

@@ -1,153 +1,192 @@
-"""Where a model's files are found, with the hub itself stubbed."""
+"""Models by hub id: downloads from a hub on loopback, in processes of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fnmatch import fnmatch
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import huggingface_hub
 import pytest
-from huggingface_hub import errors
 
 from engine.checkpoints.hub import resolve
 from engine.errors import CheckpointError
+from tests.support.loopback_hub import COMMIT, REPOSITORY, Hub, running_hub
 
-Snapshot = Callable[..., str]
-NAME = "Qwen/Qwen3-TTS-12Hz-0.6B-Base"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "config.json").write_text("{}")
-    return tmp_path
+ROOT = Path(__file__).parents[3]
+LARGE = 24_000_000  # more than the hub's library reads at once
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, folder: Path) -> dict[str, Any]:
-    """What the stubbed download was asked for."""
-    seen: dict[str, Any] = {}
-
-    def snapshot(model: str, **rest: Any) -> str:
-        seen.update(rest, model=model)
-        return str(folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    return seen
+def hub(golden_dir: Path) -> Iterator[Hub]:
+    with running_hub(golden_dir / "custom_voice-1b7") as hub:
+        yield hub
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def snapshot(*_: Any, **__: Any) -> str:
-        raise error
+@pytest.fixture
+def run(hub: Hub, tmp_path: Path) -> Run:
+    """`app.py` with an empty cache in `tmp_path`, and this hub."""
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    def run(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("HF_", "HUGGING", "TIMBRE_"))
+        }
+        environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "cache")}
+        environment |= {"TIMBRE_DATA": str(tmp_path / "data")}
+        return subprocess.run(
+            [sys.executable, "app.py", *arguments],
+            cwd=ROOT, env=environment | changes, capture_output=True, text=True, timeout=120,
+            check=False,
+        )  # fmt: skip
 
-
-def test_a_folder_is_taken_as_it_is(folder: Path, asked: dict[str, Any]) -> None:
-    assert resolve(str(folder)) == folder
-    assert not asked
-
-
-def test_home_is_understood(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(folder.parent))
-    monkeypatch.setenv("USERPROFILE", str(folder.parent))
-    assert resolve(f"~/{folder.name}") == folder
-
-
-def test_a_local_folder_comes_before_the_hub(
-    folder: Path, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(folder.parent)
-    (folder.parent / "Qwen").mkdir(exist_ok=True)
-    own = folder.parent / NAME
-    own.mkdir(parents=True)
-    (own / "config.json").write_text("{}")
-    assert resolve(NAME).resolve() == own.resolve()
-    assert not asked
+    return run
 
 
-def test_a_hub_id_is_downloaded(folder: Path, asked: dict[str, Any]) -> None:
-    assert resolve(NAME, revision="v1") == folder
-    assert asked["model"] == NAME
-    assert asked["revision"] == "v1"
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    """The one error line of a command that failed plainly."""
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr.rpartition("error: ")[2]
+
+
+def downloads(hub: Hub) -> list[str]:
+    return [line for line in hub.seen if line.startswith("GET") and "/resolve/" in line]
+
+
+def test_a_hub_id_is_downloaded_once_and_speaks(run: Run, hub: Hub, tmp_path: Path) -> None:
+    out = tmp_path / "hi.wav"
+    first = run("say", "Hi", "--model", REPOSITORY, "--max-frames", "3", "--out", str(out))
+    assert first.returncode == 0, first.stderr
+    assert "Fetching" in first.stderr  # the progress bar
+    assert out.stat().st_size > 3 * 1920
+    assert not any(line.split()[1].endswith((".bin", ".md")) for line in downloads(hub))
+    hub.seen.clear()
+    listed = run("voices", "--model", REPOSITORY)
+    assert listed.returncode == 0, listed.stderr
+    assert "vivian" in listed.stdout
+    assert not downloads(hub)
+
+
+@pytest.mark.parametrize("revision", ["v1", COMMIT])
+def test_a_revision_is_named_behind_an_at_sign(run: Run, hub: Hub, revision: str) -> None:
+    done = run("info", "--model", f"{REPOSITORY}@{revision}")
+    assert done.returncode == 0, done.stderr
+    assert "3 preset speakers" in done.stdout
+
+
+def test_a_cached_model_needs_no_hub(run: Run, hub: Hub) -> None:
+    assert run("info", "--model", REPOSITORY).returncode == 0
+    hub.seen.clear()
+    assert run("info", "--model", REPOSITORY, HF_HUB_OFFLINE="1").returncode == 0
+    assert not hub.seen
+    away = run("info", "--model", REPOSITORY, HF_ENDPOINT="http://127.0.0.1:9")
+    assert away.returncode == 0, away.stderr
 
 
 @pytest.mark.parametrize(
-    ("file", "needed"),
+    ("model", "changes", "advice"),
     [
-        ("config.json", True),
-        ("model-00001-of-00002.safetensors", True),
-        ("merges.txt", True),
-        ("speech_tokenizer/model.safetensors", True),
-        ("speech_tokenizer/config.json", True),
-        ("pytorch_model.bin", False),
-        ("speech_tokenizer/model.pt", False),
-        ("README.md", False),
-        ("sample.wav", False),
+        ("timbre/none", {}, "Check the name"),
+        (f"{REPOSITORY}@v9", {}, "has no revision 'v9'"),
+        (REPOSITORY, {"HF_HUB_OFFLINE": "1"}, "Unset HF_HUB_OFFLINE"),
+        (REPOSITORY, {"HF_ENDPOINT": "http://127.0.0.1:9"}, "Check the network"),
     ],
 )
-def test_only_what_is_needed_is_downloaded(asked: dict[str, Any], file: str, needed: bool) -> None:
-    resolve(NAME)
-    allowed = any(fnmatch(file, pattern) for pattern in asked["allow_patterns"])
-    ignored = any(fnmatch(file, pattern) for pattern in asked["ignore_patterns"])
-    assert (allowed and not ignored) is needed
-
-
-@pytest.mark.parametrize("offline", [True, False])
-def test_offline_is_respected(
-    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch, offline: bool
+def test_refusals_say_what_to_do(
+    run: Run, model: str, changes: dict[str, str], advice: str
 ) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
-    resolve(NAME)
-    assert asked["local_files_only"] is offline
-    resolve(NAME, offline=not offline)
-    assert asked["local_files_only"] is not offline
+    assert advice in told(run("info", "--model", model, **changes))
+
+
+def test_a_gated_model_says_how_to_get_in(run: Run, hub: Hub) -> None:
+    hub.gated = True
+    error = told(run("info", "--model", REPOSITORY))
+    assert "Accept its terms" in error
+    assert "HF_TOKEN" in error
+
+
+def test_a_broken_transfer_is_resumed_where_it_broke(
+    run: Run, hub: Hub, golden_dir: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "repository" / "speech_tokenizer"
+    folder.mkdir(parents=True)
+    config = (golden_dir / "custom_voice-1b7" / "config.json").read_bytes()
+    (folder.parent / "config.json").write_bytes(config)
+    large = os.urandom(LARGE)
+    (folder / "large.safetensors").write_bytes(large)
+    hub.folder, hub.cuts = folder.parent, 1
+    done = run("info", "--model", REPOSITORY)
+    assert "Trying to resume" in done.stderr
+    assert any("bytes=" in line for line in downloads(hub))
+    kept = next((tmp_path / "cache").rglob("large.safetensors"))
+    assert kept.read_bytes() == large
+
+
+def test_a_hub_that_keeps_breaking_off_is_told_and_tried_again(run: Run, hub: Hub) -> None:
+    hub.cuts = 1000
+    assert "try again" in told(run("info", "--model", REPOSITORY))
+    hub.cuts = 0
+    assert run("info", "--model", REPOSITORY).returncode == 0
+
+
+def test_a_full_disk_is_told_and_tried_again(run: Run, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("may not mount a small disk here")
+    try:
+        error = told(run("info", "--model", REPOSITORY, HF_HOME=str(small)))
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+    assert "no space left" in error
+    assert run("info", "--model", REPOSITORY).returncode == 0
+
+
+def test_a_folder_is_taken_as_it_is(golden_dir: Path) -> None:
+    folder = golden_dir / "custom_voice-1b7"
+    assert resolve(str(folder)) == folder
+
+
+def test_home_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "config.json").write_text("{}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert resolve("~/own") == tmp_path / "own"
+
+
+def test_a_local_folder_comes_before_the_hub(
+    run: Run, hub: Hub, golden_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / REPOSITORY
+    own.mkdir(parents=True)
+    (own / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert resolve(REPOSITORY).resolve() == own.resolve()
+    assert not hub.seen
 
 
 @pytest.mark.parametrize(
     "model", ["", " ", "a/b/c", "../x", "/no/such", "a", "~nobody/x", "\0", "é/ü", "x" * 5000]
 )
 def test_neither_a_folder_nor_an_id(
-    asked: dict[str, Any], model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where ../x is nothing
     with pytest.raises(CheckpointError, match="neither a folder nor a hub id"):
         resolve(model)
-    assert not asked
 
 
-def test_a_file_is_no_checkpoint(folder: Path) -> None:
+def test_a_file_is_no_checkpoint(golden_dir: Path) -> None:
     with pytest.raises(CheckpointError, match="Name the folder"):
-        resolve(str(folder / "config.json"))
+        resolve(str(golden_dir / "custom_voice-1b7" / "config.json"))
 
 
 def test_a_folder_without_a_config_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no checkpoint"):
         resolve(str(tmp_path))
-
-
-def test_not_here_while_offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing(monkeypatch, errors.LocalEntryNotFoundError("not cached"))
-    with pytest.raises(CheckpointError, match="Unset HF_HUB_OFFLINE"):
-        resolve(NAME, offline=True)
-
-
-@pytest.mark.parametrize("error", [ConnectionError("refused"), errors.LocalEntryNotFoundError("")])
-def test_the_hub_cannot_be_reached(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    failing(monkeypatch, error)
-    with pytest.raises(CheckpointError, match="Check the network"):
-        resolve(NAME, offline=False)
-
-
-@pytest.mark.parametrize(
-    ("kind", "told"),
-    [
-        (errors.RepositoryNotFoundError, "Check the name"),
-        (errors.GatedRepoError, "licence to be accepted"),
-    ],
-)
-def test_the_hub_refuses(monkeypatch: pytest.MonkeyPatch, kind: type[Exception], told: str) -> None:
-    failing(monkeypatch, kind.__new__(kind))  # a real one wants an answer of the hub
-    with pytest.raises(CheckpointError, match=told):
-        resolve(NAME, offline=False)

@@ -8,18 +8,11 @@ import time
 import numpy as np
 import pytest
 
-from engine import (
-    Costs,
-    EngineSettings,
-    FakeCheckpoint,
-    FakeEngine,
-    InvalidText,
-    Preset,
-    SpeechRequest,
-)
+from engine import EngineSettings, InvalidText, Preset, SpeechRequest
 from engine.plan import Frame, Prompt, ReferencePrompt, ResolvedSampling, StepResult
 from engine.requests.sequence import Sequence
 from engine.scheduler.scheduler import Scheduler
+from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from engine.types import FRAME_SAMPLES
 
 SLOW = Costs(step=0.01)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Costs, EngineSettings, Preset, SpeechRequest
+from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Run
 from engine.scheduler import policy
+from engine.testing import Costs
 from tests.support.simulation import SLOW, Listener, Simulation, poisson
 
 SETTINGS = EngineSettings()
@@ -84,7 +85,7 @@ def test_a_burst_is_laid_out_no_quicker_than_it_can_be_filled_in():
 def test_prefill_shrinks_while_a_stream_is_short_of_sound():
     costs = Costs(step=0.03, prefill_row=0.001)
     theatre = Simulation(
-        costs, max_num_seqs=8, pipeline_depth=0, max_prefill_tokens=512, prefill_floor=16
+        costs, max_num_seqs=8, pipeline_depth=0, max_prefill_tokens=512, min_prefill_tokens=16
     )
     ask(theatre, "somebody who listens already")
     for _ in range(3):

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import FakeCheckpoint, FakeEngine, Preset, SamplingParams, SpeechRequest
+from engine import Preset, SamplingParams, SpeechRequest
 from engine.errors import StepFailed
 from engine.plan import Admit, AppendText, Decode, Prefill, Prompt, StepPlan
+from engine.testing import FakeCheckpoint, FakeEngine
 from engine.testing.fake_engine import Costs, FakeWorker, VirtualClock
 from engine.testing.fake_speech import fake_codes, fake_frames, fake_sound
 from engine.types import CODEBOOKS, FRAME_SAMPLES

@@ -10,7 +10,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from engine import Costs, Engine, EngineSettings, FakeEngine, Library
+from engine import Engine, EngineSettings, Library
+from engine.testing import Costs, FakeEngine
 from studio.api import create_api
 from tests.support.serving import serving
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from engine import Costs, Engine, EngineSettings, FakeEngine, Preset, SpeechRequest
+from engine import Engine, EngineSettings, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 
 STREAMS, FRAMES = 64, 40
 CPU_A_CHUNK = 1e-3

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from engine import Costs, Engine, EngineSettings, FakeEngine, Library, SpeechStream
+from engine import Engine, EngineSettings, Library, SpeechStream
+from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api.json_text import to_json
 from tests.studio.api.conftest import Serve

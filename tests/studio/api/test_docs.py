@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from engine import FakeEngine, Library
+from engine import Library
+from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api.schemas import SpeechBody
 from tests.studio.api.test_voice_routes import recording

@@ -12,7 +12,8 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine import EngineSettings, FakeEngine, Library
+from engine import EngineSettings, Library
+from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.api.encoding import MEDIA_TYPES
 from studio.api.json_text import to_json

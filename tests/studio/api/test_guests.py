@@ -26,7 +26,7 @@ KEYS = ("first-secret", "second-secret")
 
 
 def strangers(engine: Engine, data: Path, **changes: Any) -> FastAPI:
-    own = StudioSettings(data=data, guests=True, **changes)
+    own = StudioSettings(data=data, guests=True, hosts=("testserver",), **changes)
     api = create_api(engine, Library(shelf(data)), own.api)
     public_server.protect(api, engine, own)
     return api
@@ -104,16 +104,23 @@ def test_the_operators_own_voices_stay_his(engine: Engine, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("scheme", "wanted"),
+    ("scheme", "frames", "wanted"),
     [
-        ("http", {"HttpOnly", "SameSite=Lax"}),
-        ("https", {"HttpOnly", "SameSite=None", "Secure", "Partitioned"}),
+        ("http", (), {"HttpOnly", "SameSite=Lax"}),
+        ("https", (), {"HttpOnly", "SameSite=Lax", "Secure"}),
+        ("http", ("https://example.org",), {"HttpOnly", "SameSite=Lax"}),
+        (
+            "https",
+            ("https://example.org",),
+            {"HttpOnly", "SameSite=None", "Secure", "Partitioned"},
+        ),
     ],
 )
 def test_the_cookie_works_where_the_page_is(
-    open_to_all: FastAPI, scheme: str, wanted: set[str]
+    engine: Engine, tmp_path: Path, scheme: str, frames: tuple[str, ...], wanted: set[str]
 ) -> None:
-    answer = browser(open_to_all).get("/health", headers={"x-forwarded-proto": scheme})
+    api = strangers(engine, tmp_path, frame_ancestors=frames)
+    answer = browser(api).get("/health", headers={"x-forwarded-proto": scheme})
     parts = set(answer.headers["set-cookie"].split("; "))
     assert wanted <= parts
     assert len(next(part for part in parts if part.startswith(COOKIE))) > 30
@@ -139,7 +146,7 @@ def test_outside_of_a_request_nobody_asks(tmp_path: Path) -> None:
 
 def test_a_server_for_oneself_gives_no_cookies(engine: Engine, library: Library) -> None:
     api = create_api(engine, library)
-    public_server.protect(api, engine, StudioSettings())
+    public_server.protect(api, engine, StudioSettings(hosts=("testserver",)))
     answer = browser(api).get("/health")
     assert "set-cookie" not in answer.headers
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -149,7 +156,7 @@ def test_a_server_for_oneself_gives_no_cookies(engine: Engine, library: Library)
 def test_only_these_sites_may_frame_the_page(
     engine: Engine, tmp_path: Path, frames: tuple[str, ...]
 ) -> None:
-    told = browser(strangers(engine, tmp_path, frames=frames)).get("/health").headers
+    told = browser(strangers(engine, tmp_path, frame_ancestors=frames)).get("/health").headers
     allowed = dict(part.split(" ", 1) for part in told["content-security-policy"].split("; "))
     assert allowed["frame-ancestors"].split() == ["'self'", *frames]
     assert allowed["object-src"] == "'none'"

@@ -26,7 +26,7 @@ from bench.http_lines import Server
 from bench.over_http import OverHttp
 from bench.workload import Work
 from engine import FRAME_SAMPLES, SAMPLE_RATE
-from studio.settings import HOUSE
+from studio.settings import ROOT
 
 TEXT = "The night train was late again."
 FRAMES = 30
@@ -43,7 +43,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("TIMBRE_")}
     places = {"TIMBRE_DATA": str(tmp_path_factory.mktemp("data"))}
     command = [sys.executable, "app.py", "--port", str(port), "--device", "cpu"]
-    with subprocess.Popen(command, cwd=HOUSE, env={**own, **places}) as server:
+    with subprocess.Popen(command, cwd=ROOT, env={**own, **places}) as server:
         try:
             url = f"http://127.0.0.1:{port}"
             wait_ready(url, server)

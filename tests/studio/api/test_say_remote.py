@@ -17,17 +17,8 @@ import soundfile
 from typer.testing import CliRunner, Result
 
 import app
-from engine import (
-    SAMPLE_RATE,
-    Clone,
-    Costs,
-    Design,
-    Engine,
-    FakeEngine,
-    Library,
-    fake_capabilities,
-    save_sound,
-)
+from engine import SAMPLE_RATE, Clone, Design, Engine, Library, save_sound
+from engine.testing import Costs, FakeEngine, fake_capabilities
 from studio import cli
 from studio.api import ApiSettings, create_api
 from studio.cli import app_context, speech_output, websocket_speech

@@ -20,7 +20,8 @@ from bench.load_generator import closed_loop
 from bench.over_http import OverHttp
 from bench.report import figures
 from bench.workload import Work
-from engine import Costs, EngineSettings, FakeEngine, Library
+from engine import EngineSettings, Library
+from engine.testing import Costs, FakeEngine
 from studio.api import create_api
 from tests.studio.api.conftest import Serve
 

@@ -12,7 +12,8 @@ import soundfile
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from engine import SAMPLE_RATE, Engine, FakeCheckpoint, FakeEngine, Library, fake_capabilities
+from engine import SAMPLE_RATE, Engine, Library
+from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 
 TEXT = "The morning train was late again."

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 from starlette.testclient import WebSocketDenialResponse, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
-from engine import Costs, Engine, EngineSettings, FakeEngine, Library
+from engine import Engine, EngineSettings, Library
+from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
 from tests.studio.api.ws_client import CANCEL, DONE, LONG, PATH, config, hear, say, words
 from tests.support.serving import wait_until

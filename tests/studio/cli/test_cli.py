@@ -15,20 +15,11 @@ import soundfile
 from typer.testing import CliRunner, Result
 
 import app
-from engine import (
-    FRAME_SECONDS,
-    SAMPLE_RATE,
-    Clone,
-    EngineSettings,
-    FakeEngine,
-    Library,
-    duration,
-    fake_capabilities,
-    save_sound,
-)
+from engine import FRAME_SECONDS, SAMPLE_RATE, Clone, EngineSettings, Library, duration, save_sound
+from engine.testing import FakeEngine, fake_capabilities
 from studio import cli
 from studio.cli import app_context, speech_output
-from studio.settings import HOUSE
+from studio.settings import ROOT
 
 TEXT = "The train leaves at seven."
 
@@ -279,7 +270,7 @@ def test_help_needs_no_torch_and_no_gradio() -> None:
         "assert not heavy, heavy"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=HOUSE, capture_output=True, check=False, text=True
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False, text=True
     )
     assert ran.returncode == 0, ran.stderr
 

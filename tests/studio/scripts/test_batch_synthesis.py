@@ -11,16 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import (
-    SAMPLE_RATE,
-    Costs,
-    EngineClosed,
-    EngineSettings,
-    FakeEngine,
-    Pcm,
-    Preset,
-    SpeechRequest,
-)
+from engine import SAMPLE_RATE, EngineClosed, EngineSettings, Pcm, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 from studio.scripts import edits
 from studio.scripts.batch_synthesis import Rendering
 from studio.scripts.importers.reader import script_of_text

@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import SAMPLE_RATE, FakeEngine
+from engine import SAMPLE_RATE
+from engine.testing import FakeEngine
 from studio.scripts.batch_synthesis import Rendering
 from studio.scripts.concurrency import PLENTY, STEP, Pace
 from studio.scripts.line_audio import Sounds

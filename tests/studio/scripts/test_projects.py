@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import FakeEngine, InvalidAudio, Preset, RequestError
+from engine import InvalidAudio, Preset, RequestError
+from engine.testing import FakeEngine
 from studio.scripts import edits
 from studio.scripts.batch_synthesis import Rendering
 from studio.scripts.casting import Casting

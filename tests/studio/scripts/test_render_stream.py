@@ -9,12 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import (
-    Costs,
-    EngineSettings,
-    FakeEngine,
-    Pcm,
-)
+from engine import EngineSettings, Pcm
+from engine.testing import Costs, FakeEngine
 from studio.scripts.batch_synthesis import Rendering
 from studio.scripts.line_audio import Sounds
 from studio.scripts.render_stream import ScriptStream

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import soundfile
 
-from engine import SAMPLE_RATE, FakeEngine, Preset
+from engine import SAMPLE_RATE, Preset
+from engine.testing import FakeEngine
 from studio import scripts as sc
 from studio.scripts import edits
 

@@ -55,14 +55,18 @@ def test_nothing_is_different_elsewhere() -> None:
 
 def test_a_space_is_for_strangers_and_framed(on_a_space: pytest.MonkeyPatch) -> None:
     own = app.read_settings()
-    assert (own.host, own.guests, own.frames) == ("0.0.0.0", True, SPACES)
+    assert (own.host, own.guests, own.frame_ancestors) == ("0.0.0.0", True, SPACES)
 
 
 def test_what_is_said_wins_over_the_space(on_a_space: pytest.MonkeyPatch) -> None:
     on_a_space.setenv("TIMBRE_GUESTS", "false")
-    on_a_space.setenv("TIMBRE_FRAMES", "https://example.org")
+    on_a_space.setenv("TIMBRE_FRAME_ANCESTORS", "https://example.org")
     own = app.read_settings(host="127.0.0.1")
-    assert (own.host, own.guests, own.frames) == ("127.0.0.1", False, ("https://example.org",))
+    assert (own.host, own.guests, own.frame_ancestors) == (
+        "127.0.0.1",
+        False,
+        ("https://example.org",),
+    )
 
 
 @pytest.mark.parametrize(("said", "zero"), [("true", True), ("1", True), ("false", False)])

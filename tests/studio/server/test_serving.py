@@ -15,10 +15,10 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 import app
-from engine import FakeEngine
+from engine.testing import FakeEngine
 from studio.cli import app_context
 from studio.server import serving
-from studio.settings import HOUSE
+from studio.settings import ROOT
 from studio.ui import page
 
 
@@ -28,7 +28,7 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     answers: list[Any] = []
 
     def serve(application: Any, address: socket.socket, drain: Any) -> None:
-        with address, TestClient(application) as client:
+        with address, TestClient(application, base_url="http://localhost") as client:
             answers.append(client.get("/health").json())
 
     def opened(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
@@ -84,7 +84,7 @@ def test_a_taken_port_is_told_before_anything_is_loaded(served: list[Any]) -> No
 
 def test_the_api_alone_needs_no_gradio() -> None:
     code = "import sys, app, studio.server.serving, studio.api; assert 'gradio' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], cwd=HOUSE, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
 def test_small_writes_are_sent_at_once() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import fastapi
 import pytest
 
-from engine import FakeEngine, Library
+from engine import Library
+from engine.testing import FakeEngine
 from studio.ui.page import ANSWERS, mount_page
 from tests.support.browser import OpenPage, Server
 

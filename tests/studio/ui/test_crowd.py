@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import FakeEngine
+from engine.testing import FakeEngine
 from tests.support.crowd import PEOPLE, request
 from tests.support.visiting import visited
 

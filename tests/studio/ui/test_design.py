@@ -8,7 +8,8 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, Clone, Costs, Design, load_reference_audio
+from engine import SAMPLE_RATE, Clone, Design, load_reference_audio
+from engine.testing import Costs
 from studio.ui.tabs.design import TAKES, DesignTab
 from tests.support.tab_makers import make_studio
 

@@ -14,7 +14,8 @@ import fastapi
 import pytest
 from gradio.i18n import I18nData
 
-from engine import FakeEngine, Library
+from engine import Library
+from engine.testing import FakeEngine
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from engine import Costs, FakeCheckpoint, FakeEngine, Library, Preset, SpeechRequest
-from engine import fake_capabilities as fake
+from engine import Library, Preset, SpeechRequest
+from engine.testing import Costs, FakeCheckpoint, FakeEngine
+from engine.testing import fake_capabilities as fake
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes

@@ -11,7 +11,8 @@ import fastapi
 import numpy as np
 import pytest
 
-from engine import Costs, FakeEngine, Library, Preset, SpeechRequest, load_profile, profiles
+from engine import Library, Preset, SpeechRequest, load_profile, profiles
+from engine.testing import Costs, FakeEngine
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, present, reason

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine import FakeCheckpoint, FakeEngine, Library, SpeechRequest, fake_capabilities
+from engine import Library, SpeechRequest
+from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes

@@ -22,16 +22,14 @@ from hypothesis import strategies as st
 from engine import (
     Clone,
     Design,
-    FakeCheckpoint,
-    FakeEngine,
     InvalidSetting,
     Library,
     Preset,
     SamplingParams,
     SpeechRequest,
     UnknownVoice,
-    fake_capabilities,
 )
+from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
 from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes

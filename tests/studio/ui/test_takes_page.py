@@ -10,7 +10,8 @@ import fastapi
 import numpy as np
 import pytest
 
-from engine import Costs, FakeEngine, Library, Preset, SpeechRequest
+from engine import Library, Preset, SpeechRequest
+from engine.testing import Costs, FakeEngine
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from tests.support.browser import OpenPage, Server, expect

@@ -9,8 +9,9 @@ from typing import Any
 import fastapi
 import pytest
 
-from engine import Clone, FakeCheckpoint, FakeEngine, Library
-from engine import fake_capabilities as fake
+from engine import Clone, Library
+from engine.testing import FakeCheckpoint, FakeEngine
+from engine.testing import fake_capabilities as fake
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes

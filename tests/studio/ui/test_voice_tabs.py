@@ -15,7 +15,8 @@ import httpx
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, Costs, Library, SpeechRequest, parse_blend
+from engine import SAMPLE_RATE, Library, SpeechRequest, parse_blend
+from engine.testing import Costs
 from studio.context import Studio
 from studio.ui.page import mount_page
 from studio.ui.tabs import blend, clone, design, library

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from engine import Library, fake_capabilities, read_capabilities
+from engine import Library, read_capabilities
+from engine.testing import fake_capabilities
 from studio.cli.app_context import MINI
 from studio.ui.i18n import CHINESE
 from studio.voices.speaker_notes import LINES, described

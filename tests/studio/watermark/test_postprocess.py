@@ -17,7 +17,8 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 import app
-from engine import FakeEngine, Library, Pcm, Preset, SpeechRequest, save_sound
+from engine import Library, Pcm, Preset, SpeechRequest, save_sound
+from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.cli import app_context
 from studio.context import Studio

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import FakeEngine, InvalidText, Pcm, Preset, SpeechRequest
+from engine import InvalidText, Pcm, Preset, SpeechRequest
+from engine.testing import FakeEngine
 from studio.takes.live_takes import LiveTakes
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.labels import WORDS

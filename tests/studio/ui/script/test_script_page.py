@@ -12,7 +12,8 @@ import fastapi
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, Costs, FakeEngine, Library, Preset
+from engine import SAMPLE_RATE, Library, Preset
+from engine.testing import Costs, FakeEngine
 from studio.scripts import Projects, plan, resolve_cast
 from studio.ui.page import mount_page
 from studio.ui.tabs.script.view import PAGE

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine import Costs, InvalidText
+from engine import InvalidText
+from engine.testing import Costs
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, spoken, statuses, whole

@@ -1,0 +1,123 @@
+"""JSON bodies with far too many values: refused before they cost anything, listeners go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import EngineSettings, Library
+from engine.testing import FakeEngine
+from studio.api import create_api
+from studio.api.errors import ApiError
+from studio.api.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, parse
+
+MIB = 1 << 20
+BLOCKED = 0.25  # seconds that the loop may be held on a busy machine; before, 2 to 30
+
+ONES = "[" + "1," * MIB + "1]"
+KEYED = "{" + ",".join(f'"k{number}":1' for number in range(200_000)) + "}"
+ATTACKS = {
+    "items": ("/v1/audio/speech/batch", f'{{"items":{ONES}}}'),
+    "few items": ("/v1/audio/speech/batch", '{"items":[' + "1," * 50_000 + "1]}"),
+    "item fields": ("/v1/audio/speech/batch", f'{{"items":[{KEYED}]}}'),
+    "voices": ("/v1/audio/voices/blend", f'{{"name":"x","voices":{ONES}}}'),
+    "few voices": ("/v1/audio/voices/blend", '{"name":"x","voices":[' + "1," * 8000 + "1]}"),
+    "unknown keys": ("/v1/audio/speech", KEYED),
+    "embedding": ("/v1/audio/speech", f'{{"input":"x","speaker_embedding":{ONES}}}'),
+    "words": ("/v1/audio/speech", '{"input":"x","speaker_embedding":[' + '"a",' * 8000 + '"a"]}'),
+    "depth": ("/v1/audio/speech", "[" * MIB),
+    "deep keys": ("/v1/audio/speech", '{"a":' * 100_000 + "1" + "}" * 100_000),
+    "largest": ("/v1/audio/speech/batch", '{"items":[' + "1," * (8 * MIB - 16) + "1]}"),
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[FakeEngine]:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=4)) as engine:
+        yield engine
+
+
+async def longest_block(work: Any) -> tuple[Any, float]:
+    """The result, and the longest time in which nothing else ran on the loop."""
+    worst, stop = 0.0, False
+
+    async def tick() -> None:
+        nonlocal worst
+        while not stop:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            worst = max(worst, time.perf_counter() - before)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0.01)
+    result = await work
+    await asyncio.sleep(0.01)
+    stop = True
+    await ticking
+    return result, worst
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_body_holds_the_loop(engine: FakeEngine, tmp_path: Any, attack: str) -> None:
+    path, body = ATTACKS[attack]
+
+    async def ask() -> tuple[httpx.Response, float]:
+        transport = httpx.ASGITransport(create_api(engine, Library(tmp_path)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            await client.get("/v1/models")
+            headers = {"content-type": "application/json"}
+            return await longest_block(client.post(path, content=body, headers=headers))
+
+    answer, blocked = asyncio.run(ask())
+    assert answer.status_code in (400, 413)
+    assert len(answer.content) < 2000
+    assert blocked < BLOCKED
+
+
+@pytest.mark.parametrize(
+    "text", [ONES, KEYED, "[" * 1000, json.dumps([[]] * (ITEMS + 1)), '{"a":1,}', "", "NaN,"]
+)
+def test_what_is_too_much_or_no_json_is_an_api_error(text: str) -> None:
+    with pytest.raises(ApiError):
+        parse(text)
+    with pytest.raises(ApiError):
+        parse(text.encode())
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+def depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(depth, inner), default=0) if isinstance(value, dict | list) else 0
+
+
+@given(values)
+def test_what_is_small_is_what_json_says(value: Any) -> None:
+    if depth(value) <= DEPTH:
+        assert parse(json.dumps(value)) == value
+    else:
+        with pytest.raises(ApiError):
+            parse(json.dumps(value))
+
+
+def test_a_full_batch_is_not_too_much() -> None:
+    vector = [0.125] * 2048
+    body = json.dumps({"items": [{"input": "x", "speaker_embedding": vector}] * 32})
+    assert body.count(",") < SEPARATORS
+    assert len(parse(body)["items"]) == 32
+    assert len(parse(json.dumps({str(number): 1 for number in range(KEYS)}))) == KEYS

@@ -1,0 +1,79 @@
+"""A model from the hub in the Engine tab of a running server: progress, then it speaks."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import PATIENCE, OpenPage
+from tests.support.loopback_hub import REPOSITORY, Hub, running_hub
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def hub(golden_dir: Path) -> Iterator[Hub]:
+    with running_hub(golden_dir / "base-0b6") as hub:
+        yield hub
+
+
+@pytest.fixture
+def url(hub: Hub, golden_dir: Path, tmp_path: Path) -> Iterator[str]:
+    """`app.py serve` with another model, an empty cache and this hub."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "cache")}
+    environment["TIMBRE_DATA"] = str(tmp_path / "data")
+    model = str(golden_dir / "custom_voice-1b7")
+    command = [sys.executable, "app.py", "serve", "--model", model, "--port", str(port)]
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + 2 * PATIENCE
+            while time.monotonic() < deadline and server.poll() is None:
+                with suppress(OSError):
+                    if urllib.request.urlopen(f"{url}/ready", timeout=5).status == 200:
+                        break
+                time.sleep(0.2)
+            yield url
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
+    open_page: OpenPage, url: str, hub: Hub
+) -> None:
+    hub.pause = 0.05
+    page: Any = open_page(url)
+    page.get_by_role("tab", name="Engine").click()
+    page.get_by_label("Another model").fill(REPOSITORY)
+    page.get_by_role("button", name="Load it").click()
+    status = page.locator("#models-status")
+    status.get_by_text(re.compile(r"Downloading timbre/tiny: \d+ of \d+ MB")).wait_for()
+    page.get_by_text("tiny is loaded.").wait_for()
+
+
+def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
+    open_page: OpenPage, url: str, hub: Hub
+) -> None:
+    hub.gated = True
+    page: Any = open_page(url)
+    page.get_by_role("tab", name="Engine").click()
+    page.get_by_label("Another model").fill(REPOSITORY)
+    page.get_by_role("button", name="Load it").click()
+    page.get_by_text("Accept its terms").wait_for()
+    assert urllib.request.urlopen(f"{url}/ready", timeout=10).status == 200
