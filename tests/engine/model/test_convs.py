@@ -15,11 +15,11 @@ from engine.model.conv_matmul import conv_product, upsample_product
 from engine.model.convs import (
     CausalConv,
     CausalUpsample,
+    ConvCache,
     ConvNeXtBlock,
     DecoderBlock,
-    Memory,
     ResidualUnit,
-    memory_size,
+    conv_cache_size,
 )
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -57,11 +57,11 @@ def test_a_part_streams_as_it_runs_whole(kind: str, pieces: list[int]) -> None:
     part = drawn(PARTS[kind])
     pieces = [2 * piece for piece in pieces]  # a multiple of every stride
     x = torch.randn(2, CHANNELS, sum(pieces))
-    flat, outs = torch.zeros(2, memory_size(part)), []
+    flat, outs = torch.zeros(2, conv_cache_size(part)), []
     for piece in x.split(pieces, -1):
-        memory = Memory(flat)
-        outs.append(part(piece, memory))
-        flat = memory.collect() if memory_size(part) else flat
+        cache = ConvCache(flat)
+        outs.append(part(piece, cache))
+        flat = cache.collect() if conv_cache_size(part) else flat
     torch.testing.assert_close(torch.cat(outs, -1), part(x), **CLOSE)
 
 
