@@ -63,9 +63,9 @@ def _sweep(
     ones = torch.ones(width, device=DEVICE)
     kept = CodecState(torch.zeros(0), torch.zeros(batch, max(16, past * channels), **kind), x)
     rows = torch.arange(batch, device=DEVICE)
-    flow = fused_layers.Flow(kept, rows, torch.full_like(rows, length), length)
+    flow = fused_layers.StepContext(kept, rows, torch.full_like(rows, length), length)
     products = [  # weights that are not at hand from the last time
-        fused_layers.Product(
+        fused_layers.ConvMatmul(
             weight.clone(), ones, channels, dilation=dilation, active=fused_layers.Snake(ones, ones)
         )
         for _ in range(COPIES)
@@ -80,7 +80,7 @@ def _sweep(
         if size["tile_m"] > 2 * batch * length + 16 or channels % size["tile_k"]:
             continue
         fused_layers.tiles = lambda *_: size  # noqa: B023
-        fused_layers.remember = lambda *_: None
+        fused_layers.update_past = lambda *_: None
         try:
             works = [partial(p, flow, x, residual, residual is not None) for p in products]
             found.append((_milliseconds(works), tile))

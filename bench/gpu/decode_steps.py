@@ -23,7 +23,7 @@ from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.plan import Admit, Prefill, Prompt, ResolvedSampling
 from engine.worker.cuda_graphs import Record, recorder
-from engine.worker.loading.weight_loader import blank
+from engine.worker.loading.weight_loader import empty_network
 from engine.worker.model_runner import ModelRunner
 from engine.worker.state.sampling import knobs, uniforms
 from engine.worker.talker.decode_graphs import PlainSteps, ReplayedSteps, Steps
@@ -37,7 +37,9 @@ MAX_FRAMES = 600
 @torch.no_grad()
 def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dtype) -> Talker:
     """Weights of such a size that signals neither die nor explode; it never ends."""
-    talker = blank(lambda: Talker(TalkerConfig.from_dict(raw)), dtype).to_empty(device=device)
+    talker = empty_network(lambda: Talker(TalkerConfig.from_dict(raw)), dtype).to_empty(
+        device=device
+    )
     generator = torch.Generator(device).manual_seed(0)
     for name, value in talker.named_parameters():
         if value.dim() > 1:

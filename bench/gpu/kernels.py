@@ -21,11 +21,12 @@ from bench.random_checkpoint import scatter
 from bench.random_config import config
 from engine.model.configs import TalkerConfig
 from engine.model.predictor import Predictor
-from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels, fused
+from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
 from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor, last_logits
-from engine.worker.kernels.cuda.verify import Form
+from engine.worker.kernels.verify import SampleFrame
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
+FORMS = ("persistent", "partitioned", "tiled")
 ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
 
@@ -62,7 +63,7 @@ def published(size: str) -> Predictor:
 def check(network: Predictor, kernel: PersistentPredictor, rows: int) -> dict[str, Any]:
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
     codes, total = kernel(*inputs.arguments)
-    own_logits = last_logits(kernel.between, rows).clone()
+    own_logits = last_logits(kernel.scratch, rows).clone()
     again, _ = kernel(*inputs.arguments)
     alone, _ = kernel(*inputs[rows - 1 : rows].arguments)
     logits, sums = told(network, inputs, codes)
@@ -84,7 +85,7 @@ def check(network: Predictor, kernel: PersistentPredictor, rows: int) -> dict[st
     )
 
 
-def check_draws(network: Predictor, kernel: Form, rows: int) -> dict[str, Any]:
+def check_draws(network: Predictor, kernel: SampleFrame, rows: int) -> dict[str, Any]:
     """Near enough to float64 that draws agree about as often as the plain form's do."""
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
     codes, total = kernel(*inputs.arguments)
@@ -163,11 +164,11 @@ def timed(
     network: Predictor, kernels: PredictorKernels, rows: int, beside_plain: bool
 ) -> dict[str, Any]:
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
-    forms: dict[str, Any] = {"few": kernels.few, "crews": kernels.crews, "many": kernels.many}
+    forms: dict[str, Any] = {name: getattr(kernels, name) for name in FORMS}
     found = {
         name: milliseconds(graphed(partial(form, *inputs.arguments)))
         for name, form in forms.items()
-        if form and rows <= getattr(form, "most", rows)
+        if form and rows <= getattr(form, "max_rows", rows)
     }
     if beside_plain:
         found["plain"] = milliseconds(graphed(lambda: plain(network, inputs)))
@@ -182,16 +183,15 @@ def main(
     checked: Annotated[bool, typer.Option(help="check before timing")] = True,
 ) -> None:
     network = published(size)
-    kernels = fused(network)
-    assert kernels is not None, "this GPU cannot run the fused predictor"
+    kernels = PredictorKernels(network)
     counts = [int(count) for count in rows.split(",")]
     for count in counts if checked else ():
-        for name in ("few", "crews"):
+        for name in FORMS:
             kernel = getattr(kernels, name)
-            if isinstance(kernel, PersistentPredictor) and count <= kernel.most:
+            if isinstance(kernel, PersistentPredictor) and count <= kernel.max_rows:
                 print(json.dumps({"form": name} | check(network, kernel, count)))
-        if kernels.many:
-            print(json.dumps({"form": "many"} | check_draws(network, kernels.many, count)))
+        if kernels.tiled:
+            print(json.dumps({"form": "tiled"} | check_draws(network, kernels.tiled, count)))
     for count in counts:
         print(json.dumps(timed(network, kernels, count, beside_plain)))
 

@@ -137,19 +137,19 @@ def over(run: Callable[[Any], Any], layers: Iterable[Any]) -> Callable[[], Any]:
 
 def attention(rows: int, length: int, record: Recorder) -> None:
     """Microseconds a layer for rows of one length, by cut."""
-    from engine.worker.kernels.triton.attention import Cut, Turn, attend
+    from engine.worker.kernels.triton.attention import AttentionTile, HeadConfig, attend
 
     positions = 1024
     cos, sin = torch.randn(2, positions, DIM, device="cuda", dtype=torch.bfloat16)
     norm = torch.ones(DIM, device="cuda", dtype=torch.bfloat16)
     done = torch.zeros(rows * KEPT, dtype=torch.int32, device="cuda")
-    turn = Turn(HEADS, KEPT, 1e-6, cos, sin, done)
+    heads = HeadConfig(HEADS, KEPT, 1e-6, cos, sin, done)
     cache = torch.randn(LAYERS, 2, rows, KEPT, positions, DIM, device="cuda", dtype=torch.bfloat16)
     qkv = torch.randn(rows, (HEADS + 2 * KEPT) * DIM, device="cuda", dtype=torch.bfloat16)
     index, at = torch.arange(rows, device="cuda"), torch.full((rows,), length, device="cuda")
     spent = {}
     for cut in CUTS:
-        one = partial(attend, qkv, (norm, norm), turn, index, at, cut=Cut(*cut))
+        one = partial(attend, qkv, (norm, norm), heads, index, at, tile=AttentionTile(*cut))
         run = over(lambda kept, one=one: one(*kept), cache)
         spent[str(cut)] = round(microseconds(record, run) / LAYERS, 2)
     floor = rows * length * KEPT * DIM * 4 / BANDWIDTH * 1e6

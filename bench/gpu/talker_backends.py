@@ -1,7 +1,7 @@
 """`python -m bench.gpu.talker_backends`: a frame through the talker's layers, by form.
 
-Random weights of the published shapes. `whole` is one launch, with so many blocks at most; `layers`
-is what runs layer by layer. Each is compared with the library's products, then timed as a graph.
+Random weights of the published shapes. `persistent` is one launch, with so many blocks at most;
+`layers` runs layer by layer. Each is compared with the library's products, then timed as a graph.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.gpu.kernels import graphed, milliseconds
 from bench.random_config import config
 from engine.model.layers import rotary_embedding
 from engine.model.talker import TalkerModel
-from engine.worker.kernels.cuda import launch_config
+from engine.worker.kernels.cuda import launch_config, talker_kernels
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker import talker_forward
 from engine.worker.talker.talker_forward import TalkerForward
@@ -33,13 +33,11 @@ def forms(stack: TalkerModel, slots: Slots, blocks: list[int]) -> dict[str, Form
     cos, sin = (part[0, 0].bfloat16() for part in turn)
     found: dict[str, Form] = {}
     for most in blocks:
-        launch_config.BLOCKS = most
-        whole = TalkerForward(stack, slots, cos, sin).whole
-        if whole is not None:
-            found[f"whole {most}"] = whole
-    plain = TalkerForward(stack, slots, cos, sin)
-    plain.whole = None
-    return found | {"layers": plain}
+        launch_config.MAX_BLOCKS = talker_kernels.MAX_BLOCKS = most
+        persistent = talker_kernels.build(stack, slots, (cos, sin))
+        if persistent is not None:
+            found[f"persistent {most}"] = persistent
+    return found | {"layers": TalkerForward(stack, slots, cos, sin)}
 
 
 @torch.inference_mode()
@@ -59,9 +57,9 @@ def main(
         x = torch.randn(count, slots.hidden.shape[1], device="cuda").bfloat16()
         index = torch.randperm(64, device="cuda")[:count]
         at = positions // 2 + torch.randint(positions, (count,), device="cuda")
-        few, talker_forward.FEW = talker_forward.FEW, 0
+        few, talker_forward.FUSED_ROWS = talker_forward.FUSED_ROWS, 0
         exact = known["layers"](x, index, at).float()
-        talker_forward.FEW = few
+        talker_forward.FUSED_ROWS = few
         found: dict[str, float] = {"rows": count}
         for name, form in known.items():
             error = (form(x, index, at).float() - exact).norm() / exact.norm()

@@ -9,7 +9,6 @@ no requests.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
 from engine.types import CODEBOOKS
+from engine.worker.backends import Candidate, select_backend
 from engine.worker.codec.codec_batching import (
     FRAMES,
     ROWS,
@@ -36,13 +36,12 @@ from engine.worker.step_output import to_host
 if TYPE_CHECKING:
     from engine.worker.codec.fused_decoder import FusedDecoder
 
+CODEC_TOLERANCE = 0.1  # relative RMS: bfloat16 has 0.03, float16 0.003
 PIECE = 64  # frames of a reference that are gone through at a time
 FULL_SCALE = 32767
 
 # rows, frames of each, and int16 [R, samples] for the host, with whatever behind a row's own
 Batch = tuple[Sequence[int], Sequence[int], Tensor]
-
-log = logging.getLogger("timbre")
 
 
 class Step(Protocol):
@@ -90,32 +89,29 @@ def sounding(codec: CodecDecoder, state: CodecState, spare: int) -> Sounding:
     dtype, record = state.pasts.dtype, recorder(state.pasts.device)
     if record is None:
         return PlainSounding(PlainStep(codec, dtype), state)
-    step = fused(codec, state, spare) or PlainStep(codec, dtype)
+    step = select_step(codec, state, spare) or PlainStep(codec, dtype)
     return ReplayedSounding(step, state, spare, record)
 
 
-def fused(codec: CodecDecoder, state: CodecState, spare: int) -> Step | None:
-    """None where there are no such kernels, or none for these shapes or numbers."""
+def select_step(codec: CodecDecoder, state: CodecState, spare: int) -> Step | None:
+    """The fused decoder where it runs and agrees with the codec; None: only the plain one."""
     dtype = state.pasts.dtype
-    if dtype.itemsize != 2:  # in float32 the libraries' own sums are the quicker ones
-        return None
-    try:
-        from engine.worker.codec.fused_decoder import FusedDecoder, supports
-
-        return _proven(FusedDecoder(codec, dtype), state, spare) if supports(codec.config) else None
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # no Triton, nothing to compile with, too small a card
-        log.warning("The codec's kernels do not run here (%s): it runs slower.", error)
+    if dtype.itemsize != 2:  # in float32 the libraries' kernels are faster
         return None
 
+    def build() -> FusedDecoder | None:
+        from engine.worker.codec.fused_decoder import FusedDecoder, supports  # they need Triton
 
-def _proven(step: FusedDecoder, state: CodecState, spare: int) -> Step:
-    """The step, compiled, and tried with its largest tiles."""
-    rows = torch.full((ROWS[-1],), spare, device=state.pasts.device)
-    step.prepare(bucket_sizes(spare), state, spare)
-    step(rows.new_zeros(len(rows), 1, CODEBOOKS), state, rows)
-    return step
+        if not supports(codec.config):
+            return None
+        step = FusedDecoder(codec, dtype)
+        step.prepare(bucket_sizes(spare), state, spare)
+        rows = torch.full((ROWS[-1],), spare, device=state.pasts.device)
+        step(rows.new_zeros(len(rows), 1, CODEBOOKS), state, rows)  # with its largest tiles
+        return step
+
+    candidate = Candidate("the codec's kernels", build, lambda step: step.difference(codec))
+    return select_backend([candidate], None, CODEC_TOLERANCE)
 
 
 class PlainStep:

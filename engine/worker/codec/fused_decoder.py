@@ -1,8 +1,8 @@
-"""The codec's decoder as a chain of fused kernels: the same sound as CodecDecoder.step.
+"""The codec's decoder as a chain of fused Triton kernels: the same audio as CodecDecoder.step.
 
-It advances rows of a state in place, as CodecDecoder does; only the order of the numbers in a
-row's past is its own (samples before channels). Needs Triton and shapes that fill tiles;
-`fits` says whether a codec has them. Knows no slots and no requests.
+It advances rows of a state in place, as CodecDecoder does, but a row's past is laid out samples
+before channels. Needs Triton and sizes that fill tiles: see `supports`. Knows no slots and no
+requests.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ from engine.model.codec import CodecDecoder, CodecState, PreTransformer
 from engine.model.configs import CodecConfig
 from engine.model.convs import CausalConv, DecoderBlock, SnakeBeta
 from engine.model.layers import Block
-from engine.worker.codec.fused_layers import Flow, Packer, Product
+from engine.worker.codec.fused_layers import ConvMatmul, Packer, StepContext
 from engine.worker.kernels.triton import codec_kernels as kernels
-from engine.worker.kernels.triton.launch import ahead, launch
+from engine.worker.kernels.triton.launch import compile_only, launch
 
-SMALLEST = 16  # channels that a product is made of at least
-LONGEST = 12  # frames of a step: new ones are not masked from each other, nor share a place
+MIN_CHANNELS = 16  # of a product
+MAX_FRAMES = 12  # of a step: new frames must not share a place in the ring
+TRIAL_FRAMES = 8, 4  # that the kernels are compared with the plain decoder on
 
 
 def supports(config: CodecConfig) -> bool:
+    """Whether the kernels know a codec of these sizes."""
     block = config.transformer
     widths = [config.decoder_dim >> level for level in range(len(config.upsample_rates) + 1)]
     tiled = [config.codebook_dim, config.latent_dim, *widths]
     half = block.head_dim // 2
     return (
-        all(width % SMALLEST == 0 for width in tiled)
+        all(width % MIN_CHANNELS == 0 for width in tiled)
         and block.heads == block.kv_heads
-        and half >= SMALLEST
+        and half >= MIN_CHANNELS
         and half & (half - 1) == 0
-        and (block.sliding_window or 0) > LONGEST
+        and (block.sliding_window or 0) > MAX_FRAMES
     )
 
 
 class FusedBlock:
-    """One block of the transformer, the layer scales in the weights."""
+    """One block of the transformer, with the layer scales folded into its weights."""
 
     def __init__(self, block: Block, dtype: torch.dtype, layer: int) -> None:
         attention, mlp = block.self_attn, block.mlp
@@ -57,22 +59,25 @@ class FusedBlock:
         self._gate_up = mlp.gate_up_proj.weight.to(dtype)
         self._down = _scaled(mlp.down_proj, block.mlp_layer_scale, dtype)
 
-    def __call__(self, flow: Flow, x: Tensor, pace: Tensor) -> None:
+    def __call__(self, context: StepContext, x: Tensor, frequency: Tensor) -> None:
         """x [B, T, width], changed in place."""
         flat = x.flatten(0, 1)
         normed = F.rms_norm(x, x.shape[-1:], self._norm1, self._eps)
-        flat.addmm_(self._attend(flow, F.linear(normed, self._qkv), pace).flatten(0, 1), self._out)
+        flat.addmm_(
+            self._attend(context, F.linear(normed, self._qkv), frequency).flatten(0, 1), self._out
+        )
         normed = F.rms_norm(x, x.shape[-1:], self._norm2, self._eps)
-        flat.addmm_(gated(F.linear(normed, self._gate_up).flatten(0, 1)), self._down)
+        flat.addmm_(silu_gate(F.linear(normed, self._gate_up).flatten(0, 1)), self._down)
 
-    def _attend(self, flow: Flow, qkv: Tensor, pace: Tensor) -> Tensor:
+    def _attend(self, context: StepContext, qkv: Tensor, frequency: Tensor) -> Tensor:
         batch, length, _ = qkv.shape
-        ring = flow.state.ring
+        ring = context.state.ring
         window, step = ring.shape[1], ring.stride(1)
         out = qkv.new_empty(batch, length, self._heads * self._dim)
         launch(
             kernels.attend, (batch, self._heads),
-            qkv, ring[:, :, self._layer], flow.state.frames, flow.rows, flow.counts, pace, out,
+            qkv, ring[:, :, self._layer], context.state.frames, context.rows, context.counts,
+            frequency, out,
             length, self._heads, window, ring.stride(0), step,
             tile_t=max(16, triton.next_power_of_2(length)),
             tile_p=max(16, triton.next_power_of_2(window)),
@@ -81,8 +86,8 @@ class FusedBlock:
         return out
 
 
-def gated(x: Tensor) -> Tensor:
-    """silu(gate) * up of [M, 2 * inner]."""
+def silu_gate(x: Tensor) -> Tensor:
+    """silu(gate) * up: [M, 2 * inner] -> [M, inner]."""
     total, inner = x.shape[0], x.shape[1] // 2
     out = x.new_empty(total, inner)
     launch(kernels.gate, (total, triton.cdiv(inner, 512)), x, out, inner, tile=512)
@@ -90,57 +95,61 @@ def gated(x: Tensor) -> Tensor:
 
 
 def _scaled(linear: nn.Linear, scale: nn.Module, dtype: torch.dtype) -> Tensor:
-    """The weight, transposed, with the layer scale in it."""
+    """The transposed weight times the layer scale."""
     factor = scale.scale.float() if hasattr(scale, "scale") else torch.ones(())
     return (linear.weight.float().T * factor.to(linear.weight.device)).to(dtype).contiguous()
 
 
-class FusedTransformer:
-    def __init__(self, stack: PreTransformer, dtype: torch.dtype) -> None:
-        config = stack.config
-        self._blocks = [FusedBlock(block, dtype, i) for i, block in enumerate(stack.layers)]
-        self._norm, self._eps = stack.norm.weight.to(dtype), config.norm_eps
-        self._ends = [
+class FusedPreTransformer:
+    def __init__(self, transformer: PreTransformer, dtype: torch.dtype) -> None:
+        config = transformer.config
+        self._blocks = [FusedBlock(block, dtype, i) for i, block in enumerate(transformer.layers)]
+        self._norm, self._eps = transformer.norm.weight.to(dtype), config.norm_eps
+        self._projections = [
             (layer.weight.to(dtype), layer.bias.to(dtype))
-            for layer in (stack.input_proj, stack.output_proj)
+            for layer in (transformer.input_proj, transformer.output_proj)
         ]
         half = torch.arange(0, config.head_dim, 2, dtype=torch.float32)
-        self._pace = (1.0 / config.rope_theta ** (half / config.head_dim)).to(
-            stack.norm.weight.device
+        self._frequency = (1.0 / config.rope_theta ** (half / config.head_dim)).to(
+            transformer.norm.weight.device
         )
 
-    def __call__(self, flow: Flow, x: Tensor) -> Tensor:
-        x = F.linear(x, *self._ends[0])
+    def __call__(self, context: StepContext, x: Tensor) -> Tensor:
+        x = F.linear(x, *self._projections[0])
         for block in self._blocks:
-            block(flow, x, self._pace)
-        return F.linear(F.rms_norm(x, x.shape[-1:], self._norm, self._eps), *self._ends[1])
+            block(context, x, self._frequency)
+        return F.linear(F.rms_norm(x, x.shape[-1:], self._norm, self._eps), *self._projections[1])
 
 
-class Link(NamedTuple):
-    """A product of the chain that makes the sound."""
+class ChainLink(NamedTuple):
+    """One convolution between the upsampling and the output."""
 
-    product: Product
-    adds: bool = False  # what was kept
-    keeps: bool = False  # its sums, for the next that adds
+    conv: ConvMatmul
+    adds_residual: bool = False  # the sums that an earlier link kept
+    keeps_sums: bool = False  # before the activation, for a later link
 
 
-def chain(pack: Packer, first: CausalConv, *blocks: DecoderBlock, last: SnakeBeta) -> list[Link]:
-    """Each product with the snake that follows it: of the next unit, of the next block."""
-    made: list[Link] = []
+def chain(
+    pack: Packer, first: CausalConv, *blocks: DecoderBlock, last: SnakeBeta
+) -> list[ChainLink]:
+    """Each convolution with the snake behind it, which is the next unit's or the next block's."""
+    links: list[ChainLink] = []
     for block, after in zip(blocks, [*(b.block[0] for b in blocks[1:]), last], strict=True):
-        snake, rise, *units = block.block
-        if not made:
-            made.append(Link(pack.conv(first).then(snake)))
-        made.append(Link(pack.upsample(rise).then(units[0].act1), keeps=True))
+        snake, upsample, *units = block.block
+        if not links:
+            links.append(ChainLink(pack.conv(first).then(snake)))
+        links.append(ChainLink(pack.upsample(upsample).then(units[0].act1), keeps_sums=True))
         for unit, follows in zip(units, [*(u.act1 for u in units[1:]), after], strict=True):
-            made.append(Link(pack.conv(unit.conv1).then(unit.act2)))
+            links.append(ChainLink(pack.conv(unit.conv1).then(unit.act2)))
             more = follows is not after
-            made.append(Link(pack.conv(unit.conv2).then(follows), adds=True, keeps=more))
-    return made
+            links.append(
+                ChainLink(pack.conv(unit.conv2).then(follows), adds_residual=True, keeps_sums=more)
+            )
+    return links
 
 
 class FusedDecoder:
-    """A decoder's weights, packed for the kernels."""
+    """A decoder with its weights packed for the kernels."""
 
     ragged = True
 
@@ -152,13 +161,14 @@ class FusedDecoder:
         self._starts = books * codec.quantizer.size  # of each codebook in the table
         pack = Packer(dtype)
         self._first = pack.conv(codec.pre_conv)
-        self._transformer = FusedTransformer(codec.pre_transformer, dtype)
-        self._rises = [
-            (pack.upsample(rise), pack.smoothing(smooth)) for rise, smooth in codec.upsample
+        self._transformer = FusedPreTransformer(codec.pre_transformer, dtype)
+        self._upsamples = [
+            (pack.upsample(upsample), pack.convnext(convnext))
+            for upsample, convnext in codec.upsample
         ]
         first, *blocks, snake, last = codec.decoder
         self._chain = chain(pack, first, *blocks, last=snake)
-        self._sound = pack.sound(last)
+        self._output = pack.output(last)
 
     def step(
         self,
@@ -170,31 +180,31 @@ class FusedDecoder:
     ) -> Tensor:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop].
 
-        With counts [B], 0 to T, a row goes on by its first frames only: all is causal, so that
-        what lies behind them only must not be remembered.
+        With counts [B], 0 to T, a row advances by its first frames only. Everything is causal, so
+        the frames behind them must only be kept out of the state.
         """
-        flow = _flow(codes, state, rows, counts)
-        x = self._understand(flow, codes)
-        for rise, smooth in self._rises:
-            x = smooth(flow, rise(flow, x)[1])
+        context = _context(codes, state, rows, counts)
+        x = self._features(context, codes)
+        for upsample, convnext in self._upsamples:
+            x = convnext(context, upsample(context, x)[1])
         kept: Tensor | None = None
         for link in self._chain:
-            raw, x = link.product(flow, x, kept if link.adds else None, link.keeps)
-            kept = raw if link.keeps else kept
-        wave = self._sound(flow, x, out)
-        _count(flow)
+            sums, x = link.conv(context, x, kept if link.adds_residual else None, link.keeps_sums)
+            kept = sums if link.keeps_sums else kept
+        wave = self._output(context, x, out)
+        _advance(context)
         return wave
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
         """As CodecDecoder's, from codes [B, T, codebooks]."""
         codes = codes.transpose(1, 2)
-        flow = _flow(codes, state, rows)
-        self._understand(flow, codes)
-        _count(flow)
+        context = _context(codes, state, rows)
+        self._features(context, codes)
+        _advance(context)
 
-    def _understand(self, flow: Flow, codes: Tensor) -> Tensor:
-        assert flow.frames <= LONGEST
-        return self._transformer(flow, self._first(flow, self._latents(codes))[1])
+    def _features(self, context: StepContext, codes: Tensor) -> Tensor:
+        assert context.frames <= MAX_FRAMES
+        return self._transformer(context, self._first(context, self._latents(codes))[1])
 
     def _latents(self, codes: Tensor) -> Tensor:
         batch, codebooks, length = codes.shape
@@ -205,23 +215,47 @@ class FusedDecoder:
     def __call__(
         self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
     ) -> Tensor:
-        """As step, from codes [B, T, codebooks] to int16."""
+        """As `step`, from codes [B, T, codebooks] to int16."""
         return self.step(codes.transpose(1, 2), state, rows, counts, torch.int16)
 
-    def prepare(self, sizes: Iterable[tuple[int, int]], state: CodecState, spare: int) -> None:
-        """Compile what steps of these rows and frames will need."""
-        with ahead():
+    def prepare(
+        self, sizes: Iterable[tuple[int, int]], state: CodecState, padding_row: int
+    ) -> None:
+        """Compile the kernels for steps of these rows and frames."""
+        with compile_only():
             for count, frames in sizes:
-                rows = torch.full((count,), spare, device=state.pasts.device)
+                rows = torch.full((count,), padding_row, device=state.pasts.device)
                 self(rows.new_zeros(count, frames, self.config.codebooks), state, rows)
 
+    @torch.inference_mode()
+    def difference(self, codec: CodecDecoder) -> float:
+        """From the plain decoder's audio, for random codes in two steps: relative RMS."""
+        device, random = self._table.device, torch.Generator().manual_seed(0)
+        dtype = codec.pre_conv.conv.weight.dtype
+        ours, plain = (
+            CodecState.allocate(self.config, 1, device, kind) for kind in (self.dtype, dtype)
+        )
+        row = torch.zeros(1, dtype=torch.long, device=device)
+        size = (1, self.config.codebooks, sum(TRIAL_FRAMES))
+        codes = torch.randint(self.config.codebook_size, size, generator=random).to(device)
+        found, wanted = (
+            torch.cat([step(each, state, row).float() for each in codes.split(TRIAL_FRAMES, 2)], 1)
+            for step, state in ((self.step, ours), (codec.step, plain))
+        )
+        floor = 1e-2  # the noise of near-silence is no error
+        return float((found - wanted).square().mean().sqrt() / wanted.std().clamp(min=floor))
 
-def _flow(codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None) -> Flow:
+
+def _context(
+    codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
+) -> StepContext:
     """For codes [B, codebooks, T]."""
     frames = codes.shape[-1]
-    return Flow(state, rows, torch.full_like(rows, frames) if counts is None else counts, frames)
+    return StepContext(
+        state, rows, torch.full_like(rows, frames) if counts is None else counts, frames
+    )
 
 
-def _count(flow: Flow) -> None:
-    """The frames that its rows go on by are gone by."""
-    flow.state.frames.index_add_(0, flow.rows, flow.counts)
+def _advance(context: StepContext) -> None:
+    """Count the frames that the rows have advanced by."""
+    context.state.frames.index_add_(0, context.rows, context.counts)

@@ -1,7 +1,7 @@
-"""The codec's layers as its kernels want them: weights packed, sound channels last.
+"""The codec's layers for its Triton kernels: weights packed, audio channels last.
 
-`Flow` is one step under way: which rows it advances, and where they keep what they remember.
-Knows shapes and tensors; the order of the layers is codec_fused's business.
+A `StepContext` says which rows a step advances and where their past is. The order of the layers is
+fused_decoder's.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeB
 from engine.worker.kernels.triton import codec_kernels as kernels
 from engine.worker.kernels.triton.launch import launch
 
-BUSY = 96  # tiles that fill the card
+MIN_TILES = 96  # that keep the GPU busy
 
 
 @dataclass(frozen=True)
-class Flow:
+class StepContext:
     """Rows [B] of a state during one step of some frames."""
 
     state: CodecState
     rows: Tensor
-    counts: Tensor  # [B] frames that a row goes on by; of those behind it remembers nothing
+    counts: Tensor  # [B] frames that a row advances by; later ones stay out of the state
     frames: int
 
     @property
@@ -36,7 +36,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Snake:
-    """What follows a sum: x + scale * sin²(alpha x)."""
+    """The activation x + scale * sin²(alpha x)."""
 
     alpha: Tensor  # [C], float32 both
     scale: Tensor
@@ -48,7 +48,7 @@ class Snake:
 
 
 @dataclass(frozen=True)
-class Product:
+class ConvMatmul:
     """A convolution as a matrix product: weight [taps * C, rate * out], oldest tap first."""
 
     weight: Tensor
@@ -64,56 +64,61 @@ class Product:
         return self.weight.shape[0] // self.channels
 
     @property
-    def behind(self) -> int:
+    def history(self) -> int:
         return (self.taps - 1) * self.dilation
 
-    def then(self, snake: SnakeBeta | str) -> Product:
-        """The same, with what follows it."""
+    def then(self, snake: SnakeBeta | str) -> ConvMatmul:
+        """The same with an activation behind it."""
         return replace(self, active=Snake.pack(snake) if isinstance(snake, SnakeBeta) else snake)
 
     def __call__(
-        self, flow: Flow, x: Tensor, residual: Tensor | None = None, keep: bool = False
+        self,
+        context: StepContext,
+        x: Tensor,
+        residual: Tensor | None = None,
+        keep_sums: bool = False,
     ) -> tuple[Tensor | None, Tensor]:
-        """x [B, T, C] -> the sums [B, T * rate, out], if they are to be kept, and what follows
-        them; without an activation these are the sums themselves."""
+        """x [B, T, C] -> the sums [B, T * rate, out] with `keep_sums`, and the activation of them;
+        without an activation these are the sums themselves."""
         batch, length, channels = x.shape
         width = self.weight.shape[1]
-        made = x.new_empty(batch, length * self.rate, width // self.rate)
-        raw = torch.empty_like(made) if keep and self.active else None
+        out = x.new_empty(batch, length * self.rate, width // self.rate)
+        sums = torch.empty_like(out) if keep_sums and self.active else None
         size = tiles(batch * length, width, channels, self.taps)
         count = triton.cdiv(batch * length, size["tile_m"]) * triton.cdiv(width, size["tile_n"])
-        alpha, scale, follows = self._follows()
-        exact = x.dtype.itemsize > 2 or not x.is_cuda  # elsewhere there is no such cosine
+        alpha, scale, activation = self._activation()
+        exact = x.dtype.itemsize > 2 or not x.is_cuda  # the interpreter has no fast cosine
         launch(
             kernels.convolve, (count,),
-            x, flow.state.pasts[:, self.offset :], flow.rows, self.weight, self.bias, alpha, scale,
-            made if residual is None else residual, made if raw is None else raw, made,
-            int(residual is not None), int(keep or not follows),
+            x, context.state.pasts[:, self.offset :], context.rows,
+            self.weight, self.bias, alpha, scale,
+            out if residual is None else residual, out if sums is None else sums, out,
+            int(residual is not None), int(keep_sums or not activation),
             batch * length, length, channels, width, width // self.rate,
-            self.taps, self.dilation, self.behind, flow.row_size,
-            has_past=self.behind > 0, follows=follows, exact=exact, **size,
+            self.taps, self.dilation, self.history, context.row_size,
+            has_past=self.history > 0, activation=activation, exact=exact, **size,
         )  # fmt: skip
-        if self.behind:
-            remember(flow, x, self.behind, self.offset)
-        return raw, made
+        if self.history:
+            update_past(context, x, self.history, self.offset)
+        return sums, out
 
-    def _follows(self) -> tuple[Tensor, Tensor, str]:
+    def _activation(self) -> tuple[Tensor, Tensor, str]:
         if isinstance(self.active, Snake):
             return self.active.alpha, self.active.scale, "snake"
         return self.bias, self.bias, self.active or ""
 
 
 def tiles(total: int, width: int, channels: int, taps: int) -> dict[str, int]:
-    """Sizes of a product's tiles, by measurement on an H200: the largest that keep it busy."""
+    """Tile sizes of a product, measured on an H200: the largest that keep the GPU busy."""
     deep = next(size for size in (64, 32, 16) if channels % size == 0)
-    long = taps > 1  # then some idle columns cost less than reading the signal twice
+    long = taps > 1  # idle columns cost less than reading the signal twice
     if deep < 64:
-        wide = 128 if long and total >= 128 * BUSY else 64 if long else 32
+        wide = 128 if long and total >= 128 * MIN_TILES else 64 if long else 32
         return _tile(128, wide, deep, 5)
     for tall, wide, stages in ((128, 128, 3), (64, 128, 3), (128, 64, 4), (64, 64, 4)):
         count = triton.cdiv(total, tall) * triton.cdiv(width, wide)
         fills = width % wide == 0 or wide == 64 or (long and width > wide)
-        if count >= BUSY and fills:
+        if count >= MIN_TILES and fills:
             return _tile(tall, wide, deep, stages)
     if channels % 128 == 0 and total <= 160:
         return _tile(16, 32, 128, 6)
@@ -124,110 +129,114 @@ def _tile(tall: int, wide: int, deep: int, stages: int) -> dict[str, int]:
     return dict(tile_m=tall, tile_n=wide, tile_k=deep, num_warps=4, num_stages=stages)
 
 
-def remember(flow: Flow, x: Tensor, behind: int, offset: int) -> None:
+def update_past(context: StepContext, x: Tensor, history: int, offset: int) -> None:
     batch, length, channels = x.shape
-    block, rate = 32, length // flow.frames
+    block, rate = 32, length // context.frames
     launch(
-        kernels.remember, (batch, triton.cdiv(channels, block)),
-        x, flow.state.pasts[:, offset:], flow.rows, flow.counts,
-        length, rate, channels, behind, flow.row_size,
-        tile_p=triton.next_power_of_2(behind), tile_c=block,
+        kernels.update_past, (batch, triton.cdiv(channels, block)),
+        x, context.state.pasts[:, offset:], context.rows, context.counts,
+        length, rate, channels, history, context.row_size,
+        tile_p=triton.next_power_of_2(history), tile_c=block,
     )  # fmt: skip
 
 
 @dataclass
 class Packer:
-    """Packs layers one after the other: each one's past lies behind the last one's."""
+    """Packs layers in the order of execution: each one's past lies behind the last one's."""
 
     dtype: torch.dtype
     offset: int = 0
 
-    def conv(self, layer: CausalConv) -> Product:
+    def conv(self, layer: CausalConv) -> ConvMatmul:
         weight, bias = layer.conv.weight, layer.conv.bias  # [out, C, taps]
         packed = weight.permute(2, 1, 0).reshape(-1, weight.shape[0]).to(self.dtype).contiguous()
         assert bias is not None
-        made = Product(
+        out = ConvMatmul(
             packed,
             bias.float(),
             weight.shape[1],
             dilation=layer.conv.dilation[0],
             offset=self._place(layer),
         )
-        assert made.behind == layer.past
-        return made
+        assert out.history == layer.past
+        return out
 
-    def upsample(self, layer: CausalUpsample) -> Product:
+    def upsample(self, layer: CausalUpsample) -> ConvMatmul:
         weight, rate = layer.conv.weight, layer.conv.stride[0]  # [C, out, taps * rate]
         channels, out, _ = weight.shape
         taps = weight.view(channels, out, -1, rate).flip(2)  # outputs of the last input come first
         packed = taps.permute(2, 0, 3, 1).reshape(-1, rate * out).to(self.dtype).contiguous()
         assert layer.conv.bias is not None
-        return Product(packed, layer.conv.bias.float(), channels, rate, offset=self._place(layer))
+        return ConvMatmul(
+            packed, layer.conv.bias.float(), channels, rate, offset=self._place(layer)
+        )
 
-    def linear(self, layer: nn.Linear, scale: Tensor | None = None) -> Product:
-        """With a scale for each output folded in."""
+    def linear(self, layer: nn.Linear, scale: Tensor | None = None) -> ConvMatmul:
+        """With a scale for each output folded into the weight."""
         weight, bias = layer.weight.float(), layer.bias.float()
         if scale is not None:
             weight, bias = weight * scale.float()[:, None], bias * scale.float()
-        return Product(weight.T.to(self.dtype).contiguous(), bias, weight.shape[1])
+        return ConvMatmul(weight.T.to(self.dtype).contiguous(), bias, weight.shape[1])
 
-    def smoothing(self, block: ConvNeXtBlock) -> Smoothing:
-        rise = self.linear(block.pwconv1).then("gelu")
-        fall = self.linear(block.pwconv2, block.gamma)
-        return Smoothing(block, rise, fall, self._place(block.dwconv))
+    def convnext(self, block: ConvNeXtBlock) -> FusedConvNeXt:
+        expand = self.linear(block.pwconv1).then("gelu")
+        project = self.linear(block.pwconv2, block.gamma)
+        return FusedConvNeXt(block, expand, project, self._place(block.dwconv))
 
-    def sound(self, layer: CausalConv) -> Sound:
-        return Sound(layer, self._place(layer))
+    def output(self, layer: CausalConv) -> OutputConv:
+        return OutputConv(layer, self._place(layer))
 
     def _place(self, layer: CausalConv | CausalUpsample) -> int:
         offset, self.offset = self.offset, self.offset + layer.memory
         return offset
 
 
-class Smoothing:
+class FusedConvNeXt:
     """A ConvNeXt block."""
 
-    def __init__(self, block: ConvNeXtBlock, rise: Product, fall: Product, offset: int) -> None:
+    def __init__(
+        self, block: ConvNeXtBlock, expand: ConvMatmul, project: ConvMatmul, offset: int
+    ) -> None:
         conv = block.dwconv.conv
         assert conv.bias is not None
         self._weight = conv.weight[:, 0].T.float().contiguous()  # [taps, C]
         self._bias, self._offset = conv.bias.float(), offset
         self._norm, self._shift = block.norm.weight.float(), block.norm.bias.float()
-        self._eps, self._rise, self._fall = block.norm.eps, rise, fall
+        self._eps, self._expand, self._project = block.norm.eps, expand, project
 
-    def __call__(self, flow: Flow, x: Tensor) -> Tensor:
+    def __call__(self, context: StepContext, x: Tensor) -> Tensor:
         batch, length, channels = x.shape
         smooth = torch.empty_like(x)
         taps = len(self._weight)
         launch(
-            kernels.smooth, (batch * length,),
-            x, flow.state.pasts[:, self._offset :], flow.rows, self._weight, self._bias,
-            self._norm, self._shift, smooth, length, channels, flow.row_size, self._eps,
+            kernels.depthwise_norm, (batch * length,),
+            x, context.state.pasts[:, self._offset :], context.rows, self._weight, self._bias,
+            self._norm, self._shift, smooth, length, channels, context.row_size, self._eps,
             taps=taps, tile_c=triton.next_power_of_2(channels),
         )  # fmt: skip
-        remember(flow, x, taps - 1, self._offset)
-        _, inner = self._rise(flow, smooth)
-        return self._fall(flow, inner, residual=x)[1]
+        update_past(context, x, taps - 1, self._offset)
+        _, inner = self._expand(context, smooth)
+        return self._project(context, inner, residual=x)[1]
 
 
-class Sound:
-    """The last convolution: one channel, clamped."""
+class OutputConv:
+    """The last convolution: to one channel, clamped."""
 
     def __init__(self, conv: CausalConv, offset: int) -> None:
         assert conv.conv.bias is not None
         self._weight = conv.conv.weight[0].T.float().contiguous()  # [taps, C]
         self._bias, self._offset = conv.conv.bias.float(), offset
 
-    def __call__(self, flow: Flow, x: Tensor, dtype: torch.dtype) -> Tensor:
+    def __call__(self, context: StepContext, x: Tensor, dtype: torch.dtype) -> Tensor:
         """x [B, T, C] -> [B, T], float or int16."""
         batch, length, channels = x.shape
-        made = x.new_empty(batch, length, dtype=dtype)
+        out = x.new_empty(batch, length, dtype=dtype)
         taps, block = len(self._weight), 32
         launch(
-            kernels.sound, (triton.cdiv(batch * length, block),),
-            x, flow.state.pasts[:, self._offset :], flow.rows, self._weight, self._bias, made,
-            batch * length, length, channels, flow.row_size,
+            kernels.output_conv, (triton.cdiv(batch * length, block),),
+            x, context.state.pasts[:, self._offset :], context.rows, self._weight, self._bias, out,
+            batch * length, length, channels, context.row_size,
             taps=taps, tile_m=block, tile_c=triton.next_power_of_2(channels),
         )  # fmt: skip
-        remember(flow, x, taps - 1, self._offset)
-        return made
+        update_past(context, x, taps - 1, self._offset)
+        return out

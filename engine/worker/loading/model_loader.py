@@ -1,4 +1,4 @@
-"""The networks of a checkpoint folder, built to its config and filled from its weights."""
+"""Build the networks of a checkpoint folder from its config and fill them from its weights."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from engine.model.configs import (
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.loading.weight_loader import blank, load
+from engine.worker.loading.weight_loader import empty_network, load
 
-LARGEST, DEEPEST = 1 << 20, 512  # of any size, of anything that is counted in modules
+MAX_SIZE, MAX_COUNT = 1 << 20, 512  # of a width, of anything that there are modules of
 _COUNTED = (
     "layers",
     "codebooks",
@@ -48,7 +48,7 @@ def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talke
 
 
 def _transpose(network: nn.Module) -> None:
-    """Lay linear weights out input by input: on CPUs a third faster for a row or two."""
+    """Store linear weights input by input: on CPUs a third faster for a row or two."""
     for module in network.modules():
         if isinstance(module, nn.Linear):
             module.weight = nn.Parameter(module.weight.t().contiguous().t(), requires_grad=False)
@@ -83,13 +83,13 @@ def _build(
     dtype: torch.dtype,
     key: str | None = None,
 ) -> _Network:
-    """The network that a config describes, still without memory."""
+    """The network that a config describes, without memory."""
     raw = read_json(folder / "config.json")
     try:
         config = read(raw if key is None else raw[key])
         _check(config)
-        return blank(lambda: make(config), dtype)
-    except Exception as error:  # whatever numbers without sense lead to
+        return empty_network(lambda: make(config), dtype)
+    except Exception as error:  # senseless numbers fail anywhere
         raise CheckpointError(
             "{folder} describes no network that can be built "
             "({name}: {error}). Download the checkpoint again.",
@@ -100,9 +100,9 @@ def _build(
 
 
 def _check(config: object) -> None:
-    """Raise ValueError for what could be built in no time and memory, or not be run."""
+    """Raise ValueError for sizes that cannot be built in finite time and memory, or not be run."""
     for name, size in _sizes(config):
-        if not 0 <= size <= (DEEPEST if name in _COUNTED else LARGEST):
+        if not 0 <= size <= (MAX_COUNT if name in _COUNTED else MAX_SIZE):
             raise ValueError(f"{name} is {size}")
     for part in (getattr(config, field.name) for field in fields(config)):
         if isinstance(part, TransformerConfig) and (

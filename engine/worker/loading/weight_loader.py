@@ -1,14 +1,16 @@
-"""Weights: from a checkpoint's safetensors files into networks, and back to published names.
+"""Load a checkpoint's safetensors files into networks, and export them under published names.
 
-The networks' names are the published ones, but for two fused weights (see engine.model.layers).
-A network is built without memory (`blank`) and filled one tensor at a time (`load`), so that
-it never exists twice. Files and index are not trusted: only safetensors are read, and only
-from the folder itself. This module knows nothing of configs beyond the shapes they give.
+Parameter names are the published ones, but for two fused weights (see engine.model.layers). A
+network is built without memory (`empty_network`) and filled one tensor at a time (`load`), so that
+it never exists twice. Files and index are not trusted: only safetensors are read, and only from the
+folder itself. Knows no configs.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -26,9 +28,10 @@ from engine.model.layers import Attention, GatedMLP
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 FLOATS = ("F64", "F32", "F16", "BF16")
-UNUSED = (  # in published files, but of no use here
+PREFIX = "module."  # that a wrapper of torch puts before every name
+UNUSED = (  # published, but not needed here
     "encoder.quantizer.*.codebook.initialized",
-    "encoder.quantizer.*.codebook.cluster_usage",  # of codebooks past the valid ones
+    "encoder.quantizer.*.codebook.cluster_usage",  # of codebooks that are not in use
     "encoder.quantizer.*.codebook.embed_sum",
     "encoder.upsample.*",
     "encoder.decoder.*",
@@ -38,9 +41,11 @@ UNUSED = (  # in published files, but of no use here
 
 Network = TypeVar("Network", bound=nn.Module)
 
+log = logging.getLogger("timbre")
 
-def blank(make: Callable[[], Network], dtype: torch.dtype) -> Network:
-    """A network for inference, without memory: to be filled by `load`."""
+
+def empty_network(make: Callable[[], Network], dtype: torch.dtype) -> Network:
+    """A network for inference, without memory until `load` fills it."""
     with torch.device("meta"):
         return make().to(dtype).eval().requires_grad_(False)
 
@@ -53,21 +58,24 @@ def load(
 ) -> None:
     """Fill networks from the tensors below their prefixes ("talker.", "decoder.", ...).
 
-    Blank networks are laid out on `device`; others are filled where they are. Raises
-    CheckpointError, before anything is read, unless the names and shapes fit: tensors that
-    belong to no part must match one of the patterns `unused` or of UNUSED.
+    Empty networks are allocated on `device`; others are filled in place. Raises CheckpointError
+    before anything is read where names or shapes do not fit. Other tensors are ignored, with a
+    warning unless they match one of the patterns `unused` or UNUSED.
     """
     entries = [entry for prefix, part in parts.items() for entry in _entries(prefix, part)]
-    with _tensors(folder) as tensors:
+    with _open_tensors(folder) as stored:
+        tensors = _without_prefix(folder, stored)
         _check(folder, entries, tensors, (*UNUSED, *unused))
         for entry in entries:
             entry.fill(tensors, device)
     for part in parts.values():
-        _forget(part)
+        for module in part.modules():
+            if isinstance(module, Foldable):
+                module.unfold()
 
 
 def export(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:
-    """The networks' tensors by their published names, copied: what `load` would read."""
+    """Copies of the networks' tensors by their published names, as `load` reads them."""
     entries = [entry for prefix, part in parts.items() for entry in _entries(prefix, part)]
     places = (place for entry in entries for place in entry.places(entry.tensor.detach()))
     return {name: piece.clone() for name, piece in places}
@@ -75,7 +83,7 @@ def export(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class _Entry:
-    """One tensor of a network, and the published tensors whose rows make it up."""
+    """One tensor of a network, and the published tensors that it consists of."""
 
     owner: nn.Module
     name: str
@@ -84,7 +92,7 @@ class _Entry:
     rows: tuple[int, ...] = ()  # of each name, where there are several
 
     def places(self, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
-        """The part of `tensor` that each published name stands for."""
+        """The part of `tensor` for each published name."""
         pieces = tensor.split(self.rows) if self.rows else (tensor,)
         return zip(self.names, pieces, strict=True)
 
@@ -128,12 +136,6 @@ def _pieces(network: nn.Module, path: str) -> dict[str, int]:
     return {}
 
 
-def _forget(network: nn.Module) -> None:
-    for module in network.modules():
-        if isinstance(module, Foldable):
-            module.unfold()
-
-
 @dataclass(frozen=True)
 class _Stored:
     """A tensor in an open file."""
@@ -155,8 +157,8 @@ class _Stored:
 
 
 @contextmanager
-def _tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
-    """Every tensor of the folder by name, while the files are open."""
+def _open_tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
+    """Every tensor of the folder by name, while its files are open."""
     found: dict[str, _Stored] = {}
     with ExitStack() as stack:
         for path in _files(folder):
@@ -172,6 +174,18 @@ def _tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
         yield found
 
 
+def _without_prefix(folder: Path, stored: dict[str, _Stored]) -> dict[str, _Stored]:
+    """The tensors without the wrapper's prefix; a name without it is taken first."""
+    wrapped = {name: each for name, each in stored.items() if name.startswith(PREFIX)}
+    if not wrapped:
+        return stored
+    log.warning(
+        "The weights in %s have names that start with %r, which is left out.", folder, PREFIX
+    )
+    plain = {name: each for name, each in stored.items() if name not in wrapped}
+    return {name.removeprefix(PREFIX): each for name, each in wrapped.items()} | plain
+
+
 def _files(folder: Path) -> list[Path]:
     if (folder / SINGLE).is_file():
         return [folder / SINGLE]
@@ -185,7 +199,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _shards(index: Path) -> set[str]:
-    """The file names an index gives; none of them leads out of the folder."""
+    """The file names in an index; none of them leads out of the folder."""
     try:
         names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -213,33 +227,40 @@ def _check(
 ) -> None:
     places = (place for entry in entries for place in entry.places(entry.tensor))
     wanted = {name: list(piece.shape) for name, piece in places}
-    known = wanted.keys() & tensors.keys()
+    known = sorted(wanted.keys() & tensors.keys())
     patterns = tuple(unused)
-    extra = {
+    extra = sorted(
         name
         for name in tensors.keys() - wanted.keys()
         if not any(fnmatchcase(name, pattern) for pattern in patterns)
-    }
-    wrong = [
-        f"{name} is {tensors[name].shape}, not {wanted[name]}"
-        for name in sorted(known)
-        if tensors[name].shape != wanted[name]
-    ]
-    kinds = [name for name in sorted(known) if not tensors[name].is_float]
-    complaints = {
+    )
+    numbered = {_any_number(name) for name in wanted}
+    problems = {
         "missing": sorted(wanted.keys() - tensors.keys()),
-        "left over": sorted(extra),
-        "of another shape": wrong,
-        "not floating point": kinds,
+        # one layer or codebook more: the config is another model's
+        "unexpected": [name for name in extra if _any_number(name) in numbered],
+        "of another shape": [
+            f"{name} is {tensors[name].shape}, not {wanted[name]}"
+            for name in known
+            if tensors[name].shape != wanted[name]
+        ],
+        "not floating point": [name for name in known if not tensors[name].is_float],
     }
-    told = [f"{what}: {_first(names)}" for what, names in complaints.items() if names]
-    if told:
+    found = [f"{problem}: {_first(names)}" for problem, names in problems.items() if names]
+    if found:
         raise CheckpointError(
             "The weights in {folder} do not fit its config. {there}. "
             "Check that both are of one checkpoint, or download it again.",
             folder=folder,
-            there="; ".join(told),
+            there="; ".join(found),
         )
+    if extra:
+        log.warning("The weights in %s have tensors that are not used: %s.", folder, _first(extra))
+
+
+def _any_number(name: str) -> str:
+    """The name with its numbers of layers and codebooks replaced."""
+    return re.sub(r"\.\d+(?=\.|$)", ".#", name)
 
 
 def _first(names: list[str], most: int = 4) -> str:

@@ -6,9 +6,7 @@ rows, `extent` and the candidate counts alone, and it never waits for the device
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import NamedTuple
 
 import torch
@@ -20,10 +18,8 @@ from engine.model.talker import Talker
 from engine.worker.state.kv_cache import Rows, SlotAttend
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker.code_predictor import CodePredictor
-from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue
-from engine.worker.talker.talker_forward import TalkerForward, talking
-
-log = logging.getLogger("timbre")
+from engine.worker.talker.frame_glue import select_frame_glue
+from engine.worker.talker.talker_forward import TalkerForward, select_talker_forward
 
 
 @dataclass(frozen=True)
@@ -60,12 +56,12 @@ class FrameStep:
         block, like = talker.config.transformer, slots.hidden
         self.talker, self.slots = talker, slots
         self.predict = CodePredictor(talker.code_predictor)
-        self.glue = frame_glue(slots, ids, talker, pad)
+        self.glue = select_frame_glue(slots, ids, talker, pad)
         everywhere = torch.arange(slots.positions, device=like.device)[None]
         turn = rotary_embedding(everywhere, block.head_dim, block.rope_theta)
         self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
         self.talk: TalkerForward | None = None
-        self.talk = talking(talker.model, slots, self._cos, self._sin, self._alone)
+        self.talk = select_talker_forward(talker.model, slots, self._cos, self._sin, self._alone)
 
     @property
     def device(self) -> torch.device:
@@ -74,7 +70,7 @@ class FrameStep:
     def run(self, x: Tensor, rows: Rows, index: Tensor, positions: Tensor, extent: int) -> Tensor:
         """New inputs [R, T, width] of the slots at positions [R, T] -> hidden [R, T, width]."""
         if self.talk is not None:
-            return self.talk.prompt(x, index, positions)
+            return self.talk.prefill(x, index, positions)
         attend = SlotAttend(self.slots.cache, rows, index, positions, extent)
         turn = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
         return self.talker.model.run(x, turn, attend)
@@ -86,7 +82,7 @@ class FrameStep:
         """Up to the talker: the codes are there."""
         begun = self.glue.predictor_inputs(rows, index)
         others, total = self.predict(
-            begun.hidden, begun.first, begun.own, begun.uniforms, extent.rest
+            begun.hidden, begun.first, begun.sampling, begun.uniforms, extent.rest
         )
         x, made = self.glue.talker_inputs(rows, index, others, total)
         return Opened(x, begun.position, made)
@@ -113,18 +109,3 @@ class FrameStep:
         if self.talk is not None:
             return self.talk(x, index, position)
         return self.run(x[:, None], rows, index, position[:, None], extent)[:, 0]
-
-
-def frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FrameGlue:
-    """Kernels of our own where there are any, else the plain form."""
-    embeddings = talker.model.codec_embedding.weight
-    plain = PlainFrameGlue(slots, ids, embeddings, pad)
-    if slots.hidden.device.type != "cuda":
-        return plain
-    try:
-        kernels = import_module("engine.worker.kernels.cuda.glue_kernels")
-        found: FrameGlue | None = kernels.fused(slots, ids, talker, pad)
-    except RuntimeError as error:
-        log.warning("A frame has no kernels for its seams here (%s): it takes longer.", error)
-        return plain
-    return found or plain

@@ -1,8 +1,8 @@
-"""What lies between the networks of a frame: rows become a predictor's inputs, its codes the
-talker's, and the talker's logits codebook 0 of the frame to come.
+"""The work between the networks of a frame: the predictor's inputs from a slot's rows, the
+talker's from the predictor's codes, and codebook 0 of the next frame from the talker's logits.
 
-The plain form; `kernels.seams` has the same in a launch each, and its rules are these. Knows no
-networks: embeddings and logits are given to it.
+`kernels.cuda.glue_kernels` does each in one launch, by the rules of the plain form here. Knows no
+networks: embeddings and logits are arguments.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import RESERVED_CODES, SpecialIds
+from engine.model.talker import Talker
+from engine.worker.backends import Candidate, select_backend
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import (
     LEAST_FRAMES,
@@ -30,17 +32,17 @@ from engine.worker.state.slot_state import Slots
 
 @dataclass(frozen=True)
 class PredictorInputs:
-    """What a frame's predictor takes of some rows, and where the talker's input goes."""
+    """The predictor's inputs for some rows, and the position of the talker's next input."""
 
     hidden: Tensor  # [R, width]
-    first: Tensor  # [R, width] codebook 0 as the talker takes it
-    own: SamplingTensors
+    first: Tensor  # [R, width] codebook 0's embedding in the talker's table
+    sampling: SamplingTensors
     uniforms: Tensor  # [R, 15]
     position: Tensor  # [R]
 
 
 class FrameGlue(Protocol):
-    """Rows are named twice: as they are read best, and one by one, `index` [R]."""
+    """Rows are given twice: in the form that is fastest to read, and as `index` [R]."""
 
     def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs: ...
 
@@ -48,7 +50,7 @@ class FrameGlue(Protocol):
         self, rows: Rows, index: Tensor, codes: Tensor, total: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Codes [R, 15] and the sum of all embeddings -> the talker's input [R, width], and the
-        frame's codes with room for the end [R, 17]."""
+        frame [R, 17]: its codes, and a column that says whether the speech ends."""
         ...
 
     def sample_next(
@@ -57,14 +59,30 @@ class FrameGlue(Protocol):
         index: Tensor,
         hidden: Tensor,
         logits: Tensor,
-        made: Tensor | None,
+        frame: Tensor | None,
         count: int | None,
     ) -> None:
-        """Draw codebook 0 of the frame to come from logits [R, codes] of hidden [R, width].
+        """Sample codebook 0 of the next frame from logits [R, codes] of hidden [R, width].
 
-        Where a frame is `made`, rows go on by it, and its last column says whether it ends them.
+        With a `frame` the rows advance past it, and its last column is set. None: behind a prompt.
         """
         ...
+
+
+def select_frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FrameGlue:
+    """CUDA kernels where they run, else the plain form. pad [width]: the padding text."""
+    embeddings = talker.model.codec_embedding.weight.detach()
+    plain = PlainFrameGlue(slots, ids, embeddings, pad)
+    if slots.hidden.device.type != "cuda":
+        return plain
+    from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue, build, difference
+
+    kernels: Candidate[FusedFrameGlue] = Candidate(
+        "the kernels between a frame's networks",
+        lambda: build(slots, ids, talker, pad),
+        lambda fused: difference(fused, ids, talker),
+    )
+    return select_backend([kernels], plain, 0.0)
 
 
 class PlainFrameGlue:
@@ -76,18 +94,22 @@ class PlainFrameGlue:
 
     def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs:
         slots = self._slots
-        _, own, _ = knobs(slots.knobs[rows])
-        lots = uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)[:, :-1]
-        first = torch.nn.functional.embedding(slots.code[rows], self._embeddings)
-        return PredictorInputs(slots.hidden[rows], first, own, lots, slots.position[rows])
+        _, sampling, _ = knobs(slots.knobs[rows])
+        return PredictorInputs(
+            hidden=slots.hidden[rows],
+            first=torch.nn.functional.embedding(slots.code[rows], self._embeddings),
+            sampling=sampling,
+            uniforms=uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)[:, :-1],
+            position=slots.position[rows],
+        )
 
     def talker_inputs(
         self, rows: Rows, index: Tensor, codes: Tensor, total: Tensor
     ) -> tuple[Tensor, Tensor]:
         slots, first = self._slots, self._slots.code[rows][:, None]
-        frame, whole = slots.frame[rows], torch.cat((first, codes, torch.zeros_like(first)), 1)
-        slots.made[index, frame] = whole[:, :-1].to(slots.made.dtype)
-        return total + self._text(rows, index, frame), whole
+        number, frame = slots.frame[rows], torch.cat((first, codes, torch.zeros_like(first)), 1)
+        slots.made[index, number] = frame[:, :-1].to(slots.made.dtype)
+        return total + self._text(rows, index, number), frame
 
     def sample_next(
         self,
@@ -95,27 +117,27 @@ class PlainFrameGlue:
         index: Tensor,
         hidden: Tensor,
         logits: Tensor,
-        made: Tensor | None,
+        frame: Tensor | None,
         count: int | None,
     ) -> None:
         slots, last = self._slots, self._slots.positions - 1
-        if made is not None:
+        if frame is not None:
             slots.position[rows] = (slots.position[rows] + 1).clamp(max=last)
             slots.frame[rows] = (slots.frame[rows] + 1).clamp(max=last)
-        own, _, penalty = knobs(slots.knobs[rows])
+        sampling, _, penalty = knobs(slots.knobs[rows])
         allowed = self._allowed.repeat(len(index), 1)  # [R, codes]
         never = (slots.frame[rows] < LEAST_FRAMES) | slots.endless[rows]
         allowed[:, self._end].masked_fill_(never, -torch.inf)
-        lots = first_uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)
-        code = pick(restrain(logits, slots.seen[rows], penalty, allowed), own, lots, count)
+        drawn = first_uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)
+        code = pick(restrain(logits, slots.seen[rows], penalty, allowed), sampling, drawn, count)
         slots.start(rows, index, hidden, code)
-        if made is not None:
-            made[:, -1] = code == self._end
+        if frame is not None:
+            frame[:, -1] = code == self._end
 
-    def _text(self, rows: Rows, index: Tensor, frame: Tensor) -> Tensor:
-        """The text beside these frames: the track's, or padding past its end. [R, width]"""
+    def _text(self, rows: Rows, index: Tensor, number: Tensor) -> Tensor:
+        """The text beside these frames, or padding past its end: [R, width]."""
         slots = self._slots
-        at = slots.spoken[rows] + frame
+        at = slots.spoken[rows] + number
         past = at >= slots.texts[rows]
         text = slots.text[index, at.clamp(max=slots.positions - 1)]
         return torch.where(past[:, None], self._pad, text)

@@ -15,7 +15,7 @@ from engine.worker.cuda_graphs import GraphCache, Record
 from engine.worker.talker.decode_graphs import ReplayedSteps, Rest
 from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.prefill import Piece, ReplayedFilling
-from engine.worker.talker.talker_forward import FEW, RowInputs
+from engine.worker.talker.talker_forward import FUSED_ROWS, RowInputs
 
 BLOCKS = (2, 4, 8, 16, 32)  # of prompts, in one recording: what the policy may have side by side
 
@@ -30,7 +30,7 @@ class Together:
 
     def takes(self, pieces: Sequence[Piece], rows: Sequence[int], extent: BatchBounds) -> bool:
         """Rows that make a frame are not those that are filled, and all fit what is recorded."""
-        fits = len(rows) > FEW and 0 < sum(piece.blocks for piece in pieces) <= BLOCKS[-1]
+        fits = len(rows) > FUSED_ROWS and 0 < sum(piece.blocks for piece in pieces) <= BLOCKS[-1]
         if not fits or {piece.row for piece in pieces} & {*rows}:
             return False
         ranked = extent.first, extent.rest, self._filling.count(pieces)
@@ -57,14 +57,14 @@ class Together:
         """Record every size, the largest first."""
         nobody, self._usual = self._filling.nobody, (extent.first, extent.rest, extent.first)
         for bucket in sorted(self._steps.buckets(), reverse=True):
-            for blocks in reversed(BLOCKS) if bucket > FEW else ():
+            for blocks in reversed(BLOCKS) if bucket > FUSED_ROWS else ():
                 self._speak([nobody] * blocks, (nobody.row,) * bucket, extent, extent.first)()
 
     def _rest(self, index: Tensor, extent: BatchBounds, size: int, count: int | None) -> None:
         step, talk = self._step, self._step.talk
         assert talk is not None
         blocks, (x, position, made) = self._filling.blocks(size), self._steps.between(len(index))
-        hidden, prompts = talk.both(RowInputs(x, index, position), blocks.new)
+        hidden, prompts = talk.mixed(RowInputs(x, index, position), blocks.new)
         step.close(index, index, hidden, made, extent)
         self._filling.begin(blocks, prompts, count)
         step.slots.rest(step.slots.spare)

@@ -1,210 +1,220 @@
-"""New positions through all of the talker's layers: one a row for a frame, many for prompts.
+"""New positions through all of the talker's layers: one per row in a decode step, many in prefill.
 
-The fused form stands beside the plain one (`FrameStep.run`), whose hidden states it equals but
-for rounding, and is taken where it can be: on a GPU with Triton, for shapes its kernels know.
+On a GPU the layers run on Triton kernels where these know the sizes, and up to four rows in one
+persistent CUDA launch. Both give the plain form's hidden states (`FrameStep.run`) but for rounding.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from engine.model.configs import TransformerConfig
-from engine.model.layers import Attention
+from engine.model.layers import Attention, Block, Transformer
 from engine.model.talker import TalkerModel
+from engine.worker.backends import Candidate, select_backend
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.block_forward import AttendLayer, Plain, blocks, walk
 
-Written: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]  # as TalkerForward.prompt
+if TYPE_CHECKING:
+    from engine.worker.kernels.cuda.talker_kernels import PersistentTalker
 
-PROMPT = 150  # positions that the two forms are compared after
-ROUGH, CLOSE = 0.2, 1e-3  # how far apart they may be, in two bytes and in four
-FEW = 16  # rows up to which our own products are the quicker ones
-MOST = 4  # rows up to which one launch does it all, where it can
+# x [R, T, width] of rows [R] at positions [R, T] -> hidden [R, T, width]
+PlainForward: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> attended values
 
-log = logging.getLogger("timbre")
-
-
-def talking(
-    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: Written
-) -> TalkerForward | None:
-    """None where only the plain form runs, or where the two differ."""
-    if slots.hidden.device.type != "cuda" or not _known(stack.config):
-        return None
-    if find_spec("triton") is None:
-        log.warning("There is no Triton here: frames take about three times as long. Install it.")
-        return None
-    bound = ROUGH if slots.hidden.dtype.itemsize == 2 else CLOSE
-    try:
-        talk = TalkerForward(stack, slots, cos, sin)
-        if talk.whole is not None:
-            if _close(talk, plain, slots, bound, "one launch"):
-                return talk
-            talk.whole = None
-        difference = differing(talk, plain, slots)
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # an old card, or nothing to compile with
-        log.warning("The talker's kernels do not run here (%s): frames take longer.", error)
-        return None
-    if difference < bound:
-        return talk
-    log.warning("The talker's kernels are %.0e off here: frames take longer.", difference)
-    return None
-
-
-def _close(talk: TalkerForward, plain: Written, slots: Slots, bound: float, name: str) -> bool:
-    """Whether the form of this name, and all beside it, runs and does what the plain form does."""
-    try:
-        difference = differing(talk, plain, slots)
-    except RuntimeError as error:
-        log.warning("The talker's %s does not run here: %s", name, error)
-        return False
-    if difference < bound:
-        return True
-    log.warning("The talker's %s is %.0e off here and is not used.", name, difference)
-    return False
-
-
-@torch.inference_mode()
-def differing(talk: TalkerForward, plain: Written, slots: Slots) -> float:
-    """How far the two are apart, on the row that is nobody's: a prompt, and a frame after it."""
-    device, length = slots.hidden.device, min(PROMPT, slots.positions - 1)
-    draw = torch.Generator().manual_seed(0)
-    drawn = torch.randn(1, length + 1, slots.hidden.shape[1], generator=draw)
-    x = drawn.to(device, slots.hidden.dtype)
-    row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
-    found = [talk.prompt(x[:, :length], row, at[None, :length])]
-    for rows in (MOST, MOST + 1, FEW + 1):  # all ways; the row is itself in all of them
-        same = torch.zeros(rows, dtype=torch.long, device=device)
-        found.append(talk(x[0, length + same], row[same], at[length + same])[:, None])
-    prompt = RowInputs(x[:, :length], row, at[None, :length])  # once more: it writes what is there
-    beside, again = talk.both(RowInputs(x[0, length + same], row[same], at[length + same]), prompt)
-    found += [beside[:, None], again]
-    wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
-    wanted.append(wanted[0])
-    pairs = zip(found, wanted, strict=True)
-    # of rows the worst; what is no number stays none
-    apart = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
-    return float(torch.stack(apart).max())
-
-
-def _known(config: TransformerConfig) -> bool:
-    """Heads are powers of two that a tensor core takes; queries and keys are normed."""
-    dim = config.head_dim
-    plain = config.sliding_window is None and not config.layer_scale
-    return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
-
-
-class RowInputs(NamedTuple):
-    """Inputs of some rows, and where they go."""
-
-    x: Tensor  # [R, width], or [R, T, width]
-    index: Tensor  # [R]
-    positions: Tensor  # [R], or [R, T]
-
-
-class TalkerForward:
-    """The layers of one talker over its slots, on the kernels of `fused`."""
-
-    def __init__(self, stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor) -> None:
-        from engine.worker.kernels.triton import attention as fused_attention
-        from engine.worker.kernels.triton import linear as fused  # they need Triton
-
-        config = stack.config
-        self._stack, self._cache, self._plain = stack, slots.cache, Plain()
-        self._fused, self._attention = fused, fused_attention
-        done = torch.zeros(len(slots.frame) * config.kv_heads, dtype=torch.int32, device=cos.device)
-        heads = config.heads, config.kv_heads
-        self._turn = fused_attention.Turn(*heads, config.norm_eps, cos, sin, done)
-        self._cut = fused_attention.Cut(*FEW_CUT)
-        self._tiles = {name: fused.Tile(*cut) for name, cut in TILES.items()}
-        self.whole = _whole(stack, slots, cos, sin)
-
-    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
-        if self.whole is not None and len(x) <= MOST:
-            return self.whole(x, index, position)
-        if len(x) <= FEW:
-            split = partial(self._attention.attend, cut=self._cut)
-            return self._few(x, self._over(split, index, position))
-        return self._many(x, self._over(self._attention.attend, index, position))
-
-    def prompt(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
-        """As above for T new inputs a row [R, T, width] at positions [R, T], in rising order."""
-        attend = self._over(self._attention.attend_prompt, index, positions.contiguous())
-        return self._many(x.flatten(0, 1), attend).view_as(x)
-
-    def both(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
-        """One pass over the weights for both: inputs [R, width] and [R, T, width] of other rows."""
-        count, attention = len(frames.x), self._attention
-        ones = self._over(attention.attend, frames.index, frames.positions)
-        many = self._over(attention.attend_prompt, prompts.index, prompts.positions.contiguous())
-
-        def attend(layer: int, own: Attention, qkv: Tensor) -> Tensor:
-            return torch.cat((ones(layer, own, qkv[:count]), many(layer, own, qkv[count:])))
-
-        hidden = self._many(torch.cat((frames.x, prompts.x.flatten(0, 1))), attend)
-        return hidden[:count], hidden[count:].view_as(prompts.x)
-
-    def _few(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Norms, residuals and gates are parts of the products."""
-        fused, eps, cut = self._fused, self._stack.config.norm_eps, self._tiles
-        each = blocks(self._stack)
-        normed = fused.as_normed(x, each[0].input_layernorm.weight)
-        afters = [*(block.input_layernorm for block in each[1:]), self._stack.norm]
-        for layer, (block, after) in enumerate(zip(each, afters, strict=True)):
-            own, mlp = block.self_attn, block.mlp
-            qkv = fused.product(normed, own.qkv_proj.weight, cut["qkv"], eps)
-            mixed = attend(layer, block.self_attn, qkv)
-            norm = block.post_attention_layernorm.weight
-            x, normed = fused.product_added(mixed, own.o_proj.weight, cut["out"], x, norm)
-            inner = fused.product(normed, mlp.gate_up_proj.weight, cut["gate"], eps, gated=True)
-            down = mlp.down_proj.weight
-            x, normed = fused.product_added(inner, down, cut["down"], x, after.weight)
-        return self._last(x, None)
-
-    def _many(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Products are the library's."""
-        return self._last(*walk(self._stack, self._plain, x, attend))
-
-    def _over(self, attend: Callable[..., Tensor], index: Tensor, position: Tensor) -> AttendLayer:
-        """Attention of a layer over the slots' cache."""
-
-        def run(layer: int, own: Attention, qkv: Tensor) -> Tensor:
-            norms = own.q_norm.weight, own.k_norm.weight
-            kept = self._cache.keys[layer], self._cache.values[layer]
-            return attend(qkv, norms, self._turn, index, position, *kept)
-
-        return run
-
-    def _last(self, x: Tensor, added: Tensor | None) -> Tensor:
-        return self._plain.normed(x, added, self._stack.norm)[1]
-
-
-def _whole(
-    stack: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor
-) -> Callable[[Tensor, Tensor, Tensor], Tensor] | None:
-    """One launch for few rows, where there is a kernel for it."""
-    if slots.hidden.device.type != "cuda":
-        return None
-    found: Callable[[Tensor, Tensor, Tensor], Tensor] | None
-    found = import_module("engine.worker.kernels.cuda.talker_kernels").few(stack, slots, (cos, sin))
-    return found
-
-
-FEW_CUT = 64, 4, 3, 4  # of attention for few rows
-# How products of few rows are cut: columns, inputs a warp, warps, loads ahead (on an H200).
+TRIAL_PROMPT = 150  # positions that the forms are compared after
+TOLERANCES = {2: 0.2, 4: 1e-3, 8: 1e-3}  # relative, by bytes of a number
+FUSED_ROWS = 16  # up to which Triton's products are faster than cuBLAS
+PERSISTENT_ROWS = 4  # up to which one persistent launch is the fastest
+SPLIT_ATTENTION = 64, 4, 3, 4  # AttentionTile for up to FUSED_ROWS rows
+# Tiles of products for up to FUSED_ROWS rows: columns, inputs per warp, warps, stages (on an H200).
 TILES = {
     "qkv": (16, 64, 4, 4),
     "out": (16, 64, 4, 6),
     "gate": (16, 64, 4, 3),
     "down": (16, 64, 4, 6),
 }
+
+
+class RowInputs(NamedTuple):
+    """New inputs of some rows, and their positions."""
+
+    x: Tensor  # [R, width], or [R, T, width]
+    index: Tensor  # [R]
+    positions: Tensor  # [R], or [R, T]
+
+
+def select_talker_forward(
+    model: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: PlainForward
+) -> TalkerForward | None:
+    """The kernels that run here and agree with the plain form; None: only that one runs."""
+    if slots.hidden.device.type != "cuda" or not supports(model.config):
+        return None
+
+    def build_persistent() -> TalkerForward | None:
+        if find_spec("triton") is None:
+            return None
+        from engine.worker.kernels.cuda import talker_kernels
+
+        persistent = talker_kernels.build(model, slots, (cos, sin))
+        return persistent and TalkerForward(model, slots, cos, sin, persistent)
+
+    def build_layers() -> TalkerForward:
+        if find_spec("triton") is None:
+            raise RuntimeError("Triton is not installed; frames take about three times as long")
+        return TalkerForward(model, slots, cos, sin)
+
+    def difference(forward: TalkerForward) -> float:
+        return talker_difference(forward, plain, slots)
+
+    candidates = (
+        Candidate("the talker's persistent kernel", build_persistent, difference),
+        Candidate("the talker's Triton kernels", build_layers, difference),
+    )
+    tolerance = TOLERANCES[slots.hidden.dtype.itemsize]
+    return select_backend(candidates, None, tolerance)
+
+
+def supports(config: TransformerConfig) -> bool:
+    """Heads are powers of two that a tensor core takes; queries and keys are normed."""
+    dim = config.head_dim
+    plain = config.sliding_window is None and not config.layer_scale
+    return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
+
+
+@torch.inference_mode()
+def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots) -> float:
+    """Relative difference on the padding row: a prompt, and a frame after it by every path."""
+    device, length = slots.hidden.device, min(TRIAL_PROMPT, slots.positions - 1)
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
+    x = x.to(device, slots.hidden.dtype)
+    row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
+    found = [forward.prefill(x[:, :length], row, at[None, :length])]
+    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):  # the row, repeated
+        same = torch.zeros(rows, dtype=torch.long, device=device)
+        found.append(forward(x[0, length + same], row[same], at[length + same])[:, None])
+    prompt = RowInputs(x[:, :length], row, at[None, :length])  # again: it writes equal keys
+    frames, again = forward.mixed(
+        RowInputs(x[0, length + same], row[same], at[length + same]), prompt
+    )
+    found += [frames[:, None], again]
+    wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
+    wanted.append(wanted[0])
+    pairs = zip(found, wanted, strict=True)
+    # the worst row of each; NaN stays NaN
+    worst = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
+    return float(torch.stack(worst).max())
+
+
+class TalkerForward:
+    """The layers of one talker over its slots, on Triton's kernels."""
+
+    def __init__(
+        self,
+        model: TalkerModel,
+        slots: Slots,
+        cos: Tensor,
+        sin: Tensor,
+        persistent: PersistentTalker | None = None,
+    ) -> None:
+        from engine.worker.kernels.triton import attention, linear  # they need Triton
+
+        config = model.config
+        self._model, self._cache = model, slots.cache
+        self._linear, self._attention = linear, attention
+        size = len(slots.frame) * config.kv_heads
+        finished = torch.zeros(size, dtype=torch.int32, device=cos.device)
+        self._heads = attention.HeadConfig(
+            config.heads, config.kv_heads, config.norm_eps, cos, sin, finished
+        )
+        self._split = attention.AttentionTile(*SPLIT_ATTENTION)
+        self._tiles = {name: linear.Tile(*sizes) for name, sizes in TILES.items()}
+        self.persistent = persistent
+
+    def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
+        """New inputs [R, width] of these rows [R] at their positions [R] -> hidden [R, width]."""
+        if self.persistent is not None and len(x) <= PERSISTENT_ROWS:
+            return self.persistent(x, index, position)
+        if len(x) <= FUSED_ROWS:
+            split = partial(self._attention.attend, tile=self._split)
+            return self._run_fused(x, self._over_cache(split, index, position))
+        return self._run(x, self._over_cache(self._attention.attend, index, position))
+
+    def prefill(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+        """As above for T new inputs a row [R, T, width] at rising positions [R, T]."""
+        attend = self._over_cache(self._attention.attend_prompt, index, positions.contiguous())
+        return self._run(x.flatten(0, 1), attend).view_as(x)
+
+    def mixed(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
+        """One pass over the weights for inputs [R, width] and [R, T, width] of other rows."""
+        count, attention = len(frames.x), self._attention
+        decode = self._over_cache(attention.attend, frames.index, frames.positions)
+        prefill = self._over_cache(
+            attention.attend_prompt, prompts.index, prompts.positions.contiguous()
+        )
+
+        def attend(layer: int, weights: Attention, qkv: Tensor) -> Tensor:
+            attended = decode(layer, weights, qkv[:count]), prefill(layer, weights, qkv[count:])
+            return torch.cat(attended)
+
+        hidden = self._run(torch.cat((frames.x, prompts.x.flatten(0, 1))), attend)
+        return hidden[:count], hidden[count:].view_as(prompts.x)
+
+    def _run_fused(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Norms, residuals and gates are parts of the products."""
+        linear, eps, tiles = self._linear, self._model.config.norm_eps, self._tiles
+        layers = blocks(self._model)
+        normed = linear.as_normed(x, layers[0].input_layernorm.weight)
+        next_norms = [*(block.input_layernorm for block in layers[1:]), self._model.norm]
+        for layer, (block, next_norm) in enumerate(zip(layers, next_norms, strict=True)):
+            attention, mlp = block.self_attn, block.mlp
+            qkv = linear.product(normed, attention.qkv_proj.weight, tiles["qkv"], eps)
+            out, norm = attention.o_proj.weight, block.post_attention_layernorm.weight
+            attended = attend(layer, attention, qkv)
+            x, normed = linear.product_added(attended, out, tiles["out"], x, norm)
+            gate_up, down = mlp.gate_up_proj.weight, mlp.down_proj.weight
+            inner = linear.product(normed, gate_up, tiles["gate"], eps, gated=True)
+            x, normed = linear.product_added(inner, down, tiles["down"], x, next_norm.weight)
+        return self._last_norm(x, None)
+
+    def _run(self, x: Tensor, attend: AttendLayer) -> Tensor:
+        """Products are cuBLAS's, norms and gates Triton's: inputs [R, width] -> hidden."""
+        linear, eps, added = self._linear, self._model.config.norm_eps, None
+        for layer, block in enumerate(blocks(self._model)):
+            attention, mlp = block.self_attn, block.mlp
+            x, normed = linear.add_norm(x, added, block.input_layernorm.weight, eps)
+            attended = attend(layer, attention, F.linear(normed, attention.qkv_proj.weight))
+            added = F.linear(attended, attention.o_proj.weight)
+            x, normed = linear.add_norm(x, added, block.post_attention_layernorm.weight, eps)
+            inner = linear.gate(F.linear(normed, mlp.gate_up_proj.weight))
+            added = F.linear(inner, mlp.down_proj.weight)
+        return self._last_norm(x, added)
+
+    def _over_cache(
+        self, attend: Callable[..., Tensor], index: Tensor, position: Tensor
+    ) -> AttendLayer:
+        """Attention of a layer over the slots' cache."""
+
+        def run(layer: int, weights: Attention, qkv: Tensor) -> Tensor:
+            norms = weights.q_norm.weight, weights.k_norm.weight
+            cache = self._cache.keys[layer], self._cache.values[layer]
+            return attend(qkv, norms, self._heads, index, position, *cache)
+
+        return run
+
+    def _last_norm(self, x: Tensor, added: Tensor | None) -> Tensor:
+        normed: Tensor = self._linear.add_norm(
+            x, added, self._model.norm.weight, self._model.config.norm_eps
+        )[1]
+        return normed
+
+
+def blocks(model: Transformer) -> list[Block]:
+    return list(model.layers)  # type: ignore[arg-type]

@@ -11,10 +11,10 @@ import torch
 from engine.model.codec import CodecDecoder
 from engine.model.configs import CodecConfig
 from engine.model.convs import Foldable
-from engine.model.initial import initialise
 from engine.worker.loading.model_loader import load_codec
 from tests.conftest import golden_folders
 from tests.support.golden_cases import Case, speech_cases, tensors
+from tests.support.initial_weights import initialise
 
 CPU = torch.device("cpu")
 FOLDERS = pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)

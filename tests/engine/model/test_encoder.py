@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from engine.model.encoder import CodecEncoder
-from engine.model.initial import initialise
 from engine.worker.loading.model_loader import load_encoder
 from tests.conftest import golden_folders
 from tests.support.golden_cases import tensors
+from tests.support.initial_weights import initialise
 
 CPU = torch.device("cpu")
 RECORDED = [folder for folder in golden_folders() if "reference_codes" in tensors(folder)]

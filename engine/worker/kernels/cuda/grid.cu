@@ -1,30 +1,30 @@
-// One position of every row through a transformer's layers, by a grid of blocks that are all
-// resident, one a multiprocessor.
+// One position of every row through a transformer's layers, by a grid of resident blocks, one per
+// multiprocessor.
 //
 // A layer is five phases with a barrier of the whole grid after each: queries, keys and values;
 // attention; its projection; gate and up; down. A product whose weights for this block do not
-// fit in shared memory is made in parts of fewer columns.
+// fit in shared memory is computed in parts of fewer columns.
 //
-// A launch may have several such grids, crews, that never wait for each other: each takes rows of
-// its own through all of the layers.
+// A launch may have several such grids, its partitions, which never wait for each other: each runs
+// its own rows through all layers.
 
-DEVICE u32 own_block() { return blockIdx.x % GRID; }
-DEVICE u32 own_crew() { return blockIdx.x / GRID; }
+DEVICE u32 block_id() { return blockIdx.x % GRID; }
+DEVICE u32 partition_id() { return blockIdx.x / GRID; }
 
-constexpr int MIXED = HEADS * HEAD_DIM;
+constexpr int ATTENDED = HEADS * HEAD_DIM;
 // This block's columns, in stages of eight, and stages of a part:
 constexpr int QKV_COLUMNS = QKV / 8 / GRID, QKV_STAGES = QKV_COLUMNS / QKV_PARTS * (WIDTH / SLAB);
-constexpr int OUT_COLUMNS = WIDTH / 8 / GRID, MIX_STAGES = OUT_COLUMNS / MIX_PARTS * (MIXED / SLAB);
+constexpr int OUT_COLUMNS = WIDTH / 8 / GRID, OUT_STAGES = OUT_COLUMNS / OUT_PARTS * (ATTENDED / SLAB);
 constexpr int GATE_COLUMNS = 2 * INNER / 8 / GRID;
 constexpr int GATE_STAGES = GATE_COLUMNS / GATE_PARTS * (WIDTH / SLAB);
 constexpr int DOWN_STAGES = OUT_COLUMNS / DOWN_PARTS * (INNER / SLAB);
-constexpr int LAYER_STAGES = QKV_STAGES * QKV_PARTS + MIX_STAGES * MIX_PARTS +
+constexpr int LAYER_STAGES = QKV_STAGES * QKV_PARTS + OUT_STAGES * OUT_PARTS +
                              GATE_STAGES * GATE_PARTS + DOWN_STAGES * DOWN_PARTS;
-static_assert(QKV_STAGES <= STAGES && MIX_STAGES <= STAGES && GATE_STAGES <= STAGES &&
+static_assert(QKV_STAGES <= STAGES && OUT_STAGES <= STAGES && GATE_STAGES <= STAGES &&
                   DOWN_STAGES <= STAGES, "a part's weights lie there");
 static_assert(GATE_COLUMNS / GATE_PARTS % 2 == 0, "gates and ups lie in the same part");
-// Shared memory beside the weights: a product's sums or a draw's keys, own columns, words.
-constexpr int SPACE = PRODUCTS + OWN * OUT_COLUMNS * 16 + WORDS;
+// Shared memory beside the weights: a product's sums or a draw's keys, the residual, counters.
+constexpr int SPACE = PRODUCT_BYTES + MAX_ROWS * OUT_COLUMNS * 16 + SCRATCH;
 
 struct State {
   Ring ring;
@@ -33,10 +33,10 @@ struct State {
   u32 goal;
 
   DEVICE float* space() const { return (float*)shared; }
-  // Pairs of x in this block's columns, [TILES * 16, OUT_COLUMNS * 4].
-  DEVICE u32* own() const { return (u32*)(shared + PRODUCTS); }
-  DEVICE u32* words() const { return (u32*)(shared + SPACE - WORDS); }
-  // What any block has written is there for all.
+  // The residual: pairs of x in this block's columns, [TILES * 16, OUT_COLUMNS * 4].
+  DEVICE u32* residual() const { return (u32*)(shared + PRODUCT_BYTES); }
+  DEVICE u32* words() const { return (u32*)(shared + SPACE - SCRATCH); }
+  // Behind it every block sees what any block has written.
   DEVICE void sync() {
     sync_workers();
     goal += GRID;
@@ -45,7 +45,7 @@ struct State {
   }
 };
 
-// shared: [STAGES, STAGE] weights, which begin to come, [SPACE], [STAGES] gates.
+// shared: [STAGES, STAGE] weights, whose loads start here; [SPACE]; [STAGES] gates.
 template <class Runs> DEVICE State begin(u8* shared, const Runs& runs, u32* barrier) {
   u64* gates = (u64*)(shared + STAGES * STAGE + SPACE);
   Ring ring = {shared, gates};
@@ -58,70 +58,70 @@ template <class Runs> DEVICE State begin(u8* shared, const Runs& runs, u32* barr
   return {ring, shared + STAGES * STAGE, barrier, 0};
 }
 
-// What lies between the phases, and how many rows it has.
-struct Between {
-  u16* x;      // [rows, WIDTH]
-  u16* qkv;    // [rows, QKV]
-  u16* mixed;  // [rows, MIXED]
-  u16* gated;  // [rows, INNER]
+// Activations between the phases, and their rows.
+struct Activations {
+  u16* x;         // [rows, WIDTH]
+  u16* qkv;       // [rows, QKV]
+  u16* attended;  // [rows, ATTENDED]
+  u16* gated;     // [rows, INNER]
   int rows;
 };
 
-// Of this block's columns.
-DEVICE void put_pair(u16* to, int width, int own, int row, int column, Pair made) {
-  *(u32*)(to + (u64)row * width + own_block() * own * 8 + column) = pack(made.even, made.odd);
+// Write a pair of this block's columns.
+DEVICE void put_pair(u16* to, int width, int own, int row, int column, Pair result) {
+  *(u32*)(to + (u64)row * width + block_id() * own * 8 + column) = pack(result.even, result.odd);
 }
 
-// The residual: `before` is where x lies at first, later it is at hand.
-DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, Pair made) {
-  u64 at = (u64)row * WIDTH + own_block() * OUT_COLUMNS * 8 + column;
-  u32& own = s.own()[row * OUT_COLUMNS * 4 + column / 2];
+// Add to the residual, which is read from `before` in the first layer and held afterwards.
+DEVICE void add_pair(State& s, u16* x, const u16* before, int row, int column, Pair result) {
+  u64 at = (u64)row * WIDTH + block_id() * OUT_COLUMNS * 8 + column;
+  u32& own = s.residual()[row * OUT_COLUMNS * 4 + column / 2];
   u32 old = before ? fresh4(before + at) : own;
-  own = pack(low(old) + made.even, high(old) + made.odd);
+  own = pack(low(old) + result.even, high(old) + result.odd);
   *(u32*)(x + at) = own;
 }
 
-// A product in parts of this block's COLUMNS; emit as for one.
+// A product in parts of this block's COLUMNS; emit as in `product`.
 template <int COLUMNS, int PARTS, int SLABS, bool NORMED, bool GATED, class Runs, class Emit>
 DEVICE void in_parts(State& s, const Runs& runs, const u16* source, int rows, Emit emit) {
-  constexpr int SOME = COLUMNS / PARTS, MADE = GATED ? SOME / 2 : SOME;
+  constexpr int PART_COLUMNS = COLUMNS / PARTS, RESULTS = GATED ? PART_COLUMNS / 2 : PART_COLUMNS;
   for (int part = 0; part < PARTS; part++) {
-    product<SOME, SLABS, NORMED, GATED>(
+    product<PART_COLUMNS, SLABS, NORMED, GATED>(
         s.ring, runs, s.space(), source, rows,
-        [&](int row, int column, Pair made) { emit(row, part * MADE * 8 + column, made); });
+        [&](int row, int column, Pair result) { emit(row, part * RESULTS * 8 + column, result); });
     if (PARTS > 1) sync_workers();  // the next part uses the same space
   }
 }
 
-// `input` -> x; both are at hand where `input` is x of the layer before, and `before` is none.
-// attend() makes mixed of qkv; with `keys_only` that is all.
+// One layer: `input` -> x. `before`: the residual, or null where the block holds it.
+// attend() turns qkv into `attended`; with `keys_only` the layer ends there.
 template <class Runs, class Attend>
-DEVICE void run_layer(State& s, const Runs& runs, const Between& to, const u16* input,
+DEVICE void run_layer(State& s, const Runs& runs, const Activations& to, const u16* input,
                       const u16* before, bool keys_only, Attend attend) {
   in_parts<QKV_COLUMNS, QKV_PARTS, WIDTH / SLAB, true, false>(
-      s, runs, input, to.rows, [&](int row, int column, Pair made) {
-        put_pair(to.qkv, QKV, QKV_COLUMNS, row, column, made);
+      s, runs, input, to.rows, [&](int row, int column, Pair result) {
+        put_pair(to.qkv, QKV, QKV_COLUMNS, row, column, result);
       });
   s.sync();
   attend();
   s.sync();
   if (keys_only) return;
-  in_parts<OUT_COLUMNS, MIX_PARTS, MIXED / SLAB, false, false>(
-      s, runs, to.mixed, to.rows,
-      [&](int row, int column, Pair made) { add_pair(s, to.x, before, row, column, made); });
+  in_parts<OUT_COLUMNS, OUT_PARTS, ATTENDED / SLAB, false, false>(
+      s, runs, to.attended, to.rows,
+      [&](int row, int column, Pair result) { add_pair(s, to.x, before, row, column, result); });
   s.sync();
   in_parts<GATE_COLUMNS, GATE_PARTS, WIDTH / SLAB, true, true>(
-      s, runs, to.x, to.rows, [&](int row, int column, Pair made) {
-        put_pair(to.gated, INNER, GATE_COLUMNS / 2, row, column, made);
+      s, runs, to.x, to.rows, [&](int row, int column, Pair result) {
+        put_pair(to.gated, INNER, GATE_COLUMNS / 2, row, column, result);
       });
   s.sync();
   in_parts<OUT_COLUMNS, DOWN_PARTS, INNER / SLAB, false, false>(
       s, runs, to.gated, to.rows,
-      [&](int row, int column, Pair made) { add_pair(s, to.x, nullptr, row, column, made); });
+      [&](int row, int column, Pair result) { add_pair(s, to.x, nullptr, row, column, result); });
   s.sync();
 }
 
-// The last block to leave puts the barrier back for the next launch.
+// The last block to leave resets the barrier for the next launch.
 DEVICE void leave(u32* barrier) {
   if (threadIdx.x == 0 && count_up(barrier + 1) == GRID - 1) barrier[0] = 0, barrier[1] = 0;
 }

@@ -1,7 +1,8 @@
-"""How a transformer's layers lie on a device where one launch runs all of them.
+"""How a transformer's layers are split over a GPU where one launch runs all of them.
 
-A block a multiprocessor has its share of every product's columns; their weights pass through its
-shared memory in stages of eight columns and a slab of inputs. Knows no networks and no kernels.
+Each multiprocessor runs one block, which computes its share of every product's columns. Weights
+pass through its shared memory in stages of eight columns and a slab of inputs. Knows no networks
+and no kernels.
 """
 
 from __future__ import annotations
@@ -11,103 +12,105 @@ from dataclasses import dataclass
 
 from engine.model.configs import TransformerConfig
 
-TILES = (1, 2)  # of 16 rows: each its own kernel
-MOST_ROWS = 32  # of one launch, or of each crew in it
-WORDS = 128  # bytes
+TILES = (1, 2)  # of 16 rows: a kernel is compiled for each
+MAX_ROWS = 32  # of one launch, or of each of its partitions
+SCRATCH = 128  # bytes of shared memory for counters
 STATIC = 1024  # bytes of shared memory that a kernel takes besides
-THREADS = 256  # of a block
-BLOCKS = 128  # at most
-AHEAD = 2 / 3  # of the ring that a part's weights take at most, so that the next ones come
-WIDEST = 6  # columns in eights that a part makes at once: more take too many registers
+THREADS = 256  # per block
+MAX_BLOCKS = 128
+PREFETCH = 2 / 3  # the most of the ring that a part's weights fill, so that the next are loaded
+MAX_COLUMNS = 6  # in eights, that a part computes at once: more take too many registers
 
 
 @dataclass(frozen=True)
-class Fit:
-    blocks: int  # at most one a multiprocessor
+class LaunchConfig:
+    blocks: int  # at most one per multiprocessor
     slab: int  # inputs of a stage
-    stages: int  # of weights that fit in a block's shared memory
-    products: int  # bytes beside them for a product, or a draw
-    kept: int  # bytes for this block's columns
-    parts: tuple[int, int, int, int]  # of which qkv, its projection, gate and up, and down are made
+    stages: int  # of weights in a block's shared memory
+    product_bytes: int  # beside them, for a product's sums or the keys of a draw
+    residual_bytes: int  # for the residual of this block's columns
+    parts: tuple[int, int, int, int]  # of the products: qkv, o, gate and up, down
 
     @property
     def shared(self) -> int:
-        return self.stages * (self.slab * 16 + 16) + self.products + self.kept + WORDS
+        ring = self.stages * (self.slab * 16 + 16)
+        return ring + self.product_bytes + self.residual_bytes + SCRATCH
 
     def constants(self, config: TransformerConfig, tiles: int) -> dict[str, int | float]:
-        """What a kernel is compiled for."""
-        qkv, mix, gate, down = self.parts
+        """Compile-time constants of a kernel."""
+        qkv, out, gate, down = self.parts
         return dict(
             LAYERS=config.layers, GRID=self.blocks, TILES=tiles, STAGES=self.stages,
-            SLAB=self.slab, OWN=MOST_ROWS, WORDS=WORDS, PRODUCTS=self.products,
-            QKV_PARTS=qkv, MIX_PARTS=mix, GATE_PARTS=gate, DOWN_PARTS=down,
+            SLAB=self.slab, MAX_ROWS=MAX_ROWS, SCRATCH=SCRATCH, PRODUCT_BYTES=self.product_bytes,
+            QKV_PARTS=qkv, OUT_PARTS=out, GATE_PARTS=gate, DOWN_PARTS=down,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Product:
-    """This block's share of one: columns in eights, inputs, and what parts hold together."""
+    """A block's share of one product."""
 
-    columns: int
+    columns: int  # in eights
     inputs: int
-    together: int
+    multiple: int  # of columns that stay in one part: a gate with its up
 
     def parts(self, slab: int, stages: int) -> int:
         """The fewest parts whose weights take at most so many stages; 0: none does."""
-        for parts in range(1, self.columns // self.together + 1):
-            some, rest = divmod(self.columns, parts)
-            fits = some <= WIDEST and some * (self.inputs // slab) <= stages
-            if not rest and some % self.together == 0 and fits:
+        for parts in range(1, self.columns // self.multiple + 1):
+            columns, rest = divmod(self.columns, parts)
+            fits = columns <= MAX_COLUMNS and columns * (self.inputs // slab) <= stages
+            if not rest and columns % self.multiple == 0 and fits:
                 return parts
         return 0
 
 
-def fit(config: TransformerConfig, processors: int, shared: int, codes: int = 0) -> Fit | None:
-    """For a device of so many multiprocessors with so much shared memory each.
+def find_launch_config(
+    config: TransformerConfig, processors: int, shared: int, codes: int = 0
+) -> LaunchConfig | None:
+    """For a GPU with so many multiprocessors and bytes of shared memory in each.
 
-    With `codes` keys of a draw in it, and as many columns of a head. None: not at all.
+    `codes`: columns of a head behind the layers, and keys of a draw. None: the sizes do not fit.
     """
     known = config.head_dim == 128 and config.heads <= 2 * config.kv_heads and config.qk_norm
     if not known or config.hidden_size % 256 or codes % 256:
         return None
     blocks = _blocks(config, codes, processors)
-    fits = (_fit(config, blocks, slab, shared, codes) for slab in (1024, 512, 256))
-    return next((found for found in fits if found is not None), None)
+    configs = (_with_slab(config, blocks, slab, shared, codes) for slab in (1024, 512, 256))
+    return next((found for found in configs if found is not None), None)
 
 
 def _blocks(config: TransformerConfig, codes: int, processors: int) -> int:
-    """The most, as a power of two, that share all columns evenly."""
-    _, qkv = _mixed(config)
-    even = math.gcd(
-        *(width // 8 for width in (config.hidden_size, qkv, config.intermediate_size, codes))
-    )
-    return math.gcd(even, 1 << (min(processors, BLOCKS).bit_length() - 1))
+    """The largest power of two that divides all columns evenly."""
+    _, qkv = _attention_widths(config)
+    widths = (config.hidden_size, qkv, config.intermediate_size, codes)
+    even = math.gcd(*(width // 8 for width in widths))
+    return math.gcd(even, 1 << (min(processors, MAX_BLOCKS).bit_length() - 1))
 
 
-def _fit(config: TransformerConfig, blocks: int, slab: int, shared: int, codes: int) -> Fit | None:
-    mixed, qkv = _mixed(config)
-    if math.gcd(slab, config.hidden_size, mixed, config.intermediate_size) != slab:
+def _with_slab(
+    config: TransformerConfig, blocks: int, slab: int, shared: int, codes: int
+) -> LaunchConfig | None:
+    attended, qkv = _attention_widths(config)
+    width, inner = config.hidden_size, config.intermediate_size
+    if math.gcd(slab, width, attended, inner) != slab:
         return None
     products = (
-        Product(qkv // 8 // blocks, config.hidden_size, 1),
-        Product(config.hidden_size // 8 // blocks, mixed, 1),
-        Product(2 * config.intermediate_size // 8 // blocks, config.hidden_size, 2),
-        Product(config.hidden_size // 8 // blocks, config.intermediate_size, 1),
+        Product(qkv // 8 // blocks, width, 1),
+        Product(width // 8 // blocks, attended, 1),
+        Product(2 * inner // 8 // blocks, width, 2),
+        Product(width // 8 // blocks, inner, 1),
     )
     head = codes // 8 // blocks
-    widest = max(head, min(WIDEST, max(product.columns for product in products)))
-    space, kept = (
-        max(8 * widest * 512 + 512, codes * 16),
-        MOST_ROWS * config.hidden_size // blocks * 2,
-    )
-    stages = (shared - STATIC - WORDS - space - kept) // (slab * 16 + 16)
-    qkv_parts, mix, gate, down = (each.parts(slab, int(stages * AHEAD)) for each in products)
-    if not (qkv_parts and mix and gate and down) or head * (config.hidden_size // slab) > stages:
+    widest = max(head, min(MAX_COLUMNS, max(product.columns for product in products)))
+    space, residual = max(8 * widest * 512 + 512, codes * 16), MAX_ROWS * width // blocks * 2
+    stages = (shared - STATIC - SCRATCH - space - residual) // (slab * 16 + 16)
+    qkv_parts, out, gate, down = (each.parts(slab, int(stages * PREFETCH)) for each in products)
+    if not (qkv_parts and out and gate and down) or head * (width // slab) > stages:
         return None
-    return Fit(blocks, slab, stages, space, kept, (qkv_parts, mix, gate, down))
+    return LaunchConfig(blocks, slab, stages, space, residual, (qkv_parts, out, gate, down))
 
 
-def _mixed(config: TransformerConfig) -> tuple[int, int]:
-    """Widths of all heads' values, and of queries, keys and values."""
-    mixed = config.heads * config.head_dim
-    return mixed, mixed + 2 * config.kv_heads * config.head_dim
+def _attention_widths(config: TransformerConfig) -> tuple[int, int]:
+    """Of attention's output, and of queries, keys and values."""
+    attended = config.heads * config.head_dim
+    return attended, attended + 2 * config.kv_heads * config.head_dim

@@ -1,7 +1,6 @@
-"""Compile CUDA source with the compiler that comes with torch, and launch what it made.
+"""Compile CUDA source with NVRTC, which comes with torch, and launch its kernels.
 
-NVRTC and the driver are called as C libraries: nobody needs a compiler of their own. Knows
-no networks.
+NVRTC and the driver are called as C libraries: no compiler need be installed. Knows no networks.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from engine.worker.device import nvidia_library
 
-SOURCES = Path(__file__).parent
+FOLDER = Path(__file__).parent
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
 
@@ -25,15 +24,15 @@ class KernelError(RuntimeError):
 
 
 class Module:
-    """What one source was compiled to, on the current device."""
+    """One compiled source on the current device."""
 
     def __init__(self, text: str, options: list[str]) -> None:
         self._driver, self._module = _driver(), ctypes.c_void_p()
-        binary = compiled(text, options)
+        binary = compile_source(text, options)
         self.check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
 
     def kernel(self, name: str, shared: int = 0) -> Kernel:
-        """A function, with the shared memory that it takes."""
+        """A kernel with so many bytes of shared memory."""
         function = ctypes.c_void_p()
         found = self._driver.cuModuleGetFunction(
             ctypes.byref(function), self._module, name.encode()
@@ -50,7 +49,7 @@ class Module:
 
 
 class Kernel:
-    """One function; launches go to the current stream."""
+    """One function of a module. Launches go to the current stream."""
 
     def __init__(
         self, module: Module, driver: ctypes.CDLL, function: ctypes.c_void_p, shared: int
@@ -61,21 +60,21 @@ class Kernel:
     def __call__(
         self, blocks: int, threads: int, *arguments: Tensor | int | ctypes.Structure | None
     ) -> None:
-        """Tensors by their place in memory, None as no place, numbers as int."""
+        """A tensor is passed as its address, None as a null pointer, a number as int."""
         self._launch(self._driver.cuLaunchKernel, blocks, threads, map(_argument, arguments), None)
 
-    def together(self, blocks: int, threads: int, argument: ctypes.Structure) -> None:
-        """All blocks run at once, so that they may wait for each other."""
+    def launch_cooperative(self, blocks: int, threads: int, argument: ctypes.Structure) -> None:
+        """All blocks are resident at once, so that they may wait for each other."""
         self._launch(self._driver.cuLaunchCooperativeKernel, blocks, threads, (argument,))
 
     def _launch(
         self, launch: Any, blocks: int, threads: int, arguments: Iterable[Any], *extra: None
     ) -> None:
         values = tuple(arguments)  # they must outlive the call
-        places = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         sizes = (blocks, 1, 1, threads, 1, 1, self._shared)
-        self._module.check(launch(self._function, *sizes, stream, places, *extra))
+        self._module.check(launch(self._function, *sizes, stream, pointers, *extra))
 
 
 def _argument(value: Tensor | int | ctypes.Structure | None) -> Any:
@@ -86,17 +85,17 @@ def _argument(value: Tensor | int | ctypes.Structure | None) -> Any:
     return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
-def source(*names: str) -> str:
-    """Files of the folder `cuda`, one after the other."""
-    return "\n".join((SOURCES / f"{name}.cu").read_text() for name in names)
+def read_sources(*names: str) -> str:
+    """Files of this folder as one source, in this order."""
+    return "\n".join((FOLDER / f"{name}.cu").read_text() for name in names)
 
 
-def constants(values: dict[str, int | float]) -> list[str]:
-    """Compiler options that define names; what is no whole number is a float."""
+def define_constants(values: dict[str, int | float]) -> list[str]:
+    """Compiler options that define names; what is not an int becomes a C float."""
     return [f"-D{name}={v if isinstance(v, int) else f'{v!r}f'}" for name, v in values.items()]
 
 
-def compiled(text: str, options: list[str]) -> bytes:
+def compile_source(text: str, options: list[str]) -> bytes:
     """Machine code for the current device."""
     compiler, program = _compiler(), ctypes.c_void_p()
     major, minor = torch.cuda.get_device_capability()
@@ -105,14 +104,14 @@ def compiled(text: str, options: list[str]) -> bytes:
     compiler.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"timbre.cu", 0, None, None)
     try:
         if compiler.nvrtcCompileProgram(program, len(flags), array):
-            log = _text(compiler.nvrtcGetProgramLogSize, compiler.nvrtcGetProgramLog, program)
+            log = _read(compiler.nvrtcGetProgramLogSize, compiler.nvrtcGetProgramLog, program)
             raise KernelError(log.decode(errors="replace"))
-        return _text(compiler.nvrtcGetCUBINSize, compiler.nvrtcGetCUBIN, program)
+        return _read(compiler.nvrtcGetCUBINSize, compiler.nvrtcGetCUBIN, program)
     finally:
         compiler.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _text(size: Any, read: Any, program: ctypes.c_void_p) -> bytes:
+def _read(size: Any, read: Any, program: ctypes.c_void_p) -> bytes:
     length = ctypes.c_size_t()
     size(program, ctypes.byref(length))
     buffer = ctypes.create_string_buffer(length.value)

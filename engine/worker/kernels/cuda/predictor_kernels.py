@@ -1,86 +1,97 @@
-"""The predictor's part of a frame on a GPU, by kernels of our own: codebooks 1-15.
+"""the predictor's part of a frame in CUDA kernels: codebooks 1–15.
 
-Few rows go through one launch, twice as many through one of two crews, each on half of the card;
-many go through the library's products. All make the same draws, from logits that differ by
-rounding; what does not is not used.
+Up to 32 rows run in one persistent launch, up to 64 in one with two partitions of the GPU, more
+through cuBLAS products with kernels between them. All sample the same codes from logits that
+differ by rounding.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import torch
 
 from engine.model.predictor import Predictor
-from engine.worker.kernels.cuda.constants import tables
-from engine.worker.kernels.cuda.launch_config import MOST_ROWS, fit
+from engine.worker.backends import Candidate, select_backend
+from engine.worker.kernels.cuda import nvrtc
+from engine.worker.kernels.cuda.constants import predictor_tables
+from engine.worker.kernels.cuda.launch_config import MAX_ROWS, find_launch_config
 from engine.worker.kernels.cuda.predictor_persistent import PersistentPredictor
 from engine.worker.kernels.cuda.predictor_tiled import TiledPredictor
-from engine.worker.kernels.cuda.verify import Form, agrees
+from engine.worker.kernels.verify import TOLERANCE, SampleFrame, predictor_difference
 
-log = logging.getLogger("timbre")
-
-CREWS = 2
+PARTITIONS = 2
 
 
 class PredictorKernels:
-    """`form` is None where only the plain one serves."""
+    """The kernels that run here and agree with the plain form; None for the others."""
 
     def __init__(self, predictor: Predictor) -> None:
-        known = tables(predictor)
-        # kernels go by where these lie: they must not go away
+        check_supported(predictor)
+        self._predictor = predictor
+        # kernels read these tables by address: they must stay
         self._embeddings = [table.weight.detach() for table in predictor.model.codec_embedding]
+        tables = predictor_tables(predictor)
+        most = PARTITIONS * MAX_ROWS
+        self.persistent = self._select(
+            "persistent kernel", lambda: self._persistent(tables, 1), (3, MAX_ROWS)
+        )
+        self.partitioned = self._select(
+            "partitioned kernel", lambda: self._persistent(tables, PARTITIONS), (MAX_ROWS, most - 3)
+        )
+        self.tiled = self._select(
+            "tiled kernels", lambda: TiledPredictor(predictor, tables), (3, most)
+        )
+
+    def form(self, rows: int) -> SampleFrame | None:
+        """The fastest for so many rows; None: the plain form."""
+        if self.persistent and rows <= MAX_ROWS:
+            return self.persistent
+        return (
+            self.partitioned if self.partitioned and rows <= PARTITIONS * MAX_ROWS else self.tiled
+        )
+
+    def _persistent(
+        self, tables: dict[str, torch.Tensor], partitions: int
+    ) -> PersistentPredictor | None:
+        predictor = self._predictor
         device = torch.cuda.get_device_properties(predictor.model.norm.weight.device)
-        codes, shared = predictor.lm_head[0].out_features, device.shared_memory_per_block_optin
+        if device.major < 9:
+            return None
+        config = find_launch_config(
+            predictor.model.config,
+            device.multi_processor_count // partitions,
+            device.shared_memory_per_block_optin,
+            predictor.lm_head[0].out_features,
+        )
+        try:
+            return config and PersistentPredictor(predictor, tables, config, partitions)
+        except torch.OutOfMemoryError as error:  # the others need no second copy of the weights
+            raise nvrtc.KernelError("too little memory for packed weights") from error
 
-        def few(crews: int) -> PersistentPredictor | None:
-            if device.major < 9:
-                return None
-            found = fit(
-                predictor.model.config, device.multi_processor_count // crews, shared, codes
-            )
-            return found and PersistentPredictor(predictor, known, found, crews)
+    def _select(
+        self, name: str, build: Callable[[], SampleFrame | None], rows: Sequence[int]
+    ) -> SampleFrame | None:
+        def difference(form: SampleFrame) -> float:
+            return max(predictor_difference(self._predictor, form, count) for count in rows)
 
-        self.few = _proven(predictor, lambda: few(1), (3, MOST_ROWS))
-        self.crews = _proven(predictor, lambda: few(CREWS), (MOST_ROWS, CREWS * MOST_ROWS - 3))
-        self.many = _proven(predictor, lambda: TiledPredictor(predictor, known), (3, 2 * MOST_ROWS))
-
-    def form(self, rows: int) -> Form | None:
-        """The quickest of those that serve."""
-        if self.few and rows <= MOST_ROWS:
-            return self.few
-        return self.crews if self.crews and rows <= CREWS * MOST_ROWS else self.many
-
-
-def _proven(
-    predictor: Predictor, make: Callable[[], Form | None], rows: Iterable[int]
-) -> Form | None:
-    """What is made, if it draws what the plain form draws on this device."""
-    try:
-        form = make()
-        if form is None or all(agrees(predictor, form, count) for count in rows):
-            return form
-        log.warning("A kernel of the predictor errs on this GPU and is not used. Please report it.")
-    except RuntimeError as error:
-        log.warning("A kernel of the predictor cannot be used here: %s", error)
-    return None
+        candidate = Candidate(f"the predictor's {name}", build, difference)
+        return select_backend([candidate], None, TOLERANCE)
 
 
-def fused(predictor: Predictor) -> PredictorKernels | None:
-    """None where no kernel knows the device or the shapes."""
+def check_supported(predictor: Predictor) -> None:
+    """Raises KernelError where no kernel knows the device or the sizes."""
     weight, config = predictor.model.norm.weight, predictor.model.config
-    if weight.device.type != "cuda" or weight.dtype != torch.bfloat16:
-        return None
-    known = (
-        config.head_dim == 128
-        and config.heads <= 2 * config.kv_heads
-        and not config.hidden_size % 512
-    )
     codes, books = predictor.lm_head[0].out_features, len(predictor.lm_head)
-    if not known or config.intermediate_size % 2 or codes % 512 or books > 15:
-        return None
-    recent = torch.cuda.get_device_capability(weight.device) >= (8, 0)
-    # launches go to the current device
-    here = weight.device.index in (None, torch.cuda.current_device())
-    return PredictorKernels(predictor) if recent and here else None
+    if not (
+        weight.dtype == torch.bfloat16
+        and torch.cuda.get_device_capability(weight.device) >= (8, 0)
+        # launches go to the current device
+        and weight.device.index in (None, torch.cuda.current_device())
+    ):
+        raise nvrtc.KernelError("kernels need bfloat16 and a GPU that knows it")
+    known = config.head_dim == 128 and config.heads <= 2 * config.kv_heads
+    if not known or config.hidden_size % 512 or config.intermediate_size % 2 or codes % 512:
+        raise nvrtc.KernelError("no kernel for a predictor of these sizes")
+    if books > 15:
+        raise nvrtc.KernelError(f"no kernel for {books + 1} codebooks")

@@ -1,8 +1,8 @@
-"""The predictor's part of a frame in one launch: codebooks 1-15 for some rows.
+"""The predictor's part of a frame in one persistent launch: codebooks 1–15 for a few rows.
 
-One crew of blocks takes up to 32 of them; two crews, each on its half of the card, read the same
-weights at about the same time. The weights are kept once more, in the order of use. Calls share
-their buffers: they belong on one stream.
+One partition of blocks takes up to 32 rows; two, each on half of the GPU, read the same weights at
+about the same time. The weights are stored a second time, in the order of use. Calls share their
+scratch buffers: they belong on one stream.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from torch import Tensor
 
 from engine.model.predictor import Predictor
 from engine.worker.kernels.cuda import nvrtc, weight_packing
-from engine.worker.kernels.cuda.constants import shape_constants
-from engine.worker.kernels.cuda.launch_config import MOST_ROWS, THREADS, TILES, Fit
+from engine.worker.kernels.cuda.constants import predictor_constants
+from engine.worker.kernels.cuda.launch_config import MAX_ROWS, THREADS, TILES, LaunchConfig
 from engine.worker.state.sampling import SamplingTensors
 
-PARTS = ("primitives", "products", "attention", "sampling", "grid", "predictor")
+SOURCES = ("primitives", "products", "attention", "sampling", "grid", "predictor")
 _POINTERS = (
-    *("layers", "heads", "norms", "turns", "inputs", "embeddings", "begin", "talked"),
+    *("layers", "heads", "norms", "rotary", "inputs", "embeddings", "begin", "first"),
     *("inverse_temperature", "top_k", "top_p", "sample_mask", "uniforms", "codes", "total"),
-    *("x", "qkv", "mixed", "gated", "logits", "keys", "values", "barrier"),
+    *("x", "qkv", "attended", "gated", "logits", "keys", "values", "barrier"),
 )
-_NUMBERS = ("rows", "each", "count", "knob_stride", "uniform_stride")
+_NUMBERS = ("rows", "partition_rows", "count", "setting_stride", "uniform_stride")
 
 
-class Frame(ctypes.Structure):
-    """What the kernel is told; predictor.cu has the same and says what each is."""
+class PredictorArguments(ctypes.Structure):
+    """The kernel's arguments; predictor.cu has the same and describes each."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _POINTERS),
@@ -37,94 +37,105 @@ class Frame(ctypes.Structure):
 
 
 class PersistentPredictor:
-    """For up to `most` rows."""
+    """For up to `max_rows` rows."""
 
     def __init__(
-        self, predictor: Predictor, tables: dict[str, Tensor], fit: Fit, crews: int = 1
+        self,
+        predictor: Predictor,
+        tables: dict[str, Tensor],
+        launch: LaunchConfig,
+        partitions: int = 1,
     ) -> None:
-        self._predictor, self._fit, self.most = predictor, fit, crews * MOST_ROWS
-        self._kept = packed(predictor, fit) | tables
-        self.between = scratch(predictor, predictor.model.norm.weight, crews)
-        self._kernels: dict[int, nvrtc.Kernel] = {}  # by tiles, compiled when first asked for
+        self._predictor, self._launch = predictor, launch
+        self.max_rows = partitions * MAX_ROWS
+        self._weights = pack_weights(predictor, launch) | tables
+        self.scratch = allocate_scratch(predictor, predictor.model.norm.weight, partitions)
+        self._kernels: dict[int, nvrtc.Kernel] = {}  # by tiles, compiled at first use
 
     def __call__(
         self,
         hidden: Tensor,
         first: Tensor,
-        own: SamplingTensors,
+        sampling: SamplingTensors,
         uniforms: Tensor,
         count: int | None,
     ) -> tuple[Tensor, Tensor]:
-        """As `Predictor.sample`, with the draws of `pick`."""
+        """As `Predictor.sample`, with codes as `pick` draws them."""
         rows, books = len(hidden), len(self._predictor.lm_head)
-        crews = -(-rows // MOST_ROWS)
-        each = -(-rows // crews)
+        partitions = -(-rows // MAX_ROWS)
+        each = -(-rows // partitions)
         codes = torch.empty(rows, books, dtype=torch.long, device=hidden.device)
         begin = self._predictor.small_to_mtp_projection(torch.stack((hidden, first)))
         begin, first = begin.contiguous(), first.contiguous()
         total = torch.empty_like(first)
-        tensors = self._kept | self.between
-        frame = frame_of(tensors, begin, first, own, uniforms, count, (codes, total), each)
+        arguments = kernel_arguments(
+            self._weights | self.scratch, begin, first, sampling, uniforms, count, codes, total,
+            each,
+        )  # fmt: skip
         tiles = next(tiles for tiles in TILES if each <= 16 * tiles)
-        self._kernel(tiles).together(crews * self._fit.blocks, THREADS, frame)
+        blocks = partitions * self._launch.blocks
+        self._kernel(tiles).launch_cooperative(blocks, THREADS, arguments)
         return codes, total
 
     def _kernel(self, tiles: int) -> nvrtc.Kernel:
         if tiles not in self._kernels:
-            known = nvrtc.constants(constants(self._predictor, self._fit, tiles))
-            module = nvrtc.Module(nvrtc.source(*PARTS), known)
-            self._kernels[tiles] = module.kernel("predict", self._fit.shared)
+            options = nvrtc.define_constants(constants(self._predictor, self._launch, tiles))
+            module = nvrtc.Module(nvrtc.read_sources(*SOURCES), options)
+            self._kernels[tiles] = module.kernel("predict", self._launch.shared)
         return self._kernels[tiles]
 
 
-def frame_of(
-    kept: dict[str, Tensor],
+def kernel_arguments(
+    buffers: dict[str, Tensor],
     begin: Tensor,
     first: Tensor,
-    own: SamplingTensors,
+    sampling: SamplingTensors,
     uniforms: Tensor,
     count: int | None,
-    made: tuple[Tensor, Tensor],
-    each: int,
-) -> Frame:
-    """What the kernel is told, `each` rows a crew. These tensors stay in use until it has run."""
-    codes, total = made
-    tensors = kept | dict(
-        begin=begin, talked=first, uniforms=uniforms, codes=codes, total=total,
-        inverse_temperature=own.inverse_temperature, top_k=own.top_k, top_p=own.top_p,
-        sample_mask=own.sample_mask,
+    codes: Tensor,
+    total: Tensor,
+    partition_rows: int,
+) -> PredictorArguments:
+    """All these tensors must stay until the kernel has run."""
+    tensors = buffers | dict(
+        begin=begin, first=first, uniforms=uniforms, codes=codes, total=total,
+        inverse_temperature=sampling.inverse_temperature, top_k=sampling.top_k,
+        top_p=sampling.top_p, sample_mask=sampling.sample_mask,
     )  # fmt: skip
-    strides = own.sample_mask.stride(0), uniforms.stride(0)
-    vocabulary = kept["inputs"].shape[1]
+    strides = sampling.sample_mask.stride(0), uniforms.stride(0)
+    vocabulary = buffers["inputs"].shape[1]
+    ranked = min(count or vocabulary, vocabulary)
     pointers = (tensors[name].data_ptr() for name in _POINTERS)
-    return Frame(*pointers, len(first), each, min(count or vocabulary, vocabulary), *strides)
+    return PredictorArguments(*pointers, len(first), partition_rows, ranked, *strides)
 
 
-def constants(predictor: Predictor, fit: Fit, tiles: int) -> dict[str, int | float]:
-    """What the kernel is compiled for."""
-    return shape_constants(predictor) | fit.constants(predictor.model.config, tiles)
+def constants(predictor: Predictor, launch: LaunchConfig, tiles: int) -> dict[str, int | float]:
+    """Compile-time constants of the kernel."""
+    return predictor_constants(predictor) | launch.constants(predictor.model.config, tiles)
 
 
-def packed(predictor: Predictor, fit: Fit) -> dict[str, Tensor]:
-    """Weights in the order of use."""
+def pack_weights(predictor: Predictor, launch: LaunchConfig) -> dict[str, Tensor]:
+    """Weights of layers and heads in the order of use."""
     norm = predictor.model.norm.weight
-    heads = [weight_packing.folded(head.weight, norm) for head in predictor.lm_head]
+    heads = [weight_packing.fold_norm(head.weight, norm) for head in predictor.lm_head]
+    packed = [weight_packing.pack_stages(head, launch.blocks, launch.slab) for head in heads]
+    blocks = list(predictor.model.layers)
     return dict(
-        layers=weight_packing.layers(list(predictor.model.layers), fit),  # type: ignore[arg-type]
-        heads=torch.stack([weight_packing.stages(head, fit.blocks, fit.slab) for head in heads]),
+        layers=weight_packing.pack_layers(blocks, launch),  # type: ignore[arg-type]
+        heads=torch.stack(packed),
     )
 
 
-def scratch(predictor: Predictor, like: Tensor, crews: int = 1) -> dict[str, Tensor]:
-    """What lies between the phases, for the most rows, and the barriers, which start at zero."""
+def allocate_scratch(predictor: Predictor, like: Tensor, partitions: int = 1) -> dict[str, Tensor]:
+    """Activations between the phases for the most rows, and the barriers, which start at zero."""
     config, books = predictor.model.config, len(predictor.lm_head)
     past = config.layers * config.kv_heads * (books + 1) * config.head_dim
     widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
-    rows = crews * MOST_ROWS
-    made = {name: like.new_empty(rows, width) for name, width in widths.items()}
-    return made | weight_packing.between(config, rows, like, crews)
+    rows = partitions * MAX_ROWS
+    scratch = {name: like.new_empty(rows, width) for name, width in widths.items()}
+    return scratch | weight_packing.allocate_scratch(config, rows, like, partitions)
 
 
-def last_logits(between: dict[str, Tensor], rows: int) -> Tensor:
+def last_logits(scratch: dict[str, Tensor], rows: int) -> Tensor:
     """Of the last codebook, as the last launch left them: [rows, V]."""
-    return between["logits"][:rows]
+    return scratch["logits"][:rows]

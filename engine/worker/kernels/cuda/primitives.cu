@@ -1,5 +1,5 @@
-// What the card offers: numbers, fragments, copies and barriers. Needs sm_90; no headers.
-// Every primitive here has a twin for the CPU beside the tests, so that the rest can be run there.
+// Numbers, matrix fragments, copies and barriers of the GPU. Needs sm_90; no headers.
+// The tests have each primitive for the CPU (twin.cpp), so that the other sources run there.
 
 #define DEVICE __device__ __forceinline__
 typedef unsigned char u8;
@@ -25,7 +25,7 @@ DEVICE float rounded(float x) { return low(pack(x, 0.f)); }
 // Nearly exact, in few instructions.
 DEVICE float quick_exp(float x) { return __expf(x); }
 DEVICE float quick_ratio(float x, float y) { return __fdividef(x, y); }
-DEVICE float quick_root(float x) { return rsqrtf(x); }  // one over it
+DEVICE float quick_root(float x) { return rsqrtf(x); }  // reciprocal square root
 DEVICE float silu(float x) { return rounded(quick_ratio(x, 1.f + quick_exp(-x))); }
 
 // d[16, 8] += a[16, 16] b[16, 8]
@@ -37,7 +37,7 @@ DEVICE void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Memory that other blocks write: past the first cache, which does not see them.
+// Reads of memory that other blocks write: past the L1 cache, which does not see them.
 DEVICE uint4 fresh16(const void* at) {
   uint4 v;
   asm volatile("ld.global.cg.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -80,7 +80,7 @@ DEVICE void gate_wait(u64* gate, u32 parity) {
       "@done bra through;\n bra again;\n through:\n}\n"
       :: "r"(shared_address(gate)), "r"(parity) : "memory");
 }
-// Global to shared memory; the gate completes when all bytes have come.
+// Global to shared memory; the gate completes when all bytes have arrived.
 DEVICE void fetch(void* to, const void* from, u32 bytes, u64* gate) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                :: "r"(shared_address(gate)), "r"(bytes) : "memory");
@@ -89,7 +89,7 @@ DEVICE void fetch(void* to, const void* from, u32 bytes, u64* gate) {
       :: "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(gate)) : "memory");
 }
 
-// The barrier of the whole grid, for one thread of each block.
+// Barrier of the whole grid, called by one thread of each block.
 DEVICE void grid_arrive(u32* counter) {
   asm volatile("red.release.gpu.global.add.u32 [%0], 1;" :: "l"(counter) : "memory");
 }

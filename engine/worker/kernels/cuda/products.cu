@@ -1,9 +1,9 @@
-// Products of a few rows with weights that stream past: out[row, column] for this block's columns.
+// Products of a few rows with streamed weights: out[row, column] for this block's columns.
 //
-// Weights come in stages of 8 columns and SLAB inputs, in the order of use, through a ring that
-// is filled again as soon as a product is done with its stages. The inputs of a slab are split
-// into 8 chunks. A chunk's sum is made in order and the chunks are added as a tree, however the
-// warps share them: a row's result does not depend on how many rows there are.
+// Weights come in stages of 8 columns and SLAB inputs, in the order of use, through a ring that is
+// refilled as soon as a product is done with its stages. The inputs of a slab are split into 8
+// chunks. A chunk is summed in order and the chunks are added as a tree, however the warps share
+// them: a row's result does not depend on the number of rows.
 
 constexpr int CHUNK = SLAB / 8;         // inputs
 constexpr int BLOCKS = CHUNK / 32;      // of 32 inputs: 16 bytes a lane
@@ -11,19 +11,19 @@ constexpr int STAGE = 8 * SLAB * 2;     // bytes
 constexpr int SPLIT = WARPS / TILES;    // warps that share a tile of 16 rows
 constexpr int AHEAD = 3;  // steps of activations in registers
 
-// Weights of this block that lie one after the other: `left` stages, GRID stages apart.
+// Consecutive weights of this block: `left` stages, GRID stages apart.
 struct Run { const u8* next; int left; };
 
-// The runs of a launch, by number; none are left after `runs`.
+// A ring of stages in shared memory, filled from a launch's runs in order.
 struct Ring {
   u8* stages;  // [STAGES, STAGE]
   u64* full;   // [STAGES]
-  u32 at, turn;  // the next stage to be used, and whether the ring has gone round once more
+  u32 at, phase;  // the next stage to be used, and the parity of the ring's rounds
   u32 to;        // the next stage to be filled
   Run run;
   int number;
 
-  // Called by one thread when nobody reads those stages any more.
+  // Called by one thread when no thread reads those stages any more.
   template <class Runs> DEVICE void fill(const Runs& runs, int count) {
     for (; count; count--) {
       while (run.left == 0 && number < runs.count()) run = runs(number++);
@@ -37,16 +37,16 @@ struct Ring {
     for (int c = 0; c < count; c++) {
       u32 stage = at + c;
       bool round = stage >= STAGES;
-      gate_wait(full + (round ? stage - STAGES : stage), turn ^ round);
+      gate_wait(full + (round ? stage - STAGES : stage), phase ^ round);
     }
   }
   DEVICE void advance(int count) {
     at += count;
-    if (at >= STAGES) at -= STAGES, turn ^= 1;
+    if (at >= STAGES) at -= STAGES, phase ^= 1;
   }
 };
 
-struct Block32 { u32 step[2][4]; };  // activations of 16 rows and 32 inputs, as `multiply` wants
+struct Block32 { u32 step[2][4]; };  // activations of 16 rows and 32 inputs, in the order of `multiply`
 struct Chunk { Block32 block[BLOCKS]; };
 
 // Inputs [first, first + CHUNK) of rows g and g + 8 of a tile. A lane's 16 bytes of a row are
@@ -77,8 +77,8 @@ DEVICE void add_squares(float (&sums)[2], const Chunk& chunk) {
     for (int i = 0; i < 8; i++) sums[i & 1] += square_of(chunk.block[b].step[i >> 2][i & 3]);
 }
 
-// Sums that do not wait for each other, so that few columns do not either: of every other step
-// of inputs, and of every other slab.
+// Independent accumulators, so that products of few columns do not wait for each other: of every
+// other step of inputs, and of every other slab.
 DEVICE constexpr int chains_of(int columns) { return columns == 1 ? 4 : columns == 2 ? 2 : 1; }
 
 template <int COLUMNS> struct Sums { float chain[chains_of(COLUMNS)][COLUMNS][4]; };
@@ -100,7 +100,7 @@ template <int COLUMNS> DEVICE void add_chunk(Sums<COLUMNS>& sums, const Chunk& c
   }
 }
 
-// The chains together, in the first.
+// Add the chains into the first.
 template <int COLUMNS> DEVICE void add_chains(Sums<COLUMNS>& sums) {
   constexpr int CHAINS = chains_of(COLUMNS);
 #pragma unroll
@@ -123,7 +123,7 @@ DEVICE void add_quads(float (&sums)[TILES][2]) {
     }
 }
 
-// The tree over chunks that one warp holds.
+// The tree over one warp's chunks.
 template <int N> DEVICE void add_tree(float (&parts)[TILES][N]) {
 #pragma unroll
   for (int span = 1; span < TILES; span *= 2)
@@ -161,14 +161,14 @@ DEVICE void share(float* space, const float (&sums)[COLUMNS * 4], const float (&
   sync_workers();
 }
 
-// emit(row, column, pair) gets the results of columns `column` and `column + 1`, for each row.
-// With NORMED they are divided by the root mean square of the row's inputs. With GATED the
-// block's first half of columns are gates, and `emit` gets the gated other half.
+// emit(row, column, pair) receives columns `column` and `column + 1` of each row.
+// With NORMED they are divided by the root mean square of the row's inputs. With GATED the first
+// half of the block's columns are gates, and `emit` receives the gated other half.
 template <int COLUMNS, int INPUTS, bool NORMED, bool GATED, class Emit>
 DEVICE void finish(const float* space, int rows, Emit emit) {
   constexpr int MADE = GATED ? COLUMNS / 2 : COLUMNS;
   const float* squared = space + WARPS * COLUMNS * 128;
-  // A lane had four results: rows g and g + 8 of columns 2t and 2t + 1. A thread takes a row's.
+  // A lane has four results: rows g and g + 8 of columns 2t and 2t + 1. A thread takes one row's.
   for (int i = threadIdx.x; i < TILES * MADE * 64; i += WORKERS) {
     int below = i & 1, lane = i >> 1 & 31, c = (i >> 6) % MADE, t = (i >> 6) / MADE;
     int row = t * 16 + lane / 4 + below * 8;

@@ -1,4 +1,4 @@
-// Small kernels of one launch each, for many rows: what lies between the library's products.
+// Small kernels for many rows, one launch each, between cuBLAS products.
 
 DEVICE float block_sum(float x, float* sums) {  // [WARPS]
   x = warp_sum(x);
@@ -9,7 +9,7 @@ DEVICE float block_sum(float x, float* sums) {  // [WARPS]
   return whole;
 }
 
-// x [rows, WIDTH] += added; normed = x over its root mean square times weight. A block a row.
+// x [rows, WIDTH] += added; normed = x over its root mean square times weight. One block per row.
 extern "C" __global__ void __launch_bounds__(WORKERS) add_norm(u16* x, const u16* added,
                                                                const u16* weight, u16* normed) {
   constexpr int EACH = WIDTH / WORKERS / 2;
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(WORKERS) add_norm(u16* x, const u16
   }
 }
 
-// [rows, 2 * INNER], gates first -> out [rows, INNER]. A block a row.
+// [rows, 2 * INNER], gates first -> out [rows, INNER]. One block per row.
 extern "C" __global__ void __launch_bounds__(WORKERS) gate(const u16* gates, u16* out) {
   const u16* row = gates + (u64)blockIdx.x * 2 * INNER;
   for (int at = threadIdx.x * 2; at < INNER; at += WORKERS * 2) {
@@ -47,44 +47,44 @@ extern "C" __global__ void __launch_bounds__(WORKERS) gate(const u16* gates, u16
   }
 }
 
-// qkv [rows, QKV] of one position -> mixed [rows, HEADS * HEAD_DIM]. keys and values
-// [rows, KV_HEADS, POSITIONS, HEAD_DIM]. A warp for each row and group of heads.
+// qkv [rows, QKV] of one position -> attended [rows, HEADS * HEAD_DIM]. keys and values
+// [rows, KV_HEADS, POSITIONS, HEAD_DIM]. One warp per row and group of heads.
 extern "C" __global__ void __launch_bounds__(WORKERS)
-    attend_rows(const u16* qkv, u16* keys, u16* values, const float* norms, const float* turns,
-                u16* mixed, int position, int rows) {
+    attend_rows(const u16* qkv, u16* keys, u16* values, const float* norms, const float* rotary,
+                u16* attended, int position, int rows) {
   int task = blockIdx.x * WARPS + warp_id();
   if (task >= rows * KV_HEADS) return;
   u64 row = task / KV_HEADS, at = (u64)task * POSITIONS * HEAD_DIM;
   attend(qkv + row * QKV, task % KV_HEADS, position, keys + at, values + at, norms,
-         turns + position * 2 * HEAD_DIM, [&](int dimension, uint2 pairs) {
-           *(uint2*)(mixed + row * HEADS * HEAD_DIM + dimension) = pairs;
+         rotary + position * 2 * HEAD_DIM, [&](int dimension, uint2 pairs) {
+           *(uint2*)(attended + row * HEADS * HEAD_DIM + dimension) = pairs;
          });
 }
 
 // logits [rows, CODES] -> codes[row, book], and its embedding from inputs [CODES, WIDTH] to
-// x [rows, WIDTH]. A block a row.
+// x [rows, WIDTH]. One block per row.
 extern "C" __global__ void __launch_bounds__(WORKERS)
     draw_rows(const u16* logits, const float* inverse_temperature, const float* top_k,
               const float* top_p, const float* sample_mask, const float* uniforms, const u16* inputs,
-              u64* codes, u16* x, int book, int count, int knob_stride, int uniform_stride) {
+              u64* codes, u16* x, int book, int count, int setting_stride, int uniform_stride) {
   constexpr int EACH = CODES / WORKERS;
   SHARED(shared);  // [2, CODES] keys, words
-  u64 row = blockIdx.x, knob = row * knob_stride, keys[EACH];
-  SamplingTensors own = {inverse_temperature[knob], top_k[knob], top_p[knob], sample_mask[knob]};
+  u64 row = blockIdx.x, at_row = row * setting_stride, keys[EACH];
+  SamplingTensors sampling = {inverse_temperature[at_row], top_k[at_row], top_p[at_row], sample_mask[at_row]};
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
     u32 id = i * WORKERS + threadIdx.x * 2, pair = *(const u32*)(logits + row * CODES + id);
     keys[i] = key_of(low(pair), id), keys[i + 1] = key_of(high(pair), id + 1);
   }
   u32* words = (u32*)(shared + CODES * 16);
-  u32 code = choose<EACH>((u64*)shared, words, count, own, uniforms[row * uniform_stride + book], keys);
+  u32 code = choose<EACH>((u64*)shared, words, count, sampling, uniforms[row * uniform_stride + book], keys);
   for (int i = threadIdx.x * 8; i < WIDTH; i += WORKERS * 8)
     *(uint4*)(x + row * WIDTH + i) = *(const uint4*)(inputs + (u64)code * WIDTH + i);
   if (threadIdx.x == 0) codes[row * BOOKS + book] = code;
 }
 
 // The sum of all embeddings, rounded after each as tensors are: first [rows, WIDE] and
-// embeddings [BOOKS] of [CODES, WIDE] -> total. A block a row.
+// embeddings [BOOKS] of [CODES, WIDE] -> total. One block per row.
 extern "C" __global__ void __launch_bounds__(WORKERS)
     sum_rows(const u16* first, const u16* const* embeddings, const u64* codes, u16* total) {
   add_embeddings(first, embeddings, codes, total, blockIdx.x);

@@ -1,4 +1,5 @@
-// One draw by one block: rank the best, cut by top-k and top-p, take the one that the lot names.
+// One block samples one id: rank the best, cut by top-k and top-p, take the one that the uniform
+// number selects.
 // The rules are those of engine/worker/state/sampling.py; equal logits rank by their ids.
 
 constexpr int BOOKS = POSITIONS - 1;
@@ -17,7 +18,7 @@ DEVICE float logit_of(u64 key) {
 }
 DEVICE u32 id_of(u64 key) { return 0xffffffffu - (u32)key; }
 
-// How many of keys [count] are larger.
+// How many of keys [count] are larger than this one.
 DEVICE int rank_of(u64 key, const u64* keys, int count) {
   int rank = 0;
 #pragma unroll 8
@@ -25,14 +26,13 @@ DEVICE int rank_of(u64 key, const u64* keys, int count) {
   return rank;
 }
 
-// By one warp, from the best down: an id's share of what top-k leaves, after temperature, and
-// for each that may be drawn the sum up to it. sums [count]: what may not is never reached.
-// -> the last sum that may.
-DEVICE float sum_up(const u64* ranked, float* sums, int count, const SamplingTensors& own) {
+// By one warp, from the best down: cumulative probabilities after temperature, top-k and top-p.
+// sums [count]: UNREACHED for ids that may not be sampled. -> the last sum of one that may.
+DEVICE float sum_up(const u64* ranked, float* sums, int count, const SamplingTensors& sampling) {
   auto mass = [&](int place) {
-    bool in = place < count && place < own.top_k;
-    float above = logit_of(ranked[0]) * own.inverse_temperature;
-    return in ? expf(logit_of(ranked[place]) * own.inverse_temperature - above) : 0.f;
+    bool in = place < count && place < sampling.top_k;
+    float above = logit_of(ranked[0]) * sampling.inverse_temperature;
+    return in ? expf(logit_of(ranked[place]) * sampling.inverse_temperature - above) : 0.f;
   };
   float whole = 0, before = 0, last = 0;
 #pragma unroll 1
@@ -48,7 +48,7 @@ DEVICE float sum_up(const u64* ranked, float* sums, int count, const SamplingTen
     }
     sum += before;
     before = from_lane(sum, 31);
-    bool kept = sum - share < own.top_p && share > 0;
+    bool kept = sum - share < sampling.top_p && share > 0;
     if (place < count) sums[place] = kept ? sum : UNREACHED;
     if (kept) last = sum;
   }
@@ -56,16 +56,16 @@ DEVICE float sum_up(const u64* ranked, float* sums, int count, const SamplingTen
   return last;
 }
 
-// By one warp, from ids ranked [count].
-DEVICE u32 draw(const u64* ranked, float* sums, int count, const SamplingTensors& own, float lot) {
-  float target = lot * own.sample_mask * sum_up(ranked, sums, count, own), place = 0;
+// By one warp, from ids in ranked order [count].
+DEVICE u32 draw(const u64* ranked, float* sums, int count, const SamplingTensors& sampling, float uniform) {
+  float target = uniform * sampling.sample_mask * sum_up(ranked, sums, count, sampling), place = 0;
 #pragma unroll 1
   for (int i = lane_id(); i < count; i += 32) place += sums[i] <= target;
   return id_of(ranked[(int)warp_sum(place)]);
 }
 
-// The key below which `count` keys of a block cannot lie, from each thread's best: the bests of
-// `count` threads are `count` keys. bests [WORKERS]; found: zero before.
+// A lower bound of the block's `count` best keys, from each thread's best: the bests of `count`
+// threads are `count` keys. bests [WORKERS]; found: zero before.
 DEVICE u64 bound_of(u64 best, u32* bests, u32* found, int count) {
   u32 mine = (u32)(best >> 32);
   bests[threadIdx.x] = mine;
@@ -81,10 +81,10 @@ DEVICE u64 bound_of(u64 best, u32* bests, u32* found, int count) {
   return (u64)*found << 32;
 }
 
-// The id drawn from keys, EACH a thread, for every thread. space: twice all keys; words: four.
-// `count` are ranked.
+// Sample an id from keys, EACH per thread; every thread gets it. `count` keys are ranked.
+// space: room for all keys twice; words: four counters.
 template <int EACH>
-DEVICE u32 choose(u64* space, u32* words, int count, const SamplingTensors& own, float lot,
+DEVICE u32 choose(u64* space, u32* words, int count, const SamplingTensors& sampling, float uniform,
                   const u64 (&keys)[EACH]) {
   u64 *found = space, *ranked = space + EACH * WORKERS, best = 0;
   if (threadIdx.x == 0) words[0] = 0, words[1] = 0;
@@ -102,14 +102,14 @@ DEVICE u32 choose(u64* space, u32* words, int count, const SamplingTensors& own,
   }
   sync_workers();
   if (warp_id() == 0) {
-    u32 id = draw(ranked, (float*)found, count, own, lot);
+    u32 id = draw(ranked, (float*)found, count, sampling, uniform);
     if (lane_id() == 0) words[2] = id;
   }
   sync_workers();
   return words[2];
 }
 
-// One row's sum of all embeddings, rounded after each as tensors are, by one block:
+// One block sums one row's embeddings, rounded after each, as tensors are:
 // first [rows, WIDE] and embeddings [BOOKS] of [CODES, WIDE] at codes [rows, BOOKS] -> total.
 DEVICE void add_embeddings(const u16* first, const u16* const* embeddings, const u64* codes,
                            u16* total, u64 row) {

@@ -1,8 +1,8 @@
-"""Weights in the order in which the blocks of a fused kernel use them.
+"""Weights in the order in which the blocks of a persistent kernel read them.
 
-Weights come in stages of eight outputs and a slab of inputs for each block, and within a
-stage 16 bytes for each lane of a warp. Norm weights are folded into what follows them.
-Knows networks, not kernels.
+Weights come in stages of eight outputs and a slab of inputs for each block, and within a stage
+16 bytes for each lane of a warp. Norm weights are folded into the weights behind them. Knows
+networks, not kernels.
 """
 
 from __future__ import annotations
@@ -14,65 +14,67 @@ from torch import Tensor
 
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Block
-from engine.worker.kernels.cuda.launch_config import Fit
+from engine.worker.kernels.cuda.launch_config import LaunchConfig
 
-LANE = 32  # inputs that four lanes of a row take
+LANE_INPUTS = 32  # that the four lanes of a row read
 
 
-def stages(weight: Tensor, blocks: int, slab: int, parts: int = 1) -> Tensor:
-    """weight [outputs, inputs] -> [stages, blocks, 8 * slab], a part of the outputs first."""
+def pack_stages(weight: Tensor, blocks: int, slab: int, parts: int = 1) -> Tensor:
+    """weight [outputs, inputs] -> [stages, blocks, 8 * slab], one part of the outputs first."""
     outputs, inputs = weight.shape
     columns = outputs // blocks // 8 // parts
-    grid = weight.view(blocks, parts, columns, 8, inputs // slab, slab // LANE, LANE)
+    grid = weight.view(blocks, parts, columns, 8, inputs // slab, slab // LANE_INPUTS, LANE_INPUTS)
     return grid.permute(1, 4, 2, 0, 5, 3, 6).reshape(-1, blocks, 8 * slab)
 
 
-def folded(weight: Tensor, norm: Tensor) -> Tensor:
-    """A linear weight that takes what has not met the norm's weight."""
+def fold_norm(weight: Tensor, norm: Tensor) -> Tensor:
+    """A linear weight for inputs that are not multiplied by the norm's weight."""
     return (weight.float() * norm.float()).to(weight.dtype)
 
 
-def paired(gate_up: Tensor, parts: int) -> Tensor:
-    """Gate rows, then up rows -> for each part its gates' rows, then its ups'."""
+def interleave_gate_up(gate_up: Tensor, parts: int) -> Tensor:
+    """Gate rows, then up rows -> for each part its gate rows, then its up rows."""
     gates, ups = (half.unflatten(0, (parts, -1)) for half in gate_up.chunk(2))
     return torch.cat((gates, ups), 1).flatten(0, 1)
 
 
-def layers(blocks: Sequence[Block], fit: Fit) -> Tensor:
-    """All of them, [layers, stages, blocks, 8 * slab], never twice at a time."""
-    first = layer(blocks[0], fit)
-    whole = first.new_empty(len(blocks), *first.shape)
-    for block, place in zip(blocks, whole, strict=True):
-        place.copy_(layer(block, fit))
-    return whole
+def pack_layer(block: Block, launch: LaunchConfig) -> Tensor:
+    """One transformer block: [stages, blocks, 8 * slab]."""
+    attention, mlp = block.self_attn, block.mlp
+    gate_up = fold_norm(mlp.gate_up_proj.weight, block.post_attention_layernorm.weight)
+    weights = (
+        fold_norm(attention.qkv_proj.weight, block.input_layernorm.weight),
+        attention.o_proj.weight,
+        interleave_gate_up(gate_up, launch.blocks * launch.parts[2]),
+        mlp.down_proj.weight,
+    )
+    pairs = zip(weights, launch.parts, strict=True)
+    packed = (pack_stages(weight, launch.blocks, launch.slab, parts) for weight, parts in pairs)
+    return torch.cat(list(packed))
 
 
-def norms(blocks: Sequence[Block]) -> Tensor:
-    """Of queries and keys, [layers, 2, d]."""
+def pack_layers(blocks: Sequence[Block], launch: LaunchConfig) -> Tensor:
+    """[layers, stages, blocks, 8 * slab]; only one layer at a time exists twice."""
+    first = pack_layer(blocks[0], launch)
+    packed = first.new_empty(len(blocks), *first.shape)
+    for block, place in zip(blocks, packed, strict=True):
+        place.copy_(pack_layer(block, launch))
+    return packed
+
+
+def stack_norms(blocks: Sequence[Block]) -> Tensor:
+    """Norm weights of queries and keys: [layers, 2, d]."""
     each = [(block.self_attn.q_norm.weight, block.self_attn.k_norm.weight) for block in blocks]
     return torch.stack([torch.stack(pair) for pair in each]).float()
 
 
-def between(
-    config: TransformerConfig, rows: int, like: Tensor, crews: int = 1
+def allocate_scratch(
+    config: TransformerConfig, rows: int, like: Tensor, partitions: int = 1
 ) -> dict[str, Tensor]:
-    """What lies between a layer's phases, and the crews' barriers, which start at zero."""
-    mixed = config.heads * config.head_dim
-    qkv = mixed + 2 * config.kv_heads * config.head_dim
-    widths = dict(x=config.hidden_size, qkv=qkv, mixed=mixed, gated=config.intermediate_size)
-    made = {name: like.new_empty(rows, width) for name, width in widths.items()}
-    return made | {"barrier": torch.zeros(2 * crews, dtype=torch.int32, device=like.device)}
-
-
-def layer(block: Block, fit: Fit) -> Tensor:
-    """A transformer block: [stages, blocks, 8 * slab]."""
-    attention, mlp = block.self_attn, block.mlp
-    gate_up = folded(mlp.gate_up_proj.weight, block.post_attention_layernorm.weight)
-    weights = (
-        folded(attention.qkv_proj.weight, block.input_layernorm.weight),
-        attention.o_proj.weight,
-        paired(gate_up, fit.blocks * fit.parts[2]),
-        mlp.down_proj.weight,
-    )
-    each = zip(weights, fit.parts, strict=True)
-    return torch.cat([stages(weight, fit.blocks, fit.slab, parts) for weight, parts in each])
+    """Activations between a layer's phases, and the barriers, which start at zero."""
+    attended = config.heads * config.head_dim
+    qkv = attended + 2 * config.kv_heads * config.head_dim
+    widths = dict(x=config.hidden_size, qkv=qkv, attended=attended, gated=config.intermediate_size)
+    scratch = {name: like.new_empty(rows, width) for name, width in widths.items()}
+    barrier = torch.zeros(2 * partitions, dtype=torch.int32, device=like.device)
+    return scratch | {"barrier": barrier}

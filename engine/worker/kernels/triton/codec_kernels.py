@@ -1,8 +1,8 @@
-"""The codec's work on a GPU as Triton kernels: sound lies channels last, [B, T, C].
+"""The codec's Triton kernels: audio is channels last, [B, T, C].
 
-What a convolution saw before the new samples is read from the streams' own rows where it lies,
-so nothing is joined or copied before a product. A sum leaves its kernel with bias, residual
-and activation applied. Knows tensors only; who they belong to is codec_fused's business.
+The samples before the new ones are read from the streams' rows in place, so that nothing is
+concatenated before a product. Bias, residual and activation are fused into it. Knows tensors only;
+fused_decoder knows the layers.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import triton
 import triton.language as tl
 from triton.language.extra.cuda import libdevice
 
-# Numbers that kernels are not compiled for one by one.
-SIZES = ("total", "length", "behind")
+# Arguments whose values kernels are not specialised for.
+SIZES = ("total", "length", "history")
 
 
 @triton.jit
 def squared_sine(z):
-    """sin² for any z: it repeats at every π, and a short series is exact enough within."""
+    """sin² of any z: reduced to one period of π, then a short series."""
     turn = z - tl.floor(z * 0.3183098861837907 + 0.5) * 3.141592653589793
     square = turn * turn
     series = 2.7557319e-6 * square - 1.9841270e-4
@@ -29,8 +29,8 @@ def squared_sine(z):
 
 @triton.jit
 def snake(x, alpha, scale, exact: tl.constexpr):
-    """x + scale * sin²(alpha x). The card's own cosine is a third of the work, and close enough
-    for numbers of two bytes."""
+    """x + scale * sin²(alpha x). The GPU's fast cosine is a third of the work, and exact enough for
+    two-byte numbers."""
     if exact:
         return x + scale * squared_sine(alpha * x)
     half = 0.5 * scale
@@ -38,36 +38,35 @@ def snake(x, alpha, scale, exact: tl.constexpr):
 
 
 @triton.jit
-def fitted(x, kind: tl.constexpr):
-    """x as numbers of this kind; what is too loud for float16 becomes the loudest there is, for
-    an infinity would stay in the stream's past."""
+def saturate(x, kind: tl.constexpr):
+    """x in this dtype; float16 saturates, since an infinity would stay in the stream's past."""
     if kind == tl.float16:
         x = tl.minimum(tl.maximum(x, -65504.0), 65504.0)
     return x.to(kind)
 
 
 @triton.jit
-def before(x, past, row, place, at, behind, channels, row_size):
-    """Where a stream's sample `at` begins: in x, or for negative ones in what it remembers."""
+def sample_pointers(x, past, row, place, at, history, channels, row_size):
+    """The address of a stream's sample `at`: in x, or in its past if negative."""
     new = x + (place + at).to(tl.int64) * channels
-    old = past + row * row_size + (at + behind) * channels
+    old = past + row * row_size + (at + history) * channels
     return tl.where(at >= 0, new, old)
 
 
-@triton.jit(do_not_specialize=(*SIZES, "taps", "dilation", "adds", "keeps"))
+@triton.jit(do_not_specialize=(*SIZES, "taps", "dilation", "has_residual", "stores_raw"))
 def convolve(
     x,  # [B, T, C]
-    past,  # of this convolution: [rows, row_size], the first behind * C of each row
+    past,  # of this convolution: [rows, row_size]; it takes history * C of each row
     rows,  # [B]
     weight,  # [taps * C, N]
-    bias,  # [period], as alpha and scale
+    bias,  # [period], like alpha and scale
     alpha,
     scale,
-    residual,  # [B, T, N], as what is made; read if it `adds`
-    raw,  # written if it `keeps`
+    residual,  # [B, T, N]; read with `has_residual`
+    raw,  # the sums before the activation; written with `stores_raw`
     active,
-    adds,
-    keeps,
+    has_residual,
+    stores_raw,
     total,  # B * T
     length,
     channels,
@@ -75,10 +74,10 @@ def convolve(
     period,
     taps,
     dilation,
-    behind,
+    history,
     row_size,
     has_past: tl.constexpr,
-    follows: tl.constexpr,  # "": not made, "snake" or "gelu"
+    activation: tl.constexpr,  # "", "snake" or "gelu"
     exact: tl.constexpr,
     tile_m: tl.constexpr,
     tile_n: tl.constexpr,
@@ -98,7 +97,7 @@ def convolve(
         tap = step * tile_k // channels
         channel = step * tile_k - tap * channels
         if has_past:
-            first = before(x, past, row, m - at, at + tap * dilation - behind, behind,
+            first = sample_pointers(x, past, row, m - at, at + tap * dilation - history, history,
                            channels, row_size)  # fmt: skip
         else:
             first = own
@@ -109,70 +108,74 @@ def convolve(
     sums += tl.load(bias + n % period, mask=wide, other=0.0)[None, :]
     out = m.to(tl.int64)[:, None] * width + n[None, :]
     here = inside[:, None] & wide[None, :]
-    sums += tl.load(residual + out, mask=here & (adds > 0), other=0.0).to(tl.float32)
-    tl.store(raw + out, fitted(sums, raw.dtype.element_ty), mask=here & (keeps > 0))
-    if follows == "snake":
-        pace = tl.load(alpha + n % period, mask=wide, other=0.0)[None, :]
+    sums += tl.load(residual + out, mask=here & (has_residual > 0), other=0.0).to(tl.float32)
+    tl.store(raw + out, saturate(sums, raw.dtype.element_ty), mask=here & (stores_raw > 0))
+    if activation == "snake":
+        frequency = tl.load(alpha + n % period, mask=wide, other=0.0)[None, :]
         size = tl.load(scale + n % period, mask=wide, other=0.0)[None, :]
-        sums = snake(sums, pace, size, exact)
-    if follows == "gelu":
+        sums = snake(sums, frequency, size, exact)
+    if activation == "gelu":
         sums = 0.5 * sums * (1.0 + tl.erf(sums * 0.7071067811865476))
-    if follows != "":
-        tl.store(active + out, fitted(sums, active.dtype.element_ty), mask=here)
+    if activation != "":
+        tl.store(active + out, saturate(sums, active.dtype.element_ty), mask=here)
 
 
 @triton.jit(do_not_specialize=(*SIZES, "rate"))
-def remember(
-    x, past, rows, counts, length, rate, channels, behind, row_size,
+def update_past(
+    x, past, rows, counts, length, rate, channels, history, row_size,
     tile_p: tl.constexpr, tile_c: tl.constexpr,
 ):  # fmt: skip
-    """The last `behind` samples of past and x become the past: of an x that ends where its
-    stream's frames do, `rate` samples each."""
+    """The last `history` samples of past and x become the past. x ends with its stream's frames,
+    `rate` samples each."""
     stream = tl.program_id(0)
-    row, gone = tl.load(rows + stream), tl.load(counts + stream) * rate
+    row, advanced = tl.load(rows + stream), tl.load(counts + stream) * rate
     step, c = tl.arange(0, tile_p), tl.program_id(1) * tile_c + tl.arange(0, tile_c)
-    at = gone - behind + step
-    first = before(x, past, row, stream * length, at, behind, channels, row_size)
-    here = (step < behind)[:, None] & (c < channels)[None, :]
+    at = advanced - history + step
+    first = sample_pointers(x, past, row, stream * length, at, history, channels, row_size)
+    here = (step < history)[:, None] & (c < channels)[None, :]
     kept = tl.load(first[:, None] + c[None, :], mask=here, other=0.0)
-    tl.debug_barrier()  # all is read before any of it is written over
+    tl.debug_barrier()  # all is read before any is overwritten
     tl.store(past + row * row_size + step[:, None] * channels + c[None, :], kept, mask=here)
 
 
 @triton.jit(do_not_specialize=SIZES)
-def smooth(
+def depthwise_norm(
     x, past, rows, weight, bias, norm, shift, out, length, channels, row_size, eps,
     taps: tl.constexpr, tile_c: tl.constexpr,
 ):  # fmt: skip
-    """A convolution of each channel by itself, weight [taps, C], then a LayerNorm."""
+    """A depthwise convolution, weight [taps, C], then a LayerNorm."""
     m, c = tl.program_id(0), tl.arange(0, tile_c)
     at, here = m % length, c < channels
     row = tl.load(rows + m // length)
     sums = tl.load(bias + c, mask=here, other=0.0).to(tl.float32)
     for tap in tl.static_range(taps):
-        first = before(x, past, row, m - at, at + tap - (taps - 1), taps - 1, channels, row_size)
+        first = sample_pointers(
+            x, past, row, m - at, at + tap - (taps - 1), taps - 1, channels, row_size
+        )
         factor = tl.load(weight + tap * channels + c, mask=here, other=0.0).to(tl.float32)
         sums += tl.load(first + c, mask=here, other=0.0).to(tl.float32) * factor
     centred = tl.where(here, sums - tl.sum(sums, 0) / channels, 0.0)
     spread = tl.sum(centred * centred, 0) / channels
-    made = centred * tl.rsqrt(spread + eps) * tl.load(norm + c, mask=here, other=0.0)
-    made += tl.load(shift + c, mask=here, other=0.0)
-    tl.store(out + m.to(tl.int64) * channels + c, fitted(made, out.dtype.element_ty), mask=here)
+    result = centred * tl.rsqrt(spread + eps) * tl.load(norm + c, mask=here, other=0.0)
+    result += tl.load(shift + c, mask=here, other=0.0)
+    tl.store(out + m.to(tl.int64) * channels + c, saturate(result, out.dtype.element_ty), mask=here)
 
 
 @triton.jit(do_not_specialize=SIZES)
-def sound(
+def output_conv(
     x, past, rows, weight, bias, out, total, length, channels, row_size,
     taps: tl.constexpr, tile_m: tl.constexpr, tile_c: tl.constexpr,
 ):  # fmt: skip
-    """The last convolution, down to one channel within [-1, 1]; integers are made full scale."""
+    """The last convolution, to one channel clamped to [-1, 1]; int16 output is scaled."""
     m, c = tl.program_id(0) * tile_m + tl.arange(0, tile_m), tl.arange(0, tile_c)
     inside, here = m < total, c < channels
     at = m % length
     row = tl.load(rows + m // length, mask=inside, other=0)
     sums = tl.zeros((tile_m, tile_c), tl.float32)
     for tap in tl.static_range(taps):
-        first = before(x, past, row, m - at, at + tap - (taps - 1), taps - 1, channels, row_size)
+        first = sample_pointers(
+            x, past, row, m - at, at + tap - (taps - 1), taps - 1, channels, row_size
+        )
         signal = tl.load(
             first[:, None] + c[None, :], mask=inside[:, None] & here[None, :], other=0.0
         )
@@ -186,7 +189,7 @@ def sound(
 
 
 @triton.jit
-def turned(x, here, cos, sin, half: tl.constexpr):
+def rotated_halves(x, here, cos, sin, half: tl.constexpr):
     """Both halves of rows [T, 2 * half] after rotation; x points at their first halves."""
     left = tl.load(x, mask=here, other=0.0).to(tl.float32)
     right = tl.load(x + half, mask=here, other=0.0).to(tl.float32)
@@ -196,33 +199,33 @@ def turned(x, here, cos, sin, half: tl.constexpr):
 @triton.jit(do_not_specialize=SIZES)
 def attend(
     qkv,  # [B, T, 3, heads, 2 * half]
-    ring,  # [rows, window, layers, 2, heads, 2 * half], of one layer
+    ring,  # one layer of [rows, window, layers, 2, heads, 2 * half]
     frames,  # [rows] frames before these
     rows,  # [B]
-    counts,  # [B] how many of the new ones go into the ring
-    pace,  # [half] radians a frame
+    counts,  # [B] new frames that go into the ring
+    frequency,  # [half] radians per frame
     out,  # [B, T, heads, 2 * half]
     length,
     heads,
-    window,  # frames kept
+    window,  # frames in the ring
     row_size,
     step_size,  # from frame to frame
     tile_t: tl.constexpr,
     tile_p: tl.constexpr,
     half: tl.constexpr,
 ):
-    """Queries over what the ring keeps and the new frames, which then go into the ring."""
+    """Queries over the ring and the new frames, which are then written to the ring."""
     stream, head = tl.program_id(0), tl.program_id(1)
     row, count = tl.load(rows + stream), tl.load(counts + stream)
-    begun = tl.load(frames + row)
+    first_frame = tl.load(frames + row)
     t, d, j = tl.arange(0, tile_t), tl.arange(0, half), tl.arange(0, tile_p)
     new, kept = (t < length)[:, None], (j < window)[:, None]
-    angle = (begun + t)[:, None].to(tl.float32) * tl.load(pace + d)[None, :]
+    angle = (first_frame + t)[:, None].to(tl.float32) * tl.load(frequency + d)[None, :]
     cos, sin = tl.cos(angle), tl.sin(angle)
     size = heads * 2 * half
     mine = qkv + (stream * length + t)[:, None] * (3 * size) + head * 2 * half + d[None, :]
-    q1, q2 = turned(mine, new, cos, sin, half)
-    k1, k2 = turned(mine + size, new, cos, sin, half)
+    q1, q2 = rotated_halves(mine, new, cos, sin, half)
+    k1, k2 = rotated_halves(mine + size, new, cos, sin, half)
     v1 = tl.load(mine + 2 * size, mask=new, other=0.0)
     v2 = tl.load(mine + 2 * size + half, mask=new, other=0.0)
     kind = v1.dtype
@@ -233,10 +236,12 @@ def attend(
     u1 = tl.load(old + size, mask=kept, other=0.0)
     u2 = tl.load(old + size + half, mask=kept, other=0.0)
 
-    begun = begun.to(tl.int32)
-    at = begun - 1 - (begun - 1 - j + window) % window  # which frame lies there; negative: none
+    first_frame = first_frame.to(tl.int32)
+    at = (
+        first_frame - 1 - (first_frame - 1 - j + window) % window
+    )  # the frame in each place; negative: none
     seen = (j < window)[None, :] & (at >= 0)[None, :]
-    seen = seen & ((begun + t)[:, None] - at[None, :] <= window)
+    seen = seen & ((first_frame + t)[:, None] - at[None, :] <= window)
     past = tl.dot(q1, tl.trans(o1), input_precision="ieee")
     past += tl.dot(q2, tl.trans(o2), input_precision="ieee")
     now = tl.dot(q1, tl.trans(k1), input_precision="ieee")
@@ -254,12 +259,12 @@ def attend(
     target = out + (stream * length + t)[:, None] * size + head * 2 * half + d[None, :]
     tl.store(target, left.to(kind), mask=new)
     tl.store(target + half, right.to(kind), mask=new)
-    tl.debug_barrier()  # all is read before any of it is written over
-    place, stays = own + ((begun + t) % window)[:, None] * step_size, (t < count)[:, None]
-    tl.store(place, k1, mask=stays)
-    tl.store(place + half, k2, mask=stays)
-    tl.store(place + size, v1, mask=stays)
-    tl.store(place + size + half, v2, mask=stays)
+    tl.debug_barrier()  # all is read before any is overwritten
+    place, stored = own + ((first_frame + t) % window)[:, None] * step_size, (t < count)[:, None]
+    tl.store(place, k1, mask=stored)
+    tl.store(place + half, k2, mask=stored)
+    tl.store(place + size, v1, mask=stored)
+    tl.store(place + size + half, v2, mask=stored)
 
 
 @triton.jit
@@ -268,5 +273,5 @@ def gate(x, out, inner, tile: tl.constexpr):
     m, c = tl.program_id(0).to(tl.int64), tl.program_id(1) * tile + tl.arange(0, tile)
     left = tl.load(x + m * 2 * inner + c, mask=c < inner, other=0.0).to(tl.float32)
     right = tl.load(x + m * 2 * inner + inner + c, mask=c < inner, other=0.0).to(tl.float32)
-    made = left * tl.sigmoid(left) * right
-    tl.store(out + m * inner + c, fitted(made, out.dtype.element_ty), mask=c < inner)
+    result = left * tl.sigmoid(left) * right
+    tl.store(out + m * inner + c, saturate(result, out.dtype.element_ty), mask=c < inner)

@@ -1,7 +1,7 @@
-"""Triton kernels: launched, or compiled ahead of their first launch, many at a time.
+"""Launch Triton kernels, or compile many of them in parallel.
 
-A kernel is compiled when it is first launched, for a second or two. What is launched within
-`ahead` is compiled only, on all cores at once; afterwards its launches find it ready.
+The first launch of a kernel compiles it, which takes a second or two. Launches within
+`compile_only` compile on all cores at once and run nothing.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 _compiling: ContextVar[bool] = ContextVar("compiling", default=False)
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *given: Any, **sizes: Any) -> None:
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **sizes: Any) -> None:
     if _compiling.get():
-        kernel.warmup(*given, grid=grid, **sizes)
+        kernel.warmup(*arguments, grid=grid, **sizes)
     else:
-        kernel[grid](*given, **sizes)
+        kernel[grid](*arguments, **sizes)
 
 
 @contextmanager
-def ahead() -> Iterator[None]:
-    """Compile what is launched in here, and run none of it."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool, _together(pool):
+def compile_only() -> Iterator[None]:
+    """Launches in this context compile their kernels and do not run."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool, _async_compile(pool):
         token = _compiling.set(True)
         try:
             yield
@@ -34,9 +34,9 @@ def ahead() -> Iterator[None]:
             _compiling.reset(token)
 
 
-def _together(pool: ThreadPoolExecutor) -> Any:
+def _async_compile(pool: ThreadPoolExecutor) -> Any:
     try:
         from triton.runtime._async_compile import AsyncCompileMode
-    except ImportError:  # another version: one after the other
+    except ImportError:  # another version of Triton: one after the other
         return nullcontext()
     return AsyncCompileMode(pool)

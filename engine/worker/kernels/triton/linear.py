@@ -1,9 +1,8 @@
-"""What the talker's layers are made of besides attention, as Triton kernels.
+"""The talker's layers besides attention, as Triton kernels.
 
-Products of few rows with the norm before and the residual or the gate behind them; the same
-norms and gates alone, beside the library's products of many rows. Sums are made in float32
-and in the same order whatever the number of rows up to 16. Needs Triton and a GPU, so it is
-imported only where both are.
+Products of a few rows are fused with the norm before and the residual or gate behind them. For
+many rows, norms and gates run alone beside cuBLAS products. Sums are in float32, and in the same
+order for any number of rows up to 16. Needs Triton, so it is imported only where that is installed.
 """
 
 # ruff: noqa: N803 - constants of a kernel are in capitals
@@ -19,12 +18,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Tile:
-    """How a product is cut: columns a block, inputs a warp at a time, warps, loads ahead."""
+    """How a product is tiled."""
 
-    columns: int
-    inputs: int
+    columns: int  # per program
+    inputs: int  # per warp at a time
     warps: int
-    stages: int
+    stages: int  # of loads ahead
 
 
 @triton.jit(do_not_specialize=["rows", "parts"])
@@ -37,66 +36,66 @@ def _product(
     block = tl.program_id(0)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     column = block * COLUMNS + tl.arange(0, COLUMNS)
-    there, wanted = row < rows, column < columns
+    valid_row, wanted = row < rows, column < columns
     warp, input = tl.arange(0, SPLIT)[:, None, None] * INPUTS, tl.arange(0, INPUTS)
-    # every warp has its own part of the inputs: [SPLIT, ROWS, INPUTS] by [SPLIT, INPUTS, COLUMNS]
+    # each warp has its part of the inputs: [SPLIT, ROWS, INPUTS] by [SPLIT, INPUTS, COLUMNS]
     left = x + row[None, :, None] * WIDTH + warp + input[None, None, :]
     right = weight + column[None, None, :].to(tl.int64) * WIDTH + warp + input[None, :, None]
     total = tl.zeros((SPLIT, ROWS, COLUMNS), tl.float32)
-    beside = tl.zeros((SPLIT, ROWS, COLUMNS), tl.float32)
+    up_sums = tl.zeros((SPLIT, ROWS, COLUMNS), tl.float32)
     for start in range(0, WIDTH, SPLIT * INPUTS):
         if EVEN:
-            a = tl.load(left + start, mask=there[None, :, None], other=0.0)
+            a = tl.load(left + start, mask=valid_row[None, :, None], other=0.0)
             b = tl.load(right + start)
         else:
             inside = start + warp + input[None, None, :] < WIDTH
-            a = tl.load(left + start, mask=there[None, :, None] & inside, other=0.0)
+            a = tl.load(left + start, mask=valid_row[None, :, None] & inside, other=0.0)
             inside = (start + warp + input[None, :, None] < WIDTH) & wanted[None, None, :]
             b = tl.load(right + start, mask=inside, other=0.0)
         total = tl.dot(a, b, total, input_precision="ieee")
-        if GATED:  # the columns behind are what is gated
+        if GATED:  # the up columns, behind the gate columns
             up = right + columns.to(tl.int64) * WIDTH + start
             b = tl.load(up) if EVEN else tl.load(up, mask=inside, other=0.0)
-            beside = tl.dot(a, b, beside, input_precision="ieee")
-    made, up = tl.sum(total, 0), tl.sum(beside, 0)  # [ROWS, COLUMNS]
+            up_sums = tl.dot(a, b, up_sums, input_precision="ieee")
+    result, up = tl.sum(total, 0), tl.sum(up_sums, 0)  # [ROWS, COLUMNS]
     if NORMED:
         part = tl.arange(0, PARTS)
-        held = (part < parts)[:, None] & there[None, :]
-        found = tl.load(squares + part[:, None] * rows + row[None, :], mask=held, other=0.0)
+        valid = (part < parts)[:, None] & valid_row[None, :]
+        found = tl.load(squares + part[:, None] * rows + row[None, :], mask=valid, other=0.0)
         scale = tl.rsqrt(tl.sum(found, 0) / WIDTH + eps)[:, None]
-        made, up = made * scale, up * scale
+        result, up = result * scale, up * scale
     if GATED:
-        made = made / (1.0 + tl.exp(-made)) * up
+        result = result / (1.0 + tl.exp(-result)) * up
     place = row[:, None] * columns + column[None, :]
-    held = there[:, None] & wanted[None, :]
+    valid = valid_row[:, None] & wanted[None, :]
     if ADDED:
-        made += tl.load(added + place, mask=held, other=0.0).to(tl.float32)
+        result += tl.load(added + place, mask=valid, other=0.0).to(tl.float32)
     kind = out.dtype.element_ty
-    tl.store(out + place, made.to(kind), mask=held)
-    if ADDED:  # and as the next product wants it
-        made = tl.where(held, made.to(kind).to(tl.float32), 0.0)
+    tl.store(out + place, result.to(kind), mask=valid)
+    if ADDED:  # and the input of the next product
+        result = tl.where(valid, result.to(kind).to(tl.float32), 0.0)
         factor = tl.load(norm + column, mask=wanted, other=0.0).to(tl.float32)
-        tl.store(scaled + place, (made * factor[None, :]).to(kind), mask=held)
-        tl.store(sums + block * rows + row, tl.sum(made * made, 1), mask=there)
+        tl.store(scaled + place, (result * factor[None, :]).to(kind), mask=valid)
+        tl.store(sums + block * rows + row, tl.sum(result * result, 1), mask=valid_row)
 
 
 @dataclass(frozen=True)
 class Normed:
-    """What a norm gives, but for the rows' own scale: that follows from the squares."""
+    """Rows before the scale of their norm, which follows from the squares."""
 
     x: Tensor  # [R, width] times the norm's weight
     squares: Tensor  # [parts, R] float32, whose sum over the parts is the row's
 
 
 def as_normed(x: Tensor, norm: Tensor) -> Normed:
-    """x [R, width] for a product that wants it normed."""
+    """x [R, width] as the input of a product with a norm before it."""
     return Normed(x * norm, x.float().square().sum(-1)[None])
 
 
 def product(x: Normed, weight: Tensor, tile: Tile, eps: float, gated: bool = False) -> Tensor:
     """x normed, times weight [columns, width] -> [R, columns].
 
-    With `gated` the weight has the gate's columns first and then those that are gated.
+    With `gated` the weight has the gate columns first, then the up columns.
     """
     out = x.x.new_empty(len(x.x), len(weight) // 2 if gated else len(weight))
     _launch(x.x, weight, tile, out, squares=x.squares, eps=eps, gated=gated)
@@ -106,7 +105,7 @@ def product(x: Normed, weight: Tensor, tile: Tile, eps: float, gated: bool = Fal
 def product_added(
     x: Tensor, weight: Tensor, tile: Tile, added: Tensor, norm: Tensor
 ) -> tuple[Tensor, Normed]:
-    """x times weight, and what is added to it [R, columns] -> the sum, and the sum normed."""
+    """x times weight plus `added` [R, columns] -> the sum, and the sum normed."""
     out, scaled = torch.empty_like(added), torch.empty_like(added)
     parts = triton.cdiv(len(weight), tile.columns)
     squares = x.new_empty(parts, len(x), dtype=torch.float32)
@@ -156,7 +155,7 @@ def _add_norm(x, added, weight, total, out, width, eps, ADDED: tl.constexpr, BLO
 
 
 def add_norm(x: Tensor, added: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """x [R, width] and what is added to it -> the sum, and the sum normed."""
+    """x [R, width] plus `added` -> the sum, and the sum normed."""
     rows, width = x.shape
     total, out = (torch.empty_like(x) if added is not None else x), torch.empty_like(x)
     block = triton.next_power_of_2(width)
@@ -172,8 +171,8 @@ def _gate(x, out, inner, BLOCK: tl.constexpr):
     inside = at < inner
     gate = tl.load(x + row * 2 * inner + at, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(x + row * 2 * inner + inner + at, mask=inside, other=0.0).to(tl.float32)
-    made = gate / (1.0 + tl.exp(-gate)) * up
-    tl.store(out + row * inner + at, made.to(out.dtype.element_ty), mask=inside)
+    result = gate / (1.0 + tl.exp(-gate)) * up
+    tl.store(out + row * inner + at, result.to(out.dtype.element_ty), mask=inside)
 
 
 def gate(x: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ if HERE.type == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
 pytest.importorskip("triton")
 
-from engine.worker.codec.codec_graphs import FULL_SCALE  # noqa: E402
+from engine.worker.codec.codec_graphs import CODEC_TOLERANCE, FULL_SCALE  # noqa: E402
 from engine.worker.codec.codec_runner import CodecRunner  # noqa: E402
-from engine.worker.codec.fused_decoder import LONGEST, FusedDecoder, supports  # noqa: E402
+from engine.worker.codec.fused_decoder import MAX_FRAMES, FusedDecoder, supports  # noqa: E402
 from engine.worker.device import keep_float32  # noqa: E402
 from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
 
@@ -53,7 +53,7 @@ def codec() -> CodecDecoder:
 
 
 @settings(max_examples=3, deadline=None)
-@given(sizes=st.lists(st.integers(1, LONGEST), min_size=2, max_size=4), seed=st.integers(0, 9))
+@given(sizes=st.lists(st.integers(1, MAX_FRAMES), min_size=2, max_size=4), seed=st.integers(0, 9))
 @example(sizes=[1, 12, 2], seed=0)
 @torch.inference_mode()
 def test_streamed_sound_is_the_plain_decoders(
@@ -103,15 +103,15 @@ def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
 
 @torch.inference_mode()
 def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
-    draw, skipped, more = torch.Generator().manual_seed(3), LONGEST + 2, 3
+    draw, skipped, more = torch.Generator().manual_seed(3), MAX_FRAMES + 2, 3
     frames = skipped + codec.receptive_frames + more
     codes = torch.randint(0, 32, (1, frames, SHAPE.codebooks), generator=draw).to(HERE)
     fused, row = FusedDecoder(codec, torch.float32), torch.ones(1, dtype=torch.long, device=HERE)
     state = CodecState.allocate(SHAPE, ROWS, HERE, torch.float32)
-    fused.skip(codes[:, :LONGEST], state, row)
-    fused.skip(codes[:, LONGEST:skipped], state, row)
+    fused.skip(codes[:, :MAX_FRAMES], state, row)
+    fused.skip(codes[:, MAX_FRAMES:skipped], state, row)
     rest = codes[:, skipped:].transpose(1, 2)
-    made = torch.cat([fused.step(piece, state, row) for piece in rest.split(LONGEST, -1)], 1)
+    made = torch.cat([fused.step(piece, state, row) for piece in rest.split(MAX_FRAMES, -1)], 1)
     wanted = codec(codes.transpose(1, 2))
     heard = more * SHAPE.hop
     torch.testing.assert_close(made[:, -heard:], wanted[:, -heard:], rtol=0, atol=2e-4)
@@ -165,3 +165,12 @@ def test_published_shapes_fit_and_tiny_ones_do_not() -> None:
 
     assert supports(config("1.7B"))
     assert not supports(config("tiny"))
+
+
+@torch.inference_mode()
+def test_kernels_are_compared_with_the_plain_decoder(codec: CodecDecoder) -> None:
+    fused = FusedDecoder(codec, torch.float32)
+    assert fused.difference(codec) < 1e-3
+    wrong = deepcopy(codec)
+    wrong.decoder[-1].conv.weight.mul_(1.2)
+    assert fused.difference(wrong) > CODEC_TOLERANCE

@@ -61,20 +61,8 @@ def inputs(rows: int, seed: int) -> tuple[Tensor, Tensor, SamplingTensors, Tenso
     hidden, first = torch.randn(2, rows, WIDE, generator=random).bfloat16()
     heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random)
     top_k = torch.randint(1, CANDIDATES, (rows, 1), generator=random).float()
-    own = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (sample_mask > 0.3).float())
-    return hidden, first, own, torch.rand(rows, BOOKS, generator=random)
-
-
-def told(net: Predictor, hidden: Tensor, first: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
-    """The plain logits [R, books, V] where the codes before are these, and the sum."""
-    logits: list[Tensor] = []
-
-    def choose(book: int, each: Tensor) -> Tensor:
-        logits.append(each)
-        return codes[:, book - 1]
-
-    _, total = net.sample(hidden, first, choose)
-    return torch.stack(logits, 1), total
+    sampling = SamplingTensors(1 / (heat + 0.5), top_k, 1 - top_p / 2, (sample_mask > 0.3).float())
+    return hidden, first, sampling, torch.rand(rows, BOOKS, generator=random)
 
 
 def distance(found: Tensor, wanted: Tensor) -> float:
@@ -89,10 +77,10 @@ def compiled(
         pytest.skip("there is no C++ compiler here")
     source, library = folder / f"{name}.cpp", folder / f"{name}.so"
     own = [part for part in parts if part != "primitives"]
-    source.write_text(TWIN.read_text() + nvrtc.source(*own) + entry)
+    source.write_text(TWIN.read_text() + nvrtc.read_sources(*own) + entry)
     # some systems' g++ checks jumps by itself, and takes one between fibers for a fault
     flags = ["-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-shared", "-fPIC"]
-    flags += nvrtc.constants(constants)
+    flags += nvrtc.define_constants(constants)
     subprocess.run(["g++", *flags, "-o", str(library), str(source)], check=True)
     return library
 

@@ -20,7 +20,7 @@ BLOCK = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
 SHAPE = TalkerConfig(BLOCK, BLOCK, VOCABULARY, 512, 4, 9, 9, 99)
 END = VOCABULARY - 800
 IDS = SpecialIds(*range(7), codec_eos=END, think=8, nothink=9, think_bos=10, think_eos=11)
-ENTRY = LAUNCHES + "RUN(open_rows) RUN(feed_rows) RUN(close_rows)"
+ENTRY = LAUNCHES + "RUN(predictor_inputs) RUN(talker_inputs) RUN(sample_next)"
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +31,9 @@ def talker() -> Talker:
 
 @pytest.fixture(scope="module")
 def module(talker: Talker, tmp_path_factory: pytest.TempPathFactory) -> TwinModule:
-    folder = tmp_path_factory.mktemp("seams")
+    folder = tmp_path_factory.mktemp("glue")
     return TwinModule(
-        compiled(folder, "seams", glue_kernels.PARTS, ENTRY, glue_kernels.constants(talker, IDS))
+        compiled(folder, "glue", glue_kernels.SOURCES, ENTRY, glue_kernels.constants(talker, IDS))
     )
 
 
@@ -44,7 +44,7 @@ def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
     """The plain form and the kernels, each over slots of its own with the same content."""
     embeddings = talker.model.codec_embedding.weight
     pad = embeddings[7].clone()
-    plain, ours = (glue_kernels.tried(SHAPE, embeddings) for _ in range(2))
+    plain, ours = (glue_kernels.trial_slots(SHAPE, embeddings) for _ in range(2))
     return (plain, PlainFrameGlue(plain, IDS, embeddings, pad)), (
         ours,
         glue_kernels.FusedFrameGlue(ours, module, embeddings, pad),  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
 
 def test_the_kernels_leave_what_the_plain_form_leaves(talker: Talker, module: TwinModule) -> None:
     (plain, wanted), (ours, found) = both(talker, module)
-    assert glue_kernels.agree(plain, wanted, ours, found)
+    assert glue_kernels.same_results(plain, wanted, ours, found)
 
 
 @pytest.mark.parametrize("name", ["code", "frame", "seen", "keys", "knobs", "spoken"])
@@ -73,10 +73,10 @@ def made_by(slots: Slots, form: FrameGlue) -> tuple[Tensor, ...]:
     index, random = torch.tensor([3, 1]), torch.Generator().manual_seed(2)
     hidden = torch.randn(2, WIDE, generator=random).bfloat16()
     logits = (4 * torch.randn(2, VOCABULARY, generator=random)).bfloat16()
-    begun = form.predictor_inputs(index, index)
+    inputs = form.predictor_inputs(index, index)
     x, made = form.talker_inputs(index, index, torch.randint(99, (2, 3), generator=random), hidden)
     form.sample_next(index, index, hidden, logits, made, CANDIDATES)
-    return (*begun.own.tensors, begun.first, begun.uniforms, x, made, slots.code[index])
+    return (*inputs.sampling.tensors, inputs.first, inputs.uniforms, x, made, slots.code[index])
 
 
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])

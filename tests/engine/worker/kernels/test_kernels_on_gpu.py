@@ -11,11 +11,12 @@ from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
 from engine.model.talker import Talker, TalkerModel
-from engine.worker.kernels.cuda.verify import Form
+from engine.worker.kernels.verify import SampleFrame
 from engine.worker.state.kv_cache import SlotAttend
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 from engine.worker.state.slot_state import Slots
-from engine.worker.talker.talker_forward import talking
+from engine.worker.talker.frame_glue import select_frame_glue
+from engine.worker.talker.talker_forward import select_talker_forward
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 WIDE, CODES, BOOKS = 768, 1024, 15
@@ -39,14 +40,14 @@ def network() -> Predictor:
     return made
 
 
-@pytest.fixture(scope="module", params=["few", "crews", "many"])
-def form(request: pytest.FixtureRequest, network: Predictor) -> Form:
-    from engine.worker.kernels.cuda.predictor_kernels import fused
+@pytest.fixture(scope="module", params=["persistent", "partitioned", "tiled"])
+def form(request: pytest.FixtureRequest, network: Predictor) -> SampleFrame:
+    from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
 
-    if torch.cuda.get_device_capability() < ((8, 0) if request.param == "many" else (9, 0)):
+    if torch.cuda.get_device_capability() < ((8, 0) if request.param == "tiled" else (9, 0)):
         pytest.skip("this GPU takes the plain form")
-    kernels = fused(network)
-    found: Form | None = getattr(kernels, request.param)
+    kernels = PredictorKernels(network)
+    found: SampleFrame | None = getattr(kernels, request.param)
     assert found is not None, "the kernels do not agree with the plain form"
     return found
 
@@ -66,9 +67,9 @@ def inputs(rows: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
 @torch.inference_mode()
 def test_draws_are_those_of_the_plain_form(
-    network: Predictor, form: Form, rows: int, count: int | None
+    network: Predictor, form: SampleFrame, rows: int, count: int | None
 ) -> None:
-    if rows > getattr(form, "most", rows):
+    if rows > getattr(form, "max_rows", rows):
         pytest.skip("another form takes so many")
     hidden, first, own, uniforms = inputs(rows)
     codes, total = form(hidden, first, own, uniforms, count)
@@ -84,7 +85,7 @@ def test_draws_are_those_of_the_plain_form(
 
 
 @torch.inference_mode()
-def test_the_same_again(form: Form) -> None:
+def test_the_same_again(form: SampleFrame) -> None:
     hidden, first, own, uniforms = inputs(16)
     wanted, _ = form(hidden, first, own, uniforms, CANDIDATES)
     for _ in range(20):
@@ -93,8 +94,8 @@ def test_the_same_again(form: Form) -> None:
 
 
 @torch.inference_mode()
-def test_seams_have_kernels_that_agree() -> None:
-    from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue, fused
+def test_frame_glue_has_kernels_that_agree() -> None:
+    from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue
 
     if torch.cuda.get_device_capability() < (8, 0):
         pytest.skip("this GPU takes the plain form")
@@ -104,12 +105,12 @@ def test_seams_have_kernels_that_agree() -> None:
     ids = SpecialIds(*range(7), codec_eos=2150, think=8, nothink=9, think_bos=10, think_eos=11)
     like = talker.model.codec_embedding.weight.detach()
     slots = Slots.allocate(talker.config, 4, 64, like.device, like.dtype)
-    assert isinstance(fused(slots, ids, talker, like[0]), FusedFrameGlue)
+    assert isinstance(select_frame_glue(slots, ids, talker, like[0]), FusedFrameGlue)
 
 
 @torch.inference_mode()
-def test_few_rows_take_one_launch() -> None:
-    from engine.worker.kernels.cuda.talker_kernels import few
+def test_few_rows_run_in_one_launch() -> None:
+    from engine.worker.kernels.cuda.talker_kernels import build
 
     if torch.cuda.get_device_capability() < (9, 0):
         pytest.skip("this GPU goes layer by layer")
@@ -120,12 +121,12 @@ def test_few_rows_take_one_launch() -> None:
         everywhere = torch.arange(256)[None]
     cos, sin = (part[0, 0].bfloat16() for part in rotary_embedding(everywhere, 128, 1e6))
     slots = Slots.allocate(config, 4, 256, cos.device, torch.bfloat16)
-    assert few(stack, slots, (cos, sin)) is not None
+    assert build(stack, slots, (cos, sin)) is not None
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         attend = SlotAttend(slots.cache, index, index, positions, int(positions.max()) + 1)
         return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
 
-    talk = talking(stack, slots, cos, sin, plain)
+    talk = select_talker_forward(stack, slots, cos, sin, plain)
     assert talk is not None
-    assert talk.whole is not None
+    assert talk.persistent is not None

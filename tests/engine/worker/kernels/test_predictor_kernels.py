@@ -14,15 +14,21 @@ from torch import Tensor
 
 from engine.model.configs import TransformerConfig
 from engine.worker.kernels.cuda import predictor_persistent, predictor_tiled
-from engine.worker.kernels.cuda.constants import tables
-from engine.worker.kernels.cuda.launch_config import MOST_ROWS, STATIC, Fit, fit
-from engine.worker.kernels.cuda.predictor_persistent import (
-    constants,
-    frame_of,
-    last_logits,
-    packed,
-    scratch,
+from engine.worker.kernels.cuda.constants import predictor_tables
+from engine.worker.kernels.cuda.launch_config import (
+    MAX_ROWS,
+    STATIC,
+    LaunchConfig,
+    find_launch_config,
 )
+from engine.worker.kernels.cuda.predictor_persistent import (
+    allocate_scratch,
+    constants,
+    kernel_arguments,
+    last_logits,
+    pack_weights,
+)
+from engine.worker.kernels.verify import plain_logits
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 from tests.conftest import golden_folders
@@ -36,56 +42,61 @@ from tests.engine.worker.kernels.small import (
     distance,
     inputs,
     network,
-    told,
 )
 
 FEW_ENTRY = """
-extern "C" bool run_predict(const Frame* frame, unsigned long shared) {
-  int crews = (frame->rows + frame->each - 1) / frame->each;
-  return run_grid(crews * GRID, shared, [=] { predict(*frame); });
+extern "C" bool run_predict(const PredictorArguments* args, unsigned long shared) {
+  int partitions = (args->rows + args->partition_rows - 1) / args->partition_rows;
+  return run_grid(partitions * GRID, shared, [=] { predict(*args); });
 }
 """
 MANY_ENTRY = LAUNCHES + "RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows) RUN(sum_rows)"
 
 
 class Twin:
-    """The kernel of few rows, for so many tiles of 16 and so many crews."""
+    """The kernel of few rows, for so many tiles of 16 and so many partitions."""
 
-    def __init__(self, folder: Path, tiles: int, crews: int) -> None:
-        self.network, self.rows, self.crews = network(), 16 * tiles * crews - 3, crews
+    def __init__(self, folder: Path, tiles: int, partitions: int) -> None:
+        self.network, self.rows, self.partitions = (
+            network(),
+            16 * tiles * partitions - 3,
+            partitions,
+        )
         # products whole, or in parts through a ring that goes round
         stages, most, parts = ((70, 64, (1, 1, 1, 1)), (33, 32, (8, 4, 8, 8)))[tiles - 1]
         width = self.network.model.config.hidden_size
-        self.fit = Fit(2, 256, stages, 8 * most * 512 + 512, MOST_ROWS * width, parts)
-        values = constants(self.network, self.fit, tiles)
-        library = compiled(folder, f"few{tiles}", predictor_persistent.PARTS, FEW_ENTRY, values)
+        self.launch = LaunchConfig(2, 256, stages, 8 * most * 512 + 512, MAX_ROWS * width, parts)
+        values = constants(self.network, self.launch, tiles)
+        library = compiled(folder, f"few{tiles}", predictor_persistent.SOURCES, FEW_ENTRY, values)
         self._run = ctypes.CDLL(str(library)).run_predict
         self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
-        self.kept = packed(self.network, self.fit) | tables(self.network)
+        self.weights = pack_weights(self.network, self.launch) | predictor_tables(self.network)
 
     def __call__(
         self,
         hidden: Tensor,
         first: Tensor,
-        own: SamplingTensors,
+        sampling: SamplingTensors,
         uniforms: Tensor,
         count: int | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Codes, sums, and the logits of the last draw."""
-        between = scratch(self.network, hidden, self.crews)
-        for name, tensor in between.items():
+        scratch = allocate_scratch(self.network, hidden, self.partitions)
+        for name, tensor in scratch.items():
             if name != "barrier":
                 tensor.fill_(float("nan"))
         made = torch.full((len(hidden), BOOKS), -1), torch.full_like(first, float("nan"))
         begin = self.network.small_to_mtp_projection(torch.stack((hidden, first)))
-        each = -(-len(hidden) // min(self.crews, len(hidden)))
-        frame = frame_of(self.kept | between, begin, first, own, uniforms, count, made, each)
-        assert self._run(ctypes.addressof(frame), self.fit.shared), "blocks wait forever"
-        assert not between["barrier"].any()
-        return *made, last_logits(between, len(hidden))
+        each = -(-len(hidden) // min(self.partitions, len(hidden)))
+        arguments = kernel_arguments(
+            self.weights | scratch, begin, first, sampling, uniforms, count, *made, each
+        )
+        assert self._run(ctypes.addressof(arguments), self.launch.shared), "blocks wait forever"
+        assert not scratch["barrier"].any()
+        return *made, last_logits(scratch, len(hidden))
 
 
-@pytest.fixture(scope="module", params=[(1, 1), (2, 1), (1, 2)], ids=["few", "more", "crews"])
+@pytest.fixture(scope="module", params=[(1, 1), (2, 1), (1, 2)], ids=["few", "more", "partitions"])
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
     return Twin(tmp_path_factory.mktemp("twin"), *request.param)
 
@@ -97,24 +108,24 @@ def at(logits: Tensor, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
 @torch.inference_mode()
 def test_one_launch_is_the_plain_predictor(twin: Twin, count: int | None) -> None:
-    hidden, first, own, uniforms = inputs(twin.rows if count == CANDIDATES else 2, 5)
-    codes, total, logits = twin(hidden, first, own, uniforms, count)
-    plain, sums = told(twin.network, hidden, first, codes)
-    exact, _ = told(network().double(), hidden.double(), first.double(), codes)
+    hidden, first, sampling, uniforms = inputs(twin.rows if count == CANDIDATES else 2, 5)
+    codes, total, logits = twin(hidden, first, sampling, uniforms, count)
+    plain, sums = plain_logits(twin.network, hidden, first, codes)
+    exact, _ = plain_logits(network().double(), hidden.double(), first.double(), codes)
     assert torch.equal(total, sums)
     error = distance(plain[:, -1], exact[:, -1])
     assert distance(logits, exact[:, -1]) < 1.2 * error < 0.02
-    wanted = pick(logits, own, uniforms[:, -1:], count)  # of equal logits either may be taken
+    wanted = pick(logits, sampling, uniforms[:, -1:], count)  # of equal logits either may be taken
     assert torch.equal(at(logits, wanted), at(logits, codes[:, -1]))
 
 
 @torch.inference_mode()
 def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
-    hidden, first, own, uniforms = inputs(twin.rows, 7)
-    codes, total, logits = twin(hidden, first, own, uniforms, CANDIDATES)
+    hidden, first, sampling, uniforms = inputs(twin.rows, 7)
+    codes, total, logits = twin(hidden, first, sampling, uniforms, CANDIDATES)
     one = slice(twin.rows - 1, twin.rows)
-    own = SamplingTensors(*(column[one] for column in own.tensors))
-    alone = twin(hidden[one], first[one], own, uniforms[one], CANDIDATES)
+    sampling = SamplingTensors(*(column[one] for column in sampling.tensors))
+    alone = twin(hidden[one], first[one], sampling, uniforms[one], CANDIDATES)
     for found, wanted in zip(alone, (codes, total, logits), strict=True):
         assert torch.equal(found, wanted[one])
 
@@ -132,15 +143,15 @@ def test_many_rows_draw_as_the_plain_predictor(
     net = network(WIDE)
     for head in net.lm_head:  # so sure of themselves that rounding seldom decides a draw
         head.weight.mul_(20)
-    values = predictor_tiled.shape_constants(net)
-    library = compiled(tmp_path, "many", predictor_tiled.PARTS, MANY_ENTRY, values)
+    values = predictor_tiled.predictor_constants(net)
+    library = compiled(tmp_path, "many", predictor_tiled.SOURCES, MANY_ENTRY, values)
     monkeypatch.setattr(predictor_tiled.nvrtc, "Module", lambda *_: TwinModule(library))
-    form = predictor_tiled.TiledPredictor(net, tables(net))
-    hidden, first, own, uniforms = inputs(rows, 3)
-    codes, total = form(hidden, first, own, uniforms, count)
-    logits, sums = told(net, hidden, first, codes)
+    form = predictor_tiled.TiledPredictor(net, predictor_tables(net))
+    hidden, first, sampling, uniforms = inputs(rows, 3)
+    codes, total = form(hidden, first, sampling, uniforms, count)
+    logits, sums = plain_logits(net, hidden, first, codes)
     assert torch.equal(total, sums)
-    plain = [pick(logits[:, i], own, uniforms[:, i : i + 1], count) for i in range(BOOKS)]
+    plain = [pick(logits[:, i], sampling, uniforms[:, i : i + 1], count) for i in range(BOOKS)]
     assert (torch.stack(plain, 1) == codes).float().mean() > 0.8  # 33 to 36 of 38, by processor
     assert codes.max() < CODES
 
@@ -149,7 +160,10 @@ def test_many_rows_draw_as_the_plain_predictor(
 def test_small_predictors_stay_plain(folder: Path) -> None:
     talker = load_talker(folder, torch.device("cpu"), torch.float32)
     predictor = talker.code_predictor
-    assert fit(predictor.model.config, 132, 232_448, predictor.lm_head[0].out_features) is None
+    assert (
+        find_launch_config(predictor.model.config, 132, 232_448, predictor.lm_head[0].out_features)
+        is None
+    )
 
 
 @pytest.mark.parametrize("width", [1024, 2048])
@@ -159,7 +173,7 @@ def test_published_shapes_fit(width: int, processors: int) -> None:
         (TransformerConfig(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
         (TransformerConfig(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),
     ):
-        found = fit(config, processors, 232_448, codes)
+        found = find_launch_config(config, processors, 232_448, codes)
         assert found is not None
         assert found.blocks == (128 if processors == 132 else 64)
         assert found.shared <= 232_448 - STATIC

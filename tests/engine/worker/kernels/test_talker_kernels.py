@@ -15,7 +15,7 @@ from engine.model.configs import TalkerConfig, TransformerConfig
 from engine.model.layers import rotary_embedding
 from engine.model.talker import TalkerModel
 from engine.worker.kernels.cuda import talker_kernels, weight_packing
-from engine.worker.kernels.cuda.launch_config import MOST_ROWS, Fit
+from engine.worker.kernels.cuda.launch_config import MAX_ROWS, LaunchConfig
 from engine.worker.state.kv_cache import KeyValueCache, SlotAttend
 from engine.worker.state.slot_state import Slots
 from tests.engine.worker.kernels.small import compiled, distance
@@ -25,8 +25,8 @@ ORDERS = (0, 1, 2, 3, 4), (1, 3, 0, 2, 4)  # of layers, slots, heads, positions,
 BLOCK = TransformerConfig(WIDE, 512, 2, 4, 2, 128, 1e6, 1e-6)
 SHAPE = TalkerConfig(BLOCK, BLOCK, 2048, 512, 4, 9, 9, 99)
 ENTRY = """
-extern "C" bool run_talk(const Pass* pass, unsigned long shared) {
-  return run_grid(GRID, shared, [=] { talk(*pass); });
+extern "C" bool run_talk(const TalkerArguments* args, unsigned long shared) {
+  return run_grid(GRID, shared, [=] { talk(*args); });
 }
 """
 # Positions of rows: the first, within a warp's span, at its edges, past all warps' first spans.
@@ -45,10 +45,12 @@ def stack() -> TalkerModel:
 
 
 class Twin:
-    def __init__(self, folder: Path, tiles: int, fit: Fit, order: Sequence[int]) -> None:
-        self.fit, self.order = fit, order
-        told = talker_kernels.constants(BLOCK, fit, tiles, begun(0, order)[0].cache.keys)
-        library = compiled(folder, f"talk{tiles}", talker_kernels.PARTS, ENTRY, told)
+    def __init__(
+        self, folder: Path, tiles: int, launch: LaunchConfig, order: Sequence[int]
+    ) -> None:
+        self.launch, self.order = launch, order
+        constants = talker_kernels.constants(BLOCK, launch, tiles, begun(0, order)[0].cache.keys)
+        library = compiled(folder, f"talk{tiles}", talker_kernels.SOURCES, ENTRY, constants)
         self._run = ctypes.CDLL(str(library)).run_talk
         self._run.restype, self._run.argtypes = ctypes.c_bool, (ctypes.c_void_p, ctypes.c_ulong)
 
@@ -58,25 +60,25 @@ class Twin:
         cos, sin = (
             part[0, 0].bfloat16() for part in rotary_embedding(torch.arange(LIMIT)[None], 128, 1e6)
         )
-        kept = talker_kernels.packed(network, (cos, sin), self.fit)
-        between = weight_packing.between(BLOCK, MOST_ROWS, x)
-        for name, tensor in between.items():
+        weights = talker_kernels.pack_weights(network, (cos, sin), self.launch)
+        scratch = weight_packing.allocate_scratch(BLOCK, MAX_ROWS, x)
+        for name, tensor in scratch.items():
             if name != "barrier":
                 tensor.fill_(float("nan"))
         hidden = torch.full_like(x, float("nan"))
-        told = talker_kernels.pass_of(
-            kept | between, (x, index, position), slots.cache.tensors, hidden
+        arguments = talker_kernels.kernel_arguments(
+            weights | scratch, (x, index, position), slots.cache.tensors, hidden
         )
-        assert self._run(ctypes.addressof(told), self.fit.shared), "blocks wait forever"
-        assert not between["barrier"].any()
+        assert self._run(ctypes.addressof(arguments), self.launch.shared), "blocks wait forever"
+        assert not scratch["barrier"].any()
         return hidden
 
 
-def fits() -> list[Fit]:
+def launch_configs() -> list[LaunchConfig]:
     """Products whole, and in parts: one ring that holds all, and one that goes round."""
     parts = (1, 1, 1, 1), (8, 4, 8, 8)
     return [
-        Fit(2, 256, stages, 8 * columns * 512 + 512, MOST_ROWS * WIDE, part)
+        LaunchConfig(2, 256, stages, 8 * columns * 512 + 512, MAX_ROWS * WIDE, part)
         for stages, columns, part in zip((140, 21), (64, 16), parts, strict=True)
     ]
 
@@ -84,7 +86,7 @@ def fits() -> list[Fit]:
 @pytest.fixture(scope="module", params=[(1, 0), (2, 1)], ids=["one tile", "two tiles in parts"])
 def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Twin:
     tiles, which = request.param
-    return Twin(tmp_path_factory.mktemp("twin"), tiles, fits()[which], ORDERS[which])
+    return Twin(tmp_path_factory.mktemp("twin"), tiles, launch_configs()[which], ORDERS[which])
 
 
 def ordered(cache: KeyValueCache, order: Sequence[int]) -> KeyValueCache:
@@ -119,7 +121,7 @@ def plain(network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position
 @torch.inference_mode()
 def test_one_launch_is_the_plain_talker(twin: Twin) -> None:
     network = stack()
-    rows = slice(0, 16) if twin.fit.parts == (1, 1, 1, 1) else slice(0, len(PLACES))
+    rows = slice(0, 16) if twin.launch.parts == (1, 1, 1, 1) else slice(0, len(PLACES))
     slots, x, index, position = begun(3, twin.order)
     other, *_ = begun(3, ORDERS[0])
     x, index, position = x[rows], index[rows], position[rows]

@@ -135,9 +135,9 @@ def test_both_forms_are_compared_before_one_is_relied_on(stack: Transformer) -> 
         attend = SlotAttend(own.cache, index, index, positions, POSITIONS)
         return stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
 
-    assert talker_forward.differing(talk, plain, own) < 1e-4  # type: ignore[arg-type]
+    assert talker_forward.talker_difference(talk, plain, own) < 1e-4  # type: ignore[arg-type]
     wrong = talker_forward.TalkerForward(stack, own, cos, -sin)  # type: ignore[arg-type]
-    assert talker_forward.differing(wrong, plain, own) > talker_forward.CLOSE  # type: ignore[arg-type]
+    assert talker_forward.talker_difference(wrong, plain, own) > talker_forward.TOLERANCES[4]  # type: ignore[arg-type]
 
 
 @few
@@ -160,9 +160,9 @@ def test_layers_over_the_cache(
     wanted = stack.run(x, (cos[positions][:, None], sin[positions][:, None]), attend)
     talk = talker_forward.TalkerForward(stack, fused, cos, sin)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(talker_forward, "FEW", 16 if small else 0)
+        patch.setattr(talker_forward, "FUSED_ROWS", 16 if small else 0)
         if length > 1:
-            made = talk.prompt(x, index, positions)
+            made = talk.prefill(x, index, positions)
         else:
             made = talk(x[:, 0], index, positions[:, 0])[:, None]
             again = talk(x[:, 0], index, positions[:, 0])[:, None]

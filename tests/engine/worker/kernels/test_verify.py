@@ -1,14 +1,16 @@
-"""A form of the predictor that errs is found out before it serves."""
+"""The comparison with the plain predictor finds what a listener would hear."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 import torch
 from torch import Tensor
 
 from engine.model.predictor import Predictor
-from engine.worker.kernels.cuda.predictor_kernels import _proven
-from engine.worker.kernels.cuda.verify import Form, agrees
+from engine.worker.backends import Candidate, select_backend
+from engine.worker.kernels.verify import TOLERANCE, SampleFrame, predictor_difference
 from engine.worker.state.sampling import SamplingTensors
 from engine.worker.talker.code_predictor import CodePredictor
 from tests.engine.worker.kernels.small import network
@@ -24,44 +26,46 @@ class Wrong:
         self,
         hidden: Tensor,
         first: Tensor,
-        own: SamplingTensors,
+        sampling: SamplingTensors,
         uniforms: Tensor,
         count: int | None,
     ) -> tuple[Tensor, Tensor]:
         self._calls += 1
-        codes, total = self._plain(hidden, first, own, uniforms, count)
+        codes, total = self._plain(hidden, first, sampling, uniforms, count)
         if self._change == "a code":
             codes[-1, -1] = (codes[-1, -1] + 7) % 512
         if self._change == "a sum":
             total[0, 0] += 1
         if self._change == "by turns" and self._calls % 2:
-            codes, total = self._plain(hidden, first, own, 1 - uniforms, count)
+            codes, total = self._plain(hidden, first, sampling, 1 - uniforms, count)
         return codes, total
+
+
+def select(net: Predictor, form: SampleFrame) -> SampleFrame | None:
+    candidate = Candidate("it", lambda: form, lambda each: predictor_difference(net, each, 3))
+    return select_backend([candidate], None, TOLERANCE)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 16])
 def test_the_plain_form_agrees_with_itself(rows: int) -> None:
     net = network()
-    assert agrees(net, CodePredictor(net), rows)
+    assert predictor_difference(net, CodePredictor(net), rows) <= TOLERANCE
 
 
 @pytest.mark.parametrize("change", ["a code", "a sum", "by turns"])
-def test_what_errs_is_not_used(change: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_wrong_form_is_not_selected(change: str, caplog: pytest.LogCaptureFixture) -> None:
     net = network()
-    assert _proven(net, lambda: Wrong(net, change), (3,)) is None
-    assert "errs on this GPU" in caplog.text
+    assert select(net, Wrong(net, change)) is None
+    assert "gave other results than the plain form" in caplog.text
 
 
-def test_what_cannot_be_made_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
-    def make() -> Form:
-        raise RuntimeError("no compiler")
-
-    assert _proven(network(), make, (3,)) is None
-    assert "no compiler" in caplog.text
+def test_other_codes_in_a_second_call_are_an_infinite_difference() -> None:
+    net = network()
+    assert predictor_difference(net, Wrong(net, "by turns"), 3) == math.inf
 
 
-def test_what_agrees_is_used() -> None:
+def test_the_plain_form_is_selected_where_it_is_a_candidate() -> None:
     net = network()
     plain = CodePredictor(net)
-    assert _proven(net, lambda: plain, (3,)) is plain
+    assert select(net, plain) is plain
     assert torch.is_grad_enabled()

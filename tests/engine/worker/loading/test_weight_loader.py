@@ -1,4 +1,4 @@
-"""Weights: what fits is loaded exactly, what does not is told plainly before anything is read."""
+"""Fitting weights are loaded exactly; others are refused, by name, before anything is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.errors import CheckpointError
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Transformer
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
-from engine.worker.loading.weight_loader import INDEX, SINGLE, blank, export, load
+from engine.worker.loading.weight_loader import INDEX, SINGLE, empty_network, export, load
 from tests.conftest import golden_folders
 
 CPU = torch.device("cpu")
@@ -36,7 +36,7 @@ Tensors = dict[str, Tensor]
 
 
 def network(dtype: torch.dtype = torch.float32) -> Transformer:
-    return blank(lambda: Transformer(SHAPE), dtype)
+    return empty_network(lambda: Transformer(SHAPE), dtype)
 
 
 @pytest.fixture
@@ -62,16 +62,16 @@ def split(tensors: Tensors, folder: Path, shards: int) -> None:
     (folder / INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
 
 
-def complaint(folder: Path, net: nn.Module | None = None) -> str:
+def error_of(folder: Path, net: nn.Module | None = None) -> str:
     with pytest.raises(CheckpointError) as raised:
         load(folder, {"net.": net or network()}, "cpu")
     return str(raised.value)
 
 
-# What fits
+# Weights that fit
 
 
-def test_what_was_exported_comes_back(folder: Path, tensors: Tensors) -> None:
+def test_exported_weights_are_loaded_back(folder: Path, tensors: Tensors) -> None:
     net = network()
     load(folder, {"net.": net}, "cpu")
     back = export({"net.": net})
@@ -89,9 +89,7 @@ def test_published_names_are_those_before_fusing(tensors: Tensors) -> None:
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(1, 5))
-def test_shards_are_as_good_as_one_file(
-    tmp_path_factory: pytest.TempPathFactory, shards: int
-) -> None:
+def test_shards_load_as_one_file(tmp_path_factory: pytest.TempPathFactory, shards: int) -> None:
     folder, source = tmp_path_factory.mktemp("shards"), Transformer(SHAPE)
     split(export({"net.": source}), folder, shards)
     net = network()
@@ -110,7 +108,7 @@ def test_weights_take_the_dtype_of_the_network(
     assert torch.equal(net.norm.weight, tensors["net.norm.weight"].to(dtype))
 
 
-def test_a_network_with_memory_is_filled_where_it_is(folder: Path, tensors: Tensors) -> None:
+def test_a_network_with_memory_is_filled_in_place(folder: Path, tensors: Tensors) -> None:
     net = Transformer(SHAPE)
     before = {name: weight.data_ptr() for name, weight in net.named_parameters()}
     load(folder, {"net.": net}, "cpu")
@@ -123,7 +121,7 @@ def test_a_network_with_memory_is_filled_where_it_is(folder: Path, tensors: Tens
 def test_several_parts_share_a_file(tmp_path: Path) -> None:
     parts: dict[str, nn.Module] = {"a.": Transformer(SHAPE), "b.": nn.Linear(3, 2)}
     save_file(export(parts), tmp_path / SINGLE)
-    linear = blank(lambda: nn.Linear(3, 2), torch.float32)
+    linear = empty_network(lambda: nn.Linear(3, 2), torch.float32)
     load(tmp_path, {"a.": network(), "b.": linear}, "cpu")
     assert torch.equal(linear.weight, parts["b."].weight)
 
@@ -143,76 +141,121 @@ def test_every_network_of_a_checkpoint_keeps_its_published_tensors(folder: Path)
     assert kinds <= {"initialized", "cluster_usage", "embed_sum"}
 
 
-# What does not fit
+# Weights that do not fit
 
 
 def test_missing_tensors_are_named(folder: Path, tensors: Tensors) -> None:
     del tensors["net.layers.1.self_attn.k_proj.weight"], tensors["net.norm.weight"]
     save_file(tensors, folder / SINGLE)
-    told = complaint(folder)
-    assert "missing: net.layers.1.self_attn.k_proj.weight, net.norm.weight" in told
+    message = error_of(folder)
+    assert "missing: net.layers.1.self_attn.k_proj.weight, net.norm.weight" in message
 
 
-def test_many_are_counted(folder: Path) -> None:
+def test_many_missing_tensors_are_counted(folder: Path) -> None:
     save_file({"other": torch.zeros(1)}, folder / SINGLE)
-    told = complaint(folder)
-    assert "more" in told
-    assert "left over: other" in told
-    assert len(told) < 600
+    message = error_of(folder)
+    assert "more" in message
+    assert len(message) < 600
+
+
+@pytest.mark.parametrize(
+    "name", ["net.layers.2.mlp.up_proj.weight", "net.layers.11.input_layernorm.weight"]
+)
+def test_a_layer_more_than_the_config_has_is_refused(
+    folder: Path, tensors: Tensors, name: str
+) -> None:
+    save_file(tensors | {name: torch.zeros(2)}, folder / SINGLE)
+    assert f"unexpected: {name}" in error_of(folder)
+    load(folder, {"net.": network()}, "cpu", unused=(name,))
 
 
 @pytest.mark.parametrize("name", ["net.layers.2.norm.weight", "extra", "net.quantum"])
-def test_left_over_tensors_are_named(folder: Path, tensors: Tensors, name: str) -> None:
+def test_other_tensors_are_left_unused_with_a_warning(
+    folder: Path, tensors: Tensors, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     save_file(tensors | {name: torch.zeros(2)}, folder / SINGLE)
-    assert f"left over: {name}" in complaint(folder)
-    load(folder, {"net.": network()}, "cpu", unused=(name,))
+    net = network()
+    load(folder, {"net.": net}, "cpu")
+    assert f"not used: {name}." in caplog.text
+    back = export({"net.": net})
+    assert all(torch.equal(back[key], tensors[key]) for key in tensors)
+
+
+def test_known_unused_tensors_are_no_warning(
+    folder: Path, tensors: Tensors, caplog: pytest.LogCaptureFixture
+) -> None:
+    save_file(tensors | {"extra": torch.zeros(2)}, folder / SINGLE)
+    load(folder, {"net.": network()}, "cpu", unused=("ex*",))
+    assert not caplog.messages
+
+
+def test_a_wrappers_prefix_is_left_out_with_a_warning(
+    folder: Path, tensors: Tensors, caplog: pytest.LogCaptureFixture
+) -> None:
+    save_file({f"module.{name}": tensor for name, tensor in tensors.items()}, folder / SINGLE)
+    net = network()
+    load(folder, {"net.": net}, "cpu")
+    (line,) = caplog.messages
+    assert "'module.'" in line
+    back = export({"net.": net})
+    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+
+
+def test_a_name_without_the_prefix_is_taken_first(folder: Path, tensors: Tensors) -> None:
+    other = {f"module.{name}": torch.full_like(each, 7) for name, each in tensors.items()}
+    save_file(tensors | other, folder / SINGLE)
+    net = network()
+    load(folder, {"net.": net}, "cpu")
+    assert torch.equal(net.norm.weight, tensors["net.norm.weight"])
 
 
 def test_another_shape_is_named(folder: Path, tensors: Tensors) -> None:
     tensors["net.layers.0.mlp.up_proj.weight"] = torch.zeros(8, 12)
     save_file(tensors, folder / SINGLE)
-    assert "net.layers.0.mlp.up_proj.weight is [8, 12], not [12, 8]" in complaint(folder)
+    assert "net.layers.0.mlp.up_proj.weight is [8, 12], not [12, 8]" in error_of(folder)
 
 
-def test_whole_numbers_are_no_weights(folder: Path, tensors: Tensors) -> None:
+def test_integer_weights_are_refused(folder: Path, tensors: Tensors) -> None:
     save_file(tensors | {"net.norm.weight": torch.zeros(8, dtype=torch.long)}, folder / SINGLE)
-    assert "not floating point: net.norm.weight" in complaint(folder)
+    assert "not floating point: net.norm.weight" in error_of(folder)
 
 
 def test_nothing_is_read_before_everything_fits(folder: Path, tensors: Tensors) -> None:
-    save_file(tensors | {"extra": torch.zeros(1)}, folder / SINGLE)
+    save_file(tensors | {"net.norm.weight": torch.zeros(1)}, folder / SINGLE)
     net = network()
-    complaint(folder, net)
+    error_of(folder, net)
     assert all(weight.is_meta for weight in net.parameters())
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(0, 0.999))
-def test_a_truncated_file_is_told(tmp_path_factory: pytest.TempPathFactory, part: float) -> None:
+def test_a_truncated_file_is_refused(tmp_path_factory: pytest.TempPathFactory, part: float) -> None:
     folder = tmp_path_factory.mktemp("cut")
     save_file(export({"net.": Transformer(SHAPE)}), folder / SINGLE)
     data = (folder / SINGLE).read_bytes()
     (folder / SINGLE).write_bytes(data[: int(part * len(data))])
-    assert "no complete safetensors file" in complaint(folder)
+    assert "no complete safetensors file" in error_of(folder)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.binary(max_size=200))
-def test_a_foreign_file_is_told(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_a_file_of_another_format_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
     folder = tmp_path_factory.mktemp("foreign")
     (folder / SINGLE).write_bytes(data)
-    assert "no complete safetensors file" in complaint(folder)
+    assert "no complete safetensors file" in error_of(folder)
 
 
 def test_a_pickle_is_not_even_opened(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"not read")
-    assert "Only safetensors are read" in complaint(tmp_path)
+    assert "Only safetensors are read" in error_of(tmp_path)
 
 
-def test_a_missing_shard_is_told(tmp_path: Path, tensors: Tensors) -> None:
+def test_a_missing_shard_is_named(tmp_path: Path, tensors: Tensors) -> None:
     split(tensors, tmp_path, 3)
     (tmp_path / "model-00002-of-00003.safetensors").unlink()
-    assert "model-00002-of-00003.safetensors" in complaint(tmp_path)
+    assert "model-00002-of-00003.safetensors" in error_of(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -232,13 +275,13 @@ def test_a_missing_shard_is_told(tmp_path: Path, tensors: Tensors) -> None:
 )
 def test_an_index_cannot_lead_elsewhere(tmp_path: Path, name: object) -> None:
     (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"net.norm.weight": name}}))
-    assert "which is no file beside it" in complaint(tmp_path)
+    assert "which is no file beside it" in error_of(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "7", '{"weight_map": 3}', '{"weight_map": []}'])
-def test_a_damaged_index_is_told(tmp_path: Path, text: str) -> None:
+def test_a_damaged_index_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / INDEX).write_text(text)
-    assert "no index of weights" in complaint(tmp_path)
+    assert "no index of weights" in error_of(tmp_path)
 
 
 Edit = Callable[[dict[str, object]], object]
@@ -255,7 +298,7 @@ Edit = Callable[[dict[str, object]], object]
         lambda raw: raw.update(decoder_config=None),
     ],
 )
-def test_a_config_of_no_network_is_told(tmp_path: Path, edit: Edit) -> None:
+def test_a_config_of_no_network_is_refused(tmp_path: Path, edit: Edit) -> None:
     source = golden_folders()[0] / "speech_tokenizer"
     raw = json.loads((source / "config.json").read_text())
     edit(raw)

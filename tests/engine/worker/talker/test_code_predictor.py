@@ -48,7 +48,7 @@ def test_a_large_predictor_stays_plain(
     pair: tuple[CodePredictor, CodePredictor, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, traced, _ = pair
-    monkeypatch.setattr("engine.worker.talker.code_predictor.WORTH_IT", 1)
+    monkeypatch.setattr("engine.worker.talker.code_predictor.TRACE_LIMIT", 1)
     large = CodePredictor(plain._predictor)
     large.trace(MOST)
     assert not large._traces

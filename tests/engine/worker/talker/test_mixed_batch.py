@@ -38,18 +38,18 @@ class PlainTalk:
     passes: int = 0
 
     def __call__(self, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-        return self.prompt(x[:, None], index, position[:, None])[:, 0]
+        return self.prefill(x[:, None], index, position[:, None])[:, 0]
 
-    def prompt(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
+    def prefill(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         self.step.talk = None
         try:
             return self.step._alone(x, index, positions)
         finally:
             self.step.talk = self  # type: ignore[assignment]
 
-    def both(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
+    def mixed(self, frames: RowInputs, prompts: RowInputs) -> tuple[Tensor, Tensor]:
         self.passes += 1
-        return self(*frames), self.prompt(*prompts)
+        return self(*frames), self.prefill(*prompts)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def lanes() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         patch.setattr(lane_module, "recorder", lambda device: record)
-        patch.setattr(together_module, "FEW", 1)
+        patch.setattr(together_module, "FUSED_ROWS", 1)
         beside = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         beside.step.talk = talk = PlainTalk(beside.step)  # type: ignore[assignment]
         beside._together = Together(beside.step, beside.steps, beside.filling, record)  # type: ignore[arg-type]

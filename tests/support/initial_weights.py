@@ -1,7 +1,6 @@
-"""Random weights to start training from.
+"""Random weights with which a codec decoder or encoder gives finite, quiet audio.
 
-A signal keeps its size from layer to layer, branches beside a residual path start small,
-and the codec's first waveform is quiet. What is trained, and how, is not known here.
+A signal keeps its size from layer to layer, and branches beside a residual path start small.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from engine.model.codec import CodecDecoder
 from engine.model.convs import ConvNeXtBlock, ResidualUnit
 from engine.model.quantizer import Codebook
 
-BRANCH = 0.1  # of a residual branch beside its path
-QUIET = 0.02  # of the last convolution: some −30 dB
+RESIDUAL = 0.1  # scale of a residual branch
+QUIET = 0.02  # scale of the last convolution: about −30 dB
 
 
 @torch.no_grad()
 def initialise(network: nn.Module) -> None:
-    """Draw the weights of a codec decoder, a codec encoder or a speaker encoder."""
+    """Draw the weights of a codec decoder or a codec encoder."""
     for module in network.modules():
         if isinstance(module, (nn.Linear, nn.Conv1d, nn.ConvTranspose1d)):
             _draw(module)
@@ -27,9 +26,9 @@ def initialise(network: nn.Module) -> None:
             module.embedding_sum.normal_()
     for module in network.modules():  # after the weights they scale
         if isinstance(module, ConvNeXtBlock):
-            module.gamma.fill_(BRANCH)
+            module.gamma.fill_(RESIDUAL)
         elif isinstance(module, ResidualUnit):
-            module.conv2.conv.weight.mul_(BRANCH)
+            module.conv2.conv.weight.mul_(RESIDUAL)
         elif isinstance(module, CodecDecoder):
             module.decoder[-1].conv.weight.mul_(QUIET)
 

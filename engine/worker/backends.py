@@ -1,0 +1,61 @@
+"""Choose the fastest implementation that gives the plain one's results on this device.
+
+Kernels need a certain GPU, driver or compiler, and some that nobody has tested may compute
+something else. So each is built and compared with the plain form once, when a model is loaded.
+Knows no kernels and no networks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+
+Backend = TypeVar("Backend")
+Reference = TypeVar("Reference")
+
+log = logging.getLogger("timbre")
+
+
+@dataclass(frozen=True)
+class Candidate(Generic[Backend]):
+    """An implementation that may run here."""
+
+    name: str  # for log lines: "the talker's kernels"
+    build: Callable[[], Backend | None]  # imports what it needs; None: not for this device
+    difference: Callable[[Backend], float]  # from the reference's results; 0: the same
+
+
+def select_backend(
+    candidates: Iterable[Candidate[Backend]], reference: Reference, tolerance: float
+) -> Backend | Reference:
+    """The first candidate that runs and is within the tolerance, or else the reference.
+
+    A candidate that raises or differs is left out with a warning. A device without memory is
+    no fault of a candidate: torch.OutOfMemoryError is raised.
+    """
+    for candidate in candidates:
+        try:
+            backend = candidate.build()
+            difference = 0.0 if backend is None else candidate.difference(backend)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # an old GPU, no compiler, no Triton
+            log.warning(
+                "Not used: %s cannot run here (%s). Steps take longer.", candidate.name, error
+            )
+            continue
+        if backend is None:
+            continue
+        if difference <= tolerance:  # false for NaN
+            return backend
+        log.warning(
+            "Not used: %s gave other results than the plain form here (off by %.0e). "
+            "Steps take longer. Please report it.",
+            candidate.name,
+            difference,
+        )
+    return reference
