@@ -126,7 +126,7 @@ def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any
         asking = InProcess(engine, work.kinds, voice)
         rows = asyncio.run(measured(plan, asking.listen, work))
         stats = engine.stats()
-    told = {"memory_bytes": stats.memory, "places": stats.rows_in_real_time, "gaps": stats.gaps}
+    told = {"memory_bytes": stats.memory, "places": stats.realtime_capacity, "gaps": stats.gaps}
     told |= {"slots": stats.slots}
     return {"ready_seconds": ready, **told, "step_ms": asking.step_ms(), "loads": rows}
 

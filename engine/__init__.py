@@ -34,9 +34,9 @@ from engine.errors import (
     UnknownLanguage,
     UnknownVoice,
 )
-from engine.exchange import exchange
 from engine.messages import Message
-from engine.open import open_engine, open_zerogpu, read_capabilities
+from engine.open import exchange, open_engine, open_zerogpu, read_capabilities
+from engine.speech_engine import SpeechEngine
 from engine.stats import Stats
 from engine.stream import Postprocess, SpeechStream
 from engine.types import (
@@ -107,6 +107,7 @@ __all__ = [
     "SavedVoice",
     "Settings",
     "SoundWriter",
+    "SpeechEngine",
     "SpeechRequest",
     "SpeechStream",
     "Stats",

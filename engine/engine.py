@@ -1,8 +1,7 @@
-"""The engine: one thread that speaks, and a door for everybody else.
+"""The engine in this process: one thread that runs steps, and methods for every other thread.
 
-Any thread may call anything here. Requests are checked and put into ids in the caller's
-thread; what the loop must know goes through the inbox. This module knows no torch: the worker
-is handed in.
+Requests are checked and turned into ids in the caller's thread; the loop is reached through its
+command queue. Knows no torch: the worker is passed in.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 from engine.config import EngineSettings
 from engine.errors import EngineClosed, EngineError, InvalidSetting
@@ -25,32 +23,24 @@ from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
 from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
-from engine.stats import Meter, Stats
+from engine.speech_engine import AdmissionHook, admit_all
+from engine.stats import Counters, Stats
 from engine.stream import Handles, Postprocess, SpeechStream
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.voices.routing import Routed, cloner, restrict, route_voice
 from engine.watchdog import Watchdog
 
 CLOSED = Message("The engine is closed. Start it again.")
-PATIENCE = 10.0  # seconds for the last step at the end
-LIVES = 3  # workers in a row that may get stuck before they make a step
-WEDGED = Message("The engine got stuck and is starting anew. Try again in a minute.")
+STUCK = Message("The engine got stuck and is starting anew. Try again in a minute.")
 DRAINING = Message("The engine is shutting down and takes no new requests. Try again in a minute.")
+JOIN_SECONDS = 10.0  # for the last step when the engine closes
+MAX_REPLACEMENTS = 3  # workers in a row that may get stuck before they complete a step
 
 log = logging.getLogger("timbre")
 
-# Asked before each request, in its caller's thread; may raise Busy. What it returns takes the
-# stream, once the request is in.
-Doorman: TypeAlias = Callable[[], Callable[[SpeechStream], object]]
-
-
-def _let_in() -> Callable[[SpeechStream], object]:
-    """Everybody."""
-    return lambda stream: None
-
 
 class Engine:
-    """Speaks for many at once. Use it in a `with` block, or close it."""
+    """Serves many requests at the same time. Use it in a `with` block, or close it."""
 
     def __init__(
         self,
@@ -61,116 +51,118 @@ class Engine:
         start: bool = True,
         rebuild: Callable[[Mapping[str, Checkpoint]], Worker] | None = None,
     ) -> None:
-        """`start` False: nobody turns the loop but the caller, by `loop.turn`.
+        """`start` False: no thread is started, the caller calls `loop.run_once`.
 
-        `rebuild` makes another worker when a step never comes back; None: the engine closes then.
+        `rebuild` makes another worker when a step never returns; None: the engine closes then.
         """
         self.settings = settings or EngineSettings()
+        self.admission_hook: AdmissionHook = admit_all
+        self.postprocess: Postprocess | None = None
         self._worker = worker
         self._checkpoints = dict(checkpoints)
         self._clock, self._rebuild = clock, rebuild
-        self._intake = InputProcessor(self._checkpoints, self.settings, clock)
-        self._roster = RequestRegistry()
-        self.doorman: Doorman = _let_in
-        self.finish: Postprocess | None = None  # a watermark, for one
-        self._rebuilt: list[int] = []  # the steps that were made before each time
+        self._input_processor = InputProcessor(self._checkpoints, self.settings, clock)
+        self._registry = RequestRegistry()
+        self._replaced_at: list[int] = []  # completed steps, at each replacement of the worker
         self._started = start
-        self._watchdog = Watchdog(lambda: self.loop.beats, self._bite, self.settings.step_timeout)
-        self._employ(worker)
+        self._watchdog = Watchdog(
+            lambda: self.loop.ticks, self._on_stuck, self.settings.step_timeout
+        )
+        self._start_worker(worker)
         if start:
             self._watchdog.start()
 
-    # Speaking.
+    # Requests.
 
     def submit(self, request: SpeechRequest) -> SpeechStream:
-        """Ask for speech. Returns at once.
+        """Start a request and return at once.
 
         Raises RequestError for what cannot be served, Busy when too many wait, EngineClosed.
         """
-        self._roster.check()
-        seat = self.doorman()
-        taken = self._intake.take(request)
-        sequence, mailbox = taken.sequence, OutputQueue()
-        self._enter(sequence, mailbox)
-        self.loop.inbox.post(partial(self.loop.begin, sequence))
-        if taken.text:
-            taken.text.connect(taken.text_room, partial(self._add_text, sequence))
-        handles = Handles(partial(self._cancel, sequence, mailbox), taken.text)
-        stream = SpeechStream(mailbox, sequence, handles, self.finish)
-        seat(stream)
+        self._registry.check_open()
+        on_admitted = self.admission_hook()
+        accepted = self._input_processor.process(request)
+        sequence, output = accepted.sequence, OutputQueue()
+        self._register(sequence, output)
+        self.loop.commands.post(partial(self.loop.begin, sequence))
+        if accepted.text:
+            accepted.text.connect(accepted.max_new_ids, partial(self._add_text, sequence))
+        handles = Handles(partial(self._cancel, sequence, output), accepted.text)
+        stream = SpeechStream(output, sequence, handles, self.postprocess)
+        on_admitted(stream)
         return stream
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
-        """Make a voice from a checked recording, in the caller's thread."""
-        self._roster.check()
+        """Make a voice from checked reference audio, in the caller's thread."""
+        self._registry.check_open()
         name = cloner(self._checkpoints, model)
         return replace(self._worker.encode(name, audio, transcript), model=name)
 
     def resolve(self, voice: Voice, model: str | None = None) -> Routed:
-        """The checkpoint that would speak a voice, and a blend as the one voice it is."""
+        """The checkpoint that speaks a voice, and a blend as the one voice it is."""
         return route_voice(voice, self._checkpoints, model)
 
-    # What there is.
+    # Models.
 
     @property
     def alive(self) -> bool:
-        """It takes requests."""
-        return self._roster.is_open
+        """Whether requests are admitted."""
+        return self._registry.is_open
 
     def capabilities(self) -> Mapping[str, Capabilities]:
         """What each checkpoint can do, by its name."""
-        return {name: own.capabilities for name, own in self._checkpoints.items()}
-
-    def load(self, model: str) -> None:
-        """Bring a checkpoint's talker to the device, and wait for it."""
-        restrict(self._checkpoints, model)
-        self._ask(partial(self.loop.talkers.load, model))
-
-    def unload(self, model: str) -> None:
-        """Free the memory of a talker nobody speaks with."""
-        restrict(self._checkpoints, model)
-        self._ask(partial(self.loop.talkers.unload, model))
+        return {name: each.capabilities for name, each in self._checkpoints.items()}
 
     def checkpoints(self) -> Mapping[str, Checkpoint]:
-        """By name, loaded or not."""
+        """Checkpoints by name, loaded or not."""
         return self._checkpoints
 
+    def load(self, model: str) -> None:
+        """Load a checkpoint's talker, and wait for it."""
+        restrict(self._checkpoints, model)
+        self._call(partial(self.loop.models.load, model))
+
+    def unload(self, model: str) -> None:
+        """Free the memory of a talker that no request uses."""
+        restrict(self._checkpoints, model)
+        self._call(partial(self.loop.models.unload, model))
+
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
-        """Put another checkpoint in the place of one that nobody speaks with. Unloaded."""
+        """Replace a checkpoint that no request uses by another one, which is not loaded yet."""
         if name in self._checkpoints:
             raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
         self.unload(out)
         self._worker.exchange(out, name, checkpoint)
-        held = self._checkpoints.items()
         self._checkpoints = {
-            name if each == out else each: checkpoint if each == out else own for each, own in held
+            name if each == out else each: checkpoint if each == out else there
+            for each, there in self._checkpoints.items()
         }
-        self._intake.checkpoints = self._checkpoints
+        self._input_processor.checkpoints = self._checkpoints
 
     def stats(self) -> Stats:
-        return self.loop.stats(self._worker.memory(), self._roster.refused)
+        return self.loop.stats(self._worker.memory(), self._registry.refused)
 
     # The end.
 
     def drain(self, grace: float) -> bool:
-        """Take no new requests, let the others finish for `grace` seconds, then close.
+        """Admit no new request, wait `grace` seconds for the others, then close.
 
-        False when somebody was cut off.
+        False when a request was cut off.
         """
-        self._roster.shut(DRAINING)
-        finished = self._roster.wait_empty(grace)
+        self._registry.close(DRAINING)
+        finished = self._registry.wait_empty(grace)
         self.close()
         return finished
 
     def close(self) -> None:
-        """Stop now. Whoever is still served is told."""
-        self._roster.shut(CLOSED)
+        """Stop now; open requests end with an error."""
+        self._registry.close(CLOSED)
         if self._thread.is_alive():
-            self.loop.inbox.post(self.loop.stop)
-            self._thread.join(PATIENCE)  # a wedged one ends with the process
+            self.loop.commands.post(self.loop.stop)
+            self._thread.join(JOIN_SECONDS)  # a stuck one ends with the process
             self._watchdog.stop()
         elif not self._started:
-            self._roster.end_all(CLOSED)
+            self._registry.end_all(CLOSED)
             self._worker.close()
 
     def __enter__(self) -> Engine:
@@ -179,82 +171,88 @@ class Engine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _employ(self, worker: Worker, meter: Meter | None = None) -> None:
-        """Have a worker make the steps, in a thread of its own."""
+    # The worker and its thread.
+
+    def _start_worker(self, worker: Worker, counters: Counters | None = None) -> None:
+        """Run steps on a worker, in a thread of its own."""
         self._worker = worker
-        self.loop = Loop(worker, self.settings, self._clock, self._roster)
-        self.loop.meter = meter or self.loop.meter
+        self.loop = Loop(worker, self.settings, self._clock, self._registry)
+        self.loop.counters = counters or self.loop.counters
         for name in self._checkpoints:
-            self.loop.talkers.adopt(name, worker.slots(name))
+            self.loop.models.register(name, worker.slots(name))
         self._thread = threading.Thread(target=self._run, name="timbre-engine", daemon=True)
         if self._started:
             self._thread.start()
 
     def _run(self) -> None:
-        refusal, loop, worker = CLOSED, self.loop, self._worker
+        reason, loop, worker = CLOSED, self.loop, self._worker
         try:
             while not loop.stopping:
-                loop.turn()
+                loop.run_once()
         except Exception as error:
             log.critical("The engine has stopped.", exc_info=error)
-            refusal = Message("The engine has stopped ({error}). Start it again.", error=error)
+            reason = Message("The engine has stopped ({error}). Start it again.", error=error)
         finally:
             if not loop.abandoned:
                 self._watchdog.stop()
-                self._roster.end_all(refusal)
+                self._registry.end_all(reason)
             worker.close()
 
-    def _bite(self) -> None:
-        """A step never came back. Whoever is here is told, and another worker takes over."""
-        old = self.loop
+    def _on_stuck(self) -> None:
+        """A step never returned: end the open requests and replace the worker."""
+        stuck = self.loop
         log.critical("A step has not come back for %g s.", self.settings.step_timeout)
-        self._roster.pause(WEDGED)
-        old.meter.failed_steps += 1
-        old.stopping = old.abandoned = True  # its thread ends if ever it wakes up
+        self._registry.pause(STUCK)
+        stuck.counters.failed_steps += 1
+        stuck.stopping = stuck.abandoned = True  # its thread ends if it ever wakes up
         try:
-            self._take_over(old)
+            self._replace_worker(stuck)
         except Exception as error:
             log.critical("The engine has stopped.", exc_info=error)
             self._watchdog.stop()
-            self._roster.end_all(
+            self._registry.end_all(
                 Message("The engine got stuck ({error}). Start it again.", error=error)
             )
 
-    def _take_over(self, old: Loop) -> None:
-        """Raises when there is nobody to take over, or nobody lasts."""
-        self._rebuilt = [steps for steps in self._rebuilt if steps == old.meter.steps]
-        self._rebuilt.append(old.meter.steps)
-        if not self._rebuild or not self._roster.lasting or len(self._rebuilt) > LIVES:
+    def _replace_worker(self, stuck: Loop) -> None:
+        """Raises where there is no replacement, or where replacements get stuck as well."""
+        steps = stuck.counters.steps
+        self._replaced_at = [each for each in self._replaced_at if each == steps]
+        self._replaced_at.append(steps)
+        exhausted = len(self._replaced_at) > MAX_REPLACEMENTS
+        if not self._rebuild or self._registry.is_closed or exhausted:
             raise EngineError("a step never came back")
-        wanted = old.talkers.loaded
-        self._employ(self._rebuild(self._checkpoints), old.meter)
-        for name in wanted:
-            self.loop.inbox.post(partial(self.loop.talkers.use, name))
-        self._roster.resume()
+        loaded = stuck.models.loaded
+        self._start_worker(self._rebuild(self._checkpoints), stuck.counters)
+        for name in loaded:
+            self.loop.commands.post(partial(self.loop.models.request, name))
+        self._registry.resume()
 
-    def _enter(self, sequence: Sequence, mailbox: OutputQueue) -> None:
-        """Past the door, or Busy. Files may fill a part of the queue only."""
+    # Calls into the loop.
+
+    def _register(self, sequence: Sequence, output: OutputQueue) -> None:
+        """Raises Busy. Files may fill only a share of the queue."""
         share = 1.0 if sequence.live else self.settings.file_share
         queue = int(self.settings.max_waiting * share)
         scheduler = self.loop.scheduler
-        service = scheduler.waiting.seconds(queue, scheduler.places)
-        self._roster.enter(sequence, mailbox, scheduler.slots.total, queue, service)
+        service = scheduler.waiting.seconds(queue, scheduler.capacity)
+        self._registry.register(sequence, output, scheduler.slots.total, queue, service)
 
-    def _cancel(self, sequence: Sequence, mailbox: OutputQueue) -> None:
+    def _cancel(self, sequence: Sequence, output: OutputQueue) -> None:
         """Called by finalisers too: nothing here may take a lock."""
-        if not mailbox.end:
-            self.loop.inbox.post(partial(self.loop.cancel, sequence))
+        if not output.end:
+            self.loop.commands.post(partial(self.loop.cancel, sequence))
 
     def _add_text(self, sequence: Sequence, ids: tuple[int, ...], closed: bool) -> None:
-        self.loop.inbox.post(partial(self.loop.add_text, sequence, ids, closed))
+        self.loop.commands.post(partial(self.loop.add_text, sequence, ids, closed))
 
-    def _ask(self, call: Callable[[Future[None]], None]) -> None:
-        """Have the loop do something, and wait; never for an engine that has stopped."""
+    def _call(self, command: Callable[[Future[None]], None]) -> None:
+        """Run a command in the loop and wait for it, unless the engine stops first."""
         done: Future[None] = Future()
         loop = self.loop
-        loop.inbox.post(partial(call, done))
+        loop.commands.post(partial(command, done))
         while not wait([done], timeout=0.25).done:
-            self._roster.check()
+            self._registry.check_open()
             if loop.abandoned:
-                raise EngineClosed(WEDGED)
+                raise EngineClosed(STUCK)
         done.result()

@@ -1,8 +1,8 @@
-"""The engine's loop: take calls, plan, launch, commit the frames of the step `lag` behind, deliver
-sound as it comes.
+"""The engine's loop: run commands, plan, launch, commit the codes of the step `pipeline_depth`
+behind, deliver audio as it comes.
 
-One thread turns it. Nothing in here waits for a listener. A step that raises ends whoever was
-running and the loop goes on; several in a row, or a worker that cannot be reset, end it.
+One thread runs it, and nothing here waits for a reader. A step that raises ends the running
+requests and the loop goes on; several in a row, or a worker that cannot be reset, end it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from engine.requests.command_queue import CommandQueue
 from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
 from engine.scheduler.scheduler import Delivery, Scheduler
-from engine.stats import Meter, Stats
+from engine.stats import Counters, Stats
 
-GLANCE = 5e-5  # seconds between two looks for sound
+AUDIO_POLL = 5e-5  # seconds between two looks for audio while codes are awaited
 
 log = logging.getLogger("timbre")
 
@@ -36,49 +36,49 @@ class Loop:
         worker: Worker,
         settings: EngineSettings,
         clock: Callable[[], float],
-        roster: RequestRegistry,
+        registry: RequestRegistry,
     ) -> None:
-        self.inbox = CommandQueue()
+        self.commands = CommandQueue()
         self.scheduler = Scheduler(settings)
-        self.meter = Meter()
-        self.talkers = ModelManager(worker, self.scheduler, self.inbox, self.deliver)
+        self.counters = Counters()
+        self.models = ModelManager(worker, self.scheduler, self.commands, self.deliver)
         self.stopping = False
-        self.abandoned = False  # another loop has taken over
-        self.beats = 0  # odd: a step is being made, which the watchdog times
+        self.abandoned = False  # another loop has taken its place
+        self.ticks = 0  # odd while a step runs, which the watchdog times
         self._worker = worker
         self._clock = clock
-        self._roster = roster
-        self._lag = settings.pipeline_depth or 0
-        self._failures = 0
-        self._flying: deque[StepHandle] = deque()  # frames are to come, the oldest first
-        self._sounding: deque[tuple[int, StepHandle]] = deque()  # sound is to come, by step
+        self._registry = registry
+        self._depth = settings.pipeline_depth or 0
+        self._failures = 0  # in a row
+        self._launched: deque[StepHandle] = deque()  # codes are to come, the oldest first
+        self._decoding: deque[tuple[int, StepHandle]] = deque()  # audio is to come, by step
         self._idle = False
-        self._landed_at: float | None = None  # None: nothing was going on before
+        self._committed_at: float | None = None  # None: nothing ran before
 
-    def turn(self, wait: bool = True) -> bool:
-        """Once around. `wait`: sleep while there is nothing to do. False: there was nothing."""
-        self._take_calls(wait and self._idle)
-        self.talkers.advance()
+    def run_once(self, wait: bool = True) -> bool:
+        """One iteration. `wait`: sleep while there is nothing to do. False: there was nothing."""
+        self._run_commands(wait and self._idle)
+        self.models.load_next()
         self.deliver(self.scheduler.drop_stale_texts(self._clock()))
-        landed = 0
-        self.beats += 1
+        committed = 0
+        self.ticks += 1
         try:
             launched = self._launch()
-            landed = self._land(self._lag if launched else 0)
+            committed = self._commit(self._depth if launched else 0)
         except Exception as error:
             launched = True
             self._recover(error)
         finally:
-            self.beats += 1
-        self._idle = not launched and not landed
-        self._landed_at = None if self._idle else self._landed_at
+            self.ticks += 1
+        self._idle = not launched and not committed
+        self._committed_at = None if self._idle else self._committed_at
         return not self._idle
 
-    # Calls from the inbox.
+    # Commands.
 
     def begin(self, sequence: Sequence) -> None:
         self.scheduler.add(sequence)
-        self.talkers.use(sequence.talker)
+        self.models.request(sequence.talker)
 
     def add_text(self, sequence: Sequence, ids: tuple[int, ...], closed: bool) -> None:
         if sequence.id in self.scheduler.active:
@@ -93,94 +93,98 @@ class Loop:
 
     def deliver(self, deliveries: list[Delivery]) -> None:
         for sequence, item in deliveries:
-            self.meter.note(sequence, item)
-            self._roster.put(sequence, item)
+            self.counters.record(sequence, item)
+            self._registry.deliver(sequence, item)
 
     def stats(self, memory: int, refused: int) -> Stats:
-        """Read from any thread."""
-        now, scheduler, meter = self._clock(), self.scheduler, self.meter
-        runs = tuple(scheduler.runs.values())
-        heard = [run.sequence.playback for run in runs if run.sequence.live and not run.unheard]
+        """May be called from any thread."""
+        now, scheduler, counters = self._clock(), self.scheduler, self.counters
+        attempts = tuple(scheduler.attempts.values())
+        playing = [
+            attempt.sequence.playback
+            for attempt in attempts
+            if attempt.sequence.live and not attempt.before_first_chunk
+        ]
         return Stats(
-            running=len(runs),
+            running=len(attempts),
             waiting=len(scheduler.waiting),
             slots=scheduler.slots.total,
-            talkers=self.talkers.loaded,
-            rows_in_real_time=scheduler.places,
-            step_seconds=scheduler.pace.seconds(len(runs)),
-            steps=meter.steps,
-            failed_steps=meter.failed_steps,
+            talkers=self.models.loaded,
+            realtime_capacity=scheduler.capacity,
+            step_seconds=scheduler.step_cost.seconds(len(attempts)),
+            steps=counters.steps,
+            failed_steps=counters.failed_steps,
             refused=refused,
             retried=scheduler.retries,
-            ended=dict(meter.ended),
-            audio_seconds=meter.audio_seconds,
-            gaps=meter.gaps,
-            first_sound=meter.first_sound(),
-            shortest_lead=min((each.lead(now) for each in heard), default=None),
+            ended=dict(counters.ended),
+            audio_seconds=counters.audio_seconds,
+            gaps=counters.gaps,
+            first_audio=counters.first_audio(),
+            lowest_lead=min((each.lead(now) for each in playing), default=None),
             memory=memory,
         )
 
-    # The parts of a turn.
+    # Parts of an iteration.
 
-    def _take_calls(self, wait: bool) -> None:
-        for call in self.inbox.take(wait, self._patience() if wait else None):
-            call()
+    def _run_commands(self, wait: bool) -> None:
+        for command in self.commands.drain(wait, self._timeout() if wait else None):
+            command()
 
-    def _patience(self) -> float | None:
-        """Seconds until something is to be done without a call."""
+    def _timeout(self) -> float | None:
+        """Seconds until there is work without a command."""
         deadline = self.scheduler.next_deadline()
         return None if deadline is None else max(0.0, deadline - self._clock())
 
     def _launch(self) -> bool:
         plan = self.scheduler.plan(self._clock())
         if plan:
-            self._flying.append(self._worker.launch(plan))
+            self._launched.append(self._worker.launch(plan))
         return bool(plan)
 
-    def _land(self, behind: int) -> int:
-        """Commit steps until only `behind` are under way; sound may be one step later still."""
-        landed = 0
-        while len(self._flying) > behind:
-            self._await(self._flying[0])
-            pending = self._flying.popleft()
-            result = pending.read()
-            self.deliver(self.scheduler.commit(self._paced(result), self._clock()))
-            self._sounding.append((result.number, pending))
-            landed += 1
-            self.meter.steps += 1
-        self._hear(behind + 1 if behind else 0)
-        return landed
+    def _commit(self, behind: int) -> int:
+        """Commit steps until only `behind` are under way; audio may be one step later still."""
+        committed = 0
+        while len(self._launched) > behind:
+            self._wait_codes(self._launched[0])
+            handle = self._launched.popleft()
+            result = handle.result()
+            self.deliver(self.scheduler.commit(self._timed(result), self._clock()))
+            self._decoding.append((result.number, handle))
+            committed += 1
+            self.counters.steps += 1
+        self._commit_audio(behind + 1 if behind else 0)
+        return committed
 
-    def _await(self, pending: StepHandle) -> None:
-        """Until its frames are there. Sound that is there first does not wait for them."""
-        while self._sounding and not (self.abandoned or pending.made(GLANCE)):
-            self._hear(len(self._sounding))
+    def _wait_codes(self, handle: StepHandle) -> None:
+        """Wait for a step's codes; audio that is ready first is delivered meanwhile."""
+        while self._decoding and not (self.abandoned or handle.wait_codes(AUDIO_POLL)):
+            self._commit_audio(len(self._decoding))
 
-    def _hear(self, most: int) -> None:
-        """Deliver sound in order: all that is there, and until no more than `most` is to come."""
-        while self._sounding and (len(self._sounding) > most or self._sounding[0][1].sounded()):
-            number, pending = self._sounding.popleft()
-            self.deliver(self.scheduler.hear(number, pending.hear(), self._clock()))
+    def _commit_audio(self, most: int) -> None:
+        """Deliver audio in order: all that is ready, and until at most `most` steps are awaited."""
+        while self._decoding and (len(self._decoding) > most or self._decoding[0][1].audio_ready()):
+            number, handle = self._decoding.popleft()
+            self.deliver(self.scheduler.commit_audio(number, handle.audio(), self._clock()))
             self._failures = 0
 
-    def _paced(self, result: StepResult) -> StepResult:
+    def _timed(self, result: StepResult) -> StepResult:
         """With the seconds since the last result: steps overlap, and the host takes time too."""
-        now, before = self._clock(), self._landed_at
-        self._landed_at = now
+        now, before = self._clock(), self._committed_at
+        self._committed_at = now
         return result if before is None else replace(result, seconds=now - before)
 
     def _recover(self, error: Exception) -> None:
-        """Whoever was running is told; the device forgets them, and the loop goes on."""
+        """End the running requests and clear the device; the loop goes on."""
         log.error("A step failed.", exc_info=error)
-        self._flying.clear()
-        with suppress(Exception):  # what was made before it is not lost
-            self._hear(len(self._sounding) if self.abandoned else 0)
-        self._sounding.clear()
-        told = error if isinstance(error, EngineError) else _failed(error)
-        self.deliver(self.scheduler.fail_running(told))
+        self._launched.clear()
+        with suppress(Exception):  # audio that was decoded before the failure is not lost
+            self._commit_audio(len(self._decoding) if self.abandoned else 0)
+        self._decoding.clear()
+        reason = error if isinstance(error, EngineError) else _step_failed(error)
+        self.deliver(self.scheduler.fail_running(reason))
         self._worker.reset()
         self._failures += 1
-        self.meter.failed_steps += 1
+        self.counters.failed_steps += 1
         if self._failures >= self.scheduler.settings.max_failed_steps:
             raise EngineError(
                 "{count} steps in a row failed, the last one with: {error}",
@@ -189,5 +193,5 @@ class Loop:
             )
 
 
-def _failed(error: Exception) -> StepFailed:
+def _step_failed(error: Exception) -> StepFailed:
     return StepFailed("The engine failed while it was speaking ({error}). Try again.", error=error)

@@ -1,9 +1,9 @@
-"""Loading and unloading talkers while others speak.
+"""Which talkers are loaded; they are loaded and unloaded while others run.
 
 One load at a time runs in a thread of its own and reports to the engine's thread through the
-inbox. When the device has no room, an idle talker goes, the least recently used first. While
-none is idle, requests younger than the oldest one for the new talker wait, so that it gets
-its turn. Everything here but `_load` runs on the engine's thread.
+command queue. If the device has no room, the least recently used idle talker is unloaded. While
+none is idle, requests later than the oldest one for the new talker wait, so that it gets its turn.
+Everything but `_load` runs on the engine's thread.
 """
 
 from __future__ import annotations
@@ -21,73 +21,73 @@ from engine.scheduler.scheduler import Delivery, Scheduler
 
 
 class ModelManager:
-    """Which talkers are on the device, and which are on their way."""
+    """Loaded talkers, and those that are being loaded."""
 
     def __init__(
         self,
         worker: Worker,
         scheduler: Scheduler,
-        inbox: CommandQueue,
+        commands: CommandQueue,
         deliver: Callable[[list[Delivery]], None],
     ) -> None:
         self._worker = worker
         self._scheduler = scheduler
-        self._inbox = inbox
+        self._commands = commands
         self._deliver = deliver
-        self._used: list[str] = []  # on the device, least recently used first
-        self._line: dict[str, list[Future[None]]] = {}  # to be loaded, in this order
+        self._loaded: list[str] = []  # least recently used first
+        self._queue: dict[str, list[Future[None]]] = {}  # to be loaded, in this order
         self._loading = False
-        self._no_room: Exception | None = None  # what the first in line was told
+        self._no_room: Exception | None = None  # why the first of the queue was not loaded
 
     @property
     def loaded(self) -> tuple[str, ...]:
-        return tuple(self._used)
+        return tuple(self._loaded)
 
-    def adopt(self, name: str, slots: range) -> None:
-        """The worker has loaded it before."""
+    def register(self, name: str, slots: range) -> None:
+        """Add a talker that the worker has loaded already."""
         if slots:
-            self._put(name, slots)
+            self._add(name, slots)
 
-    def use(self, name: str) -> None:
-        """Somebody wants it: load it unless it is there or on its way."""
-        if name in self._used:
-            self._used.remove(name)
-            self._used.append(name)
+    def request(self, name: str) -> None:
+        """A request needs this talker: load it unless it is loaded or queued."""
+        if name in self._loaded:
+            self._loaded.remove(name)
+            self._loaded.append(name)
         else:
-            self._line.setdefault(name, [])
+            self._queue.setdefault(name, [])
 
     def load(self, name: str, done: Future[None]) -> None:
-        """Load it and resolve the future."""
-        self.use(name)
-        if name in self._used:
+        """Load a talker and resolve the future."""
+        self.request(name)
+        if name in self._loaded:
             done.set_result(None)
         else:
-            self._line[name].append(done)
+            self._queue[name].append(done)
 
     def unload(self, name: str, done: Future[None]) -> None:
-        """Drop it unless somebody speaks or waits to speak with it."""
+        """Unload a talker, unless a request uses it or waits for it."""
         if any(sequence.talker == name for sequence in self._scheduler.active.values()):
             done.set_exception(
                 EngineError("{name} is speaking. Try again when it is idle.", name=name)
             )
-        elif not self._scheduler.slots.settled(name):
-            self._inbox.post(partial(self.unload, name, done))  # after the next step
+        elif not self._scheduler.slots.is_idle(name):
+            self._commands.post(partial(self.unload, name, done))  # after the next step
         else:
-            if name in self._used:
-                self._drop(name)
+            if name in self._loaded:
+                self._unload(name)
             done.set_result(None)
 
-    def advance(self) -> None:
-        """Go on with the first in line, if it can."""
-        if self._loading or not self._line:
+    def load_next(self) -> None:
+        """Start the first load of the queue, if possible."""
+        if self._loading or not self._queue:
             return
-        name = next(iter(self._line))
-        self._scheduler.horizon = self._oldest(name) if self._no_room else math.inf
+        name = next(iter(self._queue))
+        self._scheduler.latest_turn = self._oldest_turn(name) if self._no_room else math.inf
         if self._no_room is None or self._evict():
             self._loading, self._no_room = True, None
-            self._scheduler.horizon = math.inf
+            self._scheduler.latest_turn = math.inf
             threading.Thread(target=self._load, args=(name,), name="loader", daemon=True).start()
-        elif self._oldest(name) == math.inf or not self._used:
+        elif self._oldest_turn(name) == math.inf or not self._loaded:
             self._give_up(name, self._no_room)
 
     def _load(self, name: str) -> None:
@@ -95,23 +95,23 @@ class ModelManager:
         try:
             slots = self._worker.load(name)
         except Exception as error:
-            self._inbox.post(partial(self._failed, name, error))
+            self._commands.post(partial(self._load_failed, name, error))
         else:
-            self._inbox.post(partial(self._loaded, name, slots))
+            self._commands.post(partial(self._load_done, name, slots))
 
-    def _loaded(self, name: str, slots: range) -> None:
+    def _load_done(self, name: str, slots: range) -> None:
         self._loading = False
-        self._put(name, slots)
-        for done in self._line.pop(name, []):
+        self._add(name, slots)
+        for done in self._queue.pop(name, []):
             done.set_result(None)
 
-    def _put(self, name: str, slots: range) -> None:
+    def _add(self, name: str, slots: range) -> None:
         self._scheduler.slots.add(name, slots)
-        self._used.append(name)
+        self._loaded.append(name)
         if timings := self._worker.timings(name):
-            self._scheduler.pace.frames.anchor(timings)
+            self._scheduler.step_cost.decode.anchor(timings)
 
-    def _failed(self, name: str, error: Exception) -> None:
+    def _load_failed(self, name: str, error: Exception) -> None:
         self._loading = False
         if isinstance(error, OutOfMemory):
             self._no_room = error
@@ -119,40 +119,41 @@ class ModelManager:
             self._give_up(name, error)
 
     def _give_up(self, name: str, error: Exception) -> None:
-        self._no_room, self._scheduler.horizon = None, math.inf
+        self._no_room, self._scheduler.latest_turn = None, math.inf
         if not isinstance(error, TimbreError):
             error = EngineError(
                 "{name} could not be loaded ({error}). Look at the log.", name=name, error=error
             )
         self._deliver(self._scheduler.fail_waiting(name, error))
-        for done in self._line.pop(name, []):
+        for done in self._queue.pop(name, []):
             done.set_exception(error)
 
     def _evict(self) -> bool:
-        """Unload the least recently used idle talker; who still waits for it stands in line."""
-        idle = next((name for name in self._used if self._idle(name)), None)
+        """Unload the least recently used idle talker; queue it again if it is needed."""
+        idle = next((name for name in self._loaded if self._is_idle(name)), None)
         if idle is None:
             return False
-        waited_for = self._oldest(idle) < math.inf
-        self._drop(idle)
-        if waited_for:
-            self.use(idle)
+        needed = self._oldest_turn(idle) < math.inf
+        self._unload(idle)
+        if needed:
+            self.request(idle)
         return True
 
-    def _idle(self, name: str) -> bool:
-        """Nobody speaks with it, or waits who may still start."""
+    def _is_idle(self, name: str) -> bool:
+        """No request uses the talker, and none that waits for it may start before the limit."""
         active = self._scheduler.active.values()
-        speaking = any(sequence.talker == name and sequence.run for sequence in active)
-        settled = not speaking and self._scheduler.slots.settled(name)
-        return settled and self._oldest(name, ready=True) >= self._scheduler.horizon
+        running = any(sequence.talker == name and sequence.attempt for sequence in active)
+        if running or not self._scheduler.slots.is_idle(name):
+            return False
+        return self._oldest_turn(name, ready=True) >= self._scheduler.latest_turn
 
-    def _oldest(self, name: str, ready: bool = False) -> float:
-        """The first turn of those who wait for it; `ready`: of those who have text to begin."""
+    def _oldest_turn(self, name: str, ready: bool = False) -> float:
+        """The first turn of the requests that wait for a talker; `ready`: of those with text."""
         waiting = (each for each in self._scheduler.waiting if each.talker == name)
-        turns = (each.turn for each in waiting if not (ready and each.hungry))
+        turns = (each.turn for each in waiting if not (ready and each.needs_text))
         return min(turns, default=math.inf)
 
-    def _drop(self, name: str) -> None:
-        self._used.remove(name)
+    def _unload(self, name: str) -> None:
+        self._loaded.remove(name)
         self._scheduler.slots.remove(name)
         self._worker.unload(name)

@@ -1,4 +1,7 @@
-"""From model names to a running engine: the one place on the host side that loads torch."""
+"""From model names to a running engine, and from one model to another while it runs.
+
+The one place on the host side that loads torch.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from engine.checkpoints.hub import resolve
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting
+from engine.messages import Message
 from engine.plan import Worker
+from engine.speech_engine import SpeechEngine
 from engine.types import Capabilities
 from engine.zerogpu import Lend, ZeroGpuEngine
 
@@ -32,11 +37,11 @@ def open_engine(
     start: bool = True,
     **changes: Any,
 ) -> Engine:
-    """Speak with these checkpoints: folders, or hub ids that are downloaded first.
+    """An engine with these checkpoints: folders, or hub ids that are downloaded first.
 
     `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
     EngineSettings. `preload`: the first model is on the device when this returns.
-    `start` False: nobody turns the loop but the caller; then nothing can be preloaded.
+    `start` False: no thread is started, the caller runs the loop; then nothing can be preloaded.
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
@@ -72,9 +77,9 @@ def open_zerogpu(
     profile: str | None = None,
     **changes: Any,
 ) -> ZeroGpuEngine:
-    """The same where the device is lent to one request at a time (ZeroGPU: `spaces.GPU`).
+    """An engine whose device is lent to one request at a time (ZeroGPU: `spaces.GPU`).
 
-    Nothing is loaded here; the process that is lent the device opens the files downloaded here.
+    Nothing is loaded here; the process that gets the device opens the files downloaded here.
     """
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
@@ -94,7 +99,7 @@ def _load_first(engine: Engine) -> None:
 
 
 def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
-    """What these checkpoints can do, by name, without loading them."""
+    """What these checkpoints can do, by name; their weights are not loaded."""
     folders = _named([resolve(str(model)) for model in models])
     return {name: LocalCheckpoint(at, name=name).capabilities for name, at in folders.items()}
 
@@ -156,3 +161,47 @@ def _dtype(name: str) -> torch.dtype | None:
             "No dtype is called '{name}'. Choose from {there}.", name=name, there=", ".join(DTYPES)
         )
     return None if name == "auto" else getattr(torch, name)
+
+
+def exchange(
+    engine: SpeechEngine,
+    out: str,
+    model: str,
+    note: Callable[[Message], None] = lambda message: None,
+) -> str:
+    """Replace the model `out` by `model`, a folder or a hub id, and return its name.
+
+    May download, so it may take long; `note` is called with each step. Raises CheckpointError for
+    what cannot be used and EngineError while a request uses `out`; then `out` stays.
+    """
+
+    def downloading(done: int, total: int) -> None:
+        note(
+            Message(
+                "Downloading {model}: {done:.0f} of {total:.0f} MB",
+                model=model,
+                done=done / 1e6,
+                total=total / 1e6,
+            )
+        )
+
+    note(Message("Looking for {model}", model=model))
+    folder = resolve(model.strip(), progress=downloading).resolve()
+    note(Message("Reading {model}", model=model))
+    name = model_name(folder)
+    checkpoint = LocalCheckpoint(folder, engine.settings.max_seq_len, name)
+    _check_same_codec(engine, out, folder)
+    note(Message("Loading {name}", name=name))
+    engine.exchange(out, name, checkpoint)
+    engine.load(name)
+    return name
+
+
+def _check_same_codec(engine: SpeechEngine, out: str, folder: Path) -> None:
+    """It must be the codec of the models that stay."""
+    others = {
+        name: own.folder
+        for name, own in engine.checkpoints().items()
+        if name != out and isinstance(own, LocalCheckpoint)
+    }
+    check_one_codec({**others, model_name(folder): folder})

@@ -1,10 +1,10 @@
-"""What the scheduler tells the worker to do in one step, and what comes back.
+"""The contract between scheduler and worker: a plan of one step, and its results.
 
-This is the wall between host and device. The worker sees slots, never requests; the
-scheduler sees integers, never tensors. Nothing here imports torch.
+This is the wall between host and device. The worker sees slots, never requests; the scheduler
+sees integers, never tensors. Nothing here imports torch.
 
-The order of work inside one step: release, admit, feed, prefill, frames, decode. So a
-request that is admitted, prefilled, stepped and decoded by one plan is heard after one step.
+The order of work inside one step is release, admit, append text, prefill, decode, codec decode, so
+a request that one plan takes through all of them has its first audio after one step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.types import (
 
 @dataclass(frozen=True)
 class ResolvedSampling:
-    """Resolved sampling: every number is known. One row of the device's sampling tensors."""
+    """Sampling parameters with every number known: one row of the device's sampling tensors."""
 
     greedy: bool
     temperature: float
@@ -91,7 +91,7 @@ class Admit:
     slot: int
     talker: str
     prompt: Prompt
-    draw: ResolvedSampling
+    sampling: ResolvedSampling
     seed: int
     max_frames: int
     ignore_end: bool = False
@@ -116,7 +116,7 @@ class Prefill:
 
 
 @dataclass(frozen=True)
-class Decode:
+class CodecDecode:
     """Turn frames [start, stop) of a slot into audio; a slot is decoded strictly in order."""
 
     slot: int
@@ -126,19 +126,19 @@ class Decode:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """All work of one step. Slots in `frames` make one frame each."""
+    """All work of one step. Slots in `decode` generate one frame each."""
 
     number: int
     release: tuple[int, ...] = ()
     admit: tuple[Admit, ...] = ()
-    feed: tuple[AppendText, ...] = ()
+    append_text: tuple[AppendText, ...] = ()
     prefill: tuple[Prefill, ...] = ()
-    frames: tuple[int, ...] = ()
-    decode: tuple[Decode, ...] = ()
+    decode: tuple[int, ...] = ()
+    codec_decode: tuple[CodecDecode, ...] = ()
 
     def __bool__(self) -> bool:
-        work = (self.release, self.admit, self.feed, self.prefill, self.frames, self.decode)
-        return any(work)
+        first = self.release or self.admit or self.append_text
+        return bool(first or self.prefill or self.decode or self.codec_decode)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """What a step made, by slot. `failed` names slots whose admission failed; they are free."""
+    """The codes of a step, by slot. `failed`: slots whose admission failed; they are free."""
 
     number: int
     seconds: float
@@ -160,19 +160,19 @@ class StepResult:
 
 
 class StepHandle(Protocol):
-    """A step under way on the device: its frames come first, its sound may come later."""
+    """A step that runs on the device: its codes are ready first, its audio may come later."""
 
-    def made(self, seconds: float) -> bool:
-        """Wait so long at most. Whether `read` would not wait any more."""
+    def wait_codes(self, timeout: float) -> bool:
+        """Wait for the codes, `timeout` seconds at most; whether they are ready."""
 
-    def read(self) -> StepResult:
-        """Wait for the frames and return them; raises what the step raised."""
+    def result(self) -> StepResult:
+        """Wait for the codes and return them. Raises what the step raised."""
 
-    def sounded(self) -> bool:
-        """Whether `hear` would not wait."""
+    def audio_ready(self) -> bool:
+        """Whether `audio` would return at once."""
 
-    def hear(self) -> Mapping[int, Pcm]:
-        """Wait for the sound and return it, by slot; after `read`."""
+    def audio(self) -> Mapping[int, Pcm]:
+        """Wait for the audio and return it, by slot. Called after `result`."""
 
 
 class Worker(Protocol):
@@ -185,22 +185,22 @@ class Worker(Protocol):
         """Load a talker (any thread, may take long) and return its slots."""
 
     def timings(self, talker: str) -> Mapping[int, float]:
-        """Seconds of a step by rows, where a loaded talker was timed; empty elsewhere."""
+        """Seconds of a decode step by rows, where a loaded talker was timed; else empty."""
 
     def unload(self, talker: str) -> None:
-        """Drop a talker with no running slots, and its memory."""
+        """Drop a talker without running slots, and free its memory."""
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
-        """Put another checkpoint in the place of one that is not loaded."""
+        """Replace a checkpoint that is not loaded."""
 
     def launch(self, plan: StepPlan) -> StepHandle:
         """Start a step without waiting for the device."""
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
-        """Make a clone from a checked recording (any thread); paid once for each recording."""
+        """Make a clone from checked reference audio (any thread); each is encoded once."""
 
     def reset(self) -> None:
-        """Forget every slot; called after a step has raised."""
+        """Clear every slot; called after a step has raised."""
 
     def memory(self) -> int:
         """Bytes in use on the device."""
@@ -238,7 +238,7 @@ class Checkpoint(Protocol):
     ) -> Prompt:
         """The prompt of a voice this checkpoint can speak. Raises RequestError."""
 
-    def draw(self, sampling: SamplingParams) -> ResolvedSampling:
+    def resolve_sampling(self, sampling: SamplingParams) -> ResolvedSampling:
         """Sampling with every gap filled from generation_config.json."""
 
     def speaker_vector(self, name: str) -> Vector:

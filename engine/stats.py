@@ -1,4 +1,4 @@
-"""What an engine is doing and has done, as plain numbers."""
+"""The state of an engine and its totals, as plain numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
 
-RECENT = 512  # live requests whose first sound is remembered
+RECENT = 512  # live requests whose first audio is remembered
 
 
 @dataclass(frozen=True)
@@ -21,42 +21,42 @@ class Stats:
     waiting: int
     slots: int
     talkers: tuple[str, ...]  # loaded now
-    rows_in_real_time: int  # streams that this machine can serve without a gap, as measured
-    step_seconds: float  # of a step with everybody who runs now
+    realtime_capacity: int  # streams that this machine can serve without a gap, as measured
+    step_seconds: float  # of a step with the requests that run now
     steps: int
     failed_steps: int
     refused: int
     retried: int
     ended: dict[str, int]  # by reason
     audio_seconds: float
-    gaps: int  # times a live stream ran dry
-    first_sound: tuple[float, float] | None  # seconds from request to sound: median, 95th of 100
-    shortest_lead: float | None  # seconds, of the streams that run now
+    gaps: int  # times a live stream ran out of audio
+    first_audio: tuple[float, float] | None  # seconds from request to audio: median, p95
+    lowest_lead: float | None  # seconds of audio buffered, of the streams that run now
     memory: int  # bytes on the device
 
 
 @dataclass
-class Meter:
-    """Counts while the engine runs; written by its thread alone."""
+class Counters:
+    """Totals; written by the engine's thread alone."""
 
     steps: int = 0
     failed_steps: int = 0
     ended: Counter[str] = field(default_factory=Counter)
     audio_seconds: float = 0.0
     gaps: int = 0
-    first_sounds: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    first_audios: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
-    def note(self, sequence: Sequence, item: Chunk | End) -> None:
+    def record(self, sequence: Sequence, item: Chunk | End) -> None:
         if isinstance(item, End):
             self.ended[item.reason] += 1
             self.gaps += sequence.playback.gaps if sequence.live else 0
             return
         self.audio_seconds += item.seconds
         if item.index == 0 and sequence.live and sequence.playback.began is not None:
-            self.first_sounds.append(sequence.playback.began - sequence.arrived)
+            self.first_audios.append(sequence.playback.began - sequence.arrived)
 
-    def first_sound(self) -> tuple[float, float] | None:
-        recent = tuple(self.first_sounds)
+    def first_audio(self) -> tuple[float, float] | None:
+        recent = tuple(self.first_audios)
         if not recent:
             return None
         median, late = np.percentile(recent, (50, 95))

@@ -1,8 +1,8 @@
-"""What `Engine.submit` returns: chunks as they are made, then exactly one end.
+"""What `Engine.submit` returns: chunks as they are generated, then exactly one end.
 
-Iterate it, plainly or with `async for`; errors are raised after the last chunk. Leaving its
-`with` block early, or dropping it unread, cancels the request. One listener a stream. Knows
-nothing of slots, steps or the scheduler: the engine gives it a mailbox and a few calls.
+Iterate it, plainly or with `async for`; errors are raised after the last chunk. Leaving its `with`
+block early, or dropping it unread, cancels the request. One reader a stream. Knows no slots and no
+steps: the engine gives it an output queue and a few callbacks.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from engine.errors import InvalidText
 from engine.requests.output_queue import OutputQueue
 from engine.types import Chunk, End, Pcm
 
-# What all sound passes through on its way to a listener, chunk by chunk, in the listener's thread
-# or, for `async for`, in one beside it.
+# Applied to every chunk, in the reader's thread or, for `async for`, in a worker thread.
 Postprocess: TypeAlias = Callable[[Pcm], Pcm]
 
 
 class Progress(Protocol):
-    """What the engine knows about the request; read without a lock."""
+    """The request's state in the engine; read without a lock."""
 
     seed: int
     position: int | None
@@ -38,7 +37,7 @@ class Progress(Protocol):
 
 
 class TextEntry(Protocol):
-    """The way of appended text into the engine."""
+    """Takes text that is appended to an open request."""
 
     def append(self, text: str) -> None: ...
     def close(self) -> None: ...
@@ -46,35 +45,35 @@ class TextEntry(Protocol):
 
 @dataclass(frozen=True)
 class Handles:
-    """What a stream can ask of the engine."""
+    """Callbacks into the engine."""
 
     cancel: Callable[[], None]
-    text: TextEntry | None  # None: the text was whole from the start
+    text: TextEntry | None  # None: the text was complete from the start
 
 
 class SpeechStream:
-    """The listener's end of a request."""
+    """The reader's end of a request."""
 
     def __init__(
         self,
-        mailbox: OutputQueue,
+        output: OutputQueue,
         progress: Progress,
         handles: Handles,
-        finish: Postprocess | None = None,
+        postprocess: Postprocess | None = None,
     ) -> None:
-        self._mailbox = mailbox
-        self._finish = finish
+        self._output = output
+        self._postprocess = postprocess
         self._progress = progress
         self._handles = handles
-        self._told = False  # the end's error has been raised
+        self._raised = False  # the end's error was raised
         self._abandoned = weakref.finalize(self, handles.cancel)
         self._abandoned.atexit = False
 
-    # What is known about it.
+    # State.
 
     @property
     def seed(self) -> int:
-        """The seed it is spoken with; a file that was made twice has its second."""
+        """The seed of the speech; a file that was generated twice has its second seed."""
         return self.end.seed if self.end else self._progress.seed
 
     @property
@@ -84,23 +83,23 @@ class SpeechStream:
 
     @property
     def estimate(self) -> float | None:
-        """Seconds until it is served, while it waits."""
+        """Seconds until it gets a slot, while it waits."""
         return None if self.position is None else self._progress.estimate
 
     @property
     def end(self) -> End | None:
         """How it ended; None while more may come."""
-        return self._mailbox.end
+        return self._output.end
 
     @property
     def text_tokens(self) -> int:
         """Ids of its text so far."""
         return len(self._progress.text)
 
-    # What can be done with it.
+    # Control.
 
     def cancel(self) -> None:
-        """Stop it. Chunks that are here already can still be taken."""
+        """Stop it. Chunks that were delivered can still be read."""
         if not self.end:
             self._handles.cancel()
 
@@ -109,48 +108,48 @@ class SpeechStream:
         self._entry().append(text)
 
     def close_text(self) -> None:
-        """The text is complete; what has been appended is spoken to its end."""
+        """The text is complete; what was appended is spoken to its end."""
         self._entry().close()
 
     def collect(self) -> Pcm:
-        """Wait for the whole of it."""
+        """Wait for all audio."""
         parts = [chunk.pcm for chunk in self]
         return np.concatenate(parts) if parts else np.zeros(0, np.int16)
 
-    # Taking chunks.
+    # Chunks.
 
     def ready(self) -> Iterator[Chunk]:
-        """Those that are here already."""
-        while chunk := self._mailbox.take():
-            yield self._finished(chunk)
+        """Chunks that can be read without waiting."""
+        while chunk := self._output.take():
+            yield self._processed(chunk)
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
 
     def __next__(self) -> Chunk:
         while True:
-            chunk = self._mailbox.take()
+            chunk = self._output.take()
             if chunk:
-                return self._finished(chunk)
+                return self._processed(chunk)
             if self._over():
                 raise StopIteration
-            news = threading.Event()
-            self._mailbox.listen(news.set)
-            news.wait()
+            changed = threading.Event()
+            self._output.notify(changed.set)
+            changed.wait()
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         return self
 
     async def __anext__(self) -> Chunk:
         while True:
-            chunk = self._mailbox.take()
-            if chunk and self._finish:
-                return await asyncio.to_thread(self._finished, chunk)
+            chunk = self._output.take()
+            if chunk and self._postprocess:
+                return await asyncio.to_thread(self._processed, chunk)
             if chunk:
                 return chunk
             if self._over():
                 raise StopAsyncIteration
-            await self._news()
+            await self._changed()
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -164,33 +163,34 @@ class SpeechStream:
     async def __aexit__(self, *_: object) -> None:
         self.cancel()
 
-    def _finished(self, chunk: Chunk) -> Chunk:
-        return replace(chunk, pcm=self._finish(chunk.pcm)) if self._finish else chunk
+    def _processed(self, chunk: Chunk) -> Chunk:
+        return replace(chunk, pcm=self._postprocess(chunk.pcm)) if self._postprocess else chunk
 
     def _over(self) -> bool:
-        """Everything has been taken; the end's error is raised once."""
+        """Whether everything was read; the end's error is raised once."""
         end = self.end
-        if end is None or self._mailbox.waiting:
+        if end is None or len(self._output):
             return False
-        if end.error and not self._told:
-            self._told = True
+        if end.error and not self._raised:
+            self._raised = True
             raise end.error
         return True
 
-    async def _news(self) -> None:
+    async def _changed(self) -> None:
+        """Wait for a chunk or the end."""
         loop = asyncio.get_running_loop()
-        news = loop.create_future()
+        changed = loop.create_future()
 
-        def tell() -> None:
-            if not news.done():
-                news.set_result(None)
+        def resolve() -> None:
+            if not changed.done():
+                changed.set_result(None)
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody is waiting any more
-                loop.call_soon_threadsafe(tell)
+            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+                loop.call_soon_threadsafe(resolve)
 
-        self._mailbox.listen(wake)
-        await news
+        self._output.notify(wake)
+        await changed
 
     def _entry(self) -> TextEntry:
         if self._handles.text is None:

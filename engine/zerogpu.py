@@ -1,16 +1,17 @@
-"""An engine whose device is lent for one request at a time, to another process, as by ZeroGPU.
+"""An engine whose device is lent for one call at a time, to another process, as by ZeroGPU.
 
-    here    ZeroGpuEngine.submit ──▶ thread ──▶ speak(request) ─┐ forked
-    there   an engine without a thread ◀── spoken(request) ◀─┘
-            chunks as they are made, then the end, go the same way back
+    here    ZeroGpuEngine.submit ──▶ thread ──▶ run(request) ─┐ forked
+    there   an Engine without a thread ◀── run_request() ◀────┘
+            chunks as they are generated, then the end, come back
 
-Here requests are checked and streams handed out; no device is ever touched. There, an engine that
-nobody else turns is turned until the request has ended. Whoever lends decorates the two functions.
+Here requests are checked and streams handed out; no device is touched. There, the loop of an engine
+without a thread runs until the request has ended. The lender decorates the two functions.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from contextvars import copy_context
@@ -21,26 +22,31 @@ from queue import SimpleQueue
 from typing import Any, NoReturn, TypeAlias
 
 from engine.config import EngineSettings
-from engine.engine import Engine
+from engine.engine import CLOSED, DRAINING, Engine
 from engine.errors import EngineError, NotCapable, TimbreError
-from engine.plan import Checkpoint, StepHandle, StepPlan
+from engine.plan import Checkpoint
+from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
+from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
-from engine.stream import Handles, SpeechStream
-from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
-from engine.voices.routing import cloner
+from engine.scheduler.waiting_queue import FIRST_GUESS
+from engine.speech_engine import AdmissionHook, admit_all
+from engine.stats import Counters, Stats
+from engine.stream import Handles, Postprocess, SpeechStream
+from engine.types import Capabilities, Chunk, Clone, End, SpeechRequest, Voice, Waveform
+from engine.voices.routing import Routed, cloner, route_voice
 
-STARTING = 25  # seconds to ask for beside the speech: a process, the weights, the first kernels
-LONGEST = 120  # seconds of a device that are lent at a time
-LETTERS, IDEOGRAMS = 15, 4  # a second, spoken slowly
-_WIDE = 0x2E7F  # scripts from here on are written in ideograms or syllables
-_LEAVE = 3  # turns after which a request that was left has no slot
+START_SECONDS = 25  # of a call beside its speech: a process, the weights, the first kernels
+MAX_SECONDS = 120  # for which a device is lent at a time
+LETTERS_PER_SECOND, IDEOGRAMS_PER_SECOND = 15, 4  # of slow speech
+FIRST_WIDE = 0x2E7F  # scripts from here on are written in ideograms or syllables
+RELEASE_STEPS = 3  # after which a cancelled request has no slot
 
 Parts: TypeAlias = Generator[Chunk | End, None, None]
 Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it where the device is
 
 
-class ZeroGpuEngine(Engine):
+class ZeroGpuEngine:
     """Serves each request by a call of its own. `make` is called there, once in each process."""
 
     def __init__(
@@ -50,78 +56,150 @@ class ZeroGpuEngine(Engine):
         make: Callable[[], Engine],
         lend: Lend,
     ) -> None:
-        super().__init__(_Nowhere(), checkpoints, settings, start=False)
+        self.settings = settings
+        self.admission_hook: AdmissionHook = admit_all
+        self.postprocess: Postprocess | None = None
+        self._checkpoints = dict(checkpoints)
+        self._input_processor = InputProcessor(self._checkpoints, settings, time.monotonic)
+        self._registry, self._counters = RequestRegistry(), Counters()
+        self._delivering = threading.Lock()
         there = lru_cache(maxsize=1)(make)
 
-        def speak(request: SpeechRequest) -> Parts:
-            yield from spoken(there(), request)
+        def run(request: SpeechRequest) -> Parts:
+            yield from run_request(there(), request)
 
-        def hear(audio: Waveform, transcript: str, model: str) -> Clone | TimbreError:
-            return heard(there(), audio, transcript, model)
+        def encode(audio: Waveform, transcript: str, model: str) -> Clone | TimbreError:
+            return encode_reference(there(), audio, transcript, model)
 
-        self._speak = lend(speak, duration=seconds_to_ask)
-        self._hear = lend(hear, duration=STARTING)
-        self._telling = threading.Lock()
+        self._run = lend(run, duration=seconds_to_lend)
+        self._encode = lend(encode, duration=START_SECONDS)
+
+    # Requests.
 
     def submit(self, request: SpeechRequest) -> SpeechStream:
-        """As of any engine; text that is still being written is not taken."""
-        self._roster.check()
+        """Start a request and return at once; open text is refused."""
+        self._registry.check_open()
         if request.open_text:
             raise NotCapable("Text that is still being written cannot be spoken here. Send it all.")
-        seat = self.doorman()
-        sequence, mailbox = self._intake.take(request).sequence, OutputQueue()
-        self._enter(sequence, mailbox)
-        left: SimpleQueue[None] = SimpleQueue()  # a finaliser may put into it
-        handles = Handles(partial(left.put, None), None)
-        stream = SpeechStream(mailbox, sequence, handles, self.finish)
-        seat(stream)
-        work = partial(self._relay, replace(request, seed=sequence.seed), sequence, left)
-        context = copy_context()  # whoever lends finds the visitor in it
-        threading.Thread(target=context.run, args=(work,), name="lent", daemon=True).start()
+        on_admitted = self.admission_hook()
+        sequence, output = self._input_processor.process(request).sequence, OutputQueue()
+        self._registry.register(sequence, output, 0, self.settings.max_waiting, FIRST_GUESS)
+        cancelled: SimpleQueue[None] = SimpleQueue()  # a finaliser may put into it
+        handles = Handles(partial(cancelled.put, None), None)
+        stream = SpeechStream(output, sequence, handles, self.postprocess)
+        on_admitted(stream)
+        work = partial(self._relay, replace(request, seed=sequence.seed), sequence, cancelled)
+        context = copy_context()  # the lender finds the visitor in it
+        threading.Thread(target=context.run, args=(work,), name="zerogpu", daemon=True).start()
         return stream
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
-        self._roster.check()
+        self._registry.check_open()
         try:
-            clone = self._hear(audio, transcript, cloner(self._checkpoints, model))
+            clone = self._encode(audio, transcript, cloner(self._checkpoints, model))
         except Exception as error:
-            raise _told(error) from error
+            raise _as_ours(error) from error
         if isinstance(clone, TimbreError):
             raise clone
         assert isinstance(clone, Clone)
         return clone
+
+    def resolve(self, voice: Voice, model: str | None = None) -> Routed:
+        return route_voice(voice, self._checkpoints, model)
+
+    # Models.
+
+    @property
+    def alive(self) -> bool:
+        return self._registry.is_open
+
+    def capabilities(self) -> Mapping[str, Capabilities]:
+        return {name: each.capabilities for name, each in self._checkpoints.items()}
+
+    def checkpoints(self) -> Mapping[str, Checkpoint]:
+        return self._checkpoints
 
     def load(self, model: str) -> NoReturn:
         raise NotCapable("Models are loaded for each request here.")
 
     unload = load
 
-    def _relay(self, request: SpeechRequest, sequence: Sequence, left: SimpleQueue[None]) -> None:
-        """In a thread of its own: what comes from there, to the listener here."""
-        try:
-            with closing(self._speak(request)) as parts:
-                end = self._pass_on(parts, sequence, left)
-        except Exception as error:
-            end = End("error", sequence.delivered, sequence.seed, _told(error))
-        self._tell(sequence, end)
+    def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> NoReturn:
+        self.load(name)
 
-    def _pass_on(self, parts: Parts, sequence: Sequence, left: SimpleQueue[None]) -> End:
+    def stats(self) -> Stats:
+        """No device is held between requests, so there are no slots and no steps."""
+        counters = self._counters
+        return Stats(
+            running=0,
+            waiting=0,
+            slots=0,
+            talkers=(),
+            realtime_capacity=1,
+            step_seconds=0.0,
+            steps=0,
+            failed_steps=0,
+            refused=self._registry.refused,
+            retried=0,
+            ended=dict(counters.ended),
+            audio_seconds=counters.audio_seconds,
+            gaps=counters.gaps,
+            first_audio=counters.first_audio(),
+            lowest_lead=None,
+            memory=0,
+        )
+
+    # The end.
+
+    def drain(self, grace: float) -> bool:
+        self._registry.close(DRAINING)
+        finished = self._registry.wait_empty(grace)
+        self.close()
+        return finished
+
+    def close(self) -> None:
+        self._registry.end_all(CLOSED)
+
+    def __enter__(self) -> ZeroGpuEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # A request, in a thread of its own.
+
+    def _relay(
+        self, request: SpeechRequest, sequence: Sequence, cancelled: SimpleQueue[None]
+    ) -> None:
+        """Pass what comes from the device's process to the stream here."""
+        try:
+            with closing(self._run(request)) as parts:
+                end = self._pass_on(parts, sequence, cancelled)
+        except Exception as error:
+            end = End("error", sequence.delivered, sequence.seed, _as_ours(error))
+        self._deliver(sequence, end)
+
+    def _pass_on(self, parts: Parts, sequence: Sequence, cancelled: SimpleQueue[None]) -> End:
         for part in parts:
             if isinstance(part, End):
                 return part
             sequence.delivered += part.frames
-            self._tell(sequence, part)
-            if not left.empty():
+            self._deliver(sequence, part)
+            if not cancelled.empty():
                 return End("cancelled", sequence.delivered, sequence.seed)
         raise EngineError("The device was taken away before the end. Try again.")
 
-    def _tell(self, sequence: Sequence, item: Chunk | End) -> None:
-        with self._telling:
-            self.loop.deliver([(sequence, item)])
+    def _deliver(self, sequence: Sequence, item: Chunk | End) -> None:
+        with self._delivering:
+            self._counters.record(sequence, item)
+            self._registry.deliver(sequence, item)
 
 
-def spoken(engine: Engine, request: SpeechRequest) -> Parts:
-    """Turn an engine without a thread until the request has ended. Left early, it is cancelled."""
+def run_request(engine: Engine, request: SpeechRequest) -> Parts:
+    """Run the loop of an engine without a thread until the request has ended.
+
+    A generator that is closed early cancels the request.
+    """
     try:
         stream = engine.submit(request)
     except TimbreError as error:
@@ -129,62 +207,34 @@ def spoken(engine: Engine, request: SpeechRequest) -> Parts:
         return
     try:
         while stream.end is None:
-            engine.loop.turn()
+            engine.loop.run_once()
             yield from stream.ready()
         yield stream.end
     finally:
         stream.cancel()
-        for _ in range(_LEAVE):
-            engine.loop.turn(wait=False)
+        for _ in range(RELEASE_STEPS):
+            engine.loop.run_once(wait=False)
 
 
-def heard(engine: Engine, audio: Waveform, transcript: str, model: str) -> Clone | TimbreError:
-    """A refusal is returned: what is raised there would lose its words on the way."""
+def encode_reference(
+    engine: Engine, audio: Waveform, transcript: str, model: str
+) -> Clone | TimbreError:
+    """A refusal is returned: an exception would lose its message between the processes."""
     try:
         return engine.clone(audio, transcript, model)
     except TimbreError as error:
         return error
 
 
-def seconds_to_ask(request: SpeechRequest) -> int:
-    """Of the device, for one request, as if it spoke no faster than people do."""
-    wide = sum(ord(mark) > _WIDE for mark in request.text)
-    speech = wide / IDEOGRAMS + (len(request.text) - wide) / LETTERS
-    return min(LONGEST, ceil(STARTING + speech))
+def seconds_to_lend(request: SpeechRequest) -> int:
+    """How long the device is needed for a request, if its speech is slow."""
+    wide = sum(ord(mark) > FIRST_WIDE for mark in request.text)
+    speech = wide / IDEOGRAMS_PER_SECOND + (len(request.text) - wide) / LETTERS_PER_SECOND
+    return min(MAX_SECONDS, ceil(START_SECONDS + speech))
 
 
-def _told(error: Exception) -> TimbreError:
-    """Whoever lends has errors of its own; some have their words aside."""
+def _as_ours(error: Exception) -> TimbreError:
+    """The lender has errors of its own; some keep their message in an attribute."""
     if isinstance(error, TimbreError):
         return error
     return EngineError(str(getattr(error, "message", error)) or type(error).__name__)
-
-
-class _Nowhere:
-    """The worker of an engine that has no device."""
-
-    def slots(self, talker: str) -> range:
-        return range(0)
-
-    def load(self, talker: str) -> range:
-        return range(0)
-
-    def timings(self, talker: str) -> Mapping[int, float]:
-        return {}
-
-    def unload(self, talker: str) -> None: ...
-
-    def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None: ...
-
-    def launch(self, plan: StepPlan) -> StepHandle:
-        raise EngineError("There is no device here.")
-
-    def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
-        raise EngineError("There is no device here.")
-
-    def reset(self) -> None: ...
-
-    def memory(self) -> int:
-        return 0
-
-    def close(self) -> None: ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine import Engine, Library
+from engine import Library, SpeechEngine
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.voices.voice_catalog import Choices
@@ -17,7 +17,7 @@ from studio.voices.voice_catalog import Choices
 class Studio:
     """One for the app; tabs keep nothing of their own between visitors."""
 
-    engine: Engine
+    engine: SpeechEngine
     library: Library
     live: LiveTakes  # in the making
     takes: Takes  # kept on disk

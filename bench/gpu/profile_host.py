@@ -49,7 +49,7 @@ class Turn:
 
     @property
     def kind(self) -> str:
-        has = {"prompts": self.plan.prefill, "codec": self.plan.decode}
+        has = {"prompts": self.plan.prefill, "codec": self.plan.codec_decode}
         return " and ".join(name for name, work in has.items() if work) or KINDS[0]
 
 
@@ -119,10 +119,10 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         (worker, "_decode", "codec", None),
         (GraphCache, "run", REPLAY, None),
         (PendingStep, "__init__", "send for results", None),
-        (PendingStep, "made", WAIT, None),
+        (PendingStep, "wait_codes", WAIT, None),
         (Stopwatch, "wait", WAIT, _note_device),
-        (PendingStep, "read", "read results", None),
-        (PendingStep, "hear", "read results", None),
+        (PendingStep, "result", "read results", None),
+        (PendingStep, "audio", "read results", None),
         (scheduler, "commit", "commit", None),
         (scheduler, "hear", "commit", None),
         (loop, "deliver", "deliver", None),
@@ -151,7 +151,11 @@ def _taking(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool], None
 
 def host(engine: Engine, seconds: float) -> Made:
     """What the turns of so many seconds did, and how long each part of them took."""
-    heard, others, begun = engine.loop.meter.audio_seconds, time.process_time(), time.perf_counter()
+    heard, others, begun = (
+        engine.loop.counters.audio_seconds,
+        time.process_time(),
+        time.perf_counter(),
+    )
     with clocked(engine) as clock:
         time.sleep(seconds)
     wall, others = time.perf_counter() - begun, time.process_time() - others
@@ -159,7 +163,7 @@ def host(engine: Engine, seconds: float) -> Made:
     turns = [turn for turn in every if turn.plan]
     ran = sum(turn.processor for turn in every)
     return {
-        "audio_per_second": round((engine.loop.meter.audio_seconds - heard) / wall, 1),
+        "audio_per_second": round((engine.loop.counters.audio_seconds - heard) / wall, 1),
         "cores": {"engine": round(ran / wall, 2), "others": round((others - ran) / wall, 2)},
         "turns": len(turns),
         "turn_ms": spread(turn.ended - turn.begun for turn in turns),
@@ -179,14 +183,14 @@ def spread(seconds: Iterable[float]) -> Made:
 
 def work_of(plans: Sequence[StepPlan]) -> Made:
     """How much a turn has of everything, on average; rows: the fewest, usual and most as well."""
-    rows = [len(plan.frames) for plan in plans] or [0]
+    rows = [len(plan.decode) for plan in plans] or [0]
     found = {
         "admissions": sum(len(plan.admit) for plan in plans),
         "prompts": sum(len(plan.prefill) for plan in plans),
         "prompt_rows": sum(each.stop - each.start for plan in plans for each in plan.prefill),
-        "chunks": sum(len(plan.decode) for plan in plans),
-        "first_chunks": sum(not each.start for plan in plans for each in plan.decode),
-        "chunk_frames": sum(each.stop - each.start for plan in plans for each in plan.decode),
+        "chunks": sum(len(plan.codec_decode) for plan in plans),
+        "first_chunks": sum(not each.start for plan in plans for each in plan.codec_decode),
+        "chunk_frames": sum(each.stop - each.start for plan in plans for each in plan.codec_decode),
     }
     told = {name: round(count / max(1, len(plans)), 2) for name, count in found.items()}
     low, usual, high = (int(each) for each in np.percentile(rows, (5, 50, 95)))
@@ -207,7 +211,7 @@ def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Made]]:
     """Turns with prompts, chunks, both or neither."""
     for kind in KINDS:
         same = [turn for turn in turns if turn.kind == kind]
-        rows = np.mean([len(turn.plan.frames) for turn in same] or [0]).round(1)
+        rows = np.mean([len(turn.plan.decode) for turn in same] or [0]).round(1)
         lasted = spread(turn.ended - turn.begun for turn in same)
         yield kind, {"turns": len(same), "rows": rows, **lasted}
 

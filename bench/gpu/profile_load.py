@@ -110,9 +110,9 @@ def trace(engine: Engine, seconds: float) -> tuple[Profile, int, float]:
     with _tracing():
         pass  # the first one takes long to begin
     with _tracing() as seen:
-        first, begun = engine.loop.meter.steps, time.perf_counter()
+        first, begun = engine.loop.counters.steps, time.perf_counter()
         time.sleep(seconds)
-        turns, wall = engine.loop.meter.steps - first, time.perf_counter() - begun
+        turns, wall = engine.loop.counters.steps - first, time.perf_counter() - begun
         if torch.cuda.is_available():
             torch.cuda.synchronize()
     return seen, turns, wall

@@ -64,7 +64,7 @@ def clocked(engine: Engine) -> Iterator[Clock]:
     own: list[tuple[Any, str, str]] = [
         (loop, "_launch", "plan and launch"),
         (loop.scheduler, "plan", "plan"),
-        *((PendingStep, name, "wait and read") for name in ("made", "read", "hear")),
+        *((PendingStep, name, "wait and read") for name in ("wait_codes", "result", "audio")),
         (loop.scheduler, "commit", "commit"),
         (loop, "deliver", "deliver"),
         (loop, "turn", "turn"),
@@ -232,9 +232,9 @@ def by_part(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
 def python(engine: Engine, speaking: Speaking, seconds: float) -> str:
     """The functions in which the engine's thread spends its own time."""
     profile = cProfile.Profile()
-    engine.loop.inbox.post(profile.enable)
+    engine.loop.commands.post(profile.enable)
     speaking.steps(seconds)
-    engine.loop.inbox.post(profile.disable)
+    engine.loop.commands.post(profile.disable)
     time.sleep(0.2)
     told = io.StringIO()
     pstats.Stats(profile, stream=told).sort_stats("tottime").print_stats(30)

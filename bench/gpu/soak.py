@@ -177,7 +177,7 @@ def left(engine: Engine) -> dict[str, int]:
         "waiting": stats.waiting,
         "active": len(scheduler.active),
         "slots": slots.total - slots.free,
-        "unsettled talkers": sum(not slots.settled(talker) for talker in slots.talkers),
+        "unsettled talkers": sum(not slots.measured(talker) for talker in slots.talkers),
     }
     return {name: count for name, count in found.items() if count}
 
@@ -205,11 +205,11 @@ async def soak(
 ) -> Made:
     account = Account(sample, random.Random(seed))
     samples = await lived(engine, rate, seconds, account, seed)
-    stuck, stats, held = await rest(engine), engine.stats(), memory(samples)
+    stuck, stats, held_chunks = await rest(engine), engine.stats(), memory(samples)
     told: Made = {"seconds": seconds, "rate": rate, "seed": seed, "two_bytes": two_bytes(engine)}
     told |= {end: account.ends[end] for end in ("whole", "left", "refused", "failed", "stuck")}
     told |= {"remains": stuck, "slots": stats.slots, "failed_steps": stats.failed_steps}
-    told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held}
+    told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held_chunks}
     told["again"], wrong = await compared(engine, account.kept)
     told["wrong"] = [*account.wrong, *faults(told, growth), *wrong]
     return told | {"good": not told["wrong"]}
@@ -230,9 +230,9 @@ def faults(told: Made, growth: float) -> Iterator[str]:
         yield f"remains: {told['remains']}"
     if told["failed_steps"]:
         yield f"{told['failed_steps']} steps failed"
-    for name, held in told["memory"].items():
-        if held["grown_mb"] > growth:
-            yield f"memory ({name}) has grown by {held['grown_mb']} MB"
+    for name, held_chunks in told["memory"].items():
+        if held_chunks["grown_mb"] > growth:
+            yield f"memory ({name}) has grown by {held_chunks['grown_mb']} MB"
 
 
 def lines(told: Made) -> Iterator[str]:
@@ -240,9 +240,9 @@ def lines(told: Made) -> Iterator[str]:
     ends = ", ".join(f"{told[end]} {end}" for end in ("whole", "left", "refused", "failed"))
     yield f"{told['seconds']:g} s, {told['rate']:g} a second: {ends}, {told['stuck']} stuck"
     yield f"remains: {told['remains'] or 'nothing'} of {told['slots']} slots, {told['gaps']} gaps"
-    for name, held in told["memory"].items():
-        span = f"{held['first_mb']:9.1f} to {held['last_mb']:9.1f} MB"
-        yield f"{name:10}{span}, {held['mb_a_minute']:+.3f} a minute of the last two thirds"
+    for name, held_chunks in told["memory"].items():
+        span = f"{held_chunks['first_mb']:9.1f} to {held_chunks['last_mb']:9.1f} MB"
+        yield f"{name:10}{span}, {held_chunks['mb_a_minute']:+.3f} a minute of the last two thirds"
     yield from again_lines(told["again"])
     yield "good" if told["good"] else f"WRONG: {'; '.join(told['wrong'])}"
 

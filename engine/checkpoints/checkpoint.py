@@ -137,7 +137,7 @@ class LocalCheckpoint:
             language_id=self.language_id(language, speaker),
         )
 
-    def draw(self, sampling: SamplingParams) -> ResolvedSampling:
+    def resolve_sampling(self, sampling: SamplingParams) -> ResolvedSampling:
         chosen = {key: value for key, value in sampling if value is not None}
         chosen["greedy"] = sampling.greedy or self._defaults["greedy"]
         if sampling.predictor_greedy is None:

@@ -1,7 +1,7 @@
-"""What other threads ask of the engine's thread: calls, made there in order.
+"""Commands from other threads to the engine's thread, run there in order.
 
-`post` never blocks and may be called from a finaliser in the middle of anything, which is
-why this is a SimpleQueue and no lock of our own.
+`post` never blocks and may be called from a finaliser at any point, which is why this is a
+SimpleQueue without a lock of our own.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-Call: TypeAlias = Callable[[], None]
+Command: TypeAlias = Callable[[], None]
 
 
 class CommandQueue:
-    """Posted by anybody, taken by one thread."""
+    """Posted to by any thread, drained by one."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[Call] = SimpleQueue()
+        self._commands: SimpleQueue[Command] = SimpleQueue()
 
-    def post(self, call: Call) -> None:
-        self._calls.put(call)
+    def post(self, command: Command) -> None:
+        self._commands.put(command)
 
-    def take(self, wait: bool, timeout: float | None = None) -> Iterator[Call]:
-        """Everything posted so far; with `wait` at least one call, unless time runs out.
+    def drain(self, wait: bool, timeout: float | None = None) -> Iterator[Command]:
+        """Everything posted so far; with `wait` at least one command, unless it times out.
 
-        What these calls post comes next time: one that asks again lets the loop turn first.
+        What these commands post comes with the next call, so that a command may repost itself.
         """
         try:
-            first = self._calls.get(wait, timeout)
+            first = self._commands.get(wait, timeout)
         except Empty:
             return
-        behind = self._calls.qsize()
+        remaining = self._commands.qsize()
         yield first
-        for _ in range(behind):
-            yield self._calls.get_nowait()
+        for _ in range(remaining):
+            yield self._commands.get_nowait()

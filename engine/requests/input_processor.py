@@ -1,4 +1,4 @@
-"""From a request to a sequence: everything that can be refused is refused here.
+"""From a request to a sequence: whatever can be refused is refused here.
 
 Runs in the caller's thread, so a bad request costs the engine nothing. Knows checkpoints and
 routing; no slots, no threads.
@@ -21,21 +21,21 @@ from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechReq
 from engine.voices.routing import route
 
 LARGEST_SEED = 2**63 - 1
-DRAWN_SEEDS = 2**31  # short enough to be read out and typed in again
-LEAST_FRAMES = 2  # a token, at the very fastest: a slot must have room for the text at that
+RANDOM_SEEDS = 2**31  # short enough to be typed in again
+MIN_TOKEN_FRAMES = 2  # a slot must have room for the text at this speed
 
 
 @dataclass(frozen=True)
 class AcceptedRequest:
-    """A request that can be served, and the way to add to its text if it is open."""
+    """A request that can be served; `text` takes more text if it is open."""
 
     sequence: Sequence
     text: StreamingText | None
-    text_room: int  # ids that may still be added
+    max_new_ids: int  # that may still be added
 
 
 class InputProcessor:
-    """Makes sequences."""
+    """Makes sequences of requests."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class InputProcessor:
         settings: EngineSettings,
         clock: Callable[[], float],
     ) -> None:
-        self.checkpoints = checkpoints  # replaced, never changed: callers read it meanwhile
+        self.checkpoints = checkpoints  # replaced, never changed: other threads read it
         self._settings = settings
         self._clock = clock
         self._numbers = count(1)
 
-    def take(self, request: SpeechRequest) -> AcceptedRequest:
+    def process(self, request: SpeechRequest) -> AcceptedRequest:
         """Raises RequestError."""
         check_request(request, self._settings)
         checkpoints = self.checkpoints
@@ -59,40 +59,44 @@ class InputProcessor:
         prompt = checkpoint.prompt(
             ids, routed.voice, request.language, layout_of(request), request.open_text
         )
-        behind = checkpoint.max_positions - len(prompt)
-        check_room(prompt, behind, request.max_frames)
-        frames = min(behind, request.max_frames or self._settings.max_frames)
+        room = checkpoint.max_positions - len(prompt)
+        check_room(prompt, room, request.max_frames)
+        frames = min(room, request.max_frames or self._settings.max_frames)
         sequence = self._sequence(
-            request, routed.checkpoint, prompt, checkpoint.draw(request.sampling), frames
+            request,
+            routed.checkpoint,
+            prompt,
+            checkpoint.resolve_sampling(request.sampling),
+            frames,
         )
-        return AcceptedRequest(sequence, text, behind - text_rows(prompt))
+        return AcceptedRequest(sequence, text, room - text_rows(prompt))
 
     def _sequence(
         self,
         request: SpeechRequest,
         talker: str,
         prompt: Prompt,
-        draw: ResolvedSampling,
+        sampling: ResolvedSampling,
         frames: int,
     ) -> Sequence:
         return Sequence(
             id=next(self._numbers),
             talker=talker,
             prompt=prompt,
-            draw=draw,
-            seed=random.randrange(DRAWN_SEEDS) if request.seed is None else request.seed,
+            sampling=sampling,
+            seed=random.randrange(RANDOM_SEEDS) if request.seed is None else request.seed,
             arrived=self._clock(),
             language=request.language,
-            room=frames,
+            max_frames=frames,
             live=request.live,
-            guarded=self._settings.stop_degeneration and not request.ignore_end,
+            stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
         )
 
 
 def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
-    """What can be said without a checkpoint."""
+    """The checks that need no checkpoint. Raises RequestError."""
     check_text(request.text, settings.max_text, empty=request.open_text)
     if not isinstance(request.voice, Preset | Clone | Design | Blend):
         raise InvalidSetting("The voice must be a Preset, a Clone, a Design or a Blend.")
@@ -124,7 +128,7 @@ def _check_number(name: str, value: int | None, least: int, most: int) -> None:
 
 
 def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:
-    """As asked, or the voice's own. A blend is a vector, so it is spoken as a kept one would be."""
+    """As requested, or the voice's default; a blend is a vector, so it is laid out like a clone."""
     if request.layout:
         return request.layout
     streamed = request.open_text or isinstance(request.voice, Clone | Blend)
@@ -132,16 +136,16 @@ def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:
 
 
 def text_rows(prompt: Prompt) -> int:
-    """Rows of text that a streamed prompt keeps beside the frames at most."""
+    """Text rows that a streamed prompt may keep beside its frames."""
     reference = len(prompt.reference.text_ids) if prompt.reference else 0
     return len(prompt.text_ids) + reference + 2
 
 
-def check_room(prompt: Prompt, behind: int, max_frames: int | None) -> None:
-    """The prompt fits into a slot, and speech at its fastest behind it. Raises InvalidText."""
-    needed = LEAST_FRAMES * len(prompt.text_ids)
+def check_room(prompt: Prompt, room: int, max_frames: int | None) -> None:
+    """The prompt fits into a slot with the fastest possible speech. Raises InvalidText."""
+    needed = MIN_TOKEN_FRAMES * len(prompt.text_ids)
     needed = max(1, min(needed, max_frames or needed))
     if prompt.layout == "streamed":
         needed = max(needed, text_rows(prompt))
-    if behind < needed:
+    if room < needed:
         raise InvalidText("The text is too long to be spoken at once. Speak it in parts.")

@@ -1,7 +1,7 @@
-"""Where a stream's chunks wait for their listener.
+"""Where a stream's chunks wait for its reader.
 
-The engine's thread puts and never waits: frames are bounded, so the box is not. One listener
-takes, from any thread or event loop. The box takes one end and nothing after it.
+The engine's thread puts and never waits: frames are bounded, so the queue is not. One reader takes,
+from any thread or event loop. The queue takes one end and nothing after it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ class OutputQueue:
         self._wake: Callable[[], object] | None = None
         self.end: End | None = None
 
-    @property
-    def waiting(self) -> int:
-        """Chunks that have not been taken."""
+    def __len__(self) -> int:
+        """Chunks that were not taken yet."""
         return len(self._chunks)
 
     def put(self, item: Chunk | End) -> None:
@@ -40,11 +39,11 @@ class OutputQueue:
             wake()
 
     def take(self) -> Chunk | None:
-        """The next chunk, if it is here."""
+        """The next chunk, if there is one."""
         return self._chunks.popleft() if self._chunks else None
 
-    def listen(self, wake: Callable[[], object]) -> None:
-        """Call `wake` once as soon as there is something new, at once if there is already."""
+    def notify(self, wake: Callable[[], object]) -> None:
+        """Call `wake` once when something new is put, at once if something is there."""
         with self._lock:
             if not self._chunks and not self.end:
                 self._wake = wake

@@ -1,7 +1,7 @@
-"""The open requests of an engine, and the door in front of them.
+"""The open requests of an engine, and whether new ones are admitted.
 
-Whoever is on the roster gets exactly one end, whatever becomes of the engine's thread: an
-engine that stops ends everybody here, and lets nobody in afterwards. Thread-safe.
+Every registered request gets exactly one end, whatever becomes of the engine's thread: an engine
+that stops ends all of them here and admits none afterwards. Thread-safe.
 """
 
 from __future__ import annotations
@@ -15,47 +15,46 @@ from engine.types import Chunk, End
 
 
 class RequestRegistry:
-    """Mailboxes by the number of their request."""
+    """Output queues by request id."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._open: dict[int, tuple[Sequence, OutputQueue]] = {}
-        self._refusal: str | None = None  # for good
-        self._pause: str | None = None  # for now
+        self._closed: str | None = None  # the reason, for good
+        self._paused: str | None = None  # the reason, for now
         self.refused = 0
 
     @property
     def is_open(self) -> bool:
-        return not (self._refusal or self._pause)
+        return not (self._closed or self._paused)
 
     @property
-    def lasting(self) -> bool:
-        """It is not shut for good."""
-        return self._refusal is None
+    def is_closed(self) -> bool:
+        return self._closed is not None
 
-    def enter(
-        self, sequence: Sequence, mailbox: OutputQueue, slots: int, queue: int, service: float
+    def register(
+        self, sequence: Sequence, output: OutputQueue, slots: int, queue: int, service: float
     ) -> None:
-        """Raises Busy when `queue` requests wait beyond the slots, EngineClosed after the end.
+        """Raises Busy when `queue` requests wait beyond the slots, EngineClosed when closed.
 
-        `service`: seconds until a slot is free on average.
+        `service`: estimated seconds until a slot is free.
         """
         with self._changed:
-            self.check()
+            self.check_open()
             waiting = len(self._open) - slots
             if waiting >= queue:
                 self.refused += 1
                 raise Busy(max(0, waiting), service * (1 + max(0, waiting - queue)))
-            self._open[sequence.id] = (sequence, mailbox)
+            self._open[sequence.id] = (sequence, output)
 
-    def check(self) -> None:
-        """Raises EngineClosed while the door is shut."""
-        refusal = self._refusal or self._pause
-        if refusal:
-            raise EngineClosed(refusal)
+    def check_open(self) -> None:
+        """Raises EngineClosed while no request is admitted."""
+        reason = self._closed or self._paused
+        if reason:
+            raise EngineClosed(reason)
 
-    def put(self, sequence: Sequence, item: Chunk | End) -> None:
-        """To the listener; an end also takes the request off the roster."""
+    def deliver(self, sequence: Sequence, item: Chunk | End) -> None:
+        """Put into the request's output queue; an end also removes the request."""
         entry = self._open.get(sequence.id)
         if entry is None:
             return
@@ -65,32 +64,32 @@ class RequestRegistry:
                 self._changed.notify_all()
         entry[1].put(item)
 
-    def shut(self, refusal: str) -> None:
-        """Let nobody in any more; who is here stays. The first reason is kept."""
+    def close(self, reason: str) -> None:
+        """Admit no new request; open ones go on. The first reason is kept."""
         with self._changed:
-            self._refusal = self._refusal or refusal
+            self._closed = self._closed or reason
 
-    def pause(self, refusal: str) -> None:
-        """Let nobody in until `resume`; everybody who is here is told."""
+    def pause(self, reason: str) -> None:
+        """Admit no new request until `resume`, and end the open ones."""
         with self._changed:
-            self._pause = refusal
-        self._end_open(refusal)
+            self._paused = reason
+        self._end_open(reason)
 
     def resume(self) -> None:
         with self._changed:
-            self._pause = None
+            self._paused = None
 
     def wait_empty(self, seconds: float) -> bool:
-        """Everybody has left, or time is up."""
+        """Whether all requests have ended within this time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._open, seconds)
 
-    def end_all(self, refusal: str) -> None:
-        """Shut the door and tell everybody the same."""
-        self.shut(refusal)
-        self._end_open(refusal)
+    def end_all(self, reason: str) -> None:
+        """Close, and end the open requests with the same reason."""
+        self.close(reason)
+        self._end_open(reason)
 
-    def _end_open(self, refusal: str) -> None:
+    def _end_open(self, reason: str) -> None:
         for sequence, _ in tuple(self._open.values()):
-            error = EngineClosed(refusal)
-            self.put(sequence, End("error", sequence.delivered, sequence.seed, error))
+            error = EngineClosed(reason)
+            self.deliver(sequence, End("error", sequence.delivered, sequence.seed, error))

@@ -1,8 +1,7 @@
 """A request in flight, and its attempts.
 
-A `Sequence` says what is to be spoken and for whom. A `Run` is one attempt to speak it in a
-slot: a file whose speech ran away gets a second one. Counters only: no tensors, no threads,
-no clock.
+A `Sequence` is what is to be generated. An `Attempt` is one try at it in a slot: a file that
+degenerates gets a second one. Counters only: no tensors, no threads, no clock.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.plan import Prompt, ResolvedSampling
-from engine.requests.degeneration import Guard, frame_budget
+from engine.requests.degeneration import DegenerationDetector, frame_budget
 from engine.requests.playback import Playback
 from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Chunk, Codes, Pcm, Reason
 
 
-class TextSupply:
+class TextBuffer:
     """The text of a sequence as ids; an open one grows until it is closed.
 
-    In the streamed layout frame i uses up one text row more than the prompt did, so it must
-    not be stepped before that row is known.
+    In the streamed layout frame i needs one text row more than the prompt did, so it must not be
+    decoded before that row is known.
     """
 
     def __init__(self, prompt: Prompt) -> None:
         reference = prompt.reference
         self._ids = list(prompt.text_ids)
         self._reference = len(reference.text_ids) if reference else 0
-        self._beside = 1 + (len(reference.codes) if reference else 0)  # rows of the prefill
-        self._told = 0  # ids the worker has
-        self._close_told = False
+        self._prompt_rows = 1 + (len(reference.codes) if reference else 0)  # that text lies beside
+        self._sent = 0  # ids that the worker has
+        self._close_sent = False
         self.closed = not prompt.open_text
 
     def __len__(self) -> int:
@@ -41,21 +40,22 @@ class TextSupply:
         self.closed = self.closed or closed
 
     def covers(self, frames: int) -> bool:
-        """There is text for the prompt and this many frames."""
-        return self.closed or self._reference + len(self._ids) >= self._beside + frames
+        """Whether there is text for the prompt and this many frames."""
+        return self.closed or self._reference + len(self._ids) >= self._prompt_rows + frames
 
-    def into(self, prompt: Prompt) -> Prompt:
-        """The prompt with all text so far; from here on only `news` is told."""
-        self._told, self._close_told = len(self._ids), self.closed
+    def complete(self, prompt: Prompt) -> Prompt:
+        """The prompt with all text so far."""
+        self.mark_sent()
         return replace(prompt, text_ids=tuple(self._ids), open_text=not self.closed)
 
-    def news(self) -> tuple[tuple[int, ...], bool] | None:
-        """Ids the worker does not have yet, and whether the text is closed after them."""
-        if self._told == len(self._ids) and self._close_told == self.closed:
+    def unsent(self) -> tuple[tuple[int, ...], bool] | None:
+        """Ids that the worker does not have yet, and whether the text is closed after them."""
+        if self._sent == len(self._ids) and self._close_sent == self.closed:
             return None
-        fresh = tuple(self._ids[self._told :])
-        self._told, self._close_told = len(self._ids), self.closed
-        return fresh, self.closed
+        return tuple(self._ids[self._sent :]), self.closed
+
+    def mark_sent(self) -> None:
+        self._sent, self._close_sent = len(self._ids), self.closed
 
 
 @dataclass(eq=False)
@@ -65,160 +65,163 @@ class Sequence:
     id: int
     talker: str
     prompt: Prompt
-    draw: ResolvedSampling
+    sampling: ResolvedSampling
     seed: int
     arrived: float
     language: str
-    room: int  # frames that fit into a slot behind the prompt, or that the user asked for
+    max_frames: int  # that fit into a slot behind the prompt, or that the request allows
     live: bool = True
-    guarded: bool = True
+    stop_degeneration: bool = True
     ignore_end: bool = False
-    patience: float = 0.0  # seconds for which younger requests may pass
+    patience: float = 0.0  # seconds for which later requests may pass
     retried: bool = False
     delivered: int = 0  # frames
-    run: Run | None = None
+    attempt: Attempt | None = None
     position: int | None = None  # in the queue; None: not waiting
-    estimate: float = 0.0  # seconds until it is served
-    text: TextSupply = field(init=False)
+    estimate: float = 0.0  # seconds until it gets a slot
+    text: TextBuffer = field(init=False)
     playback: Playback = field(default_factory=Playback)
-    limit: int = field(init=False)  # frames after which it is stopped
-    touched: float = field(init=False)  # when text was last appended
+    frame_limit: int = field(init=False)  # frames after which it is stopped
+    text_changed: float = field(init=False)  # when text was last appended
 
     def __post_init__(self) -> None:
-        self.text = TextSupply(self.prompt)
-        self.limit = self._limit()
-        self.touched = self.arrived
+        self.text = TextBuffer(self.prompt)
+        self.frame_limit = self._frame_limit()
+        self.text_changed = self.arrived
 
     @property
     def turn(self) -> float:
-        """Where it stands in the queue: smaller first."""
+        """Its place in the queue: smaller goes first."""
         return self.arrived + self.patience
 
     @property
-    def hungry(self) -> bool:
+    def needs_text(self) -> bool:
         """It can do nothing before more text comes."""
-        return not self.text.covers(self.run.stepped + 1 if self.run else 0)
+        return not self.text.covers(self.attempt.planned_frames + 1 if self.attempt else 0)
 
     def deliver(self, chunk: Chunk, now: float, excused: bool) -> None:
         self.playback.deliver(chunk.seconds, now, excused)
         self.delivered += chunk.frames
 
     def reseed(self) -> None:
-        """Another seed, the same one every time: what a seed gives stays reproducible."""
+        """Take another seed, derived from the first, so that results stay reproducible."""
         self.retried = True
         self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) % 2**63
 
     def append(self, ids: tuple[int, ...], closed: bool, now: float) -> None:
         self.text.append(ids, closed)
-        self.touched = now
-        self.limit = self._limit()
+        self.text_changed = now
+        self.frame_limit = self._frame_limit()
 
-    def _limit(self) -> int:
-        """An open text is held by its own rows, so it needs no budget."""
-        if not self.guarded or not self.text.closed:
-            return self.room
-        begun = self.run.stepped + 1 if self.run else 0  # one more says that this is the end
-        return min(self.room, max(begun, frame_budget(len(self.text), self.language)))
+    def _frame_limit(self) -> int:
+        """An open text is limited by its own rows, so it needs no budget."""
+        if not self.stop_degeneration or not self.text.closed:
+            return self.max_frames
+        # One more than planned: the frame that says that this is the end.
+        started = self.attempt.planned_frames + 1 if self.attempt else 0
+        return min(self.max_frames, max(started, frame_budget(len(self.text), self.language)))
 
 
 @dataclass(eq=False)
-class Run:
-    """One attempt at a sequence, in one slot. Planned counts run ahead of made ones."""
+class Attempt:
+    """One try at a sequence, in one slot. Planned counts run ahead of results."""
 
     sequence: Sequence
     slot: int
     prompt: Prompt
     admitted: float
-    prefilled: int = 0  # rows planned
-    stepped: int = 0  # frames planned
-    sent: int = 0  # frames whose decoding is planned
-    rung: int = -1  # of the chunk ramp
-    stepped_at: float = 0.0
-    holding: bool = True  # the slot is still ours
-    starved: bool = False  # the listener's own text ran out since the last chunk
-    total: int | None = None  # frames, once the end is known
+    prefilled: int = 0  # prompt rows planned
+    planned_frames: int = 0
+    planned_codec_frames: int = 0
+    schedule_index: int = -1  # of the last chunk in the chunk schedule
+    planned_at: float = 0.0  # when the last frame was planned
+    text_starved: bool = False  # an open text ran out since the last chunk
+    total_frames: int | None = None  # once the end is known
     reason: Reason = "finished"
-    decoded: int = 0  # frames whose sound is here
-    codes: list[Codes] = field(default_factory=list)  # frames that were made
-    held: list[Chunk] = field(default_factory=list)  # a file's chunks until its end
+    decoded_frames: int = 0  # whose audio is here
+    codes: list[Codes] = field(default_factory=list)  # frames whose codes are here
+    held_chunks: list[Chunk] = field(default_factory=list)  # of a file, until its end
     chunks: int = 0
-    rows: int = field(init=False)  # of the prefill
-    guard: Guard = field(init=False)
+    prompt_rows: int = field(init=False)
+    detector: DegenerationDetector = field(init=False)
 
     def __post_init__(self) -> None:
-        self.stepped_at = self.admitted
-        self.rows = len(self.prompt)
-        self.guard = Guard(self.sequence.guarded)
+        self.planned_at = self.admitted
+        self.prompt_rows = len(self.prompt)
+        self.detector = DegenerationDetector(self.sequence.stop_degeneration)
 
     @property
-    def over(self) -> bool:
-        """Another run has replaced this one, or its sequence has ended."""
-        return self.sequence.run is not self
+    def replaced(self) -> bool:
+        """Another attempt has taken its place, or its sequence has ended."""
+        return self.sequence.attempt is not self
 
     @property
-    def unheard(self) -> bool:
+    def before_first_chunk(self) -> bool:
         return self.sequence.playback.began is None
 
     @property
-    def ready(self) -> bool:
-        """It can make a frame."""
+    def can_decode(self) -> bool:
+        """Whether its next frame may be planned."""
         return (
-            self.prefilled == self.rows
-            and self.total is None
-            and self.stepped < self.sequence.limit
-            and self.sequence.text.covers(self.stepped + 1)
+            self.prefilled == self.prompt_rows
+            and self.total_frames is None
+            and self.planned_frames < self.sequence.frame_limit
+            and self.sequence.text.covers(self.planned_frames + 1)
         )
 
     @property
     def waits_for_text(self) -> bool:
-        return self.total is None and self.sequence.hungry
+        return self.total_frames is None and self.sequence.needs_text
 
     @property
     def flushing(self) -> bool:
-        """No frame follows for now: what is left goes out as it is."""
-        full = self.stepped >= self.sequence.limit
-        return self.total is not None or full or self.waits_for_text
+        """No frame follows for now: what is left becomes a chunk of its own size."""
+        full = self.planned_frames >= self.sequence.frame_limit
+        return self.total_frames is not None or full or self.waits_for_text
 
     @property
-    def undecoded(self) -> int:
-        made = self.stepped if self.total is None else min(self.stepped, self.total)
-        return max(0, made - self.sent)
+    def undecoded_frames(self) -> int:
+        """Frames for which no codec decode is planned."""
+        frames = self.planned_frames
+        if self.total_frames is not None:
+            frames = min(frames, self.total_frames)
+        return max(0, frames - self.planned_codec_frames)
 
     @property
-    def on_the_way(self) -> float:
-        """Seconds of sound whose decoding is planned and not yet here."""
-        return max(0, self.sent - self.decoded) * FRAME_SECONDS
-
-    def stop_at(self, frames: int, reason: Reason) -> None:
-        self.total, self.reason = frames, reason
-
-    def add_frame(self, codes: Codes, ended: bool) -> None:
-        """One frame from the device; what comes after the end is not speech."""
-        if self.total is not None:
-            return
-        self.codes.append(codes)
-        made = len(self.codes)
-        if ended:
-            self.stop_at(made, "finished")
-        elif self.guard.codes(codes):
-            self.stop_at(made, "runaway")
-        elif made >= self.sequence.limit:
-            asked = made >= self.sequence.room
-            self.stop_at(made, "length" if asked else "runaway")
-
-    def add_sound(self, start: int, pcm: Pcm) -> Chunk | None:
-        """Sound of the frames from `start` on, cut where the speech ends."""
-        stop = min(start + len(pcm) // FRAME_SAMPLES, len(self.codes))
-        stop = stop if self.total is None else min(stop, self.total)
-        if stop <= start:
-            return None
-        pcm = pcm[: (stop - start) * FRAME_SAMPLES]
-        self.decoded = stop
-        if self.guard.sound(pcm) and self.total is None:
-            self.stop_at(stop, "runaway")
-        self.chunks += 1
-        return Chunk(self.chunks - 1, pcm, np.stack(self.codes[start:stop]))
+    def seconds_in_codec(self) -> float:
+        """Audio whose codec decode is planned and not yet here."""
+        return max(0, self.planned_codec_frames - self.decoded_frames) * FRAME_SECONDS
 
     @property
     def complete(self) -> bool:
-        return self.total is not None and self.decoded >= self.total
+        return self.total_frames is not None and self.decoded_frames >= self.total_frames
+
+    def stop_at(self, frames: int, reason: Reason) -> None:
+        self.total_frames, self.reason = frames, reason
+
+    def add_frame(self, codes: Codes, ended: bool) -> None:
+        """Codes from the device; what comes after the end is no speech."""
+        if self.total_frames is not None:
+            return
+        self.codes.append(codes)
+        count = len(self.codes)
+        if ended:
+            self.stop_at(count, "finished")
+        elif self.detector.check_codes(codes):
+            self.stop_at(count, "runaway")
+        elif count >= self.sequence.frame_limit:
+            requested = count >= self.sequence.max_frames
+            self.stop_at(count, "length" if requested else "runaway")
+
+    def add_audio(self, start: int, pcm: Pcm) -> Chunk | None:
+        """Audio of the frames from `start` on, cut where the speech ends."""
+        stop = min(start + len(pcm) // FRAME_SAMPLES, len(self.codes))
+        stop = stop if self.total_frames is None else min(stop, self.total_frames)
+        if stop <= start:
+            return None
+        pcm = pcm[: (stop - start) * FRAME_SAMPLES]
+        self.decoded_frames = stop
+        if self.detector.check_audio(pcm) and self.total_frames is None:
+            self.stop_at(stop, "runaway")
+        self.chunks += 1
+        return Chunk(self.chunks - 1, pcm, np.stack(self.codes[start:stop]))

@@ -1,7 +1,7 @@
-"""The text of an open request, on its way from the caller to the engine.
+"""The text of an open request, from the caller to the engine.
 
-Words wait here until it is certain where they end, so that a text that comes in pieces gets
-the ids of the same text whole. One caller at a time.
+A word waits here until its end is certain, so that a text in pieces gets the same ids as the whole
+text. One caller at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Post: TypeAlias = Callable[[tuple[int, ...], bool], None]
 
 
 def check_text(text: str, longest: int, empty: bool = False) -> None:
-    """Something that can be spoken, at most so many characters. Raises InvalidText."""
+    """Text that can be spoken, at most `longest` characters. Raises InvalidText."""
     if not isinstance(text, str):
         raise InvalidText("The text must be text.")
     if not empty and not any(map(_visible, text[: longest + 1])):
@@ -39,7 +39,7 @@ def check_text(text: str, longest: int, empty: bool = False) -> None:
 
 
 def _visible(mark: str) -> bool:
-    """No space, and none of the marks that only steer others: zero width, direction, tags."""
+    """Neither space nor a mark that only affects others: zero width, direction, tags."""
     return not mark.isspace() and unicodedata.category(mark) not in ("Cc", "Cf", "Mn")
 
 
@@ -49,26 +49,26 @@ def _unspeakable(mark: str) -> bool:
 
 
 class StreamingText:
-    """Text comes in as characters and goes out as ids."""
+    """Takes characters, sends ids."""
 
     def __init__(self, checkpoint: Checkpoint, longest: int) -> None:
         self._feed = TextFeed(checkpoint.text_ids)
-        self._characters = longest  # that may still come
+        self._characters = longest  # that may still be appended
         self._ids = 0  # that still fit into the slot
         self._closed = False
         self._post: Post | None = None
 
     def first(self, text: str) -> tuple[int, ...]:
-        """The ids of what the request came with."""
+        """The ids of the request's first text."""
         self._characters -= len(text)
         return self._feed.append(text)
 
     def connect(self, ids: int, post: Post) -> None:
-        """From here on ids go to the engine, at most so many."""
+        """Send ids to the engine from now on, at most `ids` of them."""
         self._ids, self._post = ids, post
 
     def append(self, text: str) -> None:
-        """Raises InvalidText; what was appended before is spoken all the same."""
+        """Raises InvalidText; what was appended before is kept."""
         if self._closed:
             raise InvalidText("This text is closed. Start a new request for more.")
         check_text(text, self._characters, empty=True)

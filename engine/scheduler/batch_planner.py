@@ -1,7 +1,7 @@
-"""The parts of a plan for sequences that have a slot, each in the order of the policy.
+"""The parts of a plan for attempts that have a slot, each in the order of urgency.
 
-Every function notes on the runs what it has planned. Admission and results belong to the
-scheduler; the rules themselves to the policy.
+Functions return what to do and change nothing: the scheduler applies a part before the next one is
+planned. Admission belongs to the scheduler, the rules to the policy.
 """
 
 from __future__ import annotations
@@ -9,99 +9,74 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.config import EngineSettings
-from engine.plan import AppendText, Decode, Prefill
-from engine.requests.sequence import Run
+from engine.plan import AppendText, CodecDecode, Prefill
+from engine.requests.sequence import Attempt
 from engine.scheduler import policy
 from engine.scheduler.policy import Ranked
 from engine.scheduler.step_cost import StepCost
 
 
-def feeds(runs: Iterable[Run]) -> tuple[AppendText, ...]:
-    """Text the worker does not have yet."""
-    told = ((run.slot, run.sequence.text.news()) for run in runs)
-    return tuple(AppendText(slot, *news) for slot, news in told if news)
+def append_texts(attempts: Iterable[Attempt]) -> tuple[AppendText, ...]:
+    """Text that the worker does not have yet."""
+    pending = ((attempt.slot, attempt.sequence.text.unsent()) for attempt in attempts)
+    return tuple(AppendText(slot, *unsent) for slot, unsent in pending if unsent)
 
 
-def prefills(
-    order: Ranked, most: int, pace: StepCost, settings: EngineSettings
+def plan_prefill(
+    order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings
 ) -> tuple[Prefill, ...]:
-    """Prompts as far as one step may go, `most` rows.
-
-    Only the first of them is cut, as a piece costs a pass.
-    """
-    unfilled = [run for _, run in order if run.prefilled < run.rows]
-    left = policy.prefill_rows(order, most, pace, settings) if unfilled else 0
+    """Prompts, `most` rows in all. Only the first may be cut, since each piece costs a pass."""
+    waiting = [attempt for _, attempt in order if attempt.prefilled < attempt.prompt_rows]
+    left = policy.affordable_prefill_rows(order, most, step_cost, settings) if waiting else 0
     pieces: list[Prefill] = []
-    for run in unfilled:
-        stop = min(run.rows, run.prefilled + left)
-        if stop < run.rows and pieces:
+    for attempt in waiting:
+        stop = min(attempt.prompt_rows, attempt.prefilled + left)
+        if stop < attempt.prompt_rows and pieces:
             break
-        pieces.append(Prefill(run.slot, run.prefilled, stop))
-        left -= stop - run.prefilled
-        run.prefilled = stop
+        pieces.append(Prefill(attempt.slot, attempt.prefilled, stop))
+        left -= stop - attempt.prefilled
     return tuple(pieces)
 
 
-def frames(
-    order: Ranked,
-    prefill: tuple[Prefill, ...],
-    pace: StepCost,
-    settings: EngineSettings,
-    now: float,
+def plan_decode(
+    order: Ranked, prefill: tuple[Prefill, ...], step_cost: StepCost, settings: EngineSettings
 ) -> tuple[int, ...]:
-    """The slots that make a frame: among many not those whose prompt is filled by the same step."""
+    """Slots that generate a frame; in a mixed batch not those whose prompt is in the same step."""
     filled = {piece.slot: piece.stop - piece.start for piece in prefill}
-    ready = [(left, run) for left, run in order if run.ready]
-    before = [(left, run) for left, run in ready if run.slot not in filled]
-    ready = before if policy.side_by_side(len(before), sum(filled.values()), pace) else ready
-    chosen = policy.rows_to_step(ready, pace, settings)
-    for _, run in chosen:
-        run.stepped += 1
-        run.stepped_at = now
-    return tuple(run.slot for _, run in chosen)
+    ready = [(left, attempt) for left, attempt in order if attempt.can_decode]
+    running = [(left, attempt) for left, attempt in ready if attempt.slot not in filled]
+    if policy.use_mixed_batch(len(running), sum(filled.values()), step_cost):
+        ready = running
+    return tuple(attempt.slot for _, attempt in policy.select_decodes(ready, step_cost, settings))
 
 
-def step_to_come(rows: int, filled: int, left: int, pace: StepCost) -> float:
-    """Seconds that one may take, after one with so many frames that filled so many prompt rows.
+def plan_codec_decode(
+    order: Ranked, rows: int, step_seconds: float, settings: EngineSettings
+) -> tuple[CodecDecode, ...]:
+    """Frames for the codec; a step of `rows` takes `step_seconds`.
 
-    Prompts go on coming as they do, but who is alone has had its own. `left`: known to come.
-    """
-    coming = max(filled, left) if rows > 1 else left
-    return pace.seconds(rows) + pace.prompts.seconds(coming)
-
-
-def decodes(
-    order: Ranked, rows: int, step: float, settings: EngineSettings, now: float
-) -> tuple[Decode, ...]:
-    """Frames that become sound; a step of `rows` takes `step` seconds.
-
-    Large chunks of many streams would make one step a long one. So no more than twice the
-    frames that are made become sound at once.
+    At most twice the frames that a step generates are decoded in one: large chunks of many streams
+    together would make a single long step.
     """
     room = max(2 * rows, settings.chunk_schedule[-1])
     pieces = []
-    for lead, run in order:
-        _note_text(run, now)
-        wanted = policy.chunk_frames(run, lead, step, settings) if run.undecoded else 0
-        count = policy.chunk_of(run, wanted, settings) if wanted else 0
+    for lead, attempt in order:
+        if not attempt.undecoded_frames:
+            continue
+        wanted = policy.next_chunk_size(attempt, lead, step_seconds, settings)
+        count = policy.frames_to_decode(attempt, wanted, settings)
         if 0 < count <= room:
             room -= count
-            pieces.append(_send(run, count, settings))
+            start = attempt.planned_codec_frames
+            pieces.append(CodecDecode(attempt.slot, start, start + count))
     return tuple(pieces)
 
 
-def _send(run: Run, count: int, settings: EngineSettings) -> Decode:
-    start = run.sent
-    run.sent += count
-    run.rung = policy.rung(count, settings)
-    return Decode(run.slot, start, run.sent)
+def next_step_seconds(rows: int, filled: int, left: int, step_cost: StepCost) -> float:
+    """How long the next step may take, after one of `rows` frames and `filled` prompt rows.
 
-
-def _note_text(run: Run, now: float) -> None:
-    """Whether the listener's own text is what it waits for."""
-    if run.sequence.text.closed:
-        return
-    if run.waits_for_text:
-        run.starved = True
-    else:
-        run.sequence.touched = now
+    Prompts keep arriving at the present rate, except for a stream that runs alone. `left`: prompt
+    rows that are known to come.
+    """
+    coming = max(filled, left) if rows > 1 else left
+    return step_cost.seconds(rows) + step_cost.prefill.seconds(coming)

@@ -1,9 +1,9 @@
-"""Who goes first, and how much at once: the pure rules of the scheduler.
+"""The rules of scheduling: which attempt goes first, and how much of it one step takes.
 
-One number ranks running work: its slack, the seconds before somebody would notice. A listener
-who has heard nothing yet has none at all; a stream has its lead; a file, which nobody listens
-to, comes behind every stream that is short of lead, and nearer the longer it is passed over.
-A profile changes the numbers in the settings, never the rules.
+Pure functions over attempts, step costs and settings. One number ranks running work: its slack, the
+seconds before its listener would notice a delay. An attempt without a first chunk has none; a live
+stream has its buffered audio; a file comes behind every stream that is short of audio, and moves up
+while it is paused. A profile changes the numbers in the settings, never the rules.
 """
 
 from __future__ import annotations
@@ -12,43 +12,51 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from engine.config import EngineSettings
-from engine.requests.sequence import Run
+from engine.requests.sequence import Attempt
 from engine.scheduler.step_cost import StepCost
 from engine.types import FRAME_SECONDS
 
-Ranked: TypeAlias = list[tuple[float, Run]]  # slack and run
+Ranked: TypeAlias = list[tuple[float, Attempt]]  # (slack, attempt), most urgent first
 
-RUNGS = 2  # of the ramp, that a chunk is larger than the one before at most; the second one less
-ALONE = 16  # streams up to which a prompt and its first frame are made by one step
-BESIDE = 256  # rows of prompts that are filled beside the frames of more streams
-SURE, QUICK = 512, 0.01  # rows of prompts in a step: so many, or more that take no more seconds
-SHORT = 0.3 * FRAME_SECONDS  # a step that is no hardship to wait for
-UNHEARD = -1.0  # slack of a listener who has heard nothing
+NOT_STARTED = -1.0  # slack before the first chunk
+
+# A chunk is at most this many places further in the chunk schedule than the one before. The second
+# chunk is at most one: the lead of the first is too short for more.
+MAX_SIZE_STEPS = 2
+
+# Up to this many streams a prompt and its first frame are one step. Beyond, the frame follows one
+# step later and the talker's weights are read once for prompts and frames.
+PREFILL_FIRST_STREAMS = 16
+MIXED_PREFILL_ROWS = 256  # prompt rows that may share a pass with frames
+MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # longest step whose delay a first chunk can bear
+
+BASE_PREFILL_ROWS = 512  # prompt rows of one step that are always acceptable
+FAST_PREFILL_SECONDS = 0.01  # more rows are, if they are measured to take no longer than this
 
 
-def slack(run: Run, settings: EngineSettings, now: float) -> float:
-    """Seconds before the run needs its next frame."""
-    sequence = run.sequence
+def slack(attempt: Attempt, settings: EngineSettings, now: float) -> float:
+    """Seconds before the attempt needs its next frame."""
+    sequence = attempt.sequence
     if not sequence.live:
-        waited = now - run.stepped_at
-        return settings.ample_lead + max(0.0, settings.file_pause - waited)
-    if run.unheard and not run.sent:
-        return UNHEARD
-    return sequence.playback.lead(now) + run.on_the_way
+        paused = now - attempt.planned_at
+        return settings.ample_lead + max(0.0, settings.file_pause - paused)
+    if attempt.before_first_chunk and not attempt.planned_codec_frames:
+        return NOT_STARTED
+    return sequence.playback.lead(now) + attempt.seconds_in_codec
 
 
-def ranked(runs: Iterable[Run], settings: EngineSettings, now: float) -> Ranked:
-    """The most urgent first, each with its slack; among equals whoever came first."""
-    pairs = [(slack(run, settings, now), run) for run in runs]
+def by_urgency(attempts: Iterable[Attempt], settings: EngineSettings, now: float) -> Ranked:
+    """Attempts with their slack, the most urgent first; the older request breaks ties."""
+    pairs = [(slack(attempt, settings, now), attempt) for attempt in attempts]
     return sorted(pairs, key=lambda pair: (pair[0], pair[1].sequence.turn, pair[1].sequence.id))
 
 
-def rows_to_step(ready: Ranked, pace: StepCost, settings: EngineSettings) -> Ranked:
-    """Everybody, unless that would let somebody run dry: then the comfortable ones wait.
+def select_decodes(ready: Ranked, step_cost: StepCost, settings: EngineSettings) -> Ranked:
+    """All attempts, unless so many rows would let a stream run dry: then comfortable ones wait.
 
-    One of those who wait is taken along all the same once it has waited long enough.
+    One that has waited long enough is taken along even so.
     """
-    fitting = real_time_rows(pace, settings, len(ready))
+    fitting = realtime_capacity(step_cost, settings, len(ready))
     short = sum(left < settings.ample_lead for left, _ in ready)
     if len(ready) <= fitting or not short:
         return ready
@@ -56,66 +64,74 @@ def rows_to_step(ready: Ranked, pace: StepCost, settings: EngineSettings) -> Ran
     return ready[: max(fitting, short + overdue)]
 
 
-def side_by_side(rows: int, filled: int, pace: StepCost) -> bool:
-    """Whether prompts of so many rows and the frames of so many streams are one pass.
+def use_mixed_batch(rows: int, prompt_rows: int, step_cost: StepCost) -> bool:
+    """Whether the prompts and the frames of this step are one pass over the talker.
 
-    The talker's weights are read once for both then, but a prompt's own first frame comes a step
-    later: where steps are long, that is too late.
+    That reads the weights once, but a prompt's own first frame comes a step later: too late where
+    steps are long.
     """
-    return rows > ALONE and filled <= BESIDE and pace.seconds(rows) <= SHORT
+    many = rows > PREFILL_FIRST_STREAMS and prompt_rows <= MIXED_PREFILL_ROWS
+    return many and step_cost.seconds(rows) <= MIXED_STEP_SECONDS
 
 
-def real_time_rows(pace: StepCost, settings: EngineSettings, most: int) -> int:
-    """Rows whose step is done before its frames are played; at least one."""
-    return pace.rows_within(FRAME_SECONDS * settings.realtime_utilization, most)
+def realtime_capacity(step_cost: StepCost, settings: EngineSettings, most: int) -> int:
+    """Rows whose step takes less time than its frames play; at least one."""
+    return step_cost.rows_within(FRAME_SECONDS * settings.realtime_utilization, most)
 
 
-def most_prompts(pace: StepCost, settings: EngineSettings) -> int:
-    """Rows of prompts in one step at most: many only where they are quick."""
-    quick = pace.prompts.within(QUICK, settings.max_prefill_tokens) if pace.prompts.settled else 0
-    return min(settings.max_prefill_tokens, max(SURE, quick))
+def max_prefill_rows(step_cost: StepCost, settings: EngineSettings) -> int:
+    """Prompt rows of one step: many only where they are fast."""
+    most, cost = settings.max_prefill_tokens, step_cost.prefill
+    fast = cost.within(FAST_PREFILL_SECONDS, most) if cost.measured else 0
+    return min(most, max(BASE_PREFILL_ROWS, fast))
 
 
-def prefill_rows(order: Ranked, most: int, pace: StepCost, settings: EngineSettings) -> int:
-    """Rows of prompts that one step may take without a running stream running dry."""
-    leads = [left for left, run in order if run.sequence.live and run.sent and not run.flushing]
-    if not leads or not pace.prompts:
+def affordable_prefill_rows(
+    order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings
+) -> int:
+    """Prompt rows of this step that let no running stream run dry."""
+    leads = [
+        left
+        for left, attempt in order
+        if attempt.sequence.live and attempt.planned_codec_frames and not attempt.flushing
+    ]
+    if not leads or not step_cost.prefill:
         return most
-    steps = 1 + (settings.pipeline_depth or 0)  # those under way come first
-    spare = leads[0] / settings.lead_factor - steps * pace.seconds(len(leads))
-    affordable = pace.prompts.within(spare, most)
-    return min(most, max(settings.min_prefill_tokens, affordable))
+    steps = 1 + (settings.pipeline_depth or 0)  # steps already launched come first
+    spare = leads[0] / settings.lead_factor - steps * step_cost.seconds(len(leads))
+    return min(most, max(settings.min_prefill_tokens, step_cost.prefill.within(spare, most)))
 
 
-def chunk_frames(run: Run, lead: float, step: float, settings: EngineSettings) -> int:
-    """Frames of the next chunk: one rung up at first, two later, no more than the lead covers.
+def next_chunk_size(
+    attempt: Attempt, lead: float, step_seconds: float, settings: EngineSettings
+) -> int:
+    """Frames of the next chunk, from the chunk schedule.
 
-    The lead of a first chunk is so short that prompts in the next steps could eat it, and it has
-    to last until the second: where steps are slow it is a larger one. Files have no lead: they
-    take the largest chunk, which is the cheapest.
+    The first chunk is the smallest whose audio lasts until the second. Later ones grow as far as
+    the buffered audio covers the time they take. Files take the largest, which is the cheapest.
     """
-    sizes = settings.chunk_schedule
-    if not run.sequence.live:
+    sizes, factor = settings.chunk_schedule, settings.lead_factor
+    if not attempt.sequence.live:
         return sizes[-1]
-    if not run.sent:
-        lasting = (size for size in sizes if size * FRAME_SECONDS >= step * settings.lead_factor)
+    if not attempt.planned_codec_frames:
+        lasting = (size for size in sizes if size * FRAME_SECONDS >= step_seconds * factor)
         return next(lasting, sizes[-1])
-    highest = run.rung + min(RUNGS, run.rung + 1)
+    highest = attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)
     for size in reversed(sizes[: highest + 1]):
-        if size * step * settings.lead_factor <= lead:
+        if size * step_seconds * factor <= lead:
             return size
     return sizes[0]
 
 
-def rung(frames: int, settings: EngineSettings) -> int:
-    """Where a chunk of this size stands on the ramp."""
+def schedule_index(frames: int, settings: EngineSettings) -> int:
+    """The place of a chunk of this size in the chunk schedule."""
     return sum(size <= frames for size in settings.chunk_schedule) - 1
 
 
-def chunk_of(run: Run, wanted: int, settings: EngineSettings) -> int:
-    """Frames to decode now: none yet, a size of the ramp, or at the end whatever is left."""
-    ready = run.undecoded
-    if run.flushing:
+def frames_to_decode(attempt: Attempt, wanted: int, settings: EngineSettings) -> int:
+    """Frames for the codec now: none, a size of the schedule, or at the end what is left."""
+    ready = attempt.undecoded_frames
+    if attempt.flushing:
         return min(ready, settings.chunk_schedule[-1])
     if ready < wanted:
         return 0

@@ -1,9 +1,8 @@
 """Decides what each step does: integers and queues, no threads, no tensors, no clock.
 
-`plan` says what the next step is to do, `commit` takes the frames that a step made, `hear` its
-sound, and both tell what is to be delivered. Plans may run ahead of results: a result is matched
-to the runs the slots had when its step was planned, so what arrives for a run that is over is
-dropped.
+`plan` returns the next step, `commit` takes its codes, `commit_audio` its audio; both return what
+is to be delivered. Plans may run ahead of results: a result is matched to the attempts that the
+slots had when its step was planned, so what arrives for a replaced attempt is dropped.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from typing import TypeAlias
 from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
 from engine.messages import Message
-from engine.plan import Admit, StepPlan, StepResult
-from engine.requests.degeneration import ended_early
-from engine.requests.sequence import Run, Sequence
+from engine.plan import Admit, CodecDecode, Prefill, StepPlan, StepResult
+from engine.requests.degeneration import ended_too_early
+from engine.requests.sequence import Attempt, Sequence
 from engine.scheduler import batch_planner, policy
-from engine.scheduler.slot_allocator import Slots
+from engine.scheduler.slot_allocator import SlotAllocator
 from engine.scheduler.step_cost import StepCost
-from engine.scheduler.waiting_queue import Waiting
+from engine.scheduler.waiting_queue import WaitingQueue
 from engine.types import Chunk, End, Pcm, Reason
 
-_NO_MORE = Message("No more text came for too long. Close the text when it is complete.")
+_TEXT_TIMEOUT = Message("No more text came for too long. Close the text when it is complete.")
 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
 
 @dataclass
-class Flight:
-    """A planned step whose sound is not here yet."""
+class InFlightStep:
+    """A planned step whose audio is not here yet."""
 
     plan: StepPlan
-    runs: dict[int, Run]  # by slot, as they were when the step was planned
+    attempts: dict[int, Attempt]  # by slot, when the step was planned
 
 
 class Scheduler:
@@ -43,15 +42,15 @@ class Scheduler:
 
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
-        self.slots = Slots()
-        self.waiting = Waiting()
-        self.pace = StepCost()
-        self.active: dict[int, Sequence] = {}  # by id: waiting, running, or its last sound due
-        self.runs: dict[int, Run] = {}  # by slot
-        self.horizon = math.inf  # who comes after it waits: a talker needs room
+        self.slots = SlotAllocator()
+        self.waiting = WaitingQueue()
+        self.step_cost = StepCost()
+        self.active: dict[int, Sequence] = {}  # by id: waiting, running, or audio still due
+        self.attempts: dict[int, Attempt] = {}  # by slot
+        self.latest_turn = math.inf  # later requests wait: a talker needs room on the device
         self.retries = 0
-        self._crowded = False  # the device had no room: wait until somebody leaves
-        self._flights: dict[int, Flight] = {}
+        self._out_of_memory = False  # admit nothing until a slot is released
+        self._in_flight: dict[int, InFlightStep] = {}
         self._number = 0
 
     # Requests come and go.
@@ -59,221 +58,254 @@ class Scheduler:
     def add(self, sequence: Sequence) -> None:
         self.active[sequence.id] = sequence
         self.waiting.add(sequence)
-        self.waiting.tell(self.places)
+        self.waiting.update(self.capacity)
 
     def append(
         self, sequence: Sequence, ids: tuple[int, ...], closed: bool, now: float
     ) -> list[Delivery]:
-        """More text. An open text that is closed empty was no request."""
+        """Add text. An open text that is closed empty ends with an error."""
         sequence.append(ids, closed, now)
         if sequence.text.closed and not len(sequence.text):
             return [self.drop(sequence, "error", InvalidText("There is no text. Type some."))]
         return []
 
     def drop(self, sequence: Sequence, reason: Reason, error: Exception | None = None) -> Delivery:
-        """End a sequence now, wherever it is; its slot is free from the next step on."""
-        if sequence.run is None:
+        """End a sequence now; its slot is free from the next step on."""
+        if sequence.attempt is None:
             self.waiting.remove(sequence)
         else:
-            self._vacate(sequence.run)
+            self._release(sequence.attempt)
         return self._end(sequence, reason, error)
 
     def fail_running(self, error: Exception) -> list[Delivery]:
-        """Every running sequence ends: the device has forgotten all slots."""
-        self._flights.clear()
-        lost = [sequence for sequence in self.active.values() if sequence.run]
+        """End every running sequence: the device has cleared all slots."""
+        self._in_flight.clear()
+        lost = [sequence for sequence in self.active.values() if sequence.attempt]
         ends = [self.drop(sequence, "error", error) for sequence in lost]
-        self.slots.take_released()
+        self.slots.drain_released()
         return ends
 
     def fail_waiting(self, talker: str, error: Exception) -> list[Delivery]:
-        """Nobody can be served by this talker."""
+        """End every sequence that waits for this talker."""
         lost = [sequence for sequence in self.waiting if sequence.talker == talker]
         return [self.drop(sequence, "error", error) for sequence in lost]
 
     def drop_stale_texts(self, now: float) -> list[Delivery]:
-        """Open texts that have run out, and nobody has added to for too long."""
+        """End open texts that ran out and got no more for too long."""
         latest = now - self.settings.text_timeout
-        stale = [sequence for sequence in self._hungry() if sequence.touched <= latest]
-        return [self.drop(sequence, "error", InvalidText(_NO_MORE)) for sequence in stale]
+        stale = [each for each in self._without_text() if each.text_changed <= latest]
+        return [self.drop(sequence, "error", InvalidText(_TEXT_TIMEOUT)) for sequence in stale]
 
     def next_deadline(self) -> float | None:
         """When `drop_stale_texts` has something to do."""
-        touched = [sequence.touched for sequence in self._hungry()]
-        return min(touched) + self.settings.text_timeout if touched else None
+        changed = [sequence.text_changed for sequence in self._without_text()]
+        return min(changed) + self.settings.text_timeout if changed else None
 
     @property
-    def places(self) -> int:
-        """How many are served at once."""
-        return policy.real_time_rows(self.pace, self.settings, self.slots.total)
+    def capacity(self) -> int:
+        """Streams that can run at the same time in real time, as measured."""
+        return policy.realtime_capacity(self.step_cost, self.settings, self.slots.total)
 
     # One step.
 
     def plan(self, now: float) -> StepPlan:
-        released = self.slots.take_released()
-        pace, settings = self.pace, self.settings
-        prompts = self.waiting or self._unfilled()
-        most = policy.most_prompts(pace, settings) if prompts else 0
+        released = self.slots.drain_released()
+        cost, settings = self.step_cost, self.settings
+        prompts = self.waiting or self._unfilled_rows()
+        most = policy.max_prefill_rows(cost, settings) if prompts else 0
         admitted = self._admit(now, most)
-        order = policy.ranked(self.runs.values(), settings, now)
-        feed = batch_planner.feeds(self.runs.values())
-        prefill = batch_planner.prefills(order, most, pace, settings)
-        frames = batch_planner.frames(order, prefill, pace, settings, now)
-        rows, filled = len(frames), sum(piece.stop - piece.start for piece in prefill)
-        left = min(self._unfilled(), most)
-        step = batch_planner.step_to_come(rows, filled, left, pace)
-        decode = batch_planner.decodes(order, rows, step, settings, now)
-        plan = StepPlan(self._number, released, admitted, feed, prefill, frames, decode)
+        order = policy.by_urgency(self.attempts.values(), settings, now)
+        texts = batch_planner.append_texts(self.attempts.values())
+        for attempt in self.attempts.values():
+            attempt.sequence.text.mark_sent()
+        prefill = batch_planner.plan_prefill(order, most, cost, settings)
+        self._apply_prefill(prefill)
+        decode = batch_planner.plan_decode(order, prefill, cost, settings)
+        self._apply_decode(decode, now)
+        rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
+        left = min(self._unfilled_rows(), most)
+        seconds = batch_planner.next_step_seconds(rows, filled, left, cost)
+        codec_decode = batch_planner.plan_codec_decode(order, rows, seconds, settings)
+        self._apply_codec_decode(codec_decode)
+        plan = StepPlan(self._number, released, admitted, texts, prefill, decode, codec_decode)
         if plan:
             self._number += 1
-            self._flights[plan.number] = Flight(plan, dict(self.runs))
-            self._let_go()
+            self._in_flight[plan.number] = InFlightStep(plan, dict(self.attempts))
+            self._release_finished()
         return plan
 
+    def _apply_prefill(self, pieces: tuple[Prefill, ...]) -> None:
+        for piece in pieces:
+            self.attempts[piece.slot].prefilled = piece.stop
+
+    def _apply_decode(self, slots: tuple[int, ...], now: float) -> None:
+        for slot in slots:
+            attempt = self.attempts[slot]
+            attempt.planned_frames += 1
+            attempt.planned_at = now
+        for attempt in self.attempts.values():
+            if attempt.waits_for_text:
+                attempt.text_starved = True
+            elif not attempt.sequence.text.closed:
+                attempt.sequence.text_changed = now
+
+    def _apply_codec_decode(self, pieces: tuple[CodecDecode, ...]) -> None:
+        for piece in pieces:
+            attempt = self.attempts[piece.slot]
+            attempt.planned_codec_frames = piece.stop
+            attempt.schedule_index = policy.schedule_index(piece.stop - piece.start, self.settings)
+
     def commit(self, result: StepResult, now: float) -> list[Delivery]:
-        """Its frames."""
-        flight = self._flights[result.number]
-        self._observe(flight.plan, result.seconds)
-        deliveries = self._refused(flight, result)
+        """Take the codes of a step."""
+        step = self._in_flight[result.number]
+        prompt_rows = sum(piece.stop - piece.start for piece in step.plan.prefill)
+        self.step_cost.observe(len(step.plan.decode), prompt_rows, result.seconds)
+        deliveries = self._failed_admissions(step, result)
         for slot, frame in result.frames.items():
-            flight.runs[slot].add_frame(frame.codes, frame.ended)
-        self._let_go()
+            step.attempts[slot].add_frame(frame.codes, frame.ended)
+        self._release_finished()
         return deliveries
 
-    def hear(self, number: int, audio: Mapping[int, Pcm], now: float) -> list[Delivery]:
-        """Its sound, once it is committed."""
-        flight, deliveries = self._flights.pop(number), list[Delivery]()
-        for piece in flight.plan.decode:
+    def commit_audio(self, number: int, audio: Mapping[int, Pcm], now: float) -> list[Delivery]:
+        """Take the audio of a step that is committed."""
+        step, deliveries = self._in_flight.pop(number), list[Delivery]()
+        for piece in step.plan.codec_decode:
             if piece.slot in audio:
-                chunk = flight.runs[piece.slot].add_sound(piece.start, audio[piece.slot])
-                deliveries += self._hand_out(flight.runs[piece.slot], chunk, now)
-        self._let_go()
-        for run in flight.runs.values():
-            deliveries += self._finish(run, now) if run.complete and not run.over else []
+                attempt = step.attempts[piece.slot]
+                chunk = attempt.add_audio(piece.start, audio[piece.slot])
+                deliveries += self._deliver_or_hold(attempt, chunk, now)
+        self._release_finished()
+        for attempt in step.attempts.values():
+            if attempt.complete and not attempt.replaced:
+                deliveries += self._finish(attempt, now)
         return deliveries
 
-    # Into a slot, and out of it.
+    # Slots are taken and released.
 
     def _admit(self, now: float, most: int) -> tuple[Admit, ...]:
-        """Whoever has a slot and text to begin with, while nobody who listens goes short.
+        """Waiting requests that have a slot and text to begin with, while streams stay in time.
 
-        No more than one step can fill in, `most` rows: laying out a prompt takes the host its
-        time as well.
+        No more than one step can prefill, `most` rows: laying out a prompt takes host time too.
         """
-        chosen = []
-        room = self._room() if self.slots.free and not self._crowded else {}
-        unfilled = self._unfilled()
+        admitted = []
+        room = self._room() if self.slots.free and not self._out_of_memory else {}
+        unfilled = self._unfilled_rows()
         for sequence in self.waiting if room else ():
             if unfilled >= most:
                 break
             if room[sequence.live] > 0 and self._may_start(sequence):
                 room[sequence.live] -= 1
                 self.waiting.remove(sequence)
-                chosen.append(self._start(sequence, now))
-                unfilled += self.runs[chosen[-1].slot].rows
-        if chosen:
-            self.waiting.tell(self.places)
-        return tuple(chosen)
+                admitted.append(self._start(sequence, now))
+                unfilled += self.attempts[admitted[-1].slot].prompt_rows
+        if admitted:
+            self.waiting.update(self.capacity)
+        return tuple(admitted)
 
-    def _unfilled(self) -> int:
-        """Rows of prompts that steps to come are to fill."""
-        return sum(run.rows - run.prefilled for run in self.runs.values())
+    def _unfilled_rows(self) -> int:
+        """Prompt rows that the next steps have to prefill."""
+        return sum(each.prompt_rows - each.prefilled for each in self.attempts.values())
 
     def _room(self) -> dict[bool, int]:
-        """How many more streams (True) and files (False) may run."""
-        speaking = sum(run.sequence.live and not run.flushing for run in self.runs.values())
-        files = sum(not run.sequence.live for run in self.runs.values())
+        """How many more live streams (True) and files (False) may run."""
+        attempts = self.attempts.values()
+        live = sum(each.sequence.live and not each.flushing for each in attempts)
+        files = sum(not each.sequence.live for each in attempts)
         for_files = max(1, int(self.slots.total * self.settings.file_share))
-        return {True: self.places - speaking, False: for_files - files}
+        return {True: self.capacity - live, False: for_files - files}
 
     def _may_start(self, sequence: Sequence) -> bool:
         has_slot = self.slots.free_of(sequence.talker) > 0
-        return has_slot and sequence.turn <= self.horizon and sequence.text.covers(0)
+        return has_slot and sequence.turn <= self.latest_turn and sequence.text.covers(0)
 
     def _start(self, sequence: Sequence, now: float) -> Admit:
         slot = self.slots.take(sequence.talker)
-        run = Run(sequence, slot, sequence.text.into(sequence.prompt), now)
-        sequence.run = self.runs[slot] = run
+        prompt = sequence.text.complete(sequence.prompt)
+        sequence.attempt = self.attempts[slot] = Attempt(sequence, slot, prompt, now)
         return Admit(
-            slot, sequence.talker, run.prompt, sequence.draw, sequence.seed,
-            max_frames=sequence.limit, ignore_end=sequence.ignore_end,
-        )  # fmt: skip
+            slot,
+            sequence.talker,
+            prompt,
+            sequence.sampling,
+            sequence.seed,
+            max_frames=sequence.frame_limit,
+            ignore_end=sequence.ignore_end,
+        )
 
-    def _let_go(self) -> None:
-        """Slots for which nothing is left to plan can go to somebody else."""
-        for run in tuple(self.runs.values()):
-            if run.total is not None and run.sent >= run.total:
-                self._vacate(run)
+    def _release_finished(self) -> None:
+        """Release slots for which nothing is left to plan."""
+        for attempt in tuple(self.attempts.values()):
+            total = attempt.total_frames
+            if total is not None and attempt.planned_codec_frames >= total:
+                self._release(attempt)
 
-    def _vacate(self, run: Run) -> None:
-        if self.runs.get(run.slot) is run:
-            del self.runs[run.slot]
-            self.slots.vacate(run.slot)
-            self._crowded = False
+    def _release(self, attempt: Attempt) -> None:
+        if self.attempts.get(attempt.slot) is attempt:
+            del self.attempts[attempt.slot]
+            self.slots.release(attempt.slot)
+            self._out_of_memory = False
 
-    def _refused(self, flight: Flight, result: StepResult) -> list[Delivery]:
-        """Admissions that failed. Out of memory waits for room while others have it."""
+    def _failed_admissions(self, step: InFlightStep, result: StepResult) -> list[Delivery]:
+        """Out of memory waits for a slot while others run; any other error ends the request."""
         deliveries = []
         for slot, error in result.failed.items():
-            run = flight.runs[slot]
-            if run.over:
+            attempt = step.attempts[slot]
+            if attempt.replaced:
                 continue
-            self._vacate(run)
-            if isinstance(error, OutOfMemory) and self.runs:
-                self._requeue(run.sequence)
-                self._crowded = True
+            self._release(attempt)
+            if isinstance(error, OutOfMemory) and self.attempts:
+                self._requeue(attempt.sequence)
+                self._out_of_memory = True
             else:
-                deliveries.append(self.drop(run.sequence, "error", error))
+                deliveries.append(self.drop(attempt.sequence, "error", error))
         return deliveries
 
     def _requeue(self, sequence: Sequence) -> None:
-        sequence.run = None
+        sequence.attempt = None
         self.add(sequence)
 
-    # Sound, and the end.
+    # Audio, and the end.
 
-    def _hand_out(self, run: Run, chunk: Chunk | None, now: float) -> list[Delivery]:
-        """To the listener, or on a file's pile: it may yet have to be made again."""
-        if chunk is None or run.over:
+    def _deliver_or_hold(self, attempt: Attempt, chunk: Chunk | None, now: float) -> list[Delivery]:
+        """A file's chunks are held until its end: it may have to be generated again."""
+        if chunk is None or attempt.replaced:
             return []
-        if not run.sequence.live:
-            run.held.append(chunk)
+        if not attempt.sequence.live:
+            attempt.held_chunks.append(chunk)
             return []
-        return [self._deliver(run, chunk, now)]
+        return [self._deliver(attempt, chunk, now)]
 
-    def _deliver(self, run: Run, chunk: Chunk, now: float) -> Delivery:
-        run.sequence.deliver(chunk, now, excused=run.starved)
-        run.starved = False
-        return run.sequence, chunk
+    def _deliver(self, attempt: Attempt, chunk: Chunk, now: float) -> Delivery:
+        attempt.sequence.deliver(chunk, now, excused=attempt.text_starved)
+        attempt.text_starved = False
+        return attempt.sequence, chunk
 
-    def _finish(self, run: Run, now: float) -> list[Delivery]:
-        self.waiting.served(now - run.admitted)
-        if self._worth_another(run):
+    def _finish(self, attempt: Attempt, now: float) -> list[Delivery]:
+        self.waiting.record_service(now - attempt.admitted)
+        if self._should_retry(attempt):
             self.retries += 1
-            run.sequence.reseed()
-            self._requeue(run.sequence)
+            attempt.sequence.reseed()
+            self._requeue(attempt.sequence)
             return []
-        deliveries = [self._deliver(run, chunk, now) for chunk in run.held]
-        return [*deliveries, self._end(run.sequence, run.reason)]
+        deliveries = [self._deliver(attempt, chunk, now) for chunk in attempt.held_chunks]
+        return [*deliveries, self._end(attempt.sequence, attempt.reason)]
 
     def _end(self, sequence: Sequence, reason: Reason, error: Exception | None = None) -> Delivery:
-        sequence.run = None
+        sequence.attempt = None
         del self.active[sequence.id]
         return sequence, End(reason, sequence.delivered, sequence.seed, error)
 
-    def _worth_another(self, run: Run) -> bool:
-        """A file that went wrong, was not tried twice and would come out differently."""
-        sequence = run.sequence
-        if sequence.live or sequence.retried or not sequence.guarded or sequence.draw.greedy:
+    def _should_retry(self, attempt: Attempt) -> bool:
+        """A file that degenerated, was not retried yet and would come out differently."""
+        sequence = attempt.sequence
+        if sequence.live or sequence.retried:
             return False
-        hasty = run.reason == "finished" and ended_early(len(run.codes), len(sequence.text))
-        return hasty or run.reason == "runaway"
+        if not sequence.stop_degeneration or sequence.sampling.greedy:
+            return False
+        early = ended_too_early(len(attempt.codes), len(sequence.text))
+        return attempt.reason == "runaway" or (attempt.reason == "finished" and early)
 
-    def _observe(self, plan: StepPlan, seconds: float) -> None:
-        rows = sum(piece.stop - piece.start for piece in plan.prefill)
-        self.pace.observe(len(plan.frames), rows, seconds)
-
-    def _hungry(self) -> list[Sequence]:
+    def _without_text(self) -> list[Sequence]:
         """Sequences that can do nothing before more text comes."""
-        growing = (each for each in self.active.values() if not each.text.closed)
-        return [sequence for sequence in growing if sequence.hungry]
+        open_texts = (each for each in self.active.values() if not each.text.closed)
+        return [sequence for sequence in open_texts if sequence.needs_text]

@@ -1,4 +1,4 @@
-"""Which slots are free. Integers only; the worker knows what is in them."""
+"""Which slots are free. Integers only; what they hold is the worker's."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 
-class Slots:
+class SlotAllocator:
     """The slots of every loaded talker; the lowest free one is taken first."""
 
     def __init__(self) -> None:
         self._free: dict[str, list[int]] = {}
         self._talker: dict[int, str] = {}
-        self._released: list[int] = []  # the worker has not been told yet
+        self._released: list[int] = []  # not yet in a plan for the worker
 
     @property
     def total(self) -> int:
@@ -29,8 +29,8 @@ class Slots:
     def free_of(self, talker: str) -> int:
         return len(self._free.get(talker, ()))
 
-    def settled(self, talker: str) -> bool:
-        """None is taken, and the worker knows it."""
+    def is_idle(self, talker: str) -> bool:
+        """No slot is taken, and the worker knows that."""
         taken = sum(owner == talker for owner in self._talker.values()) - self.free_of(talker)
         return not taken and not any(self._talker[slot] == talker for slot in self._released)
 
@@ -48,11 +48,12 @@ class Slots:
     def take(self, talker: str) -> int:
         return heappop(self._free[talker])
 
-    def vacate(self, slot: int) -> None:
-        """Free for others; the worker is told with the next step."""
+    def release(self, slot: int) -> None:
+        """Make a slot free; the worker is told with the next plan."""
         heappush(self._free[self._talker[slot]], slot)
         self._released.append(slot)
 
-    def take_released(self) -> tuple[int, ...]:
+    def drain_released(self) -> tuple[int, ...]:
+        """Slots released since the last plan."""
         released, self._released = tuple(self._released), []
         return released

@@ -1,29 +1,28 @@
-"""How long steps take on this machine, learnt from the steps themselves.
+"""How long steps take on this machine, estimated from recent steps.
 
-Moving straight lines, fixed cost plus cost a row, over the rows of recent steps: one for
-frames, one for prompts. A table of averages by row count would be truer to steps in the line,
-but keeps a bad first measurement of a count for as long as that count is avoided because of
-it; the line forgets it. Before anything is measured one row is affordable; after that what a
-line through the origin allows, so a burst on a cold engine is let in within a few steps, and
-no further than it can be served. A device that was timed beforehand has anchors instead: there
-a burst after a time alone is not taken for so many times the work.
+Two straight lines, fixed cost plus cost per row: one for decode rows, one for prompt rows. A table
+of averages by row count would follow single counts better, but would keep a bad first measurement
+for as long as that count is avoided because of it; a line forgets it. Before anything is measured
+one row is affordable, then what a line through the origin allows, so a burst on a cold engine is
+admitted within a few steps and no further than it can be served. A device that was timed while
+loading has anchors instead, so that a burst after a single stream is not overestimated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-FORGET = 0.96  # what a measurement counts for after one more
-ANCHOR = 0.05  # weight of a point that is known beforehand: it counts where nothing else does
-GUESSES = 8.0  # measurements, as they are remembered
-OUTLIER = 2.0  # a slower step than this many times the estimate counts as this
+FORGET = 0.96  # weight of a measurement after one more
+ANCHOR = 0.05  # weight of a point known beforehand: it matters only where nothing else is measured
+ENOUGH = 8.0  # remembered measurements from which a line is more than a guess
+OUTLIER = 2.0  # a step slower than this many times the estimate counts as this many times
 
 
-class Line:
-    """Seconds by rows, as they were of late.
+class LinearCost:
+    """Seconds by rows: a least-squares line over recent steps and anchors.
 
-    Anchors are what is known beforehand; at first only that no rows take no time, which gives
-    one row count alone a line through the origin.
+    The first anchor says that no rows take no time, which gives a single row count a line through
+    the origin.
     """
 
     def __init__(self) -> None:
@@ -31,17 +30,18 @@ class Line:
         self.anchor({0: 0.0})
 
     def anchor(self, seconds: Mapping[int, float]) -> None:
+        """Points that are known beforehand."""
         points = [_sums(rows, value) for rows, value in seconds.items()]
         self._known = [ANCHOR * sum(column) for column in zip(*points, strict=True)]
 
     def __bool__(self) -> bool:
-        """Something has been measured."""
+        """Whether anything was measured."""
         return self._recent[0] > 0
 
     @property
-    def settled(self) -> bool:
-        """Enough has been measured for more than a guess."""
-        return self._recent[0] > GUESSES
+    def measured(self) -> bool:
+        """Whether enough was measured for more than a guess."""
+        return self._recent[0] > ENOUGH
 
     def observe(self, rows: int, seconds: float) -> None:
         known = self.seconds(rows)
@@ -59,7 +59,7 @@ class Line:
         return fixed + slope * rows
 
     def within(self, seconds: float, most: int) -> int:
-        """The largest row count that takes no longer; none where one does."""
+        """The largest row count that takes no longer, at most `most`; 0 if none does."""
         low, high = 0, max(0, most)
         while low < high:
             middle = (low + high + 1) // 2
@@ -68,26 +68,26 @@ class Line:
 
 
 def _sums(rows: int, seconds: float) -> tuple[float, ...]:
-    """What a least-squares line needs of a point."""
+    """The sums that a least-squares line needs, for one point."""
     return 1.0, rows, seconds, rows * rows, rows * seconds
 
 
 class StepCost:
-    """Seconds of a step by its rows, and of the rows of prompts in it."""
+    """Seconds of a step by its decode rows, and of the prompt rows in it."""
 
     def __init__(self) -> None:
-        self.frames, self.prompts = Line(), Line()
+        self.decode, self.prefill = LinearCost(), LinearCost()
 
     def observe(self, rows: int, prompt_rows: int, seconds: float) -> None:
         if prompt_rows:
-            self.prompts.observe(prompt_rows, max(0.0, seconds - self.seconds(rows)))
+            self.prefill.observe(prompt_rows, max(0.0, seconds - self.seconds(rows)))
         elif rows:
-            self.frames.observe(rows, seconds)
+            self.decode.observe(rows, seconds)
 
     def seconds(self, rows: int) -> float:
         """A step of this many rows, without prompts."""
-        return self.frames.seconds(rows)
+        return self.decode.seconds(rows)
 
     def rows_within(self, seconds: float, most: int) -> int:
         """The largest row count whose step takes no longer; at least one."""
-        return max(1, self.frames.within(seconds, most)) if self.frames else 1
+        return max(1, self.decode.within(seconds, most)) if self.decode else 1

@@ -1,7 +1,7 @@
-"""The queue: sequences that have no slot yet, in the order in which they get one.
+"""Sequences that have no slot yet, in the order in which they get one.
 
-Live requests stand by their arrival, files some seconds further back, so a file is passed by
-younger live requests for that long and no longer.
+Live requests are ordered by arrival, files some seconds later than they arrived, so later live
+requests pass a file for that long and no longer.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 from engine.requests.sequence import Sequence
 
-FIRST_GUESS = 5.0  # seconds a request keeps its slot, before any has been seen
+FIRST_GUESS = 5.0  # seconds a request keeps its slot, before any was measured
 
 
-class Waiting:
-    """Kept in order; everybody knows their position and an estimate."""
+class WaitingQueue:
+    """Kept in order; each sequence has its position and an estimate."""
 
     def __init__(self) -> None:
         self._order: list[Sequence] = []
-        self._service = FIRST_GUESS
+        self._service = FIRST_GUESS  # seconds, a moving average
 
     def __len__(self) -> int:
         return len(self._order)
@@ -34,16 +34,16 @@ class Waiting:
         self._order.remove(sequence)
         sequence.position = None
 
-    def served(self, seconds: float) -> None:
-        """Somebody has kept a slot for this long."""
+    def record_service(self, seconds: float) -> None:
+        """A request has kept its slot for this long."""
         self._service += 0.1 * (seconds - self._service)
 
-    def seconds(self, position: int, places: int) -> float:
-        """How long the one at this position has to wait when so many are served at once."""
-        return (position + 1) * self._service / max(1, places)
+    def seconds(self, position: int, capacity: int) -> float:
+        """Estimated wait at this position, with so many served at the same time."""
+        return (position + 1) * self._service / max(1, capacity)
 
-    def tell(self, places: int) -> None:
-        """Give everybody their position and estimate."""
+    def update(self, capacity: int) -> None:
+        """Write position and estimate to every sequence."""
         for position, sequence in enumerate(self._order):
             sequence.position = position
-            sequence.estimate = self.seconds(position, places)
+            sequence.estimate = self.seconds(position, capacity)

@@ -79,7 +79,7 @@ class FakeCheckpoint:
             reference=self._reference(voice) if isinstance(voice, Clone) else None,
         )
 
-    def draw(self, sampling: SamplingParams) -> ResolvedSampling:
+    def resolve_sampling(self, sampling: SamplingParams) -> ResolvedSampling:
         defaults = {
             "temperature": 0.9, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.05,
             "predictor_greedy": sampling.greedy, "predictor_temperature": 0.9,

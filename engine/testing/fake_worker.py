@@ -54,9 +54,9 @@ class Costs:
     decoded_frame: float = 0.0
 
     def of(self, plan: StepPlan) -> float:
-        decoded = sum(piece.stop - piece.start for piece in plan.decode)
+        decoded = sum(piece.stop - piece.start for piece in plan.codec_decode)
         prefilled = sum(piece.stop - piece.start for piece in plan.prefill)
-        frames = (self.step + self.row * len(plan.frames)) if plan.frames else 0.0
+        frames = (self.step + self.row * len(plan.decode)) if plan.decode else 0.0
         return frames + self.prefill_row * prefilled + self.decoded_frame * decoded
 
 
@@ -107,31 +107,31 @@ def _check(right: bool, what: str) -> None:
 
 
 @dataclass(frozen=True)
-class FakePending:
-    """A step whose frames are there at `due`, and whose sound comes so much `later`."""
+class FakeStep:
+    """A step whose codes are ready at `due`, and whose audio is ready `later` after them."""
 
-    result: StepResult | Exception
-    audio: Mapping[int, Pcm]
+    outcome: StepResult | Exception
+    pcm: Mapping[int, Pcm]
     due: float
     later: float
     clock: Clock
 
-    def made(self, seconds: float) -> bool:
-        self._sleep(min(self.due, self.clock.now() + seconds))
+    def wait_codes(self, timeout: float) -> bool:
+        self._sleep(min(self.due, self.clock.now() + timeout))
         return self.clock.now() >= self.due
 
-    def read(self) -> StepResult:
+    def result(self) -> StepResult:
         self._sleep(self.due)
-        if isinstance(self.result, Exception):
-            raise self.result
-        return self.result
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
 
-    def sounded(self) -> bool:
+    def audio_ready(self) -> bool:
         return self.clock.now() >= self.due + self.later
 
-    def hear(self) -> Mapping[int, Pcm]:
+    def audio(self) -> Mapping[int, Pcm]:
         self._sleep(self.due + self.later)
-        return self.audio
+        return self.pcm
 
     def _sleep(self, until: float) -> None:
         self.clock.sleep(until - self.clock.now())
@@ -186,7 +186,7 @@ class FakeWorker:
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         _check(out not in self._loaded, "exchanged while it is loaded")
 
-    def launch(self, plan: StepPlan) -> FakePending:
+    def launch(self, plan: StepPlan) -> FakeStep:
         self.plans.append(plan)
         seconds = self.costs.of(plan)
         self._busy_until = max(self._busy_until, self.clock.now()) + seconds
@@ -196,7 +196,7 @@ class FakeWorker:
             audio = self._sound(plan)
         except Exception as error:
             result, audio = error, {}
-        return FakePending(result, audio, self._busy_until, self.sound_later, self.clock)
+        return FakeStep(result, audio, self._busy_until, self.sound_later, self.clock)
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
         vector = np.resize(audio, 16).astype(np.float32)
@@ -221,19 +221,19 @@ class FakeWorker:
         failed = {admit.slot: error for admit in plan.admit if (error := self._admit(admit))}
         there = self.running
         self._check_known(plan)
-        for feed in plan.feed:
+        for feed in plan.append_text:
             if feed.slot in there:
                 self.running[feed.slot].feed(feed)
         for piece in plan.prefill:
             if piece.slot in there:
                 self.running[piece.slot].fill(piece.start, piece.stop)
-        frames = {slot: self._frame(slot) for slot in plan.frames if slot in there}
+        frames = {slot: self._frame(slot) for slot in plan.decode if slot in there}
         return StepResult(plan.number, seconds, frames, failed)
 
     def _sound(self, plan: StepPlan) -> dict[int, Pcm]:
         return {
             piece.slot: self.sound_of(self.running[piece.slot].decode(piece.start, piece.stop))
-            for piece in plan.decode
+            for piece in plan.codec_decode
             if piece.slot in self.running
         }
 
@@ -255,6 +255,8 @@ class FakeWorker:
 
     def _check_known(self, plan: StepPlan) -> None:
         """Work for a slot that was refused may be on its way; for a free one it is a fault."""
-        asked = {*plan.frames, *(feed.slot for feed in plan.feed)}
-        asked |= {piece.slot for piece in plan.prefill} | {piece.slot for piece in plan.decode}
+        asked = {*plan.decode, *(feed.slot for feed in plan.append_text)}
+        asked |= {piece.slot for piece in plan.prefill} | {
+            piece.slot for piece in plan.codec_decode
+        }
         _check(asked <= {*self.running, *self._refused}, "work for a slot that is free")

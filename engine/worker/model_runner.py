@@ -129,7 +129,7 @@ class ModelRunner:
             self._tell(np.concatenate(told))
         for (row, admit), prompt in pairs:
             self.tenants[row] = RowState(prompt, len(prompt.spoken))
-            self.ledger.open(row, len(prompt), admit.draw)
+            self.ledger.open(row, len(prompt), admit.sampling)
 
     def _check(self, row: int, admit: Admit) -> None:
         if row in self.tenants:

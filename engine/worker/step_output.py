@@ -71,13 +71,13 @@ class PendingStep:
         self._sound = made.sound
         watch.stop()
 
-    def made(self, seconds: float) -> bool:
+    def wait_codes(self, seconds: float) -> bool:
         with explained():
             if not self._watch.stopped():
                 time.sleep(seconds)
             return self._watch.stopped()
 
-    def read(self) -> StepResult:
+    def result(self) -> StepResult:
         with explained():
             seconds = self._watch.wait()
         frames = {
@@ -87,12 +87,12 @@ class PendingStep:
         }
         return StepResult(self._number, seconds, frames, self._failed)
 
-    def sounded(self) -> bool:
+    def audio_ready(self) -> bool:
         done = self._sound.done
         with explained():
             return done is None or done.query()
 
-    def hear(self) -> Mapping[int, Pcm]:
+    def audio(self) -> Mapping[int, Pcm]:
         with explained():
             if self._sound.done is not None:
                 self._sound.done.synchronize()
@@ -110,16 +110,16 @@ class FailedStep:
 
     error: Exception
 
-    def made(self, seconds: float) -> bool:
+    def wait_codes(self, seconds: float) -> bool:
         return True
 
-    def read(self) -> StepResult:
+    def result(self) -> StepResult:
         raise self.error
 
-    def sounded(self) -> bool:
+    def audio_ready(self) -> bool:
         return True
 
-    def hear(self) -> Mapping[int, Pcm]:
+    def audio(self) -> Mapping[int, Pcm]:
         raise self.error
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
-from engine.plan import Admit, Decode, StepHandle, StepPlan
+from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.cuda_graphs import finish
@@ -144,7 +144,7 @@ class TorchWorker:
             lane.release(row)
         failed = self._admit(plan.admit) if plan.admit else {}
         self._refused = (self._refused - {admit.slot for admit in plan.admit}) | failed.keys()
-        for feed in plan.feed:
+        for feed in plan.append_text:
             if feed.slot not in self._refused:
                 lane, row = self._at(feed.slot)
                 lane.feed(row, feed)
@@ -188,7 +188,7 @@ class TorchWorker:
     def _speak(self, plan: StepPlan) -> list[tuple[str, Half]]:
         """Prompts, and the codes of frames, lane by lane."""
         halves, pieces = [], [each for each in plan.prefill if each.slot not in self._refused]
-        wanted = [slot for slot in plan.frames if slot not in self._refused]
+        wanted = [slot for slot in plan.decode if slot not in self._refused]
         for name, lane in self._lanes.items():
             own = self._range(name)
             due = [(own.index(each.slot), each) for each in pieces if each.slot in own]
@@ -204,8 +204,8 @@ class TorchWorker:
 
     def _decode(self, plan: StepPlan) -> Sound:
         """Slots of a lane are taken together, those due for most frames first."""
-        lanes: dict[str, list[tuple[Decode, int]]] = {}
-        for due in sorted(plan.decode, key=lambda due: due.start - due.stop):
+        lanes: dict[str, list[tuple[CodecDecode, int]]] = {}
+        for due in sorted(plan.codec_decode, key=lambda due: due.start - due.stop):
             if due.slot not in self._refused:
                 name, row = self._place(due.slot)
                 lanes.setdefault(name, []).append((due, row))
@@ -289,4 +289,4 @@ def _first_sound(plan: StepPlan) -> bool:
 
     Among more rows it leaves room, and sound is made beside it.
     """
-    return len(plan.frames) <= FEW_ROWS and any(due.start == 0 for due in plan.decode)
+    return len(plan.decode) <= FEW_ROWS and any(due.start == 0 for due in plan.codec_decode)

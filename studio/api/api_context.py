@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from engine import Engine, Library, SpeechRequest
+from engine import Library, SpeechEngine, SpeechRequest
 from studio.api.auth import IDENTITY, Rates
 from studio.api.errors import ApiError
 from studio.api.metrics import Metrics
@@ -40,7 +40,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Wire:
-    engine: Engine
+    engine: SpeechEngine
     library: Library
     settings: ApiSettings
     rates: Rates
@@ -73,7 +73,7 @@ class Wire:
             self.rates.take(connection.scope[IDENTITY], cost)
 
 
-def build_wire(engine: Engine, library: Library, settings: ApiSettings) -> Wire:
+def build_wire(engine: SpeechEngine, library: Library, settings: ApiSettings) -> Wire:
     voices = Voices(engine, library, settings)
     places = Places(settings.sockets)
     return Wire(engine, library, settings, Rates(settings), Metrics(engine), voices, places)

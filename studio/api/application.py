@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine import Engine, Library, TimbreError
+from engine import Library, SpeechEngine, TimbreError
 from studio.api import speech_routes, status_routes, voice_routes
 from studio.api.api_context import Wire, build_wire, wire_of
 from studio.api.auth import ForPaths, Gate
@@ -20,7 +20,9 @@ OURS = ("/v1/", "/metrics", "/health", "/ready")
 GUARDED = ("/v1/", "/metrics")
 
 
-def create_api(engine: Engine, library: Library, settings: ApiSettings | None = None) -> FastAPI:
+def create_api(
+    engine: SpeechEngine, library: Library, settings: ApiSettings | None = None
+) -> FastAPI:
     """An ASGI application with the API's routes, and room for a page beside them at /."""
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")

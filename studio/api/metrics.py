@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from engine import FRAME_SECONDS, End, Engine, Reason, Stats
+from engine import FRAME_SECONDS, End, Reason, SpeechEngine, Stats
 from studio.api.errors import ApiError
 
 _FIRST = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -25,7 +25,7 @@ _WHOLE = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 class Metrics:
     """The numbers of one API."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SpeechEngine) -> None:
         self._registry = CollectorRegistry()
         self.requests = Counter(
             "timbre_speech_requests",
@@ -93,7 +93,7 @@ class Watch:
 class EngineNumbers(Collector):
     """The engine's own numbers, read when asked for."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SpeechEngine) -> None:
         self._engine = engine
 
     def collect(self) -> Iterable[Metric]:
@@ -111,7 +111,7 @@ class EngineNumbers(Collector):
 
 
 def _gauges(stats: Stats) -> dict[str, tuple[str, float]]:
-    lead = math.nan if stats.shortest_lead is None else stats.shortest_lead
+    lead = math.nan if stats.lowest_lead is None else stats.lowest_lead
     return {
         "running": ("Requests that hold a slot", stats.running),
         "waiting": ("Requests in the queue", stats.waiting),

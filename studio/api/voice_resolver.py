@@ -18,10 +18,10 @@ from engine import (
     Blend,
     Clone,
     Design,
-    Engine,
     InvalidAudio,
     Library,
     Preset,
+    SpeechEngine,
     UnknownVoice,
     Voice,
     load_reference_audio,
@@ -45,7 +45,7 @@ NO_NAMES = ("", "default")
 class Voices:
     """Names and recordings to voices."""
 
-    def __init__(self, engine: Engine, library: Library, settings: ApiSettings) -> None:
+    def __init__(self, engine: SpeechEngine, library: Library, settings: ApiSettings) -> None:
         self._engine, self._library, self._settings = engine, library, settings
         self._choices = Choices(engine.capabilities(), library)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from engine import (
     Capabilities,
     CheckpointError,
-    Engine,
     Library,
     Postprocess,
+    SpeechEngine,
     open_engine,
     read_capabilities,
 )
@@ -27,13 +27,13 @@ class Place:
     own: StudioSettings
     tell: Teller
 
-    def engine(self) -> Engine:
+    def engine(self) -> SpeechEngine:
         """The models, loaded."""
         own, models, finish = self.own, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
         changes = own.engine_changes()
         engine = open_engine(models, own.device, own.dtype, own.profile, **changes)
-        engine.finish = finish
+        engine.postprocess = finish
         return engine
 
     def finish(self) -> Postprocess | None:

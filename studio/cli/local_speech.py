@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import (
-    Engine,
     Library,
     Pcm,
     Recording,
     SamplingParams,
+    SpeechEngine,
     SpeechRequest,
     SpeechStream,
     Voice,
@@ -42,7 +42,7 @@ def record(path: Path, tell: Teller) -> Recording:
 class Here:
     """The engine and the voices of this process."""
 
-    engine: Engine
+    engine: SpeechEngine
     library: Library
     tell: Teller
 

@@ -9,7 +9,7 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine import Engine, Library, open_zerogpu
+from engine import Library, SpeechEngine, open_zerogpu
 from studio.cli.app_context import Place
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def serve_lent(place: Place) -> None:
     with open_zerogpu(
         place.models(), spaces.GPU, device, own.dtype, own.profile, **changes
     ) as engine:
-        engine.finish = finish
+        engine.postprocess = finish
         zerogpu.serve(engine, place.shelves(), public_server.open_takes(own), own)
 
 
 def _mount_page(
-    application: FastAPI, engine: Engine, library: Library, place: Place, login: Login
+    application: FastAPI, engine: SpeechEngine, library: Library, place: Place, login: Login
 ) -> None:
     from studio.server import public_server
     from studio.ui.page import mount_page

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from engine import Engine
+from engine import SpeechEngine
 from studio.api.application import OURS
 from studio.server.headers import SafeHeaders
 from studio.server.login import Login
@@ -21,11 +21,11 @@ from studio.takes.take_store import Takes
 
 
 def protect(
-    application: FastAPI, engine: Engine, own: StudioSettings, login: Login | None = None
+    application: FastAPI, engine: SpeechEngine, own: StudioSettings, login: Login | None = None
 ) -> None:
     """To be called when every route is there. `login` None: nobody is asked to log in."""
     if own.guests:
-        engine.doorman = Share(own.guest_requests)
+        engine.admission_hook = Share(own.guest_requests)
     for middleware in reversed(around(own, login or Login(()), api=OURS)):
         application.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
 

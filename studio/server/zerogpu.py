@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastapi import Depends, FastAPI
 
-from engine import Engine, Library
+from engine import Library, SpeechEngine
 from studio.context import Studio
 from studio.server.login import Login
 from studio.server.public_server import around
@@ -21,10 +21,10 @@ from studio.ui.page import looks
 from studio.ui.shell import build_shell
 
 
-def serve(engine: Engine, library: Library, takes: Takes, own: StudioSettings) -> None:
+def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSettings) -> None:
     """Until the process is ended."""
     studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
-    engine.doorman = Share(own.guest_requests)
+    engine.admission_hook = Share(own.guest_requests)
     door, shell = Login(own.api.keys), build_shell(studio)
     page, _, _ = shell.launch(
         server_name=own.host,

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 from fastapi import Depends, FastAPI
 
-from engine import Engine, Library
+from engine import Library, SpeechEngine
 from studio.context import Studio
 from studio.server.login import Login
 from studio.takes import downloads
@@ -29,7 +29,7 @@ SESSIONS = 256  # visits that Gradio remembers, 0.1 to 0.25 MB each; its own 10,
 
 def mount_page(
     application: FastAPI,
-    engine: Engine,
+    engine: SpeechEngine,
     library: Library,
     takes: Takes | None = None,
     raw: bool = True,

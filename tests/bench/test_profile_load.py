@@ -23,7 +23,7 @@ from bench.gpu.profile_load import (
     waited,
 )
 from bench.gpu.profile_step import Kernel, parted
-from engine.plan import Decode, Prefill, StepPlan
+from engine.plan import CodecDecode, Prefill, StepPlan
 
 STEP, ASIDE = 7, 9  # streams
 
@@ -94,9 +94,13 @@ def test_parts_are_the_whole_of_a_turn() -> None:
 
 
 def test_turns_are_told_by_what_is_in_them() -> None:
-    prompt, chunk = (Prefill(0, 0, 9),), (Decode(0, 0, 1),)
-    plans = [StepPlan(0, prefill=prompt), StepPlan(1, decode=chunk, frames=(1, 2)), StepPlan(2)]
-    plans.append(StepPlan(3, prefill=prompt, decode=chunk))
+    prompt, chunk = (Prefill(0, 0, 9),), (CodecDecode(0, 0, 1),)
+    plans = [
+        StepPlan(0, prefill=prompt),
+        StepPlan(1, codec_decode=chunk, decode=(1, 2)),
+        StepPlan(2),
+    ]
+    plans.append(StepPlan(3, prefill=prompt, codec_decode=chunk))
     told = dict(kinds_of([Turn(0, 1, plan=plan) for plan in plans]))
     assert [told[kind]["turns"] for kind in KINDS] == [1, 1, 1, 1]
     assert told["codec"]["rows"] == 2

@@ -19,7 +19,7 @@ from engine import (
     SpeechRequest,
     StepFailed,
 )
-from engine.engine import LIVES
+from engine.engine import MAX_REPLACEMENTS
 from engine.plan import StepPlan
 from engine.testing import Costs, FakeEngine
 from engine.watchdog import TICKS, Watchdog
@@ -33,10 +33,10 @@ class Wedge:
     """Holds a step until it is let go."""
 
     def __init__(self) -> None:
-        self.held, self.free = threading.Event(), threading.Event()
+        self.held_chunks, self.free = threading.Event(), threading.Event()
 
     def __call__(self, plan: StepPlan) -> None:
-        self.held.set()
+        self.held_chunks.set()
         self.free.wait(20)
 
 
@@ -120,7 +120,7 @@ def test_ready_tells_the_truth(engine: FakeEngine, wedge: Wedge, tmp_path: Path)
 def test_who_waits_for_a_model_to_load_is_told_too(engine: FakeEngine, wedge: Wedge) -> None:
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
-    assert wedge.held.wait(5)
+    assert wedge.held_chunks.wait(5)
     with pytest.raises(EngineClosed):
         engine.load(next(iter(engine.capabilities())))
     with pytest.raises(EngineClosed):
@@ -135,7 +135,7 @@ def test_an_engine_that_cannot_be_built_again_closes(engine: FakeEngine, wedge: 
     engine.worker.fault = wedge
     with pytest.raises(EngineClosed):
         engine.submit(ASKED).collect()
-    until(lambda: not engine._roster.lasting)
+    until(lambda: not engine._registry.lasting)
     with pytest.raises(EngineClosed, match=r"no room for another worker.*Start it again"):
         engine.submit(ASKED)
 
@@ -153,12 +153,12 @@ def test_workers_that_all_get_stuck_are_given_up(wedge: Wedge) -> None:
 
         engine._rebuild = rebuild  # type: ignore[assignment]
         engine.worker.fault = wedge
-        while engine._roster.lasting:
+        while engine._registry.lasting:
             try:
                 engine.submit(ASKED).collect()
             except EngineClosed:
                 time.sleep(0.01)
-        assert len(built) == LIVES
+        assert len(built) == MAX_REPLACEMENTS
         wedge.free.set()
 
 
@@ -166,7 +166,7 @@ def test_closing_while_a_step_is_wedged_does_not_hang(wedge: Wedge) -> None:
     engine = FakeEngine(settings=EngineSettings(max_num_seqs=2, step_timeout=0.2))
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
-    assert wedge.held.wait(5)
+    assert wedge.held_chunks.wait(5)
     closing = threading.Thread(target=engine.close)
     closing.start()
     with pytest.raises(EngineClosed):

@@ -199,7 +199,7 @@ def test_a_file_is_one_delivery_at_the_end():
     with FakeEngine() as engine:
         stream = engine.submit(ask("x" * 50, live=False))
         assert stream.collect().size == 50 * FRAME_SAMPLES
-        assert engine.stats().first_sound is None  # nobody was listening
+        assert engine.stats().first_audio is None  # nobody was listening
 
 
 def test_submissions_from_many_threads_are_all_served():
@@ -267,7 +267,7 @@ def test_stats_add_up():
         stats = engine.stats()
     assert stats.ended == {"finished": 3, "length": 1}
     assert stats.audio_seconds == pytest.approx((3 + 9 + 17 + 4) * 0.08)
-    assert 0 <= stats.first_sound[0] <= stats.first_sound[1]
+    assert 0 <= stats.first_audio[0] <= stats.first_audio[1]
     assert stats.steps > 0
     assert stats.memory > 0
     assert (stats.slots, stats.running, stats.waiting, stats.refused) == (8, 0, 0, 0)

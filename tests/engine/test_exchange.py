@@ -84,8 +84,8 @@ def test_one_engine_has_one_codec(golden_dir: Path) -> None:
     """The golden checkpoints each have their own."""
     from engine.checkpoints.checkpoint import LocalCheckpoint
 
-    held = {"one": LocalCheckpoint(golden_dir / OLD), "two": FakeCheckpoint()}
+    held_chunks = {"one": LocalCheckpoint(golden_dir / OLD), "two": FakeCheckpoint()}
     with FakeEngine() as engine:
-        engine._checkpoints = held
+        engine._checkpoints = held_chunks
         with pytest.raises(CheckpointError, match="codec"):
             exchange(engine, "two", str(golden_dir / NEW))

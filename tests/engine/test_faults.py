@@ -66,7 +66,7 @@ def test_sound_on_its_way_when_a_step_fails_ends_too():
     """The slot may be another's already while a sequence's last sound is not here yet."""
     theatre = Simulation(STEP, max_num_seqs=1, pipeline_depth=2)
     first, second = ask(theatre, "abc"), ask(theatre, "defg")
-    while not second.stream._progress.run:
+    while not second.stream._progress.attempt:
         theatre.turn()
     burn(theatre)
     theatre.finish()
@@ -191,7 +191,7 @@ class Audience:
         self._watch()
 
     def _watch(self) -> None:
-        put = self.theatre.engine._roster.put
+        put = self.theatre.engine._registry.deliver
 
         def watched(sequence, item: Chunk | End) -> None:
             known = self.ends.setdefault(sequence.id, [])
@@ -201,7 +201,7 @@ class Audience:
                 self.chunks_after_end += bool(known)
             put(sequence, item)
 
-        self.theatre.engine._roster.put = watched
+        self.theatre.engine._registry.deliver = watched
 
     def act(self) -> None:
         deed = self.random.choice(
@@ -271,8 +271,8 @@ def test_every_request_ends_exactly_once_whatever_happens(seed):
     scheduler = audience.theatre.engine.loop.scheduler
     assert scheduler.slots.free == scheduler.slots.total
     assert not scheduler.active
-    assert not scheduler.runs
-    assert not scheduler._flights
+    assert not scheduler.attempts
+    assert not scheduler._in_flight
     assert not audience.theatre.worker.running
     for listener in audience.theatre.listeners:
         heard = sum(chunk.frames for chunk in listener.chunks)

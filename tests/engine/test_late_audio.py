@@ -9,7 +9,7 @@ import pytest
 from engine import EngineError, Preset, SpeechRequest, StepFailed
 from engine.plan import StepPlan
 from engine.testing import Costs
-from engine.testing.fake_worker import FakePending
+from engine.testing.fake_worker import FakeStep
 from engine.types import Pcm
 from tests.support.simulation import Listener, Simulation, poisson
 
@@ -28,7 +28,7 @@ def sounds(lag: int, later: float) -> tuple[list[bytes], float]:
 
     def watched() -> bool:
         busy = turn()
-        assert len(loop._sounding) <= lag + 1
+        assert len(loop._decoding) <= lag + 1
         return busy
 
     theatre.turn = watched
@@ -61,12 +61,12 @@ def test_sound_that_was_made_before_a_step_fails_is_heard():
     theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=1)
     theatre.worker.sound_later = 0.02
     short, long = ask(theatre, "abcd", seed=1), ask(theatre, "a" * 200, seed=2)
-    run = short.stream._progress.run
-    while run is None or run.total is None or run.sent < run.total:
+    run = short.stream._progress.attempt
+    while run is None or run.total_frames is None or run.planned_codec_frames < run.total_frames:
         theatre.turn()
-        run = run or short.stream._progress.run
-    assert run.decoded < run.total
-    assert theatre.engine.loop._sounding
+        run = run or short.stream._progress.attempt
+    assert run.decoded_frames < run.total_frames
+    assert theatre.engine.loop._decoding
 
     def fault(plan: StepPlan) -> None:
         theatre.worker.fault = lambda _: None
@@ -81,10 +81,10 @@ def test_sound_that_was_made_before_a_step_fails_is_heard():
 
 
 def test_the_engine_gives_up_when_no_sound_comes_back(monkeypatch):
-    def broken(self: FakePending) -> dict[int, Pcm]:
+    def broken(self: FakeStep) -> dict[int, Pcm]:
         raise StepFailed("The codec broke.")
 
-    monkeypatch.setattr(FakePending, "hear", broken)
+    monkeypatch.setattr(FakeStep, "audio", broken)
     theatre = Simulation(Costs(step=0.01), max_num_seqs=1, pipeline_depth=1)
     for seed in range(20):
         ask(theatre, "a" * 20, seed=seed)

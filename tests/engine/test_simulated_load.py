@@ -126,8 +126,8 @@ def _numbered(source: random.Random):
     return enumerate(poisson(6, 1.0, source))
 
 
-def decoded(plan: StepPlan) -> int:
-    return sum(piece.stop - piece.start for piece in plan.decode)
+def decoded_frames(plan: StepPlan) -> int:
+    return sum(piece.stop - piece.start for piece in plan.codec_decode)
 
 
 def test_large_chunks_do_not_fall_on_one_step():
@@ -136,7 +136,7 @@ def test_large_chunks_do_not_fall_on_one_step():
         theatre.ask(request)
     while theatre.turn():
         plan = theatre.worker.plans[-1]
-        assert decoded(plan) <= max(2 * len(plan.frames), 12)
+        assert decoded_frames(plan) <= max(2 * len(plan.decode), 12)
 
 
 def test_a_file_is_not_starved_by_listeners():
@@ -181,8 +181,8 @@ def test_waiting_listeners_know_their_place():
     streams = [theatre.ask(request).stream for _, request in poisson(6, 100, random.Random(8))]
     for _ in range(6):
         theatre.turn()
-    places = [stream.position for stream in streams]
-    assert places == [None, None, 0, 1, 2, 3]
+    capacity = [stream.position for stream in streams]
+    assert capacity == [None, None, 0, 1, 2, 3]
     estimates = [stream.estimate for stream in streams[2:]]
     assert all(0 < a < b for a, b in pairwise(estimates))
     theatre.finish()
@@ -210,7 +210,7 @@ def test_who_comes_all_at_once_hears_no_gap(slower, seed):
     )
     theatre = Simulation(costs, max_num_seqs=64, max_waiting=200)
     known = {rows: costs.step + costs.row * rows for rows in (1, 8, 64)}
-    theatre.engine.loop.scheduler.pace.frames.anchor(known)
+    theatre.engine.loop.scheduler.step_cost.decode.anchor(known)
     theatre.play(poisson(64 if slower == 1 else 150, 1e6, random.Random(seed)))
     assert all_complete(theatre)
     assert not any(listener.gaps for listener in theatre.listeners)

@@ -25,10 +25,10 @@ from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
 
 WORDS = "hello there, listener"
-QUICK, SLOW = Costs(), Costs(step=0.01)
+FAST_PREFILL_SECONDS, SLOW = Costs(), Costs(step=0.01)
 
 
-def engine(costs: Costs = QUICK, **settings: object) -> FakeEngine:
+def engine(costs: Costs = FAST_PREFILL_SECONDS, **settings: object) -> FakeEngine:
     return FakeEngine(costs=costs, settings=EngineSettings(**{"max_num_seqs": 4, **settings}))
 
 
@@ -40,7 +40,7 @@ def fail_from(fake: FakeEngine, frames: int) -> None:
     """The next request's steps raise once it has made so many frames."""
 
     def fault(plan: object) -> None:
-        if any(len(held.codes) >= frames for held in fake.worker.running.values()):
+        if any(len(held_chunks.codes) >= frames for held_chunks in fake.worker.running.values()):
             raise RuntimeError("the device burst into flames")
 
     fake.worker.fault = fault
@@ -178,7 +178,7 @@ def test_a_stream_nobody_holds_cancels_itself():
 def test_cancel_is_quiet_and_chunks_already_here_can_be_taken():
     with engine(SLOW) as fake:
         stream = fake.submit(request("x" * 500))
-        until(lambda: stream._mailbox.waiting >= 3)
+        until(lambda: len(stream._output) >= 3)
         stream.cancel()
         stream.cancel()
         assert len(list(stream)) >= 3
@@ -210,11 +210,11 @@ def test_waiting_streams_know_their_place():
 def test_a_mailbox_takes_one_end_and_nothing_after():
     box, end = OutputQueue(), End("finished", 0, 1)
     woken = []
-    box.listen(lambda: woken.append(1))
+    box.notify(lambda: woken.append(1))
     box.put(end)
     box.put(End("cancelled", 0, 1))
     box.put(Chunk(0, np.zeros(FRAME_SAMPLES, np.int16), np.zeros((1, 16), np.int64)))
-    box.listen(lambda: woken.append(2))
+    box.notify(lambda: woken.append(2))
     assert box.end is end
     assert box.take() is None
     assert woken == [1, 2]

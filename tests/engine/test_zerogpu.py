@@ -24,7 +24,7 @@ from engine import (
     UnknownVoice,
 )
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
-from engine.zerogpu import LONGEST, ZeroGpuEngine, seconds_to_ask, spoken
+from engine.zerogpu import MAX_SECONDS, ZeroGpuEngine, run_request, seconds_to_lend
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
 LONG = replace(HELLO, text="x" * 400)
@@ -123,11 +123,11 @@ def test_who_leaves_is_spoken_to_no_longer(where: str, spaces: Any) -> None:
 def test_a_request_left_in_the_middle_frees_its_slot() -> None:
     engine = there()
     for _ in range(3):
-        parts = spoken(engine, LONG)
+        parts = run_request(engine, LONG)
         next(parts)
         parts.close()
         assert engine.stats().running == 0
-    assert list(spoken(engine, HELLO))[-1].reason == "finished"  # type: ignore[union-attr]
+    assert list(run_request(engine, HELLO))[-1].reason == "finished"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("where", ["near", "forked"])
@@ -189,9 +189,9 @@ def test_models_stay_as_they_are() -> None:
 
 
 def test_more_is_asked_of_a_device_for_more_text() -> None:
-    asked = [seconds_to_ask(replace(HELLO, text=text)) for text in ("Hi.", "x" * 300, "好" * 300)]
+    asked = [seconds_to_lend(replace(HELLO, text=text)) for text in ("Hi.", "x" * 300, "好" * 300)]
     assert asked == sorted(set(asked))
-    assert seconds_to_ask(replace(HELLO, text="x" * 4000)) == LONGEST
+    assert seconds_to_lend(replace(HELLO, text="x" * 4000)) == MAX_SECONDS
 
 
 def test_the_stand_in_refuses_what_zerogpu_refuses(spaces: Any) -> None:

@@ -35,7 +35,7 @@ class Listener:
     gaps: list[float] = field(default_factory=list)
 
     def listen(self, now: float) -> None:
-        while (chunk := self.stream._mailbox.take()) is not None:
+        while (chunk := self.stream._output.take()) is not None:
             self._hear(chunk, now)
         if self.stream.end and self.ended is None:
             self.ended = now
@@ -79,8 +79,8 @@ class Simulation:
         return self.listeners[-1]
 
     def turn(self) -> bool:
-        busy = self.engine.loop.turn(wait=False)
-        self.most_running = max(self.most_running, len(self.engine.loop.scheduler.runs))
+        busy = self.engine.loop.run_once(wait=False)
+        self.most_running = max(self.most_running, len(self.engine.loop.scheduler.attempts))
         for listener in self.listeners:
             if listener.ended is None:
                 listener.listen(self.clock.now())

@@ -146,7 +146,7 @@ def openings(admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows])
     keys; and the bits of the knobs."""
     pairs = zip(admits, prompts, strict=True)
     table = [_opening(row, admit, prompt) for (row, admit), prompt in pairs]
-    draws = np.array([knob_row(admit.draw) for _, admit in admits], np.float32)
+    draws = np.array([knob_row(admit.sampling) for _, admit in admits], np.float32)
     return np.concatenate((np.array(table, np.int64), draws.view(np.int32)), axis=1)
 
 

@@ -68,7 +68,7 @@ def program(path: str | None) -> dict[str, Any]:
 
 
 def _own_mark(studio: Studio) -> str:
-    if studio.engine.finish:
+    if studio.engine.postprocess:
         return both("What this studio speaks carries the mark.")
     return both("What this studio speaks carries no mark: its operator has not asked for one.")
 

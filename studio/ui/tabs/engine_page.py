@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import gradio as gr
 
-from engine import Engine, Stats, load_profile, profiles
+from engine import SpeechEngine, Stats, load_profile, profiles
 from studio.context import Studio
 from studio.ui.i18n import both
 from studio.ui.tabs import models
@@ -47,7 +47,7 @@ def speed(looks: Sequence[Look]) -> list[float]:
     return [(late[1] - early[1]) / max(late[0] - early[0], 1e-3) for early, late in pairs]
 
 
-def figures(engine: Engine, stats: Stats, made: float | None) -> str:
+def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
     """The numbers as a table of tiles."""
     told = {
         "State": both("Taking requests" if engine.alive else "Stopped. Start Timbre again."),
@@ -57,9 +57,9 @@ def figures(engine: Engine, stats: Stats, made: float | None) -> str:
         "First sound, 95 of 100 within": _milliseconds(stats, 1),
         "Audio made in a second": "–" if made is None else f"{made:.1f} s",
         "Audio made so far": f"{stats.audio_seconds:,.0f} s",
-        "Shortest lead": "–" if stats.shortest_lead is None else f"{stats.shortest_lead:.1f} s",
+        "Shortest lead": "–" if stats.lowest_lead is None else f"{stats.lowest_lead:.1f} s",
         "Gaps": str(stats.gaps),
-        "In real time at most": str(stats.rows_in_real_time),
+        "In real time at most": str(stats.realtime_capacity),
         "Memory": _bytes(stats.memory),
         "Profile": both(profile_of(engine)),
     }
@@ -77,7 +77,7 @@ def plots(looks: Sequence[Look]) -> str:
     return f'<div class="timbre-plots">{"".join(_plot(*each) for each in lines.items())}</div>'
 
 
-def profile_of(engine: Engine) -> str:
+def profile_of(engine: SpeechEngine) -> str:
     """The profile with these settings. One that leaves the lag to the device has any."""
     now, depth = engine.settings, {"pipeline_depth": engine.settings.pipeline_depth}
     for name in profiles():
@@ -99,7 +99,7 @@ def _plot(name: str, values: Sequence[float]) -> str:
 
 
 def _milliseconds(stats: Stats, which: int) -> str:
-    return "–" if stats.first_sound is None else f"{1000 * stats.first_sound[which]:.0f} ms"
+    return "–" if stats.first_audio is None else f"{1000 * stats.first_audio[which]:.0f} ms"
 
 
 def _bytes(count: int) -> str:

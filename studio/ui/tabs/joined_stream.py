@@ -16,9 +16,9 @@ from engine import (
     FRAME_SAMPLES,
     Chunk,
     End,
-    Engine,
     InvalidSetting,
     Pcm,
+    SpeechEngine,
     SpeechRequest,
     SpeechStream,
 )
@@ -29,7 +29,7 @@ PAUSE_FRAMES = 4
 class Passage:
     """Raises what the engine raises for any of the requests; then none of them is left behind."""
 
-    def __init__(self, engine: Engine, requests: Sequence[SpeechRequest]) -> None:
+    def __init__(self, engine: SpeechEngine, requests: Sequence[SpeechRequest]) -> None:
         if not requests:
             raise InvalidSetting("Pick two voices first.")
         self._streams: list[SpeechStream] = []

@@ -166,17 +166,17 @@ def test_open_text_is_always_streamed(folder: Path) -> None:
 
 def test_sampling_is_filled_from_the_file(folder: Path) -> None:
     raw = json.loads((folder / "generation_config.json").read_text())
-    draw = checkpoint(folder).draw(SamplingParams(top_k=7))
+    draw = checkpoint(folder).resolve_sampling(SamplingParams(top_k=7))
     assert (draw.temperature, draw.top_k, draw.top_p) == (raw["temperature"], 7, raw["top_p"])
     assert draw.predictor_top_k == raw["subtalker_top_k"]
     assert draw.repetition_penalty == raw["repetition_penalty"]
     assert (draw.greedy, draw.predictor_greedy) == (False, False)
-    greedy = checkpoint(folder).draw(SamplingParams(greedy=True))
+    greedy = checkpoint(folder).resolve_sampling(SamplingParams(greedy=True))
     assert greedy.greedy
     assert greedy.predictor_greedy
     assert (
         not checkpoint(folder)
-        .draw(SamplingParams(greedy=True, predictor_greedy=False))
+        .resolve_sampling(SamplingParams(greedy=True, predictor_greedy=False))
         .predictor_greedy
     )
 
@@ -243,7 +243,7 @@ def test_a_hostile_configuration_is_a_checkpoint_error(place: Path, data: st.Dat
     try:
         own = LocalCheckpoint(place)
         own.prompt((1,), Design("low"), "auto", "whole", False)
-        own.draw(SamplingParams())
+        own.resolve_sampling(SamplingParams())
     except (CheckpointError, NotCapable):
         pass
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from engine import Preset, SamplingParams, SpeechRequest
 from engine.requests.degeneration import (
-    LEAST_BUDGET,
     LONGEST_PERIOD,
     LOOP_FRAMES,
+    MIN_BUDGET,
     SILENT_FRAMES,
     LoopDetector,
     SilenceDetector,
-    ended_early,
+    ended_too_early,
     frame_budget,
 )
 from engine.types import FRAME_SAMPLES, Codes, Pcm
@@ -49,7 +49,7 @@ def endless(theatre: Simulation, seeds: set[int] | None = None) -> None:
 @settings(deadline=None)
 def test_the_budget_grows_with_the_text_and_is_generous(tokens, more, language):
     budget = frame_budget(tokens, language)
-    assert LEAST_BUDGET <= budget <= frame_budget(tokens + more, language)
+    assert MIN_BUDGET <= budget <= frame_budget(tokens + more, language)
     assert budget >= 7 * tokens  # slow digits, twice over what speech takes
     assert frame_budget(tokens, "auto") >= budget
 
@@ -57,9 +57,9 @@ def test_the_budget_grows_with_the_text_and_is_generous(tokens, more, language):
 @given(st.integers(0, 5000))
 @settings(deadline=None)
 def test_no_speech_within_the_speed_of_people_is_too_short(tokens):
-    assert not ended_early(tokens * 2, tokens)
-    assert not ended_early(0, min(tokens, 5))
-    assert tokens < 6 or ended_early(tokens // 4, tokens)
+    assert not ended_too_early(tokens * 2, tokens)
+    assert not ended_too_early(0, min(tokens, 5))
+    assert tokens < 6 or ended_too_early(tokens // 4, tokens)
 
 
 # The detectors.
@@ -196,14 +196,14 @@ def test_endless_silence_stops_long_before_the_budget():
     assert SILENT_FRAMES <= listener.frames <= SILENT_FRAMES + 24
 
 
-@pytest.mark.parametrize("more", [{"guard": False}, {"ignore_end": True}])
-def test_the_guard_can_be_told_to_stand_aside(more):
-    guard = {"guard": more["guard"]} if "guard" in more else {}
+@pytest.mark.parametrize("more", [{"stop_degeneration": False}, {"ignore_end": True}])
+def test_detection_can_be_turned_off(more):
+    guard = {"stop_degeneration": False} if "stop_degeneration" in more else {}
     theatre = Simulation(max_num_seqs=2, **guard)
     endless(theatre)
     theatre.worker.sound_of = lambda codes: np.zeros(len(codes) * FRAME_SAMPLES, np.int16)
     theatre.worker.codes_of = _stuck_after(3)
-    wanted = {key: value for key, value in more.items() if key != "guard"}
+    wanted = {key: value for key, value in more.items() if key != "stop_degeneration"}
     listener = spoken(theatre, max_frames=700, **wanted)
     assert listener.frames == 700
     assert listener.stream.end.reason == "length"

@@ -109,19 +109,19 @@ def test_an_open_text_that_is_closed_late_ends():
     said = ReferencePrompt("key", tuple(range(260)), np.zeros((38, 16), np.int64))
     prompt = Prompt((1, 2), "streamed", open_text=True, role_ids=(1, 2, 3), reference=said)
     draw = ResolvedSampling(False, 1, 50, 1, 1, False, 1, 50, 1)
-    sequence = Sequence(1, "talker", prompt, draw, 7, 0.0, "english", room=2000)
+    sequence = Sequence(1, "talker", prompt, draw, 7, 0.0, "english", max_frames=2000)
     scheduler.add(sequence)
     for turn in range(500):
         now = turn * 0.02
         if turn == 300:
-            assert sequence.hungry
+            assert sequence.needs_text
             scheduler.append(sequence, (5, 6), True, now)
         if plan := scheduler.plan(now):
-            made = {slot: Frame(random.integers(0, 2000, 16), False) for slot in plan.frames}
+            made = {slot: Frame(random.integers(0, 2000, 16), False) for slot in plan.decode}
             scheduler.commit(StepResult(plan.number, 0.02, made), now)
             sound = {
                 due.slot: random.integers(-9000, 9000, (due.stop - due.start) * FRAME_SAMPLES)
-                for due in plan.decode
+                for due in plan.codec_decode
             }
-            scheduler.hear(plan.number, sound, now)
+            scheduler.commit_audio(plan.number, sound, now)
     assert not scheduler.active

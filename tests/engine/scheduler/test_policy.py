@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
-from engine.requests.sequence import Run
-from engine.scheduler.policy import chunk_frames, ranked, real_time_rows, rows_to_step
+from engine.requests.sequence import Attempt
+from engine.scheduler.policy import by_urgency, next_chunk_size, realtime_capacity, select_decodes
 from engine.scheduler.step_cost import StepCost
 from engine.types import FRAME_SECONDS
 from tests.support.simulation import Simulation
@@ -18,59 +18,61 @@ from tests.support.simulation import Simulation
 SETTINGS = EngineSettings()
 
 
-def runs(count: int, live: bool = True, heard: bool = True) -> list[Run]:
+def attempts(count: int, live: bool = True, heard: bool = True) -> list[Attempt]:
     theatre = Simulation(max_num_seqs=count, pipeline_depth=0, file_share=1.0)
     for _ in range(count):
         theatre.ask(SpeechRequest("words " * 20, Preset("ryan"), live=live))
     scheduler = theatre.engine.loop.scheduler
-    while len(scheduler.runs) < count or (heard and not all(map(_spoken, scheduler.runs.values()))):
+    while len(scheduler.attempts) < count or (
+        heard and not all(map(_spoken, scheduler.attempts.values()))
+    ):
         theatre.turn()
-    return list(scheduler.runs.values())
+    return list(scheduler.attempts.values())
 
 
-def _spoken(run: Run) -> bool:
+def _spoken(run: Attempt) -> bool:
     """Somebody has heard it, or it is a file with sound of its own."""
-    return not run.unheard or bool(run.held)
+    return not run.before_first_chunk or bool(run.held_chunks)
 
 
 @given(
     lead=st.floats(0, 60),
     step=st.floats(0.001, 0.5),
-    rung=st.integers(0, len(SETTINGS.chunk_schedule) - 1),
+    schedule_index=st.integers(0, len(SETTINGS.chunk_schedule) - 1),
 )
 @settings(deadline=None)
-def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(lead, step, rung):
-    [run] = runs(1)
-    run.sent = run.decoded = 1
-    run.rung = rung
-    size = chunk_frames(run, lead, step, SETTINGS)
+def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(lead, step, schedule_index):
+    [run] = attempts(1)
+    run.planned_codec_frames = run.decoded_frames = 1
+    run.schedule_index = schedule_index
+    size = next_chunk_size(run, lead, step, SETTINGS)
     assert size in SETTINGS.chunk_schedule
-    assert SETTINGS.chunk_schedule.index(size) <= rung + (2 if rung else 1)
+    assert SETTINGS.chunk_schedule.index(size) <= schedule_index + (2 if schedule_index else 1)
     assert size == SETTINGS.chunk_schedule[0] or size * step * SETTINGS.lead_factor <= lead
 
 
 @given(step=st.floats(0.001, 0.3))
 @settings(deadline=None, max_examples=30)
 def test_a_first_chunk_lasts_until_the_second(step):
-    [run] = runs(1)
-    run.sent = 0
-    size = chunk_frames(run, 0.0, step, SETTINGS)
+    [run] = attempts(1)
+    run.planned_codec_frames = 0
+    size = next_chunk_size(run, 0.0, step, SETTINGS)
     assert size * FRAME_SECONDS >= step * SETTINGS.lead_factor
     smaller = [each for each in SETTINGS.chunk_schedule if each < size]
     assert not smaller or smaller[-1] * FRAME_SECONDS < step * SETTINGS.lead_factor
 
 
 def test_the_unheard_come_first_then_the_shortest_lead_then_files():
-    streams, files = runs(3), runs(2, live=False)
+    streams, files = attempts(3), attempts(2, live=False)
     now = 50.0
     for run, lead in zip(streams, (1.5, 0.2, 9.0), strict=True):
         run.sequence.playback._until = now + lead
-        run.decoded = run.sent
+        run.decoded_frames = run.planned_codec_frames
     for run in files:
-        run.stepped_at = now
-    [new] = runs(1)
-    new.sequence.playback.began, new.sent = None, 0
-    order = [run for _, run in ranked([*files, *streams, new], SETTINGS, now)]
+        run.planned_at = now
+    [new] = attempts(1)
+    new.sequence.playback.began, new.planned_codec_frames = None, 0
+    order = [run for _, run in by_urgency([*files, *streams, new], SETTINGS, now)]
     assert order[:3] == [new, streams[1], streams[0]]
     assert set(order[3:5]) == set(files)
     assert order[5] is streams[2]
@@ -83,20 +85,20 @@ def test_the_unheard_come_first_then_the_shortest_lead_then_files():
 )
 @settings(deadline=None, max_examples=60)
 def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cost):
-    now, pace = 100.0, StepCost()
+    now, step_cost = 100.0, StepCost()
     for rows in range(1, 9):
-        pace.observe(rows, 0, cost * rows)
-    streams, files = runs(len(leads)), runs(len(waits), live=False) if waits else []
+        step_cost.observe(rows, 0, cost * rows)
+    streams, files = attempts(len(leads)), attempts(len(waits), live=False) if waits else []
     for run, lead in zip(streams, leads, strict=True):
-        run.sequence.playback._until, run.decoded = now + lead, run.sent
+        run.sequence.playback._until, run.decoded_frames = now + lead, run.planned_codec_frames
     for run, wait in zip(files, waits, strict=True):
-        run.stepped_at = now - wait
-    order = ranked([*files, *streams], SETTINGS, now)
-    chosen = [run for _, run in rows_to_step(order, pace, SETTINGS)]
+        run.planned_at = now - wait
+    order = by_urgency([*files, *streams], SETTINGS, now)
+    chosen = [run for _, run in select_decodes(order, step_cost, SETTINGS)]
     short = [run for run, lead in zip(streams, leads, strict=True) if lead < SETTINGS.ample_lead]
     assert all(run in chosen for run in short)
     assert chosen
-    fitting = real_time_rows(pace, SETTINGS, len(order))
+    fitting = realtime_capacity(step_cost, SETTINGS, len(order))
     most = max(fitting, len(short) + 1) if short else len(order)
     assert len(chosen) <= most
     if waits and max(waits) > SETTINGS.file_pause:
@@ -110,13 +112,13 @@ def test_whoever_is_short_is_stepped_and_nobody_waits_for_ever(leads, waits, cos
 @given(fixed=st.floats(0.001, 0.05), each=st.floats(0.0001, 0.01), seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=50)
 def test_pace_finds_the_line(fixed, each, seed):
-    pace, source = StepCost(), random.Random(seed)
+    step_cost, source = StepCost(), random.Random(seed)
     for _ in range(300):
         rows = source.randint(1, 64)
-        pace.observe(rows, 0, fixed + each * rows)
+        step_cost.observe(rows, 0, fixed + each * rows)
     for rows in (1, 10, 64):
-        assert pace.seconds(rows) == pytest.approx(fixed + each * rows, rel=0.1, abs=0.002)
-    within = pace.rows_within(pace.seconds(20) + 1e-9, 64)
+        assert step_cost.seconds(rows) == pytest.approx(fixed + each * rows, rel=0.1, abs=0.002)
+    within = step_cost.rows_within(step_cost.seconds(20) + 1e-9, 64)
     assert within >= 20
 
 
@@ -125,38 +127,38 @@ def test_pace_finds_the_line(fixed, each, seed):
 def test_a_timed_device_is_not_forgotten_after_a_time_alone(fixed, each, steps):
     """Where nothing was timed, one row count alone says the same of every row more."""
     timed, untimed = StepCost(), StepCost()
-    timed.frames.anchor({rows: fixed + each * rows for rows in (1, 8, 64)})
-    for pace in (timed, untimed):
+    timed.decode.anchor({rows: fixed + each * rows for rows in (1, 8, 64)})
+    for step_cost in (timed, untimed):
         for _ in range(steps):
-            pace.observe(1, 0, fixed + each)
+            step_cost.observe(1, 0, fixed + each)
     assert timed.seconds(32) == pytest.approx(fixed + each * 32, rel=0.01)
     assert untimed.seconds(32) > 0.9 * 32 * (fixed + each)
     assert not StepCost().frames
 
 
 def test_pace_forgets_a_bad_first_step():
-    pace = StepCost()
-    pace.observe(1, 0, 5.0)  # something was compiled
-    assert pace.rows_within(0.064, 64) == 1
+    step_cost = StepCost()
+    step_cost.observe(1, 0, 5.0)  # something was compiled
+    assert step_cost.rows_within(0.064, 64) == 1
     for _ in range(120):
-        pace.observe(1, 0, 0.01)
-    assert pace.rows_within(0.064, 64) >= 4
+        step_cost.observe(1, 0, 0.01)
+    assert step_cost.rows_within(0.064, 64) >= 4
 
 
 def test_pace_is_not_fooled_by_one_slow_step():
-    pace = StepCost()
+    step_cost = StepCost()
     for rows in (1, 2, 4, 8) * 20:
-        pace.observe(rows, 0, 0.01 + 0.001 * rows)
-    before = pace.rows_within(0.064, 64)
-    pace.observe(8, 0, 30.0)
-    assert pace.rows_within(0.064, 64) >= before * 0.7
+        step_cost.observe(rows, 0, 0.01 + 0.001 * rows)
+    before = step_cost.rows_within(0.064, 64)
+    step_cost.observe(8, 0, 30.0)
+    assert step_cost.rows_within(0.064, 64) >= before * 0.7
 
 
 def test_at_least_one_row_is_always_affordable():
-    pace = StepCost()
-    assert pace.rows_within(0.064, 64) == 1
-    pace.observe(1, 0, 100.0)
-    assert pace.rows_within(0.064, 64) == 1
+    step_cost = StepCost()
+    assert step_cost.rows_within(0.064, 64) == 1
+    step_cost.observe(1, 0, 100.0)
+    assert step_cost.rows_within(0.064, 64) == 1
 
 
 @given(
@@ -166,14 +168,14 @@ def test_at_least_one_row_is_always_affordable():
     spare=st.floats(0, 1),
 )
 def test_prompts_are_learnt_as_a_pass_and_its_rows(fixed, each, sizes, spare):
-    pace = StepCost()
+    step_cost = StepCost()
     for rows in sizes:
-        pace.observe(0, rows, fixed + each * rows)
-    fitting = pace.prompts.within(spare, 512)
+        step_cost.observe(0, rows, fixed + each * rows)
+    fitting = step_cost.prefill.within(spare, 512)
     assert 0 <= fitting <= 512
     for rows in range(1, fitting + 1, 50):
-        assert pace.prompts.seconds(rows) <= spare
+        assert step_cost.prefill.seconds(rows) <= spare
     if fitting < 512:
-        assert pace.prompts.seconds(fitting + 1) > spare
+        assert step_cost.prefill.seconds(fitting + 1) > spare
     usual = round(sum(sizes) / len(sizes))
-    assert pace.prompts.seconds(usual) == pytest.approx(fixed + each * usual, rel=0.3)
+    assert step_cost.prefill.seconds(usual) == pytest.approx(fixed + each * usual, rel=0.3)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
-from engine.requests.sequence import Run
+from engine.requests.sequence import Attempt
 from engine.scheduler import policy
 from engine.testing import Costs
 from tests.support.simulation import SLOW, Listener, Simulation, poisson
@@ -23,8 +23,8 @@ def ask(theatre: Simulation, words: str = "hello there", **more: object) -> List
     return listener
 
 
-def run_of(listener: Listener) -> Run:
-    return listener.stream._progress.run
+def run_of(listener: Listener) -> Attempt:
+    return listener.stream._progress.attempt
 
 
 # One step.
@@ -37,12 +37,14 @@ def test_the_first_plan_of_a_request_already_makes_sound():
     [plan] = theatre.worker.plans
     assert plan.admit
     assert plan.prefill
-    assert plan.frames
     assert plan.decode
+    assert plan.codec_decode
     assert listener.frames == 1
 
 
-@pytest.mark.parametrize("running", [policy.ALONE, policy.ALONE + 1])
+@pytest.mark.parametrize(
+    "running", [policy.PREFILL_FIRST_STREAMS, policy.PREFILL_FIRST_STREAMS + 1]
+)
 def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
     theatre = Simulation(max_num_seqs=64)
     for seed in range(running):
@@ -53,10 +55,10 @@ def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
     theatre.turn()
     plan = theatre.worker.plans[-1]
     assert [piece.slot for piece in plan.prefill] == [run_of(late).slot]
-    assert (run_of(late).slot in plan.frames) == (running == policy.ALONE)
-    assert len(plan.frames) >= running
+    assert (run_of(late).slot in plan.decode) == (running == policy.PREFILL_FIRST_STREAMS)
+    assert len(plan.decode) >= running
     theatre.turn()
-    assert run_of(late).slot in theatre.worker.plans[-1].frames
+    assert run_of(late).slot in theatre.worker.plans[-1].decode
 
 
 def test_prefill_is_bounded_in_every_step_and_complete():
@@ -90,7 +92,7 @@ def test_prefill_shrinks_while_a_stream_is_short_of_sound():
     ask(theatre, "somebody who listens already")
     for _ in range(3):
         theatre.turn()
-    theatre.engine.loop.scheduler.pace.prompts.observe(100, 0.1)
+    theatre.engine.loop.scheduler.step_cost.prefill.observe(100, 0.1)
     ask(theatre, "somebody new with a long text " * 8)
     theatre.turn()
     first = theatre.worker.plans[-1].prefill[0]
@@ -157,8 +159,8 @@ def test_the_same_codes_whoever_else_is_served(lag):
     crowd = Simulation(SLOW, max_num_seqs=8, pipeline_depth=lag)
     arrivals = list(poisson(30, 5, random.Random(3), files=0.3))
     crowd.play([*arrivals[:15], (arrivals[15][0], request), *arrivals[16:]])
-    [served] = [each for each in crowd.listeners if each.request is request]
-    assert _codes(served) == _codes(expected)
+    [record_service] = [each for each in crowd.listeners if each.request is request]
+    assert _codes(record_service) == _codes(expected)
 
 
 def test_an_unused_engine_plans_nothing():
@@ -258,4 +260,4 @@ def test_a_slow_host_counts_as_a_slow_step():
 
     theatre.worker.launch = dawdle
     theatre.play(poisson(8, 100, random.Random(1)))
-    assert theatre.engine.loop.scheduler.pace.seconds(1) > 0.04
+    assert theatre.engine.loop.scheduler.step_cost.seconds(1) > 0.04

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine import Preset, SamplingParams, SpeechRequest
 from engine.errors import StepFailed
-from engine.plan import Admit, AppendText, Decode, Prefill, Prompt, StepPlan
+from engine.plan import Admit, AppendText, CodecDecode, Prefill, Prompt, StepPlan
 from engine.testing import FakeCheckpoint, FakeEngine
 from engine.testing.fake_engine import Costs, FakeWorker, VirtualClock
 from engine.testing.fake_speech import fake_codes, fake_frames, fake_sound
@@ -27,7 +27,7 @@ def prompt(text: str = "hello", layout: str = "whole", open_text: bool = False) 
 
 
 def admit(slot: int = 0, seed: int = 1, **more: object) -> Admit:
-    draw = CHECKPOINT.draw(SamplingParams())
+    draw = CHECKPOINT.resolve_sampling(SamplingParams())
     return Admit(slot, "fake", prompt(**more), draw, seed, max_frames=100)
 
 
@@ -76,11 +76,15 @@ def test_text_told_later_gives_the_codes_of_the_same_text_told_at_once():
 def test_one_plan_is_enough_for_the_first_sound():
     made, first = worker(), admit()
     plan = StepPlan(
-        0, admit=(first,), prefill=(whole(first.prompt),), frames=(0,), decode=(Decode(0, 0, 1),)
+        0,
+        admit=(first,),
+        prefill=(whole(first.prompt),),
+        decode=(0,),
+        codec_decode=(CodecDecode(0, 0, 1),),
     )
     pending = made.launch(plan)
-    assert not pending.read().frames[0].ended
-    assert pending.hear()[0].shape == (FRAME_SAMPLES,)
+    assert not pending.result().frames[0].ended
+    assert pending.audio()[0].shape == (FRAME_SAMPLES,)
 
 
 @pytest.mark.parametrize(
@@ -88,32 +92,32 @@ def test_one_plan_is_enough_for_the_first_sound():
     [
         (StepPlan(1, admit=(admit(),)), "taken"),
         (StepPlan(1, admit=(admit(slot=9),)), "another talker"),
-        (StepPlan(1, frames=(1,)), "free"),
-        (StepPlan(1, frames=(0,)), "before the prompt"),
+        (StepPlan(1, decode=(1,)), "free"),
+        (StepPlan(1, decode=(0,)), "before the prompt"),
         (StepPlan(1, prefill=(Prefill(0, 1, 2),)), "out of order"),
         (StepPlan(1, prefill=(Prefill(0, 0, 999),)), "out of order"),
-        (StepPlan(1, decode=(Decode(0, 0, 1),)), "out of order"),
-        (StepPlan(1, feed=(AppendText(0, (1,), False),)), "complete"),
-        (StepPlan(1, release=(0,), frames=(0,)), "free"),
+        (StepPlan(1, codec_decode=(CodecDecode(0, 0, 1),)), "out of order"),
+        (StepPlan(1, append_text=(AppendText(0, (1,), False),)), "complete"),
+        (StepPlan(1, release=(0,), decode=(0,)), "free"),
     ],
 )
 def test_a_plan_out_of_order_is_refused(plan, fault):
     made = worker()
-    made.launch(StepPlan(0, admit=(admit(),))).read()
+    made.launch(StepPlan(0, admit=(admit(),))).result()
     with pytest.raises(StepFailed, match=fault):
-        made.launch(plan).read()
+        made.launch(plan).result()
 
 
 def test_open_text_is_not_stepped_past_its_words():
     made, spoken = worker(), admit(text="ab", layout="streamed", open_text=True)
-    start = StepPlan(0, admit=(spoken,), prefill=(whole(spoken.prompt),), frames=(0,))
-    made.launch(start).read()
+    start = StepPlan(0, admit=(spoken,), prefill=(whole(spoken.prompt),), decode=(0,))
+    made.launch(start).result()
     with pytest.raises(StepFailed, match="no text"):
-        made.launch(StepPlan(1, frames=(0,))).read()
+        made.launch(StepPlan(1, decode=(0,))).result()
     made.reset()
-    made.launch(start).read()
-    made.launch(StepPlan(2, feed=(AppendText(0, (99,), True),), frames=(0,))).read()
-    assert made.launch(StepPlan(3, frames=(0,))).read().frames[0].ended
+    made.launch(start).result()
+    made.launch(StepPlan(2, append_text=(AppendText(0, (99,), True),), decode=(0,))).result()
+    assert made.launch(StepPlan(3, decode=(0,))).result().frames[0].ended
 
 
 def test_time_passes_as_the_costs_say_and_steps_queue_up():
@@ -122,17 +126,20 @@ def test_time_passes_as_the_costs_say_and_steps_queue_up():
     made.load("fake")
     first = admit()
     rows = len(first.prompt)
-    one = made.launch(StepPlan(0, admit=(first,), prefill=(whole(first.prompt),), frames=(0,)))
-    two = made.launch(StepPlan(1, frames=(0,)))
+    one = made.launch(StepPlan(0, admit=(first,), prefill=(whole(first.prompt),), decode=(0,)))
+    two = made.launch(StepPlan(1, decode=(0,)))
     assert clock.now() == 0  # launching does not wait
-    assert one.read().seconds == pytest.approx(0.011 + 0.002 * rows)
+    assert one.result().seconds == pytest.approx(0.011 + 0.002 * rows)
     assert clock.now() == pytest.approx(0.011 + 0.002 * rows)
-    two.read()
+    two.result()
     assert clock.now() == pytest.approx(0.022 + 0.002 * rows)
 
 
 def test_it_needs_no_torch():
-    code = "import sys, engine; engine.FakeEngine().close(); assert 'torch' not in sys.modules"
+    code = (
+        "import sys, engine.testing as own; "
+        "own.FakeEngine().close(); sys.exit('torch' in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

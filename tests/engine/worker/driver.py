@@ -14,7 +14,7 @@ from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import (
     Admit,
     AppendText,
-    Decode,
+    CodecDecode,
     Frame,
     Prefill,
     Prompt,
@@ -67,13 +67,13 @@ class Voice:
                 yield Prefill(self.slot, start, stop)
             start = stop
 
-    def due(self) -> Decode | None:
+    def due(self) -> CodecDecode | None:
         """The next piece of sound, when its frames are there; all that is left at the end."""
         chunk = self.chunks[min(len(self.sound), len(self.chunks) - 1)]
         there = len(self.frames) - self.heard
         if there == 0 or (there < chunk and not self.done):
             return None
-        return Decode(self.slot, self.heard, self.heard + min(chunk, there))
+        return CodecDecode(self.slot, self.heard, self.heard + min(chunk, there))
 
     def take(self, result: Landed) -> None:
         if self.slot in result.frames:
@@ -113,8 +113,8 @@ class Landed:
 
 def land(pending: StepHandle) -> Landed:
     """Waited for."""
-    made = pending.read()
-    return Landed(made.number, made.frames, pending.hear(), made.failed)
+    made = pending.result()
+    return Landed(made.number, made.frames, pending.audio(), made.failed)
 
 
 def step(worker: TorchWorker, **work: object) -> Landed:
@@ -128,7 +128,7 @@ def step(worker: TorchWorker, **work: object) -> Landed:
 def begin(worker: TorchWorker, voice: Voice, feeds: Sequence[AppendText] = ()) -> None:
     """Admission, text and the whole prompt, piece by piece."""
     pieces = list(voice.prefills())
-    step(worker, admit=(voice.admit,), feed=tuple(feeds), prefill=tuple(pieces[:1]))
+    step(worker, admit=(voice.admit,), append_text=tuple(feeds), prefill=tuple(pieces[:1]))
     for piece in pieces[1:]:
         step(worker, prefill=(piece,))
 
@@ -137,7 +137,7 @@ def advance(worker: TorchWorker, voices: Sequence[Voice]) -> None:
     """One frame of each voice that is not done, and whatever sound is due."""
     speaking = [voice for voice in voices if not voice.done]
     due = tuple(piece for voice in voices if (piece := voice.due()))
-    result = step(worker, frames=tuple(voice.slot for voice in speaking), decode=due)
+    result = step(worker, decode=tuple(voice.slot for voice in speaking), codec_decode=due)
     for voice in voices:
         voice.take(result)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
-from engine.plan import AppendText, Decode, StepPlan
+from engine.plan import AppendText, CodecDecode, StepPlan
 from engine.types import SAMPLE_RATE
 from engine.worker.state.sampling import seed_keys, uniforms
 from engine.worker.talker.decode_graphs import ReplayedSteps
@@ -62,11 +62,11 @@ def test_no_part_of_a_step_waits(case: Case) -> None:
         voices = [Voice(admission(worker, prompt, DRAWN, slot=slot)) for slot in (0, 2)]
         admit, slots = tuple(voice.admit for voice in voices), tuple(v.slot for v in voices)
         pieces = tuple(piece for voice in voices for piece in voice.prefills())
-        decode = tuple(Decode(slot, 0, 1) for slot in slots)
+        decode = tuple(CodecDecode(slot, 0, 1) for slot in slots)
         with no_waiting():
-            first = worker.launch(StepPlan(0, admit=admit, prefill=pieces, frames=slots))
+            first = worker.launch(StepPlan(0, admit=admit, prefill=pieces, decode=slots))
             feed = (AppendText(slots[0], (1, 2), True),)
-            second = worker.launch(StepPlan(1, feed=feed, frames=slots, decode=decode))
+            second = worker.launch(StepPlan(1, append_text=feed, decode=slots, codec_decode=decode))
         made = land(first), land(second)
         for voice in voices:
             voice.take(made[0])

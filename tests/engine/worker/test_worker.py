@@ -167,7 +167,7 @@ def typed(worker: TorchWorker, whole: Admit, sizes: list[int], ahead: int) -> Vo
             advance(worker, [voice])
         piece, ids = tuple(ids[:size]), ids[size:]
         texts += len(piece)
-        step(worker, feed=(AppendText(voice.slot, piece, closed=not ids),))
+        step(worker, append_text=(AppendText(voice.slot, piece, closed=not ids),))
         if not ready and (texts >= rows or not ids):
             step(worker, prefill=tuple(voice.prefills()))
             ready = True

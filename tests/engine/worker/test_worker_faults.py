@@ -26,7 +26,7 @@ from engine.errors import (
     OutOfMemory,
     StepFailed,
 )
-from engine.plan import Decode, Prefill, Prompt, StepPlan
+from engine.plan import CodecDecode, Prefill, Prompt, StepPlan
 from engine.types import SAMPLE_RATE
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.engine.worker.driver import (
@@ -87,7 +87,7 @@ def test_an_admission_that_fails_harms_nobody(
             bad = replace(bad, max_frames=10_000)
         pieces = (*fresh.prefills(), Prefill(bad.slot, 0, len(prompt)))
         frames = (good.slot, bad.slot)
-        plan = StepPlan(7, admit=(fresh.admit, bad), prefill=pieces, frames=frames)
+        plan = StepPlan(7, admit=(fresh.admit, bad), prefill=pieces, decode=frames)
         result = land(worker.launch(plan))
     good.take(result)
     assert result.number == 7
@@ -95,7 +95,9 @@ def test_an_admission_that_fails_harms_nobody(
     assert result.failed.keys() == {bad.slot}
     assert isinstance(result.failed[bad.slot], StepFailed if stage == "long" else OutOfMemory)
     # The host, a step ahead, has more planned for the slot before it knows.
-    late = land(worker.launch(StepPlan(8, frames=frames, decode=(Decode(bad.slot, 0, 1),))))
+    late = land(
+        worker.launch(StepPlan(8, decode=frames, codec_decode=(CodecDecode(bad.slot, 0, 1),)))
+    )
     good.take(late)
     assert set(late.frames) == {good.slot}
     assert not late.audio
@@ -124,15 +126,15 @@ def test_a_step_that_raises_is_told_at_its_end(
 def test_a_slot_is_given_once(worker: TorchWorker) -> None:
     admit = admission(worker, prompt_of(worker))
     step(worker, admit=(admit,))
-    assert admit.slot in worker.launch(StepPlan(1, admit=(admit,))).read().failed
+    assert admit.slot in worker.launch(StepPlan(1, admit=(admit,))).result().failed
     step(worker, release=(admit.slot,), admit=(admit,))
     step(worker, release=(admit.slot,))
 
 
 def test_plans_for_what_is_not_there_are_engine_errors(worker: TorchWorker) -> None:
-    for plan in (StepPlan(1, frames=(0,)), StepPlan(2, prefill=(Prefill(0, 0, 1),))):
+    for plan in (StepPlan(1, decode=(0,)), StepPlan(2, prefill=(Prefill(0, 0, 1),))):
         with pytest.raises(EngineError):
-            worker.launch(plan).read()
+            worker.launch(plan).result()
 
 
 class NoWaiting(TorchDispatchMode):
@@ -157,11 +159,11 @@ def test_nothing_in_a_step_waits_for_the_device(worker: TorchWorker, rows: tuple
     pieces = tuple(piece for voice in voices for piece in voice.prefills())
     with NoWaiting():
         admits = tuple(voice.admit for voice in voices)
-        worker.launch(StepPlan(0, admit=admits, prefill=pieces, frames=slots))
-        pending = worker.launch(StepPlan(1, frames=slots))
+        worker.launch(StepPlan(0, admit=admits, prefill=pieces, decode=slots))
+        pending = worker.launch(StepPlan(1, decode=slots))
         with pytest.raises(AssertionError, match="waits"):
             torch.ones(3).sum().item()
-    assert set(pending.read().frames) == set(slots)
+    assert set(pending.result().frames) == set(slots)
     step(worker, release=slots)
 
 

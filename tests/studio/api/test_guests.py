@@ -177,7 +177,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> type[Asked]:
 
 
 def test_one_stranger_has_a_share_and_no_more(slow: Engine, asked: type[Asked]) -> None:
-    slow.doorman = Share(2)
+    slow.admission_hook = Share(2)
     request = SpeechRequest("A sentence of some length.", Preset("ryan"))
     first, second = slow.submit(request), slow.submit(request)
     with pytest.raises(TooMany, match="Let one finish") as refused:
@@ -192,7 +192,7 @@ def test_one_stranger_has_a_share_and_no_more(slow: Engine, asked: type[Asked]) 
 
 
 def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[Asked]) -> None:
-    slow.doorman = Share(1)
+    slow.admission_hook = Share(1)
     request = SpeechRequest("A sentence of some length.", Preset("ryan"))
     for _ in range(3):
         with slow.submit(request) as stream:
@@ -201,7 +201,7 @@ def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[Asked]) -> No
 
 
 def test_a_refused_request_takes_no_share(slow: Engine, asked: type[Asked]) -> None:
-    slow.doorman = Share(1)
+    slow.admission_hook = Share(1)
     for _ in range(3):
         with pytest.raises(Exception, match="no text"):
             slow.submit(SpeechRequest("", Preset("ryan")))

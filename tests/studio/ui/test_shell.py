@@ -158,8 +158,8 @@ def test_figures_are_the_engines() -> None:
         assert f"0 / {stats.slots}" in shown
         assert "1.2 s" in shown
         assert engine_page.profile_of(engine) == "cpu"
-        assert stats.first_sound
-        assert f"{1000 * stats.first_sound[0]:.0f} ms" in shown
+        assert stats.first_audio
+        assert f"{1000 * stats.first_audio[0]:.0f} ms" in shown
     assert "Stopped" in engine_page.figures(engine, stats, None)
 
 

@@ -47,9 +47,9 @@ def engine() -> Iterator[FakeEngine]:
 
 
 def plain(engine: FakeEngine) -> Pcm:
-    engine.finish = None
+    engine.postprocess = None
     pcm = engine.submit(ASKED).collect()
-    engine.finish = turned
+    engine.postprocess = turned
     return pcm
 
 
@@ -62,10 +62,10 @@ def test_whichever_way_a_stream_is_read_its_sound_is_finished_once(engine: FakeE
     assert np.array_equal(engine.submit(ASKED).collect(), expected)
     assert np.array_equal(np.concatenate(asyncio.run(awaited())), expected)
     with FakeEngine(start=False) as still:
-        still.finish = turned
+        still.postprocess = turned
         stream = still.submit(ASKED)
         while not stream.end:
-            still.loop.turn()
+            still.loop.run_once()
         assert np.array_equal(np.concatenate([own.pcm for own in stream.ready()]), expected)
 
 
@@ -81,7 +81,7 @@ def test_nobody_else_waits_while_a_chunk_is_finished(engine: FakeEngine) -> None
         async for _ in engine.submit(ASKED):
             pass
 
-    engine.finish = finish
+    engine.postprocess = finish
     asyncio.run(listened())
     assert threads
     assert all(name.startswith("asyncio_") for name in threads)
@@ -98,7 +98,7 @@ def test_all_that_the_api_gives_is_finished(engine: FakeEngine, tmp_path: Path) 
         with client.websocket_connect(PATH) as socket:
             say(socket, config(response_format="pcm", seed=7), *words(TEXT), DONE)
             heard = np.frombuffer(hear(socket)[1], np.int16)
-    engine.finish = None
+    engine.postprocess = None
     assert len(heard) == len(plain(engine))
     assert not np.array_equal(heard, plain(engine))
 
@@ -148,7 +148,7 @@ def test_the_setting_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert ran.exit_code == 0, ran.output
     without, with_it = (soundfile.read(tmp_path / f"{n}.wav", dtype="int16")[0] for n in "01")
     assert np.array_equal(turned(without), with_it)
-    assert [own.finish for own in made] == [None, turned]
+    assert [own.postprocess for own in made] == [None, turned]
 
 
 # Where the extra is missing.

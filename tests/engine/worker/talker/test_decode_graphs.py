@@ -19,7 +19,7 @@ import engine.worker.codec.codec_graphs as sounding_module
 import engine.worker.model_runner as lane_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import StepFailed
-from engine.plan import Admit, Decode, Prefill, ResolvedSampling
+from engine.plan import Admit, CodecDecode, Prefill, ResolvedSampling
 from engine.worker.cuda_graphs import GraphCache
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
@@ -252,7 +252,7 @@ def test_a_frame_becomes_sound_before_the_talker_goes_on(
             return work(*given)
 
         monkeypatch.setattr(owner, half, noted)
-    voice.take(step(exact, frames=(voice.slot,), decode=(Decode(voice.slot, 0, 1),)))
+    voice.take(step(exact, decode=(voice.slot,), codec_decode=(CodecDecode(voice.slot, 0, 1),)))
     assert seen == ["decode", "rest"]
     monkeypatch.undo()
     heard = finish(exact, [voice])[0].pcm
