@@ -128,7 +128,7 @@ def test_a_snapshot_continues_in_another_row(
 def test_audio_after_skipped_frames_equals_offline_audio(
     folder: Path, pieces: list[int], row: int
 ) -> None:
-    """Its sound is right after as many frames as convolutions receptive_frames back."""
+    """From `receptive_frames` after the last skipped frame on."""
     known, state, start = streams(folder), streams(folder).state(), 0
     receptive_frames = known.decoder.receptive_frames
     for count in pieces:
