@@ -36,7 +36,7 @@ from engine.worker.step_output import to_host
 if TYPE_CHECKING:
     from engine.worker.codec.fused_decoder import FusedDecoder
 
-CODEC_TOLERANCE = 0.1  # relative RMS: bfloat16 has 0.03, float16 0.003
+CODEC_TOLERANCE = 0.4  # relative RMS: float16 has 0.004 to 0.06, bfloat16 0.04 to 0.24
 PIECE = 64  # frames of a reference that are gone through at a time
 FULL_SCALE = 32767
 
