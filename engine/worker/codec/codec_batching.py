@@ -69,9 +69,9 @@ def cut_rows(counts: Sequence[int], start: int, stop: int) -> list[slice]:
     return made
 
 
-def replay_cost(counts: Sequence[int], replays: Sequence[slice]) -> int:
+def replay_cost(counts: Sequence[int], graphs: Sequence[slice]) -> int:
     """In frames; each replay is as long as its first row."""
     filled = (
-        row_bucket(each.stop - each.start) * frame_bucket(counts[each.start]) for each in replays
+        row_bucket(each.stop - each.start) * frame_bucket(counts[each.start]) for each in graphs
     )
     return sum(FIXED + frames for frames in filled)

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
-from engine.worker.codec.codec_graphs import ReplayedSounding, sounding
+from engine.worker.codec.codec_graphs import GraphCodec, select_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
-from engine.worker.step_output import Sound
+from engine.worker.step_output import StepAudio
 
 # slots, codes [B, frames, 16] that are the next of their streams, how many of them each goes on by
 Due = tuple[Sequence[int], Tensor, Sequence[int]]
@@ -29,46 +29,46 @@ class CodecRunner:
     """The codec and a stream for each slot."""
 
     def __init__(
-        self, codec: CodecDecoder, slots: int, shelf: LRUCache[str, CodecState], dtype: torch.dtype
+        self, codec: CodecDecoder, slots: int, cache: LRUCache[str, CodecState], dtype: torch.dtype
     ) -> None:
-        self._device, self._shelf = next(codec.parameters()).device, shelf
+        self._device, self._cache = next(codec.parameters()).device, cache
         # the spare row is where references are decoded, and where nobody's frames go
         self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
-        self._spare, self._hop = slots, codec.config.hop
+        self._padding_row, self._hop = slots, codec.config.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
-        self._sounding = sounding(codec, self._state, slots)
+        self._stepper = select_codec(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
     @property
     def bytes(self) -> int:
-        return self._weights + _size(self._state) + self._shelf.bytes
+        return self._weights + _size(self._state) + self._cache.bytes
 
     def warm(self) -> None:
-        """Record what comes up most, so that nobody has to wait for it."""
-        if isinstance(self._sounding, ReplayedSounding):
+        """Capture what comes up most, so that nobody has to wait for it."""
+        if isinstance(self._stepper, GraphCodec):
             with self._beside():
-                self._sounding.warm(self._spare)
+                self._stepper.warm(self._padding_row)
 
     def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
         """Start streams of slots: from silence, or from where their references end."""
         silent = [slot for slot, reference in admitted if reference is None]
         with self._beside():
             if silent:
-                self._sounding.reset(silent)
+                self._stepper.reset(silent)
             for slot, reference in admitted:
                 if reference is not None:
                     self._state.restore(to_device([slot], self._device), self._after(reference))
 
-    def decode(self, work: Sequence[Due]) -> Sound:
+    def decode(self, work: Sequence[Due]) -> StepAudio:
         for _, codes, _ in work:
             if self._stream is not None:
                 codes.record_stream(self._stream)
         with self._beside():
             batches = [
                 (slots, [self._hop * frames for frames in counts], sound)
-                for slots, counts, sound in self._sounding(*_merged(work))
+                for slots, counts, sound in self._stepper(*_merged(work))
             ]
-            return Sound(batches, self._mark())
+            return StepAudio(batches, self._mark())
 
     @contextmanager
     def _beside(self) -> Iterator[None]:
@@ -88,13 +88,13 @@ class CodecRunner:
         return event
 
     def _after(self, reference: ReferencePrompt) -> CodecState:
-        return self._shelf.get(reference.key, lambda: self._listen(reference), _size)
+        return self._cache.get(reference.key, lambda: self._load_encoders(reference), _size)
 
-    def _listen(self, reference: ReferencePrompt) -> CodecState:
+    def _load_encoders(self, reference: ReferencePrompt) -> CodecState:
         """The state that a reference leaves."""
-        row = to_device([self._spare], self._device)
+        row = to_device([self._padding_row], self._device)
         self._state.reset(row)
-        self._sounding.listen(self._spare, to_device(reference.codes, self._device))
+        self._stepper.listen(self._padding_row, to_device(reference.codes, self._device))
         return self._state.snapshot(row)
 
 

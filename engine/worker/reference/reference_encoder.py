@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Clone, Codes, Vector, Waveform
-from engine.worker.reference.encoder_graphs import ROWS, Hearing
+from engine.worker.reference.encoder_graphs import ROWS, EncoderRunner
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -78,7 +78,7 @@ def stand_behind() -> None:
 class Ask:
     """A recording that waits for a network."""
 
-    hearing: Hearing
+    hearing: EncoderRunner
     audio: Waveform
     keep: Callable[[Tensor], Any]  # puts on a shelf what is wanted of it
     known: Callable[[], Any]  # what is there by now, or None
@@ -95,7 +95,7 @@ class ReferenceEncoder:
 
     def __init__(
         self,
-        encoder: Hearing,
+        encoder: EncoderRunner,
         limit: int,
         silence: float,
         stream: torch.cuda.Stream | None = None,
@@ -109,7 +109,7 @@ class ReferenceEncoder:
         self._asks: dict[Hashable, Ask] = {}  # until they are answered
         self._lock = threading.Lock()
 
-    def clone(self, talker: str, speaker: Hearing, audio: Waveform, transcript: str) -> Clone:
+    def clone(self, talker: str, speaker: EncoderRunner, audio: Waveform, transcript: str) -> Clone:
         """The voice of a checked recording; codes only where there is a transcript for them."""
         name = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
         vector = self._once(self._vectors, (talker, name), speaker, audio, _vector)
@@ -119,7 +119,7 @@ class ReferenceEncoder:
         codes = partial(_codes, -(-len(whole) // FRAME_SAMPLES))
         return Clone(vector, transcript, self._once(self._codes, name, self._encoder, whole, codes))
 
-    def warm(self, speaker: Hearing) -> None:
+    def warm(self, speaker: EncoderRunner) -> None:
         """Before the first recording comes."""
         for each in (speaker, self._encoder):
             self._thread.submit(self._warm, each).result()
@@ -128,7 +128,7 @@ class ReferenceEncoder:
         self,
         shelf: LRUCache[Key, Value],
         key: Key,
-        hearing: Hearing,
+        hearing: EncoderRunner,
         audio: Waveform,
         told: Callable[[Tensor], Value],
     ) -> Value:
@@ -191,7 +191,7 @@ class ReferenceEncoder:
             heard = asks[0].hearing([ask.audio for ask in asks])
             return [ask.keep(made) for ask, made in zip(asks, heard, strict=True)]
 
-    def _warm(self, each: Hearing) -> None:
+    def _warm(self, each: EncoderRunner) -> None:
         with self._aside():
             each.warm()
 

@@ -54,7 +54,7 @@ def test_what_is_larger_than_the_shelf_is_still_given() -> None:
 def test_listening_to_silence_leaves_nothing_behind(workers: Workers) -> None:
     folder = next(folder for folder in golden_folders() if folder.name.startswith("base"))
     worker = workers(folder)
-    listener, speaker = worker._listen(next(iter(worker._checkpoints)))
+    listener, speaker = worker._load_encoders(next(iter(worker._checkpoints)))
     before = listener._codes.bytes, listener._vectors.bytes
     listener.warm(speaker)
     assert (listener._codes.bytes, listener._vectors.bytes) == before
