@@ -1,10 +1,10 @@
 """The codec's decoder: codes -> waveform, whole or as a stream.
 
-Everything in it is causal, so a stream only needs each convolution's past and the keys and
-values of the last frames. `CodecState` holds these, a row for each stream; `step` advances
-some rows by the same number of frames, wherever each of them is. What nobody is to hear is
-skipped: of the convolutions, nearly all the work, only the last frames leave something behind.
-This module knows nothing of requests, and never waits for the device.
+Everything is causal, so a stream needs only each convolution's past and the keys and values of the
+last frames. `CodecState` holds these, one row per stream; `step` advances some rows by the same
+number of frames, at any positions. `skip` advances without audio: it leaves out the convolutions,
+which are nearly all the work and remember only the last frames. Knows no requests, and never waits
+for the device.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from engine.model.configs import CodecConfig
 from engine.model.convs import (
     CausalConv,
     CausalUpsample,
+    ConvCache,
     ConvNeXtBlock,
     DecoderBlock,
     Foldable,
-    Memory,
     SnakeBeta,
-    memory_size,
+    conv_cache_size,
 )
 from engine.model.layers import Attend, Causal, Transformer
 from engine.model.quantizer import SplitQuantizer
@@ -33,10 +33,10 @@ from engine.model.quantizer import SplitQuantizer
 
 @dataclass(frozen=True)
 class CodecState:
-    """What streams remember; the first dimension of each tensor is the row.
+    """The state of streams; the first dimension of each tensor is the row.
 
-    `ring` keeps the keys and values of the last window - 1 frames: frame p lies at p modulo
-    its length. A snapshot of a row is a state of its own, of one row.
+    `ring` holds the keys and values of the last window - 1 frames: frame p is at p modulo its
+    length. A snapshot of rows is a CodecState of its own.
     """
 
     frames: Tensor  # [rows] frames decoded so far
@@ -50,7 +50,7 @@ class CodecState:
         block = config.transformer
         assert block.sliding_window is not None
         with torch.device("meta"):
-            size = memory_size(CodecDecoder(config))
+            size = conv_cache_size(CodecDecoder(config))
         keys = (block.sliding_window - 1, block.layers, 2, block.kv_heads, block.head_dim)
         return cls(
             torch.zeros(rows, dtype=torch.long, device=device),
@@ -63,7 +63,7 @@ class CodecState:
         return self.frames, self.pasts, self.ring
 
     def reset(self, rows: Tensor) -> None:
-        """Forget these rows [B]."""
+        """Set these rows [B] to the start of a stream."""
         for tensor in self.tensors:
             tensor.index_fill_(0, rows, 0)
 
@@ -71,28 +71,27 @@ class CodecState:
         """A copy of these rows [B], as a state of B rows."""
         return CodecState(*(tensor.index_select(0, rows) for tensor in self.tensors))
 
-    def restore(self, rows: Tensor, kept: CodecState) -> None:
+    def restore(self, rows: Tensor, snapshot: CodecState) -> None:
         """Set these rows [B] to a state of B rows."""
-        for tensor, source in zip(self.tensors, kept.tensors, strict=True):
+        for tensor, source in zip(self.tensors, snapshot.tensors, strict=True):
             tensor.index_copy_(0, rows, source.to(tensor))
 
 
-class Ring:
-    """Attention over the rows' kept frames and the new ones; keeps what the ring will need.
+class RingAttention:
+    """Attention over the ring and the new frames; collects the new keys and values.
 
-    Which of the kept frames a query sees follows from its position alone, so the mask is
-    made once for all layers.
+    The mask follows from positions alone, so all layers share one.
     """
 
-    def __init__(self, kept: Tensor, frames: Tensor, positions: Tensor) -> None:
-        # kept [B, past, layers, 2, kv_heads, d], frames [B], positions [B, T] of the new frames
-        self._past = kept.permute(2, 3, 0, 4, 1, 5)  # [layers, 2, B, kv_heads, past, d]
-        self._mask = self._visible(frames[:, None], positions, kept.shape[1])
+    def __init__(self, ring: Tensor, frames: Tensor, positions: Tensor) -> None:
+        # ring [B, past, layers, 2, kv_heads, d], frames [B], positions [B, T] of the new frames
+        self._past = ring.permute(2, 3, 0, 4, 1, 5)  # [layers, 2, B, kv_heads, past, d]
+        self._mask = self._make_mask(frames[:, None], positions, ring.shape[1])
         self._new: list[Tensor] = []
 
     @staticmethod
-    def _visible(frames: Tensor, positions: Tensor, past: int) -> Tensor:
-        """[B, 1, T, past + T]: a query sees itself and `past` frames before it."""
+    def _make_mask(frames: Tensor, positions: Tensor, past: int) -> Tensor:
+        """[B, 1, T, past + T]: a query attends to itself and `past` frames before it."""
         slot = torch.arange(past, device=frames.device)
         at = frames - 1 - torch.remainder(frames - 1 - slot, max(past, 1))  # negative: none yet
         keys = torch.cat((at, positions), 1)[:, None]  # [B, 1, past + T]
@@ -107,24 +106,26 @@ class Ring:
         return F.scaled_dot_product_attention(q, keys, values, attn_mask=self._mask, enable_gqa=gqa)
 
     def collect(self, last: int) -> Tensor:
-        """The last new frames, as the ring lays them out: [B, last, layers, 2, kv_heads, d]."""
+        """The last new frames in the layout of the ring: [B, last, layers, 2, kv_heads, d]."""
         new = torch.stack([tensor[:, :, -last:] for tensor in self._new])
         layers = new.unflatten(0, (-1, 2))  # [layers, 2, B, kv_heads, last, d]
         return layers.permute(2, 4, 0, 1, 3, 5)
 
 
-class Advance:
-    """Rows [B] of a state on their way by some frames; `keep` puts them where they got to."""
+class StreamStep:
+    """Rows [B] of a state during one step of some frames; `commit` writes their new state."""
 
     def __init__(self, state: CodecState, rows: Tensor, frames: int) -> None:
-        kept = state.snapshot(rows)
-        self._state, self._rows, self._after = state, rows, kept.frames + frames
-        self.positions = kept.frames[:, None] + torch.arange(frames, device=rows.device)  # [B, T]
-        self.memory, self.ring = Memory(kept.pasts), Ring(kept.ring, kept.frames, self.positions)
+        snapshot = state.snapshot(rows)
+        self._state, self._rows, self._after = state, rows, snapshot.frames + frames
+        new = torch.arange(frames, device=rows.device)
+        self.positions = snapshot.frames[:, None] + new  # [B, T]
+        self.cache = ConvCache(snapshot.pasts)
+        self.ring = RingAttention(snapshot.ring, snapshot.frames, self.positions)
 
-    def keep(self) -> None:
-        """Convolutions that were not run keep the past they had."""
-        state, rows, pasts = self._state, self._rows, self.memory.collect()
+    def commit(self) -> None:
+        """Convolutions that did not run keep their past."""
+        state, rows, pasts = self._state, self._rows, self.cache.collect()
         state.frames.index_copy_(0, rows, self._after)
         state.pasts[:, : pasts.shape[1]].index_copy_(0, rows, pasts)
         if past := state.ring.shape[1]:
@@ -167,7 +168,7 @@ class CodecDecoder(nn.Module):
         )
 
     def fold(self) -> None:
-        """Keep what follows from the weights alone; until they are loaded anew or trained."""
+        """Precompute what follows from the weights alone, until they are loaded or trained."""
         for module in self.modules():
             if isinstance(module, Foldable):
                 module.fold()
@@ -179,25 +180,25 @@ class CodecDecoder(nn.Module):
         """Quantised latents [B, codebook_dim, T] -> waveform [B, T * hop]; differentiable."""
         positions = torch.arange(latents.shape[-1], device=latents.device)[None]
         attend = Causal(self.config.transformer.sliding_window)
-        return self._sound(self._understand(latents, positions, attend, None), None)
+        return self._waveform(self._features(latents, positions, attend, None), None)
 
     def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""
-        going = Advance(state, rows, codes.shape[-1])
-        x = self._understand(self.quantizer(codes), going.positions, going.ring, going.memory)
-        wave = self._sound(x, going.memory)
-        going.keep()
+        step = StreamStep(state, rows, codes.shape[-1])
+        x = self._features(self.quantizer(codes), step.positions, step.ring, step.cache)
+        wave = self._waveform(x, step.cache)
+        step.commit()
         return wave
 
     def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
         """As `step`, without audio; the rows' audio is right again after `receptive_frames`."""
-        going = Advance(state, rows, codes.shape[-1])
-        self._understand(self.quantizer(codes), going.positions, going.ring, going.memory)
-        going.keep()
+        step = StreamStep(state, rows, codes.shape[-1])
+        self._features(self.quantizer(codes), step.positions, step.ring, step.cache)
+        step.commit()
 
     @cached_property
     def receptive_frames(self) -> int:
-        """How many frames back the convolutions behind the transformer remember."""
+        """Frames that the convolutions behind the transformer look back."""
         needed = 0  # of a layer's last inputs
         for layer in reversed([*self.upsample.modules(), *self.decoder.modules()]):
             if isinstance(layer, CausalUpsample):
@@ -206,17 +207,17 @@ class CodecDecoder(nn.Module):
                 needed += layer.past
         return needed
 
-    def _understand(
-        self, latents: Tensor, positions: Tensor, attend: Attend, memory: Memory | None
+    def _features(
+        self, latents: Tensor, positions: Tensor, attend: Attend, cache: ConvCache | None
     ) -> Tensor:
-        """Latents [B, codebook_dim, T] -> [B, latent, T] that know what was said before."""
-        x = self.pre_conv(latents, memory).transpose(1, 2)
+        """Latents [B, codebook_dim, T] -> [B, latent, T] with their context."""
+        x = self.pre_conv(latents, cache).transpose(1, 2)
         return self.pre_transformer(x, positions, attend).transpose(1, 2)
 
-    def _sound(self, x: Tensor, memory: Memory | None) -> Tensor:
+    def _waveform(self, x: Tensor, cache: ConvCache | None) -> Tensor:
         """[B, latent, T] -> [B, T * hop]."""
-        for rise, smooth in self.upsample:
-            x = smooth(rise(x, memory), memory)
+        for upsample, convnext in self.upsample:
+            x = convnext(upsample(x, cache), cache)
         for layer in self.decoder:
-            x = layer(x) if isinstance(layer, SnakeBeta) else layer(x, memory)
+            x = layer(x) if isinstance(layer, SnakeBeta) else layer(x, cache)
         return x.squeeze(1).clamp(-1, 1)

@@ -1,9 +1,9 @@
-"""Convolutions as one matrix product, for short pieces of a stream on the CPU.
+"""Convolutions as one matrix product, for short pieces of a stream on a CPU.
 
-torch's convolutions spend their time on the weights there. Where these outweigh the signal,
-as in the codec's first blocks when one frame is decoded, a product is quicker: a frame of
-the published decoder takes 56 ms on two cores rather than 77, one each of four streams 135
-rather than 362. For longer pieces, and on GPUs, torch's own are used. The result is the same.
+Where the weights are larger than the signal, as in the codec's first blocks when one frame is
+decoded, a product is faster than torch's convolution: a frame of the published decoder takes 56 ms
+on two cores rather than 77, one frame of each of four streams 135 rather than 362. Longer pieces,
+and GPUs, use torch's convolutions. The results are equal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 def convolve(conv: nn.Conv1d, x: Tensor) -> Tensor:
-    """What conv(x) gives."""
+    """conv(x)."""
     if not _is_short(x, conv.in_channels) or conv.groups > 1 or conv.stride[0] > 1:
         plain: Tensor = conv(x)
         return plain
@@ -21,8 +21,8 @@ def convolve(conv: nn.Conv1d, x: Tensor) -> Tensor:
 
 
 def upsample(conv: nn.ConvTranspose1d, x: Tensor) -> Tensor:
-    """What conv(x) gives, without the sums at both ends that lack inputs: with k taps an
-    output, [B, C, T] -> [B, out, (T - k + 1) * rate]."""
+    """conv(x) without the incomplete sums at both ends: with k taps per output,
+    [B, C, T] -> [B, out, (T - k + 1) * rate]."""
     rate = conv.stride[0]
     taps = conv.kernel_size[0] // rate
     if _is_short(x, conv.in_channels):
@@ -47,7 +47,7 @@ def upsample_product(conv: nn.ConvTranspose1d, x: Tensor) -> Tensor:
     taps = conv.kernel_size[0] // rate
     spread = x.transpose(1, 2).reshape(-1, channels) @ conv.weight.flatten(1)
     spread = spread.view(batch, length, conv.out_channels, taps, rate)
-    first = taps - 1  # the input that has all the others behind it
+    first = taps - 1  # the first input with a whole past
     steps = length - first
     out = spread[:, first:, :, 0]
     for tap in range(1, taps):

@@ -1,8 +1,8 @@
 """Causal convolutions and the blocks of the codec made of them.
 
-Each block runs whole (zeros stand before the start; differentiable) or continues a stream,
-when it is handed a `Memory` with what came before. Both ways give the same samples, because
-a convolution's past is all that it remembers. This module knows nothing of codes or slots.
+Each block runs on a whole sequence (zeros before the start; differentiable) or continues a stream
+with a `ConvCache` of its past. Both give the same samples, since a convolution's past is its whole
+state. Knows no codes and no slots.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing_extensions import Self
 from engine.model.conv_matmul import convolve, upsample
 
 
-class Memory:
-    """The pasts of all convolutions during one step, met in the order of execution.
+class ConvCache:
+    """The pasts of all convolutions during one step, in the order of execution.
 
-    `flat` [B, size] holds them side by side; `collect` gives them back in the same form.
+    `flat` [B, size] holds them side by side; `collect` returns the new ones in the same form.
     """
 
     def __init__(self, flat: Tensor) -> None:
         self._flat, self._at = flat, 0
-        self._kept: list[Tensor] = []
+        self._pasts: list[Tensor] = []
 
     def extend(self, x: Tensor, past: int) -> Tensor:
-        """Put the past before x [B, C, T] -> [B, C, past + T], and keep the new past."""
+        """Put the past before x [B, C, T] -> [B, C, past + T], and store the new past."""
         batch, channels, _ = x.shape
         size = channels * past
         before = self._flat[:, self._at : self._at + size].view(batch, channels, past)
         self._at += size
         joined = torch.cat((before, x), -1)
-        self._kept.append(joined[..., -past:].reshape(batch, size))
+        self._pasts.append(joined[..., -past:].reshape(batch, size))
         return joined
 
     def collect(self) -> Tensor:
-        return torch.cat(self._kept, 1)
+        return torch.cat(self._pasts, 1)
 
 
 class Foldable(nn.Module):
-    """A module that can keep what it computes from its weights alone.
+    """A module that can cache what it computes from its weights alone.
 
-    `fold` is for inference; loading weights or training forgets what was kept.
+    `fold` is for inference; loading weights or training drops the cached value.
     """
 
     folded: Tensor | None
@@ -71,7 +71,7 @@ class Foldable(nn.Module):
 
 
 class CausalConv(nn.Module):
-    """A convolution that sees its past only; strided ones fill the last step on the right."""
+    """A causal convolution; a strided one pads its last step on the right."""
 
     def __init__(
         self,
@@ -91,36 +91,35 @@ class CausalConv(nn.Module):
         )
         self.stride, self.padding = stride, padding
         self.past = (kernel - 1) * dilation + 1 - stride
-        self.memory = channels * self.past
+        self.cache_size = channels * self.past
 
-    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: ConvCache | None = None) -> Tensor:
         """[B, C, T] -> [B, out, T / stride]; in a stream, T is a multiple of the stride."""
-        if memory is None:
+        if cache is None:
             fill = -x.shape[-1] % self.stride
             x = F.pad(x, (self.past, fill), self.padding) if self.past + fill else x
             whole: Tensor = self.conv(x)
             return whole
-        return convolve(self.conv, memory.extend(x, self.past) if self.past else x)
+        return convolve(self.conv, cache.extend(x, self.past) if self.past else x)
 
 
 class CausalUpsample(nn.Module):
-    """A transposed convolution of the past; its kernel is a multiple of the rate.
+    """A causal transposed convolution; its kernel is a multiple of the rate.
 
-    Its memory is of inputs, not of half-made outputs: every output is one sum, in a stream
-    as in the whole run.
+    It caches inputs, not partial outputs: every output is one sum, in a stream as in a whole run.
     """
 
     def __init__(self, channels: int, out: int, kernel: int, rate: int) -> None:
         super().__init__()
         self.conv = nn.ConvTranspose1d(channels, out, kernel, rate)
         self.past = kernel // rate - 1
-        self.memory = channels * self.past
+        self.cache_size = channels * self.past
 
-    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: ConvCache | None = None) -> Tensor:
         """[B, C, T] -> [B, out, T * rate]."""
-        if memory is None:
+        if cache is None:
             return self.conv(x)[..., : x.shape[-1] * self.conv.stride[0]]
-        return upsample(self.conv, memory.extend(x, self.past) if self.past else x)
+        return upsample(self.conv, cache.extend(x, self.past) if self.past else x)
 
 
 class ConvNeXtBlock(nn.Module):
@@ -132,8 +131,8 @@ class ConvNeXtBlock(nn.Module):
         self.pwconv2 = nn.Linear(4 * width, width)
         self.gamma = nn.Parameter(torch.full((width,), 1e-6))
 
-    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
-        inner = self.norm(self.dwconv(x, memory).transpose(1, 2))  # [B, T, C]
+    def forward(self, x: Tensor, cache: ConvCache | None = None) -> Tensor:
+        inner = self.norm(self.dwconv(x, cache).transpose(1, 2))  # [B, T, C]
         inner = self.pwconv2(F.gelu(self.pwconv1(inner)))
         return x + (self.gamma * inner).transpose(1, 2)
 
@@ -165,13 +164,13 @@ class ResidualUnit(nn.Module):
         self.act2 = SnakeBeta(channels)
         self.conv2 = CausalConv(channels, channels, 1)
 
-    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
-        inner = self.conv1(self.act1(x), memory)
+    def forward(self, x: Tensor, cache: ConvCache | None = None) -> Tensor:
+        inner = self.conv1(self.act1(x), cache)
         return x + self.conv2(self.act2(inner))
 
 
 class DecoderBlock(nn.Module):
-    """Snake, a step up in rate, three residual units."""
+    """Snake, upsampling, three residual units."""
 
     def __init__(self, channels: int, out: int, rate: int) -> None:
         super().__init__()
@@ -183,15 +182,15 @@ class DecoderBlock(nn.Module):
             ]
         )
 
-    def forward(self, x: Tensor, memory: Memory | None = None) -> Tensor:
+    def forward(self, x: Tensor, cache: ConvCache | None = None) -> Tensor:
         act, *rest = self.block
         x = act(x)
         for layer in rest:
-            x = layer(x, memory)
+            x = layer(x, cache)
         return x
 
 
-def memory_size(network: nn.Module) -> int:
-    """Numbers a row of the network's `Memory` takes."""
+def conv_cache_size(network: nn.Module) -> int:
+    """Numbers in a row of the network's `ConvCache`."""
     kinds = (CausalConv, CausalUpsample)
-    return sum(layer.memory for layer in network.modules() if isinstance(layer, kinds))
+    return sum(layer.cache_size for layer in network.modules() if isinstance(layer, kinds))

@@ -1,8 +1,8 @@
 """The codec's encoder (Mimi's): waveform -> latents -> codes.
 
-Built here from the decoder's parts rather than taken from transformers, whose names for
-the same weights change from version to version: these are the published ones. It runs on
-whole recordings only. This module knows nothing of voices or files.
+Built from the decoder's parts rather than taken from transformers, whose parameter names change
+between versions: these are the published ones. It runs on whole recordings only. Knows no voices
+and no files.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class ResNetBlock(nn.Module):
 
 
 class WaveEncoder(nn.Module):
-    """Waves [B, 1, samples] -> [B, width, T] and where they end, down by the product of the rates.
+    """Waves [B, 1, samples] -> [B, width, T] and its padding, downsampled by all rates.
 
-    What is padded is a whole number of frames.
+    A padded length is a whole number of frames.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -62,7 +62,7 @@ class WaveEncoder(nn.Module):
         return x, padding
 
 
-class PlainMLP(nn.Module):
+class MLP(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.fc1 = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
@@ -73,7 +73,7 @@ class PlainMLP(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """As the shared block, but with LayerNorm and a plain MLP."""
+    """As `layers.Block`, but with LayerNorm and an MLP without a gate."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class EncoderBlock(nn.Module):
         self.self_attn = Attention(config)
         self.self_attn_layer_scale = LayerScale(config.hidden_size)
         self.post_attention_layernorm = nn.LayerNorm(config.hidden_size, config.norm_eps)
-        self.mlp = PlainMLP(config)
+        self.mlp = MLP(config)
         self.mlp_layer_scale = LayerScale(config.hidden_size)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, layer: int, attend: Attend) -> Tensor:
@@ -90,10 +90,10 @@ class EncoderBlock(nn.Module):
         return x + self.mlp_layer_scale(self.mlp(self.post_attention_layernorm(x)))
 
 
-def attend_plainly(_: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention in the reference's own order of sums.
+def causal_attention(_: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention with sums in the reference's order.
 
-    Codes are the nearest of many vectors: where two lie equally near, the last bit decides.
+    Codes are the nearest of many vectors: where two are equally near, the last bit decides.
     """
     scores = q @ k.transpose(2, 3) * q.shape[-1] ** -0.5  # [B, heads, T, T]
     hidden = torch.full_like(scores[0, 0], torch.finfo(scores.dtype).min).triu(1)
@@ -111,12 +111,12 @@ class EncoderTransformer(nn.Module):
         positions = torch.arange(x.shape[1], device=x.device)[None]
         cos, sin = rotary_embedding(positions, self.config.head_dim, self.config.rope_theta)
         for layer, block in enumerate(self.layers):
-            x = block(x, cos.to(x.dtype), sin.to(x.dtype), layer, attend_plainly)
+            x = block(x, cos.to(x.dtype), sin.to(x.dtype), layer, causal_attention)
         return x
 
 
 class Codebook(nn.Module):
-    """A table kept as running sums and counts, and its nearest entries."""
+    """A table stored as running sums and counts, and its nearest entries."""
 
     cluster_usage: Tensor
     embed_sum: Tensor
@@ -143,24 +143,26 @@ class CodebookLayer(nn.Module):
 
 
 class ResidualQuantizer(nn.Module):
-    """Each codebook codes what the ones before it have left over."""
+    """Each codebook codes the residual of the ones before it."""
 
     def __init__(self, codebooks: int, config: EncoderConfig) -> None:
         super().__init__()
         width, inner = config.transformer.hidden_size, config.codebook_dim
         self.input_proj = nn.Conv1d(width, inner, 1, bias=False)
-        self.output_proj = nn.Conv1d(inner, width, 1, bias=False)  # published; not for coding
+        self.output_proj = nn.Conv1d(
+            inner, width, 1, bias=False
+        )  # published, but not needed to encode
         self.layers = nn.ModuleList(
             CodebookLayer(config.codebook_size, inner) for _ in range(codebooks)
         )
 
     def forward(self, latents: Tensor) -> list[Tensor]:
         """[B, width, T] -> codes [B, T], a codebook each."""
-        left, codes = self.input_proj(latents).transpose(1, 2), []
+        residual, codes = self.input_proj(latents).transpose(1, 2), []
         for layer in self.layers:
-            code, found = layer.codebook.nearest(left)
+            code, found = layer.codebook.nearest(residual)
             codes.append(code)
-            left = left - found
+            residual = residual - found
         return codes
 
 
@@ -207,7 +209,7 @@ class CodecEncoder(nn.Module):
         return self.downsample(padding.replicate(x))
 
     def encode(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
-        """Waves [B, samples] -> codes [B, frames, codebooks]; a frame begun is a frame."""
+        """Waves [B, samples] -> codes [B, frames, codebooks]; a partial frame counts."""
         return self.quantizer(self.latents(wave, padding))
 
     forward = encode

@@ -1,11 +1,11 @@
 """One transformer block for talker, predictor and codec.
 
-What differs between the three is where keys and values live, so a block is handed an
-`Attend`: a callable that takes a layer's new queries, keys and values, remembers what it
-must, and returns the attended values. `Causal` remembers nothing (training, whole
-sequences); the caches of the worker and the codec's ring are others of the same form.
+They differ in where keys and values are kept, so a block is called with an `Attend`: a callable
+that takes a layer's new queries, keys and values, stores what it must, and returns the attended
+values. `Causal` stores nothing (training, whole sequences); the worker's caches and the codec's
+ring are others.
 
-This module knows nothing of slots, prompts or codes.
+Knows no slots, prompts or codes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.model.configs import TransformerConfig
 
 
 class Attend(Protocol):
-    """Attention over whatever has been kept, the new positions included."""
+    """Attention over the stored positions and the new ones."""
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """q [B, heads, T, d], k and v [B, kv_heads, T, d] -> [B, heads, T, d]."""
@@ -51,15 +51,15 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.device.type == "cpu":
-            return normed(x, self.eps) * self.weight
+            return rms_normed(x, self.eps) * self.weight
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 
-def normed(x: Tensor, eps: float) -> Tensor:
+def rms_normed(x: Tensor, eps: float) -> Tensor:
     """x over its root mean square in the last dimension."""
     if x.device.type != "cpu" or x.dtype.itemsize < 4:
         return F.rms_norm(x, x.shape[-1:], None, eps)
-    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # half the time of the above
+    length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)  # half the time of rms_norm
     return x * length.square().mul_(1 / x.shape[-1]).add_(eps).rsqrt_()
 
 
@@ -82,12 +82,12 @@ def rotary_embedding(positions: Tensor, head_dim: int, theta: float) -> tuple[Te
 
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """NeoX rotation; `sin` carries the sign, so that a roll replaces the usual halves."""
+    """NeoX rotary embedding; `sin` carries the sign, so that a roll replaces the usual halves."""
     return x * cos + x.roll(x.shape[-1] // 2, -1) * sin
 
 
 class Attention(nn.Module):
-    """Queries, keys and values come from one fused weight: q rows, then k, then v."""
+    """Queries, keys and values share one fused weight: q rows, then k, then v."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -104,17 +104,17 @@ class Attention(nn.Module):
         batch, length, _ = x.shape
         rows = self.qkv_proj(x).view(batch, length, -1, self.head_dim).transpose(1, 2)
         both, v = rows.split((self.heads + self.kv_heads, self.kv_heads), 1)
-        q, k = apply_rotary(self._normed(both), cos, sin).split((self.heads, self.kv_heads), 1)
+        q, k = apply_rotary(self._norm_heads(both), cos, sin).split((self.heads, self.kv_heads), 1)
         out = attend(layer, q, k, v)  # [B, heads, T, d]
         return self.o_proj(out.transpose(1, 2).reshape(batch, length, -1))
 
-    def _normed(self, both: Tensor) -> Tensor:
+    def _norm_heads(self, both: Tensor) -> Tensor:
         """Queries and keys [B, heads + kv_heads, T, d], together: half as many small kernels."""
         if not isinstance(self.q_norm, RMSNorm):
             return both
         q, k = self.q_norm.weight, self.k_norm.weight
         weight = torch.cat((q.expand(self.heads, -1), k.expand(self.kv_heads, -1)))
-        return normed(both, self.q_norm.eps) * weight[:, None]
+        return rms_normed(both, self.q_norm.eps) * weight[:, None]
 
 
 class GatedMLP(nn.Module):
@@ -163,8 +163,8 @@ class Transformer(nn.Module):
         cos, sin = rotary_embedding(positions, self.config.head_dim, self.config.rope_theta)
         return cos.to(dtype), sin.to(dtype)
 
-    def run(self, x: Tensor, turn: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
-        """As forward, with the rotation already at hand."""
+    def run(self, x: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
+        """As `forward`, from cos and sin of the positions."""
         for layer, block in enumerate(self.layers):
-            x = block(x, *turn, layer, attend)
+            x = block(x, *rotary, layer, attend)
         return self.norm(x)

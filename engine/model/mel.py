@@ -1,4 +1,4 @@
-"""Waveform -> log mel spectrogram, as the speaker encoder wants it."""
+"""Waveform -> log mel spectrogram for the speaker encoder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def filterbank(bins: int, sample_rate: int) -> NDArray[np.float32]:
 
 
 @lru_cache(maxsize=4)
-@torch.inference_mode(False)  # whoever asks first: others may learn through them
+@torch.inference_mode(False)  # the first caller may be in inference mode, later ones in training
 def _tensors(bins: int, sample_rate: int, device: torch.device) -> tuple[Tensor, Tensor]:
     window = torch.hann_window(WINDOW, device=device)
     return torch.from_numpy(filterbank(bins, sample_rate)).to(device), window

@@ -1,8 +1,8 @@
 """The code predictor: from a talker's hidden state and codebook 0 to codebooks 1–15.
 
-One frame is a sequence of its own: position 0 is the hidden state, position 1 codebook 0,
-position i+1 codebook i. What a head's logits become a code by is the caller's business.
-Parameter names are those of the checkpoint below `talker.code_predictor`.
+One frame is a sequence of its own: position 0 is the hidden state, position 1 codebook 0, position
+i+1 codebook i. The caller samples codes from a head's logits. Parameter names are those of the
+checkpoint below `talker.code_predictor`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from engine.model.layers import Causal, Transformer, rotary_embedding
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 
 
-class Recent:
-    """Keys and values of the frame in hand: every position so far, for every row alike."""
+class FrameCache:
+    """Keys and values of one frame, whose rows are all at the same position."""
 
     def __init__(self, config: TransformerConfig, batch: int, positions: int, like: Tensor) -> None:
         size = (2, config.layers, batch, config.kv_heads, positions, config.head_dim)
@@ -33,7 +33,7 @@ class Recent:
         self.keys[layer, :, :, self.at : stop] = k
         self.values[layer, :, :, self.at : stop] = v
         keys, values = self.keys[layer, :, :, :stop], self.values[layer, :, :, :stop]
-        causal = bool(q.shape[2] > 1)  # only at the start, where queries and keys are as many
+        causal = bool(q.shape[2] > 1)  # only the first call, with as many queries as keys
         return F.scaled_dot_product_attention(q, keys, values, is_causal=causal, enable_gqa=True)
 
 
@@ -49,26 +49,28 @@ class PredictorModel(Transformer):
 class Predictor(nn.Module):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__()
-        wide, width = config.transformer.hidden_size, config.predictor.hidden_size
+        talker_width, width = config.transformer.hidden_size, config.predictor.hidden_size
         self.model = PredictorModel(config)
         self.lm_head = nn.ModuleList(
             nn.Linear(width, config.predictor_vocab_size, bias=False)
             for _ in range(config.codebooks - 1)
         )
-        self.small_to_mtp_projection = nn.Linear(wide, width) if wide != width else nn.Identity()
+        self.small_to_mtp_projection = (
+            nn.Linear(talker_width, width) if talker_width != width else nn.Identity()
+        )
 
     def embed(self, codebook: int, ids: Tensor) -> Tensor:
         """ids [...] of codebook 1..15 -> [..., talker width]."""
         return self.model.codec_embedding[codebook - 1](ids)
 
     def forward(self, hidden: Tensor, first: Tensor, codes: Tensor) -> Tensor:
-        """All heads at once, each told the true codes before it (training).
+        """All heads at once, each given the true codes before it (training).
 
         hidden [B, W] of the talker, first [B, W] codebook 0's embedding in the talker's table,
         codes [B, 16] -> logits [B, 15, V] of codebooks 1–15.
         """
-        told = [self.embed(i, codes[:, i]) for i in range(1, len(self.lm_head))]
-        x = self.small_to_mtp_projection(torch.stack((hidden, first, *told), 1))  # [B, 16, w]
+        embedded = [self.embed(i, codes[:, i]) for i in range(1, len(self.lm_head))]
+        x = self.small_to_mtp_projection(torch.stack((hidden, first, *embedded), 1))  # [B, 16, w]
         positions = torch.arange(x.shape[1], device=x.device)[None]
         out = self.model(x, positions, Causal())[:, 1:]
         return torch.stack([head(out[:, i]) for i, head in enumerate(self.lm_head)], 1)
@@ -76,7 +78,7 @@ class Predictor(nn.Module):
     def sample(self, hidden: Tensor, first: Tensor, choose: Choose) -> tuple[Tensor, Tensor]:
         """One frame: hidden and first [B, W] -> codes [B, 15] and the sum of all 16 embeddings."""
         books, config = len(self.lm_head), self.model.config
-        recent = Recent(config, hidden.shape[0], books + 1, hidden)
+        cache = FrameCache(config, hidden.shape[0], books + 1, hidden)
         positions = torch.arange(books + 1, device=hidden.device)[None]
         cos, sin = (
             t.to(hidden.dtype)
@@ -84,10 +86,10 @@ class Predictor(nn.Module):
         )
         x, total, codes = torch.stack((hidden, first), 1), first, []
         for book, head in enumerate(self.lm_head, 1):
-            here = slice(recent.at, book + 1)
-            turn = cos[:, :, here], sin[:, :, here]
-            out = self.model.run(self.small_to_mtp_projection(x), turn, recent)
-            recent.at = book + 1
+            here = slice(cache.at, book + 1)
+            rotary = cos[:, :, here], sin[:, :, here]
+            out = self.model.run(self.small_to_mtp_projection(x), rotary, cache)
+            cache.at = book + 1
             codes.append(choose(book, head(out[:, -1])))
             x = self.embed(book, codes[-1])[:, None]
             total = total + x[:, 0]

@@ -1,7 +1,7 @@
 """The codec's code tables: codes -> latents.
 
-The first codebook is semantic, the others acoustic; each half sums its codebooks and has
-one projection. Turning latents into codes is the encoder's business.
+The first codebook is semantic, the others acoustic; each half sums its codebooks and projects the
+sum. The encoder turns latents into codes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.model.convs import Foldable
 
 
 class Codebook(nn.Module):
-    """A table kept as running sums and counts, as it was trained."""
+    """A table stored as running sums and counts, as it was trained."""
 
     cluster_usage: Tensor
     embedding_sum: Tensor
@@ -40,12 +40,12 @@ class CodebookLayers(nn.Module):
         self.layers = nn.ModuleList(CodebookLayer(size, width) for _ in range(count))
 
 
-class Half(nn.Module):
+class QuantizerHalf(nn.Module):
     """The codebooks of one half and the projection of their sum."""
 
     def __init__(self, count: int, size: int, width: int) -> None:
         super().__init__()
-        # input_proj is published with the decoder but is used by training only
+        # input_proj is published with the decoder, but only training uses it
         self.input_proj = nn.Conv1d(width, width // 2, 1, bias=False)
         self.output_proj = nn.Conv1d(width // 2, width, 1, bias=False)
         self.vq = CodebookLayers(count, size, width // 2)
@@ -62,11 +62,11 @@ class SplitQuantizer(Foldable):
     def __init__(self, codebooks: int, size: int, width: int) -> None:
         super().__init__()
         self.size = size
-        self.rvq_first = Half(1, size, width)
-        self.rvq_rest = Half(codebooks - 1, size, width)
+        self.rvq_first = QuantizerHalf(1, size, width)
+        self.rvq_rest = QuantizerHalf(codebooks - 1, size, width)
 
     def compute(self) -> Tensor:
-        """The projected tables, one after the other: [codebooks * size, width]."""
+        """All projected tables: [codebooks * size, width]."""
         return torch.cat((self.rvq_first.tables(), self.rvq_rest.tables())).flatten(0, 1)
 
     def forward(self, codes: Tensor) -> Tensor:

@@ -11,46 +11,46 @@ from engine.model.mel import HOP, mel_spectrogram
 from engine.model.padding import NO_PADDING, Padding
 
 
-def same_conv(channels: int, out: int, kernel: int = 1, dilation: int = 1) -> nn.Conv1d:
+def reflect_conv(channels: int, out: int, kernel: int = 1, dilation: int = 1) -> nn.Conv1d:
     return nn.Conv1d(
         channels, out, kernel, dilation=dilation, padding="same", padding_mode="reflect"
     )
 
 
-class TimeDelay(nn.Module):
+class TDNNBlock(nn.Module):
     def __init__(self, channels: int, out: int, kernel: int = 1, dilation: int = 1) -> None:
         super().__init__()
-        self.conv = same_conv(channels, out, kernel, dilation)
+        self.conv = reflect_conv(channels, out, kernel, dilation)
 
     def forward(self, x: Tensor, padding: Padding) -> Tensor:
-        wide = self.conv.kernel_size[0] > 1
-        return F.relu(self.conv(padding.reflect(x) if wide else x))
+        looks_around = self.conv.kernel_size[0] > 1
+        return F.relu(self.conv(padding.reflect(x) if looks_around else x))
 
 
 class Res2Net(nn.Module):
-    """Groups of channels in a row: each sees the one before it; the first passes as it is."""
+    """Groups of channels: each adds the output of the one before it; the first is unchanged."""
 
     def __init__(self, channels: int, kernel: int, dilation: int, scale: int) -> None:
         super().__init__()
         width = channels // scale
         self.scale = scale
         self.blocks = nn.ModuleList(
-            TimeDelay(width, width, kernel, dilation) for _ in range(scale - 1)
+            TDNNBlock(width, width, kernel, dilation) for _ in range(scale - 1)
         )
 
     def forward(self, x: Tensor, padding: Padding) -> Tensor:
         first, *rest = x.chunk(self.scale, 1)
-        done = [first]
-        for block, part in zip(self.blocks, rest, strict=True):
-            done.append(block(part if len(done) == 1 else part + done[-1], padding))
-        return torch.cat(done, 1)
+        outputs = [first]
+        for block, group in zip(self.blocks, rest, strict=True):
+            outputs.append(block(group if len(outputs) == 1 else group + outputs[-1], padding))
+        return torch.cat(outputs, 1)
 
 
 class SqueezeExcite(nn.Module):
     def __init__(self, channels: int, inner: int) -> None:
         super().__init__()
-        self.conv1 = same_conv(channels, inner)
-        self.conv2 = same_conv(inner, channels)
+        self.conv1 = reflect_conv(channels, inner)
+        self.conv2 = reflect_conv(inner, channels)
 
     def forward(self, x: Tensor, padding: Padding) -> Tensor:
         mean = (x * padding.mean_weights(x)).sum(2, keepdim=True)
@@ -60,9 +60,9 @@ class SqueezeExcite(nn.Module):
 class SpeakerBlock(nn.Module):
     def __init__(self, channels: int, kernel: int, dilation: int, config: SpeakerConfig) -> None:
         super().__init__()
-        self.tdnn1 = TimeDelay(channels, channels)
+        self.tdnn1 = TDNNBlock(channels, channels)
         self.res2net_block = Res2Net(channels, kernel, dilation, config.res2net_scale)
-        self.tdnn2 = TimeDelay(channels, channels)
+        self.tdnn2 = TDNNBlock(channels, channels)
         self.se_block = SqueezeExcite(channels, config.se_channels)
 
     def forward(self, x: Tensor, padding: Padding) -> Tensor:
@@ -78,12 +78,12 @@ def statistics(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class AttentivePooling(nn.Module):
-    """Mean and deviation over time, weighted a channel each by an attention."""
+    """Mean and deviation over time, with attention weights for each channel."""
 
     def __init__(self, channels: int, inner: int) -> None:
         super().__init__()
-        self.tdnn = TimeDelay(3 * channels, inner)
-        self.conv = same_conv(inner, channels)
+        self.tdnn = TDNNBlock(3 * channels, inner)
+        self.conv = reflect_conv(inner, channels)
 
     def forward(self, x: Tensor, padding: Padding) -> Tensor:
         plain = [value.expand_as(x) for value in statistics(x, padding.mean_weights(x))]
@@ -100,25 +100,25 @@ class SpeakerEncoder(nn.Module):
         )
         self.blocks = nn.ModuleList(
             [
-                TimeDelay(config.mel_bins, *first),
+                TDNNBlock(config.mel_bins, *first),
                 *(SpeakerBlock(*numbers, config) for numbers in middle),
             ]
         )
         channels, kernel, dilation = last
-        self.mfa = TimeDelay(channels, channels, kernel, dilation)
+        self.mfa = TDNNBlock(channels, channels, kernel, dilation)
         self.asp = AttentivePooling(channels, config.attention_channels)
-        self.fc = same_conv(2 * channels, config.embedding_dim)
+        self.fc = reflect_conv(2 * channels, config.embedding_dim)
 
     def forward(self, mel: Tensor, padding: Padding) -> Tensor:
         """Log mel [B, bins, frames] -> vectors [B, width]."""
-        x, seen = self.blocks[0](mel, padding), []
+        x, outputs = self.blocks[0](mel, padding), []
         for block in self.blocks[1:]:
             x = block(x, padding)
-            seen.append(x)
-        return self.fc(self.asp(self.mfa(torch.cat(seen, 1), padding), padding))[..., 0]
+            outputs.append(x)
+        return self.fc(self.asp(self.mfa(torch.cat(outputs, 1), padding), padding))[..., 0]
 
     def embed(self, wave: Tensor, padding: Padding = NO_PADDING) -> Tensor:
-        """Waves [B, samples] at the config's sample rate -> vectors [B, width]."""
-        heard = padding.reflect(wave[:, None])[:, 0]
-        mel = mel_spectrogram(heard, self.config.mel_bins, self.config.sample_rate)
+        """Waves [B, samples] at `config.sample_rate` -> vectors [B, width]."""
+        padded = padding.reflect(wave[:, None])[:, 0]
+        mel = mel_spectrogram(padded, self.config.mel_bins, self.config.sample_rate)
         return self(mel.to(self.fc.weight.dtype), padding.whole_hops(HOP))

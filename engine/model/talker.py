@@ -1,7 +1,7 @@
 """The talker: from text and codes, as embeddings, to hidden states and codebook 0.
 
-It knows neither prompts nor sampling. Parameter names are those of the checkpoint below
-`talker`, the predictor's among them.
+Knows no prompts and no sampling. Parameter names are those of the checkpoint below `talker`, the
+predictor's among them.
 """
 
 from __future__ import annotations
@@ -68,5 +68,5 @@ class Talker(nn.Module):
         return self.codec_head(hidden)
 
     def predict(self, hidden: Tensor, codes: Tensor) -> Tensor:
-        """Codebooks 1–15 told the truth: hidden [B, width], codes [B, 16] -> [B, 15, V]."""
+        """Logits [B, 15, V] of codebooks 1–15 given the codes: hidden [B, width], codes [B, 16]."""
         return self.code_predictor(hidden, self.embed_first(codes[:, 0]), codes)

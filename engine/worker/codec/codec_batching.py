@@ -1,8 +1,8 @@
-"""Which streams share a replay of the codec's decoder, and of which size it is.
+"""Split the codec's streams over graph replays so that the replays cost least.
 
-A replay costs something whatever it is of, and its rows and frames, those that only fill it
-up as well. So a few rows with fewer frames are better off in a replay of more than in one of
-their own. Knows counts only: no tensors, no streams.
+A replay has a fixed cost besides its rows and frames, padding included. So a few rows with fewer
+frames are cheaper in a larger replay than in one of their own. Knows counts only: no tensors, no
+streams.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of a recording
+ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # of a captured graph
 FRAMES = (1, 2, 4, 8, 12)  # of each of its rows
-MOST = 512  # frames at a time, over all rows: more are no quicker, and take memory
-FIXED = 32  # frames that take as long as a replay of none
-MAX_ROWS = {frames: max(rows for rows in ROWS if rows * frames <= MOST) for frames in FRAMES}
+MAX_TOTAL = 512  # frames over all rows: more are no faster, and take memory
+REPLAY_FRAMES = 32  # frames that take as long as an empty replay
+MAX_ROWS = {frames: max(rows for rows in ROWS if rows * frames <= MAX_TOTAL) for frames in FRAMES}
 
 
 def row_bucket(rows: int) -> int:
-    """Rows of the smallest recording for these; more than the largest has are cut before."""
+    """Rows of the smallest graph for these; at most ROWS[-1]."""
     return ROWS[bisect_left(ROWS, rows)]
 
 
 def frame_bucket(frames: int) -> int:
-    """Frames of the smallest recording for these, or of the longest."""
+    """Frames of the smallest graph for these, or of the longest."""
     return FRAMES[min(bisect_left(FRAMES, frames), len(FRAMES) - 1)]
 
 
 def bucket_sizes(rows: int) -> list[tuple[int, int]]:
-    """Rows and frames of what is recorded for so many streams, the largest first."""
+    """Rows and frames of the graphs for so many streams, the largest first."""
     widths = ROWS[: bisect_left(ROWS, rows) + 1]
     return sorted(((w, f) for w in widths for f in FRAMES if w <= MAX_ROWS[f]), reverse=True)
 
 
 def split_frames(frames: int) -> Iterator[int]:
-    """Frames as lengths that are recorded, the largest first."""
+    """Frames as lengths that have graphs, the largest first."""
     for size in reversed(FRAMES):
         while frames >= size:
             yield size
@@ -42,9 +42,9 @@ def split_frames(frames: int) -> Iterator[int]:
 
 
 def plan_replays(counts: Sequence[int], ragged: bool = True) -> list[slice]:
-    """The replays that cost least for rows with these frames, the longest first.
+    """The cheapest replays for rows with these frames, the longest first.
 
-    Rows that are not `ragged`, or have more frames than a recording, are with their like only.
+    Rows that are not `ragged`, or have more frames than a graph, share one with equal rows only.
     """
     edges = [at for at in range(1, len(counts)) if counts[at] != counts[at - 1]]
     best: dict[int, tuple[int, list[slice]]] = {0: (0, [])}  # by the rows that are placed
@@ -60,18 +60,18 @@ def plan_replays(counts: Sequence[int], ragged: bool = True) -> list[slice]:
 
 
 def cut_rows(counts: Sequence[int], start: int, stop: int) -> list[slice]:
-    """These rows as replays that no recording is too narrow for."""
-    made = []
+    """These rows as replays of at most MAX_ROWS."""
+    replays = []
     while start < stop:
         end = min(stop, start + MAX_ROWS[frame_bucket(counts[start])])
-        made.append(slice(start, end))
+        replays.append(slice(start, end))
         start = end
-    return made
+    return replays
 
 
-def replay_cost(counts: Sequence[int], graphs: Sequence[slice]) -> int:
-    """In frames; each replay is as long as its first row."""
-    filled = (
-        row_bucket(each.stop - each.start) * frame_bucket(counts[each.start]) for each in graphs
+def replay_cost(counts: Sequence[int], replays: Sequence[slice]) -> int:
+    """In frames. A replay is as long as its first row."""
+    padded = (
+        row_bucket(each.stop - each.start) * frame_bucket(counts[each.start]) for each in replays
     )
-    return sum(FIXED + frames for frames in filled)
+    return sum(REPLAY_FRAMES + frames for frames in padded)

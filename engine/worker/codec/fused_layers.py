@@ -187,7 +187,7 @@ class Packer:
         return OutputConv(layer, self._place(layer))
 
     def _place(self, layer: CausalConv | CausalUpsample) -> int:
-        offset, self.offset = self.offset, self.offset + layer.memory
+        offset, self.offset = self.offset, self.offset + layer.cache_size
         return offset
 
 

@@ -1,5 +1,4 @@
-"""Kernels of our own for NVIDIA GPUs, compiled when a talker is loaded.
+"""Kernels for GPUs, compiled when a talker is loaded, and the comparison with the plain forms.
 
-Each stands beside the plain form that it must equal, and nothing here is imported where
-there is no GPU.
+`cuda` and `triton` are imported only where a candidate of `select_backend` is built.
 """

@@ -1,1 +1,1 @@
-"""Networks of a checkpoint folder, built to its config and filled from its weights."""
+"""Build the networks of a checkpoint folder and fill them from its weights."""

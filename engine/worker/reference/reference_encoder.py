@@ -1,9 +1,8 @@
-"""Recordings into voices, and the shelf that keeps what was dear to make.
+"""Encode reference audio into voices, and cache the results.
 
-Encoding runs beside the engine's steps, in one thread of its own that stands behind them where
-they share cores: streams go first, and memory for more than one recording is the steps'. Equal
-recordings are encoded once; the shelf forgets the ones that were not used for longest. On a GPU
-all that wait are encoded together; on CPUs that was measured to be no gain (docs/log.md).
+Encoding runs beside the engine's steps in one thread, of lower priority where it shares cores with
+them. Equal recordings are encoded once; the cache forgets what was not used for longest. On a GPU
+waiting recordings are encoded in one batch; on CPUs that was no gain (docs/log.md).
 """
 
 from __future__ import annotations
@@ -32,65 +31,65 @@ from engine.worker.reference.encoder_graphs import ROWS, EncoderRunner
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-BEHIND = 10  # a thread's niceness above the steps': it takes what they leave of a core
+NICENESS = 10  # above the steps' thread: encoding takes what they leave of a core
 
 
 class LRUCache(Generic[Key, Value]):
-    """Values by key, the latest used, up to some bytes in all. Any thread."""
+    """The values used last, up to a number of bytes. Any thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self.bytes = limit, 0
-        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Key, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
-        """The value of a key, made when it is not here (outside the lock)."""
+        """The value of a key; a missing one is made outside the lock."""
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key][0]
         value = make()
         with self._lock:
             self._put(key, value, size(value))
         return value
 
-    def known(self, key: Key) -> Value | None:
+    def peek(self, key: Key) -> Value | None:
         with self._lock:
-            return self._kept[key][0] if key in self._kept else None
+            return self._values[key][0] if key in self._values else None
 
     def _put(self, key: Key, value: Value, size: int) -> None:
-        _, before = self._kept.pop(key, (None, 0))  # another thread may have been quicker
-        self._kept[key] = value, size
+        _, before = self._values.pop(key, (None, 0))  # another thread may have made it first
+        self._values[key] = value, size
         self.bytes += size - before
-        while self.bytes > self._limit and len(self._kept) > 1:
-            self.bytes -= self._kept.popitem(last=False)[1][1]
+        while self.bytes > self._limit and len(self._values) > 1:
+            self.bytes -= self._values.popitem(last=False)[1][1]
 
 
-def stand_behind() -> None:
-    """This thread lets the others go first. Only Linux has a priority for each thread."""
+def lower_thread_priority() -> None:
+    """Only Linux has a priority for each thread."""
     if sys.platform == "linux":
-        this = threading.get_native_id()
-        own = os.getpriority(os.PRIO_PROCESS, this)
-        os.setpriority(os.PRIO_PROCESS, this, min(own + BEHIND, 19))
+        thread = threading.get_native_id()
+        own = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, min(own + NICENESS, 19))
 
 
 @dataclass(eq=False)
-class Ask:
+class Job:
     """A recording that waits for a network."""
 
-    hearing: EncoderRunner
+    network: EncoderRunner
     audio: Waveform
-    keep: Callable[[Tensor], Any]  # puts on a shelf what is wanted of it
-    known: Callable[[], Any]  # what is there by now, or None
-    answer: Future[Any] = field(default_factory=Future)
-    begun: bool = False
+    store: Callable[[Tensor], Any]  # puts the network's output into a cache
+    cached: Callable[[], Any]  # the cached result, or None
+    result: Future[Any] = field(default_factory=Future)
+    started: bool = False
 
 
 class ReferenceEncoder:
-    """Makes clones from recordings with the networks it is given.
+    """Makes clones from recordings.
 
-    `stream`: where a GPU does it. There the host's part is to launch, and does not stand behind:
-    the steps' launches would wait for it.
+    `stream`: of a GPU. There the thread only launches, at full priority: the steps' launches would
+    wait for it.
     """
 
     def __init__(
@@ -101,127 +100,122 @@ class ReferenceEncoder:
         stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._encoder, self._stream = encoder, stream
-        # Without a pause at its end, the reference's last word is echoed at the start.
-        self._pause = np.zeros(round(silence * SAMPLE_RATE), np.float32)
+        # without silence behind it, the reference's last word is echoed at the start
+        self._silence = np.zeros(round(silence * SAMPLE_RATE), np.float32)
         self._codes: LRUCache[str, Codes] = LRUCache(limit)
         self._vectors: LRUCache[tuple[str, str], Vector] = LRUCache(limit)
-        self._thread = ThreadPoolExecutor(1, "listener", None if stream else stand_behind)
-        self._asks: dict[Hashable, Ask] = {}  # until they are answered
+        priority = None if stream else lower_thread_priority
+        self._thread = ThreadPoolExecutor(1, "reference-encoder", priority)
+        self._jobs: dict[Hashable, Job] = {}  # until they have a result
         self._lock = threading.Lock()
 
     def clone(self, talker: str, speaker: EncoderRunner, audio: Waveform, transcript: str) -> Clone:
-        """The voice of a checked recording; codes only where there is a transcript for them."""
-        name = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
-        vector = self._once(self._vectors, (talker, name), speaker, audio, _vector)
+        """The voice of a checked recording; codes only with a transcript."""
+        digest = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
+        vector = self._encode_once(self._vectors, (talker, digest), speaker, audio, _vector)
         if not transcript:
             return Clone(vector)
-        whole = np.concatenate((audio, self._pause))
-        codes = partial(_codes, -(-len(whole) // FRAME_SAMPLES))
-        return Clone(vector, transcript, self._once(self._codes, name, self._encoder, whole, codes))
+        padded = np.concatenate((audio, self._silence))
+        convert = partial(_codes, -(-len(padded) // FRAME_SAMPLES))
+        codes = self._encode_once(self._codes, digest, self._encoder, padded, convert)
+        return Clone(vector, transcript, codes)
 
     def warm(self, speaker: EncoderRunner) -> None:
-        """Before the first recording comes."""
-        for each in (speaker, self._encoder):
-            self._thread.submit(self._warm, each).result()
+        """Warm the networks up before the first recording."""
+        for network in (speaker, self._encoder):
+            self._thread.submit(self._warm, network).result()
 
-    def _once(
+    def _encode_once(
         self,
-        shelf: LRUCache[Key, Value],
+        cache: LRUCache[Key, Value],
         key: Key,
-        hearing: EncoderRunner,
+        network: EncoderRunner,
         audio: Waveform,
-        told: Callable[[Tensor], Value],
+        convert: Callable[[Tensor], Value],
     ) -> Value:
-        """What is known already waits for nobody; equal recordings wait for the same answer."""
+        """A cached result is returned at once; equal recordings wait for the same job."""
         size = attrgetter("nbytes")
-        keep = partial(_kept, shelf, key, told, size)
-        ask = Ask(hearing, audio, keep, partial(shelf.known, key))
-        return shelf.get(key, lambda: self._asked((id(shelf), key), ask).result(), size)
 
-    def _asked(self, place: Hashable, ask: Ask) -> Future[Any]:
+        def store(output: Tensor) -> Value:
+            return cache.get(key, lambda: convert(output), size)
+
+        job = Job(network, audio, store, partial(cache.peek, key))
+        return cache.get(key, lambda: self._submit((id(cache), key), job).result(), size)
+
+    def _submit(self, key: Hashable, job: Job) -> Future[Any]:
         with self._lock:
-            known = self._asks.setdefault(place, ask)
-            if known is ask:
+            known = self._jobs.setdefault(key, job)
+            if known is job:
                 try:
-                    self._thread.submit(self._answer)
-                except RuntimeError:  # the end of the program
-                    del self._asks[place]
+                    self._thread.submit(self._run_next)
+                except RuntimeError:  # the interpreter shuts down
+                    del self._jobs[key]
                     raise
-        return known.answer
+        return known.result
 
-    def _answer(self) -> None:
-        """The oldest, and on a GPU others that wait for the same network."""
-        if asks := self._taken():
+    def _run_next(self) -> None:
+        """Run the oldest job, and on a GPU others that wait for the same network."""
+        if jobs := self._next_batch():
             try:
-                if fresh := [ask for ask in asks.values() if not _settled(ask)]:
-                    self._listen(fresh)
+                if missing := [job for job in jobs.values() if not _finish_if_cached(job)]:
+                    self._finish(missing)
             finally:
                 with self._lock:
-                    for place in asks:
-                        del self._asks[place]
-                for ask in asks.values():
-                    if not ask.answer.done():
-                        ask.answer.set_exception(RuntimeError("Nobody listens any more."))
+                    for key in jobs:
+                        del self._jobs[key]
+                for job in jobs.values():
+                    if not job.result.done():
+                        job.result.set_exception(RuntimeError("The encoder was closed."))
 
-    def _taken(self) -> dict[Hashable, Ask]:
+    def _next_batch(self) -> dict[Hashable, Job]:
         with self._lock:
-            waiting = {place: ask for place, ask in self._asks.items() if not ask.begun}
+            waiting = {key: job for key, job in self._jobs.items() if not job.started}
             first = next(iter(waiting.values()), None)
-            alike = ((place, ask) for place, ask in waiting.items() if ask.hearing is first.hearing)
-            taken = dict(islice(alike, ROWS[-1] if self._stream else 1)) if first else {}
-            for ask in taken.values():
-                ask.begun = True
-        return taken
+            alike = ((key, job) for key, job in waiting.items() if job.network is first.network)
+            batch = dict(islice(alike, ROWS[-1] if self._stream else 1)) if first else {}
+            for job in batch.values():
+                job.started = True
+        return batch
 
-    def _listen(self, asks: Sequence[Ask]) -> None:
-        """One's fault is not the others'."""
+    def _finish(self, jobs: Sequence[Job]) -> None:
+        """Set the jobs' results. After a batch fails, each of its jobs runs alone."""
         try:
-            for ask, made in zip(asks, self._heard(asks), strict=True):
-                ask.answer.set_result(made)
+            for job, result in zip(jobs, self._encode(jobs), strict=True):
+                job.result.set_result(result)
             return
         except Exception as error:
-            if len(asks) == 1:
-                asks[0].answer.set_exception(error)
+            if len(jobs) == 1:
+                jobs[0].result.set_exception(error)
                 return
-        for ask in asks:
-            self._listen([ask])
+        for job in jobs:
+            self._finish([job])
 
-    def _heard(self, asks: Sequence[Ask]) -> list[Any]:
-        with self._aside():
-            heard = asks[0].hearing([ask.audio for ask in asks])
-            return [ask.keep(made) for ask, made in zip(asks, heard, strict=True)]
+    def _encode(self, jobs: Sequence[Job]) -> list[Any]:
+        with self._on_stream():
+            outputs = jobs[0].network([job.audio for job in jobs])
+            return [job.store(output) for job, output in zip(jobs, outputs, strict=True)]
 
-    def _warm(self, each: EncoderRunner) -> None:
-        with self._aside():
-            each.warm()
+    def _warm(self, network: EncoderRunner) -> None:
+        with self._on_stream():
+            network.warm()
 
     @contextmanager
-    def _aside(self) -> Iterator[None]:
+    def _on_stream(self) -> Iterator[None]:
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             yield
 
 
-def _kept(
-    shelf: LRUCache[Key, Value],
-    key: Key,
-    told: Callable[[Tensor], Value],
-    size: Callable[[Value], int],
-    made: Tensor,
-) -> Value:
-    return shelf.get(key, lambda: told(made), size)
+def _finish_if_cached(job: Job) -> bool:
+    """Another job may have stored the result since this one was submitted."""
+    result = job.cached()
+    if result is not None:
+        job.result.set_result(result)
+    return result is not None
 
 
-def _settled(ask: Ask) -> bool:
-    """Somebody else's answer came since it was asked."""
-    known = ask.known()
-    if known is not None:
-        ask.answer.set_result(known)
-    return known is not None
+def _vector(output: Tensor) -> Vector:
+    return output.float().cpu().numpy()
 
 
-def _vector(made: Tensor) -> Vector:
-    return made.float().cpu().numpy()
-
-
-def _codes(frames: int, made: Tensor) -> Codes:
-    return made[:frames].cpu().numpy().astype(np.int64)
+def _codes(frames: int, output: Tensor) -> Codes:
+    return output[:frames].cpu().numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""The codec's decoder against the reference's waveforms, and what training needs of it."""
+"""The codec's decoder gives the reference's waveforms, and can be trained."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def random_codes(config: CodecConfig, batch: int, frames: int) -> torch.Tensor:
 
 @pytest.fixture(params=golden_folders()[:1], ids=lambda folder: folder.name)
 def fresh(request: pytest.FixtureRequest) -> CodecDecoder:
-    """A decoder of a golden config, with weights to start training from."""
+    """A decoder of a golden config with random weights."""
     torch.manual_seed(0)
     network = CodecDecoder(decoder(request.param).config)
     initialise(network)
@@ -39,7 +39,7 @@ def fresh(request: pytest.FixtureRequest) -> CodecDecoder:
 
 
 @FOLDERS
-def test_waveform_is_the_references(folder: Path) -> None:
+def test_waveforms_equal_the_references(folder: Path) -> None:
     golden = tensors(folder)
     with torch.inference_mode():
         wave = decoder(folder)(golden["codec.codes"])
@@ -47,9 +47,9 @@ def test_waveform_is_the_references(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("case", speech_cases(), ids=str)
-def test_every_case_sounds_as_the_references(case: Case) -> None:
+def test_every_case_gives_the_references_waveform(case: Case) -> None:
     codes, wanted = case.tensor("codes"), case.tensor("wav")
-    if "ref_text" in case.asked:  # in context: what was said before, then cut off
+    if "ref_text" in case.asked:  # in context: decoded behind the reference, which is cut off
         codes = torch.cat((tensors(case.folder)["reference_codes"], codes))
     with torch.inference_mode():
         wave = decoder(case.folder)(codes.T[None])[0, -len(wanted) :]
@@ -58,7 +58,7 @@ def test_every_case_sounds_as_the_references(case: Case) -> None:
 
 @FOLDERS
 def test_folding_changes_nothing(folder: Path) -> None:
-    """In float64: what is left between the two is rounding, which no two processors share."""
+    """In float64: rounding is all that differs."""
     folded = load_codec(folder, CPU, torch.float64)
     plain = CodecDecoder(folded.config).eval().double()
     plain.load_state_dict(folded.state_dict())
@@ -71,7 +71,7 @@ def foldings(network: CodecDecoder) -> list[Foldable]:
     return [module for module in network.modules() if isinstance(module, Foldable)]
 
 
-def test_loading_or_training_forgets_what_was_folded(fresh: CodecDecoder) -> None:
+def test_loading_or_training_drops_folded_values(fresh: CodecDecoder) -> None:
     codes, other = random_codes(fresh.config, 1, 2), CodecDecoder(fresh.config)
     initialise(other)
     fresh.eval().fold()
@@ -84,14 +84,14 @@ def test_loading_or_training_forgets_what_was_folded(fresh: CodecDecoder) -> Non
     assert all(module.folded is None for module in foldings(fresh))
 
 
-def test_folded_tables_move_with_the_network_but_are_no_weights(fresh: CodecDecoder) -> None:
+def test_folded_tables_follow_the_network_but_are_not_saved(fresh: CodecDecoder) -> None:
     names = fresh.state_dict().keys()
     fresh.fold()
     assert fresh.state_dict().keys() == names
     assert all(module.value().dtype == torch.float64 for module in foldings(fresh.double()))
 
 
-def test_latents_are_what_the_quantizer_gives(fresh: CodecDecoder) -> None:
+def test_decoding_latents_equals_decoding_codes(fresh: CodecDecoder) -> None:
     codes = random_codes(fresh.config, 2, 4)
     with torch.no_grad():
         latents = fresh.quantizer(codes)
@@ -119,7 +119,7 @@ def test_training_starts_quiet_but_not_silent(fresh: CodecDecoder) -> None:
     assert wave.std() > 1e-3
 
 
-def test_later_codes_do_not_change_earlier_sound(fresh: CodecDecoder) -> None:
+def test_later_codes_do_not_change_earlier_audio(fresh: CodecDecoder) -> None:
     codes = random_codes(fresh.config, 1, 6)
     changed = codes.clone()
     changed[..., 4:] = (changed[..., 4:] + 1) % fresh.config.codebook_size

@@ -1,4 +1,4 @@
-"""Streamed sound is whole sound: for every chunking, and whoever shares the batch."""
+"""Streamed audio equals offline audio, for every chunking and in any batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSE = {"rtol": 0, "atol": 1e-5}
 
 
 class Streams:
-    """A decoder, a state of a few rows, and the whole sound each row must make."""
+    """A decoder, a state of a few rows, and each row's offline audio."""
 
     def __init__(self, folder: Path) -> None:
         self.decoder: CodecDecoder = load_codec(folder, CPU, torch.float32)
@@ -59,7 +59,7 @@ CHUNKS = st.lists(st.integers(1, FRAMES), min_size=1, max_size=FRAMES)
 
 @settings(max_examples=20, deadline=None)
 @given(FOLDERS, CHUNKS, st.permutations(range(ROWS)))
-def test_any_chunking_makes_the_same_sound(
+def test_any_chunking_gives_the_same_audio(
     folder: Path, chunks: list[int], rows: list[int]
 ) -> None:
     known, start = streams(folder), 0
@@ -84,7 +84,7 @@ def bustle(draw: st.DrawFn) -> list[tuple[set[int], set[int], int]]:
 
 @settings(max_examples=20, deadline=None)
 @given(FOLDERS, bustle())
-def test_rows_out_of_step_do_not_disturb_each_other(
+def test_rows_at_different_positions_do_not_affect_each_other(
     folder: Path, steps: list[tuple[set[int], set[int], int]]
 ) -> None:
     known = streams(folder)
@@ -106,7 +106,9 @@ def test_rows_out_of_step_do_not_disturb_each_other(
 
 @settings(max_examples=12, deadline=None)
 @given(FOLDERS, st.integers(1, FRAMES - 6), st.integers(0, ROWS - 1), st.integers(0, ROWS - 1))
-def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, other: int) -> None:
+def test_a_snapshot_continues_in_another_row(
+    folder: Path, start: int, row: int, other: int
+) -> None:
     known = streams(folder)
     state = known.state()
     known.step(state, {row: (0, 0)}, start)
@@ -123,10 +125,10 @@ def test_a_snapshot_goes_on_in_another_row(folder: Path, start: int, row: int, o
 @settings(max_examples=20, deadline=None)
 @given(FOLDERS, st.lists(st.integers(1, 9), max_size=4), st.integers(0, ROWS - 1))
 @torch.inference_mode()
-def test_what_was_skipped_is_known_as_if_it_had_been_heard(
+def test_audio_after_skipped_frames_equals_offline_audio(
     folder: Path, pieces: list[int], row: int
 ) -> None:
-    """Its sound is right after as many frames as convolutions receptive_frames back."""
+    """From `receptive_frames` after the last skipped frame on."""
     known, state, start = streams(folder), streams(folder).state(), 0
     receptive_frames = known.decoder.receptive_frames
     for count in pieces:
@@ -141,7 +143,7 @@ def test_what_was_skipped_is_known_as_if_it_had_been_heard(
 
 
 @torch.inference_mode()
-def test_convolutions_do_reach_that_far() -> None:
+def test_receptive_frames_are_needed() -> None:
     known, row = streams(golden_folders()[0]), torch.tensor([0])
     receptive_frames, heard, skipped = known.decoder.receptive_frames, known.state(), known.state()
     known.step(heard, {0: (0, 0)}, receptive_frames)
@@ -150,7 +152,7 @@ def test_convolutions_do_reach_that_far() -> None:
     assert not torch.allclose(heard.pasts, skipped.pasts, atol=1e-5)
 
 
-def test_a_broken_stream_leaves_nothing_behind() -> None:
+def test_a_reset_clears_every_value() -> None:
     """Not even NaN, which a mask alone would let through."""
     known = streams(golden_folders()[0])
     state = known.state()
@@ -161,7 +163,7 @@ def test_a_broken_stream_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
-def test_a_step_asks_nothing_of_the_device(folder: Path) -> None:
+def test_a_step_never_reads_values_on_the_host(folder: Path) -> None:
     """Meta tensors have no values: a step that reads one on the host fails here."""
     config = streams(folder).config
     with torch.device("meta"):

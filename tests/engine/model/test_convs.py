@@ -1,4 +1,4 @@
-"""The codec's parts: streamed as whole, and a matrix product as a convolution."""
+"""The codec's blocks stream as they run whole, and products equal convolutions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engine.model.conv_matmul import conv_product, upsample_product
 from engine.model.convs import (
     CausalConv,
     CausalUpsample,
+    ConvCache,
     ConvNeXtBlock,
     DecoderBlock,
-    Memory,
     ResidualUnit,
-    memory_size,
+    conv_cache_size,
 )
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -41,7 +41,7 @@ PARTS: dict[str, Make] = {
 
 
 def drawn(make: Make) -> nn.Module:
-    """A part with no weight at rest."""
+    """A block with random weights."""
     torch.manual_seed(0)
     part = make()
     for weight in part.parameters():
@@ -53,22 +53,22 @@ def drawn(make: Make) -> nn.Module:
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6))
 @torch.no_grad()
-def test_a_part_streams_as_it_runs_whole(kind: str, pieces: list[int]) -> None:
+def test_a_block_streams_as_it_runs_whole(kind: str, pieces: list[int]) -> None:
     part = drawn(PARTS[kind])
     pieces = [2 * piece for piece in pieces]  # a multiple of every stride
     x = torch.randn(2, CHANNELS, sum(pieces))
-    flat, outs = torch.zeros(2, memory_size(part)), []
+    flat, outs = torch.zeros(2, conv_cache_size(part)), []
     for piece in x.split(pieces, -1):
-        memory = Memory(flat)
-        outs.append(part(piece, memory))
-        flat = memory.collect() if memory_size(part) else flat
+        cache = ConvCache(flat)
+        outs.append(part(piece, cache))
+        flat = cache.collect() if conv_cache_size(part) else flat
     torch.testing.assert_close(torch.cat(outs, -1), part(x), **CLOSE)
 
 
 @settings(max_examples=40, deadline=None)
 @given(SIZES, SIZES, SIZES, st.integers(1, 9), SIZES, st.booleans())
 @torch.no_grad()
-def test_a_product_is_a_convolution(
+def test_a_product_equals_a_convolution(
     channels: int, out: int, kernel: int, dilation: int, length: int, bias: bool
 ) -> None:
     conv = nn.Conv1d(channels, out, kernel, dilation=dilation, bias=bias)
@@ -79,7 +79,7 @@ def test_a_product_is_a_convolution(
 @settings(max_examples=40, deadline=None)
 @given(SIZES, SIZES, SIZES, st.integers(1, 3), SIZES, st.booleans())
 @torch.no_grad()
-def test_a_product_is_a_transposed_convolution(
+def test_a_product_equals_a_transposed_convolution(
     channels: int, out: int, rate: int, taps: int, length: int, bias: bool
 ) -> None:
     conv = nn.ConvTranspose1d(channels, out, taps * rate, rate, bias=bias)

@@ -1,4 +1,4 @@
-"""The codec's encoder against the reference's codes."""
+"""The codec's encoder gives the reference's codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encoder(request: pytest.FixtureRequest) -> CodecEncoder:
 
 
 @FOLDERS
-def test_codes_are_the_references(folder: Path) -> None:
+def test_codes_equal_the_references(folder: Path) -> None:
     golden = tensors(folder)
     with torch.inference_mode():
         codes = load_encoder(folder, CPU).encode(golden["reference_wav"][None])
@@ -32,14 +32,14 @@ def test_codes_are_the_references(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("past", [0, 1, 959, 960, 1919])
-def test_a_frame_begun_is_a_frame(encoder: CodecEncoder, past: int) -> None:
+def test_a_partial_frame_counts(encoder: CodecEncoder, past: int) -> None:
     samples = 3 * encoder.config.hop + past
     with torch.inference_mode():
         codes = encoder.encode(torch.zeros(2, samples))
     assert codes.shape == (2, 3 + bool(past), encoder.config.codebooks)
 
 
-def test_a_batch_is_its_rows(encoder: CodecEncoder) -> None:
+def test_a_batch_equals_its_rows(encoder: CodecEncoder) -> None:
     torch.manual_seed(0)
     waves = 0.1 * torch.randn(3, 5 * encoder.config.hop)
     with torch.inference_mode():
@@ -48,7 +48,7 @@ def test_a_batch_is_its_rows(encoder: CodecEncoder) -> None:
     torch.testing.assert_close(batch, alone, rtol=1e-5, atol=1e-5 * float(alone.abs().max()))
 
 
-def test_it_can_be_trained(encoder: CodecEncoder) -> None:
+def test_gradients_reach_every_weight_but_the_codebooks(encoder: CodecEncoder) -> None:
     network = CodecEncoder(encoder.config)
     initialise(network)
     network.latents(0.1 * torch.randn(1, 3 * network.config.hop)).square().mean().backward()

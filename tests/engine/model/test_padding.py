@@ -1,4 +1,4 @@
-"""What stands behind a recording's end changes nothing of what is heard in it."""
+"""Values behind a row's end never change its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import golden_folders
 
 CPU = torch.device("cpu")
 BASES = [folder for folder in golden_folders() if folder.name.startswith("base")]
-ROOM = 12  # frames of the codec in a padded row
+MAX_FRAMES = 12  # frames of the codec in a padded row
 
 
 @pytest.fixture(scope="module", params=BASES, ids=lambda folder: folder.name)
@@ -35,26 +35,26 @@ def speaker(folder: Path) -> SpeakerEncoder:
     return load_speaker(folder, CPU).double()
 
 
-def sound(samples: int, seed: int) -> torch.Tensor:
+def noise(samples: int, seed: int) -> torch.Tensor:
     draw = torch.Generator().manual_seed(seed)
     return 0.1 * torch.randn(1, samples, generator=draw, dtype=torch.float64)
 
 
 def padded(waves: list[torch.Tensor], length: int) -> tuple[torch.Tensor, Padding]:
-    """Side by side, noise behind each."""
-    rows = 3 * sound(len(waves) * length, 1).view(len(waves), length)
+    """Rows of one length, with noise behind each wave."""
+    rows = 3 * noise(len(waves) * length, 1).view(len(waves), length)
     for row, wave in zip(rows, waves, strict=True):
         row[: wave.shape[1]] = wave[0]
     return rows, RightPadding(torch.tensor([wave.shape[1] for wave in waves]))
 
 
 @settings(max_examples=25, deadline=None)
-@given(samples=st.lists(st.integers(1, ROOM * 1920), min_size=1, max_size=3))
+@given(samples=st.lists(st.integers(1, MAX_FRAMES * 1920), min_size=1, max_size=3))
 @torch.inference_mode()
-def test_latents(encoder: CodecEncoder, samples: list[int]) -> None:
+def test_latents_do_not_depend_on_the_padding(encoder: CodecEncoder, samples: list[int]) -> None:
     hop = encoder.config.hop
-    waves = [sound(count, seed) for seed, count in enumerate(samples)]
-    rows, padding = padded(waves, ROOM * hop)
+    waves = [noise(count, seed) for seed, count in enumerate(samples)]
+    rows, padding = padded(waves, MAX_FRAMES * hop)
     latents = encoder.latents(rows, padding)  # codes are the nearest of these
     for at, wave in enumerate(waves):
         frames = -(-wave.shape[1] // hop)
@@ -63,21 +63,21 @@ def test_latents(encoder: CodecEncoder, samples: list[int]) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(samples=st.lists(st.integers(4096, ROOM * 1920 - 1024), min_size=1, max_size=3))
+@given(samples=st.lists(st.integers(4096, MAX_FRAMES * 1920 - 1024), min_size=1, max_size=3))
 @torch.inference_mode()
-def test_vectors(speaker: SpeakerEncoder, samples: list[int]) -> None:
-    waves = [sound(count, seed) for seed, count in enumerate(samples)]
-    vectors = speaker.embed(*padded(waves, ROOM * 1920))
+def test_vectors_do_not_depend_on_the_padding(speaker: SpeakerEncoder, samples: list[int]) -> None:
+    waves = [noise(count, seed) for seed, count in enumerate(samples)]
+    vectors = speaker.embed(*padded(waves, MAX_FRAMES * 1920))
     alone = torch.cat([speaker.embed(wave) for wave in waves])
     # the mel is made in float32
     torch.testing.assert_close(vectors, alone, rtol=0, atol=2e-5 * float(alone.abs().max()))
 
 
-SIGNALS = st.integers(0, 9).map(lambda seed: sound(30, seed).view(1, 3, 10))
+SIGNALS = st.integers(0, 9).map(lambda seed: noise(30, seed).view(1, 3, 10))
 
 
 @given(x=SIGNALS, length=st.integers(2, 10))
-def test_a_padded_row_goes_on_as_padding_would(x: torch.Tensor, length: int) -> None:
+def test_each_operation_equals_torch_padding(x: torch.Tensor, length: int) -> None:
     padding, cut = RightPadding(torch.tensor([length])), x[..., :length]
     more = 10 - length
     pad = torch.nn.functional.pad

@@ -1,4 +1,4 @@
-"""Mel and speaker encoder against the reference's tensors."""
+"""Mel spectrograms and speaker vectors equal the reference's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDERS = pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: folder.
 
 
 @FOLDERS
-def test_mel_is_the_references(folder: Path) -> None:
+def test_mel_equals_the_references(folder: Path) -> None:
     golden = tensors(folder)
     bins = len(golden["reference_mel"])
     mel = mel_spectrogram(golden["reference_wav"][None], bins)[0]
@@ -29,7 +29,7 @@ def test_mel_is_the_references(folder: Path) -> None:
 
 
 @FOLDERS
-def test_the_vector_is_the_references(folder: Path) -> None:
+def test_the_vector_equals_the_references(folder: Path) -> None:
     golden = tensors(folder)
     with torch.inference_mode():
         speaker = load_speaker(folder, CPU)
@@ -40,7 +40,7 @@ def test_the_vector_is_the_references(folder: Path) -> None:
 
 
 @FOLDERS
-def test_a_batch_is_its_rows(folder: Path) -> None:
+def test_a_batch_equals_its_rows(folder: Path) -> None:
     wave = tensors(folder)["reference_wav"]
     half = len(wave) // 2
     waves = torch.stack((wave[:half], wave[half : 2 * half]))
@@ -61,7 +61,7 @@ def test_filters_are_triangles_of_equal_area(bins: int, rate: int) -> None:
 
 
 @pytest.mark.parametrize(("bins", "rate"), [(128, 24_000), (80, 16_000)])
-def test_filters_are_those_of_librosa(bins: int, rate: int) -> None:
+def test_filters_equal_librosas(bins: int, rate: int) -> None:
     filters = pytest.importorskip("librosa.filters")
     theirs = filters.mel(sr=rate, n_fft=WINDOW, n_mels=bins)
     np.testing.assert_allclose(filterbank(bins, rate), theirs, rtol=0, atol=1e-7)

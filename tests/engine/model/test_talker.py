@@ -1,4 +1,4 @@
-"""Talker and predictor as networks: against the reference, and each way against the other."""
+"""Talker and predictor equal the reference, and all heads at once equal one after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def talker(folder: Path) -> Talker:
 
 
 def inputs(case: Case) -> Tensor:
-    """What the reference fed its talker: the prompt, then a row for each frame. [rows, width]"""
+    """The reference's talker inputs: the prompt, then a row for each frame. [rows, width]"""
     codes, trailing = case.tensor("codes"), case.tensor("trailing")[0]
     padding = case.tensor("tts_pad")[0].expand(len(codes), -1)
     text = torch.cat((trailing, padding))[: len(codes)]
@@ -33,7 +33,7 @@ def inputs(case: Case) -> Tensor:
 
 @torch.no_grad()
 def hidden_states(case: Case) -> Tensor:
-    """[frames, width]: what each frame is made from."""
+    """The hidden state of each frame: [frames, width]."""
     x = inputs(case)[None]
     states = talker(case.folder)(x, torch.arange(x.shape[1])[None], Causal())
     start = case.tensor("prefill").shape[1] - 1
@@ -41,7 +41,7 @@ def hidden_states(case: Case) -> Tensor:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_first_state_is_the_references(case: Case) -> None:
+def test_the_first_hidden_state_equals_the_references(case: Case) -> None:
     hidden = hidden_states(case)[:1]
     torch.testing.assert_close(hidden[None], case.tensor("first_hidden"), rtol=0, atol=1e-4)
     logits = talker(case.folder).logits(hidden)
@@ -49,8 +49,8 @@ def test_the_first_state_is_the_references(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_predictor_makes_the_references_codes(case: Case) -> None:
-    """Greedy, from codebook 0: one pass a codebook, and all heads at once, told the truth."""
+def test_the_predictor_gives_the_references_codes(case: Case) -> None:
+    """Greedy, from codebook 0: one pass a codebook, and all heads at once, given the codes."""
     codes, hidden, network = case.tensor("codes"), hidden_states(case), talker(case.folder)
     first = network.embed_first(codes[:, 0])
     made, total = network.code_predictor.sample(hidden, first, lambda _, logits: logits.argmax(-1))
@@ -60,23 +60,23 @@ def test_the_predictor_makes_the_references_codes(case: Case) -> None:
 
 
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
-def test_both_ways_of_the_predictor_give_the_same_logits(folder: Path) -> None:
+def test_training_and_sampling_give_the_same_logits(folder: Path) -> None:
     network, generator = talker(folder), torch.Generator().manual_seed(5)
     config, seen = network.config, []
     codes = torch.randint(config.predictor_vocab_size, (3, config.codebooks), generator=generator)
     hidden = torch.randn(3, config.transformer.hidden_size, generator=generator)
 
-    def told(book: int, logits: Tensor) -> Tensor:
+    def choose(book: int, logits: Tensor) -> Tensor:
         seen.append(logits)
         return codes[:, book]
 
-    network.code_predictor.sample(hidden, network.embed_first(codes[:, 0]), told)
+    network.code_predictor.sample(hidden, network.embed_first(codes[:, 0]), choose)
     torch.testing.assert_close(
         torch.stack(seen, 1), network.predict(hidden, codes), rtol=1e-4, atol=1e-5
     )
 
 
-def test_the_predictor_learns_from_every_codebook() -> None:
+def test_gradients_of_the_predictor_reach_every_codebook() -> None:
     """Gradients reach each head, each embedding but the last one's, and the hidden state."""
     config = talker(CASES[0].folder).config
     network = Talker(config)

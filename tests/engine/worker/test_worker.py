@@ -261,7 +261,7 @@ def test_a_reference_leaves_nothing_to_the_next(exact: TorchWorker) -> None:
     assert reference is not None
     other = replace(reference, codes=reference.codes[::-1].copy())
     with torch.inference_mode():
-        first, between, again = map(exact._codec()._load_encoders, (reference, other, reference))
+        first, between, again = map(exact._codec()._decode_reference, (reference, other, reference))
     for one, two in zip(first.tensors, again.tensors, strict=True):
         assert torch.equal(one, two)
     assert not torch.equal(first.pasts, between.pasts)

@@ -1,1 +1,1 @@
-"""CUDA kernels, compiled by NVRTC when a talker is loaded, and their launchers."""
+"""CUDA kernels, compiled by NVRTC, and their launchers."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from engine.model.codec import CodecState
-from engine.model.convs import Memory
+from engine.model.convs import ConvCache
 from engine.worker.codec.codec_batching import FRAMES, bucket_sizes
 from engine.worker.codec.codec_graphs import (
     PIECE,
@@ -137,13 +137,13 @@ def test_of_a_reference_only_the_end_is_decoded(
     step: PlainStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[int] = []
-    sound, receptive_frames = step._codec._sound, step._codec.receptive_frames
+    sound, receptive_frames = step._codec._waveform, step._codec.receptive_frames
 
-    def noted(x: Tensor, memory: Memory) -> Tensor:
+    def noted(x: Tensor, memory: ConvCache) -> Tensor:
         decoded.append(x.shape[-1])
         return sound(x, memory)
 
-    monkeypatch.setattr(step._codec, "_sound", noted)
+    monkeypatch.setattr(step._codec, "_waveform", noted)
     state = CodecState.allocate(step._codec.config, 1, CPU, torch.float64)
     for select_codec in (EagerCodec(step, state), GraphCodec(step, state, 0, played)):
         for frames in (1, receptive_frames, 5 * receptive_frames + PIECE):

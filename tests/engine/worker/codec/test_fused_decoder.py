@@ -1,4 +1,4 @@
-"""The codec's kernels make the plain decoder's sound; without a GPU, in Triton's interpreter."""
+"""The fused decoder gives the plain decoder's audio; without a GPU, in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def codec() -> CodecDecoder:
 @given(sizes=st.lists(st.integers(1, MAX_FRAMES), min_size=2, max_size=4), seed=st.integers(0, 9))
 @example(sizes=[1, 12, 2], seed=0)
 @torch.inference_mode()
-def test_streamed_sound_is_the_plain_decoders(
+def test_streamed_audio_equals_the_plain_decoders(
     codec: CodecDecoder, sizes: list[int], seed: int
 ) -> None:
     draw, frames = torch.Generator().manual_seed(seed), sum(sizes)
@@ -72,8 +72,8 @@ def test_streamed_sound_is_the_plain_decoders(
 
 
 @torch.inference_mode()
-def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
-    """As each alone; the spare row, twice in every step, stays where it is."""
+def test_rows_advance_by_their_own_frames(codec: CodecDecoder) -> None:
+    """As each alone; the padding row, twice in every step, is unchanged."""
     draw, fused, hop = (
         torch.Generator().manual_seed(5),
         FusedDecoder(codec, torch.float32),
@@ -102,7 +102,7 @@ def test_rows_go_on_by_their_own_frames(codec: CodecDecoder) -> None:
 
 
 @torch.inference_mode()
-def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
+def test_audio_after_skipped_frames_is_the_plain_decoders(codec: CodecDecoder) -> None:
     draw, skipped, more = torch.Generator().manual_seed(3), MAX_FRAMES + 2, 3
     frames = skipped + codec.receptive_frames + more
     codes = torch.randint(0, 32, (1, frames, SHAPE.codebooks), generator=draw).to(HERE)
@@ -119,7 +119,7 @@ def test_what_nobody_hears_is_skipped(codec: CodecDecoder) -> None:
 
 
 @torch.inference_mode()
-def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
+def test_values_too_large_for_float16_stay_finite(codec: CodecDecoder) -> None:
     loud = deepcopy(codec)
     loud.decoder[0].conv.weight.mul_(1e5)
     state = CodecState.allocate(SHAPE, 1, HERE, torch.float16)
@@ -133,7 +133,7 @@ def test_what_is_too_loud_for_float16_stays_finite(codec: CodecDecoder) -> None:
 
 @pytest.mark.skipif(HERE.type == "cpu", reason="there is no GPU here")
 @torch.inference_mode()
-def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
+def test_replayed_streams_in_float16_are_close(codec: CodecDecoder) -> None:
     slots, hop = 5, SHAPE.hop
     codes = torch.randint(0, 32, (slots, SHAPE.codebooks, 60), device=HERE)
     codec_runner = CodecRunner(deepcopy(codec), slots, LRUCache(1 << 20), torch.float16)
@@ -157,7 +157,7 @@ def test_recorded_streams_in_two_bytes_are_close(codec: CodecDecoder) -> None:
         assert noise.square().mean() < 1e-4 * wave.var()
 
 
-def test_published_shapes_fit_and_tiny_ones_do_not() -> None:
+def test_published_sizes_are_supported_and_tiny_ones_are_not() -> None:
     from bench.random_config import codec_config
 
     def config(size: str) -> CodecConfig:

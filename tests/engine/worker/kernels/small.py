@@ -1,5 +1,5 @@
-"""A small predictor with everything that the published one has, inputs for it, and a compiler
-that makes kernels for the CPU."""
+"""A small predictor with every part of the published one, its inputs, and a compiler of the CUDA
+kernels for the CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 
 TWIN = Path(__file__).parent / "twin.cpp"
 WIDE, CODES, BOOKS = 512, 512, 2
-# RUN(kernel) makes a kernel something that `TwinModule` launches.
+# RUN(kernel) exports a kernel for `TwinModule`.
 LAUNCHES = """
 template <class... Given>
 bool run(void (*kernel)(Given...), int blocks, unsigned long shared, Given... given) {
@@ -56,7 +56,7 @@ def network(width: int = WIDE // 2) -> Predictor:
 
 
 def inputs(rows: int, seed: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
-    """Hidden states, embeddings, knobs and uniforms of as many rows."""
+    """Hidden states, embeddings, sampling settings and uniforms of some rows."""
     random = torch.Generator().manual_seed(seed)
     hidden, first = torch.randn(2, rows, WIDE, generator=random).bfloat16()
     heat, top_p, sample_mask = torch.rand(3, rows, 1, generator=random)
@@ -86,7 +86,7 @@ def compiled(
 
 
 class TwinModule:
-    """What nvrtc.Module is on a GPU, for kernels of a launch each."""
+    """Stands for nvrtc.Module, for kernels of one launch each."""
 
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))

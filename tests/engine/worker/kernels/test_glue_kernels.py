@@ -1,4 +1,4 @@
-"""The kernels between a frame's networks, compiled for the CPU, against the plain form."""
+"""The kernels between a frame's networks, compiled for the CPU, equal the plain form."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def module(talker: Talker, tmp_path_factory: pytest.TempPathFactory) -> TwinModu
 Pair = tuple[Slots, FrameGlue]
 
 
-def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
-    """The plain form and the kernels, each over slots of its own with the same content."""
+def both_forms(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
+    """The plain form and the kernels, each over its own slots of equal content."""
     embeddings = talker.model.codec_embedding.weight
     pad = embeddings[7].clone()
     plain, ours = (glue_kernels.trial_slots(SHAPE, embeddings) for _ in range(2))
@@ -51,25 +51,27 @@ def both(talker: Talker, module: TwinModule) -> tuple[Pair, Pair]:
     )
 
 
-def test_the_kernels_leave_what_the_plain_form_leaves(talker: Talker, module: TwinModule) -> None:
-    (plain, wanted), (ours, found) = both(talker, module)
+def test_kernels_equal_the_plain_form(talker: Talker, module: TwinModule) -> None:
+    (plain, wanted), (ours, found) = both_forms(talker, module)
     assert glue_kernels.same_results(plain, wanted, ours, found)
 
 
 @pytest.mark.parametrize("name", ["code", "frame", "seen", "keys", "knobs", "spoken"])
-def test_a_difference_is_found(talker: Talker, module: TwinModule, name: str) -> None:
-    """What a kernel reads goes into what it makes: other rows in, other codes or inputs out."""
-    (plain, wanted), (ours, found) = both(talker, module)
+def test_a_difference_in_any_input_changes_the_outputs(
+    talker: Talker, module: TwinModule, name: str
+) -> None:
+    """Kernels read every tensor: other rows in, other codes or inputs out."""
+    (plain, wanted), (ours, found) = both_forms(talker, module)
     kept: Tensor = getattr(ours, name)
     before = kept.clone()
     kept.copy_(kept.logical_not() if kept.dtype == torch.bool else kept + 1)
-    made = [made_by(slots, form) for slots, form in ((plain, wanted), (ours, found))]
+    made = [outputs_of(slots, form) for slots, form in ((plain, wanted), (ours, found))]
     assert not all(torch.equal(*pair) for pair in zip(*made, strict=True))
     assert not torch.equal(kept, before)
 
 
-def made_by(slots: Slots, form: FrameGlue) -> tuple[Tensor, ...]:
-    """Everything that leaves the kernels, and nothing that was only given to them."""
+def outputs_of(slots: Slots, form: FrameGlue) -> tuple[Tensor, ...]:
+    """All outputs of the kernels, without values that are passed through."""
     index, random = torch.tensor([3, 1]), torch.Generator().manual_seed(2)
     hidden = torch.randn(2, WIDE, generator=random).bfloat16()
     logits = (4 * torch.randn(2, VOCABULARY, generator=random)).bfloat16()
@@ -80,20 +82,20 @@ def made_by(slots: Slots, form: FrameGlue) -> tuple[Tensor, ...]:
 
 
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
-@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("behind_prompt", [False, True])
 @torch.inference_mode()
-def test_draws_are_those_of_the_plain_form(
-    talker: Talker, module: TwinModule, count: int | None, begun: bool
+def test_samples_equal_the_plain_forms(
+    talker: Talker, module: TwinModule, count: int | None, behind_prompt: bool
 ) -> None:
     index = torch.tensor([4, 2, 0])
     random = torch.Generator().manual_seed(5)
     logits = (3 * torch.randn(3, VOCABULARY, generator=random)).bfloat16()
-    logits[:, END] = 30  # the end, wherever it may come
+    logits[:, END] = 30  # the end, where it is allowed
     logits[0, 5:9] = 29  # and equal ones behind it
     hidden = torch.randn(3, WIDE, generator=random).bfloat16()
     left = []
-    for slots, form in both(talker, module):
-        made = None if begun else torch.zeros(3, 5, dtype=torch.long)
+    for slots, form in both_forms(talker, module):
+        made = None if behind_prompt else torch.zeros(3, 5, dtype=torch.long)
         form.sample_next(index, index, hidden, logits, made, count)
         left.append((slots.code, slots.seen, slots.frame, slots.position, slots.hidden, made))
     for found, wanted in zip(*left, strict=True):

@@ -1,4 +1,4 @@
-"""On a GPU: kernels of the predictor draw what its plain form draws."""
+"""On a GPU: kernels are selected, and sample as the plain forms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDE, CODES, BOOKS = 768, 1024, 15
 
 @pytest.fixture(scope="module")
 def network() -> Predictor:
-    """Heads so sure of themselves that rounding seldom decides a draw."""
+    """Heads so confident that rounding seldom changes a sample."""
     block = TransformerConfig(512, 1024, 3, 8, 4, 128, 1e6, 1e-6)
     talker = TransformerConfig(WIDE, 512, 1, 4, 2, 128, 1e6, 1e-6)
     config = TalkerConfig(talker, block, 600, CODES, BOOKS + 1, 9, 9, 99)
@@ -66,7 +66,7 @@ def inputs(rows: int) -> tuple[Tensor, Tensor, SamplingTensors, Tensor]:
 @pytest.mark.parametrize("rows", [1, 3, 16, 32, 33, 61])
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
 @torch.inference_mode()
-def test_draws_are_those_of_the_plain_form(
+def test_samples_equal_the_plain_forms(
     network: Predictor, form: SampleFrame, rows: int, count: int | None
 ) -> None:
     if rows > getattr(form, "max_rows", rows):
@@ -85,7 +85,7 @@ def test_draws_are_those_of_the_plain_form(
 
 
 @torch.inference_mode()
-def test_the_same_again(form: SampleFrame) -> None:
+def test_repeated_calls_are_equal(form: SampleFrame) -> None:
     hidden, first, own, uniforms = inputs(16)
     wanted, _ = form(hidden, first, own, uniforms, CANDIDATES)
     for _ in range(20):

@@ -1,6 +1,6 @@
-"""The kernels of the predictor, compiled for the CPU, against the plain predictor.
+"""The predictor's kernels, compiled for the CPU, equal the plain predictor.
 
-Every thread of the grid is a fiber there (twin.cpp), and the arithmetic is the card's.
+Every thread of the grid is a fiber (twin.cpp); the arithmetic is the GPU's.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MANY_ENTRY = LAUNCHES + "RUN(add_norm) RUN(gate) RUN(attend_rows) RUN(draw_rows)
 
 
 class Twin:
-    """The kernel of few rows, for so many tiles of 16 and so many partitions."""
+    """The persistent kernel, for so many tiles of 16 rows and partitions."""
 
     def __init__(self, folder: Path, tiles: int, partitions: int) -> None:
         self.network, self.rows, self.partitions = (
@@ -80,7 +80,7 @@ class Twin:
         uniforms: Tensor,
         count: int | None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Codes, sums, and the logits of the last draw."""
+        """Codes, sums, and the logits of the last codebook."""
         scratch = allocate_scratch(self.network, hidden, self.partitions)
         for name, tensor in scratch.items():
             if name != "barrier":
@@ -107,7 +107,7 @@ def at(logits: Tensor, ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("count", [CANDIDATES, None, 1])
 @torch.inference_mode()
-def test_one_launch_is_the_plain_predictor(twin: Twin, count: int | None) -> None:
+def test_one_launch_equals_the_plain_predictor(twin: Twin, count: int | None) -> None:
     hidden, first, sampling, uniforms = inputs(twin.rows if count == CANDIDATES else 2, 5)
     codes, total, logits = twin(hidden, first, sampling, uniforms, count)
     plain, sums = plain_logits(twin.network, hidden, first, codes)
@@ -120,7 +120,7 @@ def test_one_launch_is_the_plain_predictor(twin: Twin, count: int | None) -> Non
 
 
 @torch.inference_mode()
-def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
+def test_a_row_alone_equals_the_row_in_a_batch(twin: Twin) -> None:
     hidden, first, sampling, uniforms = inputs(twin.rows, 7)
     codes, total, logits = twin(hidden, first, sampling, uniforms, CANDIDATES)
     one = slice(twin.rows - 1, twin.rows)
@@ -134,14 +134,14 @@ def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
     ("rows", "count"), [pytest.param(19, CANDIDATES, marks=pytest.mark.slow), (3, None), (3, 1)]
 )
 @torch.inference_mode()
-def test_many_rows_draw_as_the_plain_predictor(
+def test_the_tiled_kernels_sample_as_the_plain_predictor(
     rows: int,
     count: int | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     net = network(WIDE)
-    for head in net.lm_head:  # so sure of themselves that rounding seldom decides a draw
+    for head in net.lm_head:  # so confident that rounding seldom changes a sample
         head.weight.mul_(20)
     values = predictor_tiled.predictor_constants(net)
     library = compiled(tmp_path, "many", predictor_tiled.SOURCES, MANY_ENTRY, values)
@@ -157,7 +157,7 @@ def test_many_rows_draw_as_the_plain_predictor(
 
 
 @pytest.mark.parametrize("folder", golden_folders(), ids=lambda folder: folder.name)
-def test_small_predictors_stay_plain(folder: Path) -> None:
+def test_small_predictors_have_no_launch_config(folder: Path) -> None:
     talker = load_talker(folder, torch.device("cpu"), torch.float32)
     predictor = talker.code_predictor
     assert (
@@ -168,7 +168,7 @@ def test_small_predictors_stay_plain(folder: Path) -> None:
 
 @pytest.mark.parametrize("width", [1024, 2048])
 @pytest.mark.parametrize("processors", [132, 114, 78])
-def test_published_shapes_fit(width: int, processors: int) -> None:
+def test_published_sizes_have_a_launch_config(width: int, processors: int) -> None:
     for config, codes in (
         (TransformerConfig(width, 3 * width, 28, 16, 8, 128, 1e6, 1e-6), 0),
         (TransformerConfig(1024, 3072, 5, 16, 8, 128, 1e6, 1e-6), 2048),

@@ -1,4 +1,4 @@
-"""The talker's one launch, compiled for the CPU, against the plain talker."""
+"""The talker's persistent kernel, compiled for the CPU, equals the plain talker."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Twin:
 
 
 def launch_configs() -> list[LaunchConfig]:
-    """Products whole, and in parts: one ring that holds all, and one that goes round."""
+    """Products whole, in a ring that holds all weights, and in parts, in one that wraps around."""
     parts = (1, 1, 1, 1), (8, 4, 8, 8)
     return [
         LaunchConfig(2, 256, stages, 8 * columns * 512 + 512, MAX_ROWS * WIDE, part)
@@ -90,14 +90,14 @@ def twin(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def ordered(cache: KeyValueCache, order: Sequence[int]) -> KeyValueCache:
-    """The same, but its dimensions lie in this order."""
+    """The same with this order of dimensions in memory."""
     back = [order.index(dimension) for dimension in range(len(order))]
     moved = (kept.permute(*order).contiguous().permute(*back) for kept in cache.tensors)
     return KeyValueCache(*moved)
 
 
 def begun(seed: int, order: Sequence[int]) -> tuple[Slots, Tensor, Tensor, Tensor]:
-    """Slots with pasts, and a new position for some of them."""
+    """Slots with earlier positions, and a new one for some of them."""
     random = torch.Generator().manual_seed(seed)
     slots = Slots.allocate(SHAPE, len(PLACES), LIMIT, torch.device("cpu"), torch.bfloat16)
     slots = replace(slots, cache=ordered(slots.cache, order))
@@ -109,7 +109,7 @@ def begun(seed: int, order: Sequence[int]) -> tuple[Slots, Tensor, Tensor, Tenso
 
 
 def plain(network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position: Tensor) -> Tensor:
-    """As FrameStep.run has it, row by row."""
+    """As FrameStep.run, row by row."""
     made = []
     for row, at, one in zip(index, position, x, strict=True):
         attend = SlotAttend(slots.cache, row[None], row[None], at[None, None], int(at) + 1)
@@ -119,7 +119,7 @@ def plain(network: TalkerModel, slots: Slots, x: Tensor, index: Tensor, position
 
 
 @torch.inference_mode()
-def test_one_launch_is_the_plain_talker(twin: Twin) -> None:
+def test_one_launch_equals_the_plain_talker(twin: Twin) -> None:
     network = stack()
     rows = slice(0, 16) if twin.launch.parts == (1, 1, 1, 1) else slice(0, len(PLACES))
     slots, x, index, position = begun(3, twin.order)
@@ -143,7 +143,7 @@ def test_one_launch_is_the_plain_talker(twin: Twin) -> None:
 
 
 @torch.inference_mode()
-def test_a_row_alone_is_the_row_in_company(twin: Twin) -> None:
+def test_a_row_alone_equals_the_row_in_a_batch(twin: Twin) -> None:
     network, (slots, x, index, position) = stack(), begun(4, twin.order)
     whole = twin(network, slots, x[:16], index[:16], position[:16])
     for row in (0, 6, 12):

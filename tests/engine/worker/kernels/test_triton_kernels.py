@@ -1,4 +1,4 @@
-"""The talker's kernels make what plain torch makes; without a GPU, in Triton's interpreter."""
+"""The talker's Triton kernels equal plain torch; without a GPU, in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def drawn(*size: int, seed: int = 0) -> Tensor:
     seed=st.integers(0, 99),
 )
 @torch.inference_mode()
-def test_products_with_what_is_fused_to_them(
+def test_fused_products_equal_plain_torch(
     rows: int, width: int, columns: int, tile: Tile, seed: int
 ) -> None:
     x, before = drawn(rows, width, seed=seed), drawn(rows, columns, seed=seed + 1)
@@ -83,7 +83,7 @@ def test_products_with_what_is_fused_to_them(
 
 
 @torch.inference_mode()
-def test_company_does_not_change_a_row_of_a_product() -> None:
+def test_other_rows_do_not_change_a_row_of_a_product() -> None:
     x, weight = drawn(16, 96), drawn(48, 96)
     tile, squares = Tile(16, 16, 4, 2), drawn(1, 16).abs()
     whole = product(Normed(x, squares), weight, tile, EPS)
@@ -93,8 +93,8 @@ def test_company_does_not_change_a_row_of_a_product() -> None:
 
 
 @dataclass(frozen=True)
-class Held:
-    """As much of Slots as the talker's layers want."""
+class FakeSlots:
+    """The part of Slots that the talker's layers read."""
 
     frame: Tensor
     hidden: Tensor
@@ -112,23 +112,23 @@ def stack(request: pytest.FixtureRequest) -> Transformer:
     return made.to(HERE)
 
 
-def turns(config: TransformerConfig) -> tuple[Tensor, Tensor]:
+def rotary(config: TransformerConfig) -> tuple[Tensor, Tensor]:
     """cos and sin [positions, head_dim]."""
     everywhere = torch.arange(POSITIONS, device=HERE)[None]
     cos, sin = rotary_embedding(everywhere, config.head_dim, config.rope_theta)
     return cos[0, 0], sin[0, 0]
 
 
-def held(config: TransformerConfig) -> Held:
+def fake_slots(config: TransformerConfig) -> FakeSlots:
     cache = KeyValueCache.allocate(config, SLOTS, POSITIONS, HERE, torch.float32)
     for number, kept in enumerate(cache.tensors):
         kept.copy_(drawn(*kept.shape, seed=number))
-    return Held(torch.zeros(SLOTS), torch.zeros(SLOTS, config.hidden_size, device=HERE), cache)
+    return FakeSlots(torch.zeros(SLOTS), torch.zeros(SLOTS, config.hidden_size, device=HERE), cache)
 
 
 @torch.inference_mode()
-def test_both_forms_are_compared_before_one_is_relied_on(stack: Transformer) -> None:
-    own, cos, sin = held(stack.config), *turns(stack.config)
+def test_the_comparison_with_the_plain_form_finds_wrong_kernels(stack: Transformer) -> None:
+    own, cos, sin = fake_slots(stack.config), *rotary(stack.config)
     talk = talker_forward.TalkerForward(stack, own, cos, sin)  # type: ignore[arg-type]
 
     def plain(x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
@@ -147,12 +147,12 @@ def test_both_forms_are_compared_before_one_is_relied_on(stack: Transformer) -> 
     small=st.booleans(),
 )
 @torch.inference_mode()
-def test_layers_over_the_cache(
+def test_layers_and_their_cache_equal_plain_torch(
     stack: Transformer, starts: list[int], length: int, small: bool
 ) -> None:
-    """One new position a row, by both paths, and many; and what the cache keeps of them."""
-    plain, fused = held(stack.config), held(stack.config)
-    cos, sin = turns(stack.config)
+    """One new position a row, by both paths, and many; and the keys and values in the cache."""
+    plain, fused = fake_slots(stack.config), fake_slots(stack.config)
+    cos, sin = rotary(stack.config)
     index = torch.arange(SLOTS, device=HERE).flip(0)[: len(starts)]
     positions = torch.tensor(starts, device=HERE)[:, None] + torch.arange(length, device=HERE)
     x = drawn(len(starts), length, stack.config.hidden_size, seed=length)

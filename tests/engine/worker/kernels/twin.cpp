@@ -1,5 +1,5 @@
-// The primitives of engine/worker/kernels/cuda/primitives.cu for the CPU: every thread of the
-// grid is a fiber, and whoever waits lets the others run. Slow, and the same arithmetic.
+// The primitives of engine/worker/kernels/cuda/primitives.cu for the CPU: every thread of the grid
+// is a fiber, and a waiting fiber yields to the others. Slow, with the same arithmetic.
 
 #include <setjmp.h>
 #include <ucontext.h>
@@ -38,13 +38,13 @@ constexpr int WARPS = 8;
 constexpr int WORKERS = WARPS * 32;
 
 struct Index { u32 x; };
-struct Meeting { int arrived = 0; long round = 0; };
+struct Barrier { int arrived = 0; long round = 0; };
 struct Gate { long round = 0; };
-struct Warp { Meeting meeting; u32 words[32][6]; };
+struct Warp { Barrier barrier; u32 words[32][6]; };
 struct Block {
   Index index;
   std::vector<u8> shared;
-  Meeting workers;
+  Barrier workers;
   Warp warps[WARPS];
   std::map<u64*, Gate> gates;
 };
@@ -59,21 +59,21 @@ struct Fiber {
 static Fiber* me;
 static jmp_buf scheduler;
 
-// A context starts a fiber; jumps, which make no system call, do the rest.
-static void let_others() {
+// A context starts a fiber; afterwards jumps switch fibers, without a system call.
+static void yield_fiber() {
   if (!_setjmp(me->place)) _longjmp(scheduler, 1);
 }
-static void go_on(Fiber& fiber) {
+static void resume(Fiber& fiber) {
   me = &fiber;
   if (_setjmp(scheduler)) return;
   if (fiber.begun) _longjmp(fiber.place, 1);
   fiber.begun = true;
   setcontext(&fiber.context);
 }
-static void meet(Meeting& meeting, int needed) {
-  long round = meeting.round;
-  if (++meeting.arrived == needed) { meeting.arrived = 0; meeting.round++; return; }
-  while (meeting.round == round) let_others();
+static void wait_at(Barrier& barrier, int needed) {
+  long round = barrier.round;
+  if (++barrier.arrived == needed) { barrier.arrived = 0; barrier.round++; return; }
+  while (barrier.round == round) yield_fiber();
 }
 
 inline u32 lane_id() { return threadIdx.x & 31; }
@@ -93,8 +93,8 @@ inline float quick_ratio(float x, float y) { return x / y; }
 inline float quick_root(float x) { return 1.f / sqrtf(x); }
 inline float silu(float x) { return rounded(quick_ratio(x, 1.f + quick_exp(-x))); }
 
-inline void sync_warp() { meet(me->block->warps[warp_id()].meeting, 32); }
-inline void sync_workers() { meet(me->block->workers, WORKERS); }
+inline void sync_warp() { wait_at(me->block->warps[warp_id()].barrier, 32); }
+inline void sync_workers() { wait_at(me->block->workers, WORKERS); }
 
 inline void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   auto& words = me->block->warps[warp_id()].words;
@@ -135,7 +135,7 @@ inline void gate_open(u64* gate, u32 arrivals) {
 }
 inline void gates_visible() {}
 inline void gate_wait(u64* at, u32 parity) {
-  while ((me->block->gates.at(at).round & 1) == parity) let_others();
+  while ((me->block->gates.at(at).round & 1) == parity) yield_fiber();
 }
 inline void fetch(void* to, const void* from, u32 bytes, u64* gate) {
   memcpy(to, from, bytes);
@@ -143,7 +143,7 @@ inline void fetch(void* to, const void* from, u32 bytes, u64* gate) {
 }
 inline void grid_arrive(u32* counter) { ++*counter; }
 inline void grid_wait(u32* counter, u32 goal) {
-  while (*counter < goal) let_others();
+  while (*counter < goal) yield_fiber();
 }
 inline u32 count_up(u32* counter) { return (*counter)++; }
 inline void raise_to(u32* number, u32 least) { *number = *number < least ? least : *number; }
@@ -152,10 +152,10 @@ static std::function<void()> work;
 static void enter() {
   work();
   me->done = true;
-  let_others();
+  yield_fiber();
 }
 
-// Run `kernel` by blocks of WORKERS threads; false: they wait for each other forever.
+// Run `kernel` by blocks of WORKERS threads; false: they are deadlocked.
 inline bool run_grid(int blocks, size_t shared, std::function<void()> kernel) {
   work = kernel;
   std::vector<std::unique_ptr<Block>> grid;
@@ -173,10 +173,10 @@ inline bool run_grid(int blocks, size_t shared, std::function<void()> kernel) {
     }
   }
   size_t left = fibers.size();
-  for (long turn = 0; left && turn < 10000000; turn++)
+  for (long turns = 0; left && turns < 10000000; turns++)
     for (auto& fiber : fibers)
       if (!fiber->done) {
-        go_on(*fiber);
+        resume(*fiber);
         left -= fiber->done;
       }
   return left == 0;

@@ -1,5 +1,5 @@
-"""The shelf: what is kept, and that it stays within its bounds. Listeners: each recording is
-listened to once, behind the steps, and what is known waits for nobody."""
+"""The LRU cache keeps the latest values within its limit. The reference encoder encodes each
+recording once, at a lower priority than the steps, and returns cached results at once."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ PATIENCE = 60  # seconds
 
 
 @given(keys=st.lists(st.integers(0, 6), max_size=40), room=st.integers(1, 5))
-def test_a_shelf_keeps_the_latest_within_its_bounds(keys: list[int], room: int) -> None:
-    """Against a plain model: the last `room` different keys are there, the others are made."""
-    shelf: LRUCache[int, str] = LRUCache(10 * room)
+def test_a_cache_keeps_the_latest_within_its_limit(keys: list[int], room: int) -> None:
+    """As a simple model: the last `room` different keys are there, the others are made."""
+    cache: LRUCache[int, str] = LRUCache(10 * room)
     recent: list[int] = []
     for key in keys:
         made: list[int] = []
-        value = shelf.get(
+        value = cache.get(
             key, lambda key=key, made=made: made.append(key) or f"v{key}", lambda _: 10
         )
         assert value == f"v{key}"
         assert made == ([] if key in recent else [key])
         recent = [*(other for other in recent if other != key), key][-room:]
-        assert shelf.bytes == 10 * len(recent)
+        assert cache.bytes == 10 * len(recent)
 
 
-def test_what_is_larger_than_the_shelf_is_still_given() -> None:
-    shelf: LRUCache[str, str] = LRUCache(5)
-    assert shelf.get("a", lambda: "big", lambda _: 50) == "big"
-    assert shelf.get("b", lambda: "small", lambda _: 1) == "small"
-    assert shelf.bytes == 1
+def test_a_value_larger_than_the_cache_is_still_returned() -> None:
+    cache: LRUCache[str, str] = LRUCache(5)
+    assert cache.get("a", lambda: "big", lambda _: 50) == "big"
+    assert cache.get("b", lambda: "small", lambda _: 1) == "small"
+    assert cache.bytes == 1
 
 
-def test_listening_to_silence_leaves_nothing_behind(workers: Workers) -> None:
+def test_warming_up_caches_nothing(workers: Workers) -> None:
     folder = next(folder for folder in golden_folders() if folder.name.startswith("base"))
     worker = workers(folder)
-    listener, speaker = worker._load_encoders(next(iter(worker._checkpoints)))
-    before = listener._codes.bytes, listener._vectors.bytes
-    listener.warm(speaker)
-    assert (listener._codes.bytes, listener._vectors.bytes) == before
+    references, speaker = worker._load_encoders(next(iter(worker._checkpoints)))
+    before = references._codes.bytes, references._vectors.bytes
+    references.warm(speaker)
+    assert (references._codes.bytes, references._vectors.bytes) == before
 
 
-class Ears:
-    """Ears that only count, and wait when they are told to."""
+class FakeEncoder:
+    """Counts the recordings, and waits until `go` is set."""
 
     def __init__(self) -> None:
-        self.heard: list[int] = []  # samples of each recording that was encoded
-        self.together: list[int] = []
+        self.encoded: list[int] = []  # samples of each recording that was encoded
+        self.batches: list[int] = []
         self.niceness: list[int] = []
         self.go = threading.Event()
         self.go.set()
 
     def __call__(self, audios: Sequence[Waveform]) -> list[torch.Tensor]:
-        self.heard += [len(audio) for audio in audios]
-        self.together.append(len(audios))
+        self.encoded += [len(audio) for audio in audios]
+        self.batches.append(len(audios))
         self.niceness.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
         assert self.go.wait(PATIENCE)
         if any(len(audio) == 13 for audio in audios):
@@ -80,81 +80,83 @@ class Ears:
         return [torch.full((1, 16), len(audio)) for audio in audios]
 
     def warm(self) -> None:
-        raise AssertionError("nobody asked for it")
+        raise AssertionError("not warmed")
 
 
-class Deaf:
+class FakeSpeaker:
     def __call__(self, audios: Sequence[Waveform]) -> list[torch.Tensor]:
         return [torch.zeros(1)] * len(audios)
 
     def warm(self) -> None: ...
 
 
-def listening() -> tuple[Ears, ReferenceEncoder]:
-    ears = Ears()
-    return ears, ReferenceEncoder(ears, 1 << 20, 0.0)
+def fake_encoders() -> tuple[FakeEncoder, ReferenceEncoder]:
+    encoder = FakeEncoder()
+    return encoder, ReferenceEncoder(encoder, 1 << 20, 0.0)
 
 
-def codes(listener: ReferenceEncoder, audio: Waveform) -> int:
-    made = listener.clone("talker", Deaf(), audio, "words").codes
+def codes(references: ReferenceEncoder, audio: Waveform) -> int:
+    made = references.clone("talker", FakeSpeaker(), audio, "words").codes
     assert made is not None
     return int(made[0, 0])
 
 
 @settings(deadline=None)  # a dozen threads, one of them behind the others
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=12))
-def test_many_at_once_are_each_listened_to_once(lengths: list[int]) -> None:
-    ears, listener = listening()
+def test_concurrent_recordings_are_each_encoded_once(lengths: list[int]) -> None:
+    encoder, references = fake_encoders()
     waves = [np.ones(length, np.float32) for length in lengths]
     with ThreadPoolExecutor(len(waves)) as callers:
-        made = list(callers.map(lambda wave: codes(listener, wave), waves))
+        made = list(callers.map(lambda wave: codes(references, wave), waves))
     assert made == lengths
-    assert sorted(ears.heard) == sorted(set(lengths))
+    assert sorted(encoder.encoded) == sorted(set(lengths))
 
 
-def test_what_is_known_waits_for_nobody() -> None:
-    ears, listener = listening()
+def test_a_cached_result_does_not_wait() -> None:
+    encoder, references = fake_encoders()
     known, fresh = np.ones(5, np.float32), np.ones(6, np.float32)
-    codes(listener, known)
-    ears.go.clear()
+    codes(references, known)
+    encoder.go.clear()
     with ThreadPoolExecutor(2) as callers:
-        slow = callers.submit(codes, listener, fresh)
-        assert callers.submit(codes, listener, known).result(PATIENCE) == 5
+        slow = callers.submit(codes, references, fresh)
+        assert callers.submit(codes, references, known).result(PATIENCE) == 5
         assert not slow.done()
-        ears.go.set()
+        encoder.go.set()
         assert slow.result(PATIENCE) == 6
 
 
-def test_on_a_gpu_those_that_wait_are_listened_to_together() -> None:
-    """One that fails is told so alone; who asks for what is under way already waits for that."""
-    ears, listener = listening()
-    listener._stream = SideBySide()  # type: ignore[assignment]
+def test_on_a_gpu_waiting_recordings_are_encoded_in_one_batch() -> None:
+    """A failure is its own caller's; equal recordings share a job."""
+    encoder, references = fake_encoders()
+    references._stream = FakeStream()  # type: ignore[assignment]
     lengths = [1, 2, 13, 4, 5, 2, 7]
 
     def code(length: int) -> int:
         audio = np.ones(length, np.float32)
-        told = partial(reference_encoder._codes, 1)
-        return int(listener._once(listener._codes, str(length), ears, audio, told)[0, 0])
+        convert = partial(reference_encoder._codes, 1)
+        return int(
+            references._encode_once(references._codes, str(length), encoder, audio, convert)[0, 0]
+        )
 
-    ears.go.clear()
+    encoder.go.clear()
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(lengths) + 1) as callers:
         patch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
         first = callers.submit(code, 9)
-        until(lambda: ears.heard == [9])
-        asked = [callers.submit(code, length) for length in lengths]
-        until(lambda: len(listener._asks) == len({*lengths, 9}))
-        ears.go.set()
+        until(lambda: encoder.encoded == [9])
+        submitted = [callers.submit(code, length) for length in lengths]
+        until(lambda: len(references._jobs) == len({*lengths, 9}))
+        encoder.go.set()
         assert first.result(PATIENCE) == 9
-        for length, each in zip(lengths, asked, strict=True):
+        for length, each in zip(lengths, submitted, strict=True):
             if length == 13:
                 assert "unlucky" in str(each.exception(PATIENCE))
             else:
                 assert each.result(PATIENCE) == length
-    assert ears.together == [1, 6, *[1] * 6]  # the six fail together, then each is heard alone
+    assert encoder.batches == [1, 6, *[1] * 6]  # the six fail in one batch, then run alone
 
 
-class SideBySide:
-    """Stands for a stream of a GPU."""
+class FakeStream:
+    """Stands for a CUDA stream."""
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -164,30 +166,30 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def test_a_recording_that_fails_is_its_caller_s_own() -> None:
-    _, listener = listening()
+def test_a_failed_recording_fails_for_its_caller_alone() -> None:
+    _, references = fake_encoders()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="unlucky"):
-            codes(listener, np.ones(13, np.float32))
-    assert codes(listener, np.ones(4, np.float32)) == 4
+            codes(references, np.ones(13, np.float32))
+    assert codes(references, np.ones(4, np.float32)) == 4
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
-def test_recordings_stand_behind_the_steps() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority")
+def test_encoding_has_a_lower_priority_than_the_steps() -> None:
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     if own == 19:
-        pytest.skip("nothing is further behind")
-    ears, listener = listening()
-    codes(listener, np.ones(4, np.float32))
-    assert ears.niceness[0] > own
+        pytest.skip("the priority is the lowest")
+    encoder, references = fake_encoders()
+    codes(references, np.ones(4, np.float32))
+    assert encoder.niceness[0] > own
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
 
 
-def test_a_listener_that_is_given_up_takes_its_thread_along() -> None:
-    _, listener = listening()
-    codes(listener, np.ones(4, np.float32))
-    (thread,) = listener._thread._threads
-    del listener
+def test_a_deleted_encoder_ends_its_thread() -> None:
+    _, references = fake_encoders()
+    codes(references, np.ones(4, np.float32))
+    (thread,) = references._thread._threads
+    del references
     gc.collect()
     thread.join(PATIENCE)
     assert not thread.is_alive()

@@ -1,4 +1,4 @@
-"""A traced predictor draws what the plain one draws."""
+"""A traced predictor gives the plain one's codes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def pair(request: pytest.FixtureRequest) -> tuple[CodePredictor, CodePredictor, 
 
 @pytest.mark.parametrize("rows", [1, MOST, MOST + 1])
 @torch.inference_mode()
-def test_traced_is_plain(pair: tuple[CodePredictor, CodePredictor, int], rows: int) -> None:
+def test_the_trace_equals_the_plain_predictor(
+    pair: tuple[CodePredictor, CodePredictor, int], rows: int
+) -> None:
     plain, traced, width = pair
     random = torch.Generator().manual_seed(rows)
     for _ in range(3):
@@ -44,7 +46,7 @@ def test_traced_is_plain(pair: tuple[CodePredictor, CodePredictor, int], rows: i
 
 
 @torch.inference_mode()
-def test_a_large_predictor_stays_plain(
+def test_a_large_predictor_is_not_traced(
     pair: tuple[CodePredictor, CodePredictor, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain, traced, _ = pair
