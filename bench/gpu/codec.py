@@ -28,7 +28,7 @@ from engine.model.convs import CausalUpsample, ResidualUnit
 from engine.types import FRAME_SECONDS
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.codec.fused_decoder import FusedDecoder
-from engine.worker.cuda_graphs import Recorder
+from engine.worker.cuda_graphs import GraphCapture
 from engine.worker.reference.reference_encoder import LRUCache
 
 DEVICE = torch.device("cuda")
@@ -137,7 +137,7 @@ def clock(codec: CodecDecoder, names: Iterable[str], cells: Iterable[tuple[int, 
     exactly(False)
     report = {}
     for name, (step, dtype) in forms(codec, names).items():
-        record = Recorder(DEVICE)
+        record = GraphCapture(DEVICE)
         kept = state(codec, 65, dtype)
         for batch, frames in cells:
             said, rows = codes(codec.config, batch, frames), torch.arange(batch, device=DEVICE)
@@ -185,16 +185,16 @@ def streams(codec: CodecDecoder) -> None:
     # [streams, frames, 16], more than are decoded: all are handed on in twelves
     said = codes(shape, 70, 52).transpose(1, 2)
     begun = time.perf_counter()
-    decoding = CodecRunner(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
+    codec_runner = CodecRunner(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)
     torch.cuda.synchronize()
     print(f"built in {time.perf_counter() - begun:.1f} s")
     begun = time.perf_counter()
-    decoding.warm()
+    codec_runner.warm()
     torch.cuda.synchronize()
     held = torch.cuda.memory_allocated() / 2**30, torch.cuda.memory_reserved() / 2**30
     print(f"warm in {time.perf_counter() - begun:.1f} s, {held[0]:.1f} of {held[1]:.1f} GiB")
     draw = random.Random(0)
-    decoding.open([(slot, None) for slot in range(64)])
+    codec_runner.open([(slot, None) for slot in range(64)])
     places, heard = dict.fromkeys(range(64), 0), [[] for _ in range(64)]
     hosts = []
     while any(place < 40 for place in places.values()):
@@ -204,7 +204,7 @@ def streams(codec: CodecDecoder) -> None:
         counts = [min(draw.choice((1, 2, 3, 4, 7, 8, 12)), 40 - places[slot]) for slot in due]
         spans = torch.stack([said[s, places[s] :][:12] for s in due])
         began = time.perf_counter()
-        made = decoding.decode([(due, spans, counts)])
+        made = codec_runner.decode([(due, spans, counts)])
         hosts.append((time.perf_counter() - began) * 1000)
         made.done.synchronize()
         for slots, lengths, batch in made.batches:

@@ -17,7 +17,7 @@ import typer
 from bench.gpu.codec import DEVICE, milliseconds
 from engine.model.codec import CodecState
 from engine.worker.codec import fused_layers
-from engine.worker.cuda_graphs import Recorder
+from engine.worker.cuda_graphs import GraphCapture
 
 COPIES = 10
 SHAPES = {  # taps, dilation, channels, width, samples a frame
@@ -109,7 +109,7 @@ def _milliseconds(works: list[Callable[[], object]]) -> float:
 
     work()
     # the quickest: others may use the card as well
-    return milliseconds(Recorder(DEVICE)(work), 15, min) / len(works)
+    return milliseconds(GraphCapture(DEVICE)(work), 15, min) / len(works)
 
 
 @torch.inference_mode()

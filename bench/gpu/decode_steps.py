@@ -22,12 +22,12 @@ from engine.checkpoints.files import Table
 from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.plan import Admit, Prefill, Prompt, ResolvedSampling
-from engine.worker.cuda_graphs import Record, recorder
+from engine.worker.cuda_graphs import Capture, graph_capture
 from engine.worker.loading.weight_loader import empty_network
 from engine.worker.model_runner import ModelRunner
 from engine.worker.state.sampling import knobs, uniforms
-from engine.worker.talker.decode_graphs import PlainSteps, ReplayedSteps, Steps
-from engine.worker.talker.prefill import Filling
+from engine.worker.talker.decode_graphs import Decoder, EagerDecoder, GraphDecoder
+from engine.worker.talker.prefill import Prefiller
 
 DRAWN = ResolvedSampling(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
 GREEDY = ResolvedSampling(True, 0.9, 50, 1.0, 1.05, True, 0.9, 50, 1.0)
@@ -63,70 +63,70 @@ def make_lane(
     return ModelRunner(talker, ids, slots, positions, place, dtype)
 
 
-def fill(lane: ModelRunner, rows: Sequence[int], draw: ResolvedSampling, text: int = 40) -> None:
+def fill(runner: ModelRunner, rows: Sequence[int], draw: ResolvedSampling, text: int = 40) -> None:
     """Give the rows prompts of different lengths, each with a seed of its own."""
     for row in rows:
         words = tuple(range(100 + row, 100 + row + text + row % 7))
         prompt = Prompt(words, "whole", role_ids=(1, 2, 3), language_id=2050, speaker_id=3061)
-        lane.release(row)
-        lane.admit([(row, Admit(row, "bench", prompt, draw, 1000 + row, MAX_FRAMES, True))])
-        lane.prefill([(row, Prefill(row, 0, len(prompt)))])
+        runner.release(row)
+        runner.admit([(row, Admit(row, "bench", prompt, draw, 1000 + row, MAX_FRAMES, True))])
+        runner.prefill([(row, Prefill(row, 0, len(prompt)))])
 
 
 def codes(
-    lane: ModelRunner, steps: Steps, rows: Sequence[int], draw: ResolvedSampling, frames: int
+    runner: ModelRunner, steps: Decoder, rows: Sequence[int], draw: ResolvedSampling, frames: int
 ) -> Tensor:
     """[frames, R, 17]"""
-    fill(lane, rows, draw)
-    lane.steps = steps
-    return torch.stack([lane.frames(rows).made.clone() for _ in range(frames)])
+    fill(runner, rows, draw)
+    runner.decoder = steps
+    return torch.stack([runner.frames(rows).codes.clone() for _ in range(frames)])
 
 
-def check(lane: ModelRunner, record: Record, frames: int, counts: Sequence[int]) -> None:
-    """GraphCache against the same shapes as they are written, and against plain steps."""
-    replayed, padded = ReplayedSteps(lane.step, record), ReplayedSteps(lane.step, _as_written)
+def check(runner: ModelRunner, record: Capture, frames: int, counts: Sequence[int]) -> None:
+    """GraphRunner against the same shapes as they are written, and against plain steps."""
+    replayed, padded = GraphDecoder(runner.step, record), GraphDecoder(runner.step, _as_written)
     for draw, name in ((GREEDY, "greedy"), (DRAWN, "drawn")):
         for count in counts:
             rows = list(range(count))
-            graph = codes(lane, replayed, rows, draw, frames)
-            written = codes(lane, padded, rows, draw, frames)
+            graph = codes(runner, replayed, rows, draw, frames)
+            written = codes(runner, padded, rows, draw, frames)
             same = torch.equal(graph, written)
-            again = torch.equal(written, codes(lane, padded, rows, draw, frames))
-            plain = codes(lane, PlainSteps(lane.step), rows, draw, frames)
+            again = torch.equal(written, codes(runner, padded, rows, draw, frames))
+            plain = codes(runner, EagerDecoder(runner.step), rows, draw, frames)
             agree = (graph == plain).all(-1).float().mean().item()
             print(f"{name} {count} rows, {frames} frames: graph == as written {same}, written "
                   f"twice {again}, frames as in plain steps {agree:.3f}", flush=True)  # fmt: skip
             assert same or not again, "a replay makes other codes"
     assert len({tuple(row.tolist()) for row in graph[:, 0]}) > 1, "every frame is the same"
-    few = codes(lane, replayed, [2, 5, 6], DRAWN, frames)  # 3 rows in the bucket of 3
-    more = codes(lane, replayed, [1, 5, 9], DRAWN, frames)
+    few = codes(runner, replayed, [2, 5, 6], DRAWN, frames)  # 3 rows in the bucket of 3
+    more = codes(runner, replayed, [1, 5, 9], DRAWN, frames)
     same = torch.equal(few[:, 1], more[:, 1])
     print(f"other company in the same bucket changes nothing: {same}", flush=True)
     assert same
 
 
-def drift(lane: ModelRunner, count: int, frames: int) -> None:
+def drift(runner: ModelRunner, count: int, frames: int) -> None:
     """Fused kernels against plain ones: hidden states, and the codes that come of them."""
-    step, fused, rows = lane.step, lane.step.talk, list(range(count))
-    replayed = lane.filling
+    step, fused, rows = runner.step, runner.step.talk, list(range(count))
+    replayed = runner.prefiller
     if fused is None:
         return
-    lane.filling = Filling(step, lane.ledger)  # nothing recorded
-    fill(lane, rows, GREEDY)
+    runner.prefiller = Prefiller(step, runner.row_metadata)  # nothing recorded
+    fill(runner, rows, GREEDY)
     index = torch.arange(count, device=step.device)
-    x, position = lane.slots.hidden[index], lane.slots.position[index]
+    x, position = runner.slots.hidden[index], runner.slots.position[index]
     made = fused(x, index, position).float()
-    ours = codes(lane, PlainSteps(step), rows, GREEDY, frames)
-    fill(lane, rows, GREEDY)
-    prompts = lane.slots.hidden[index].float()
+    ours = codes(runner, EagerDecoder(step), rows, GREEDY, frames)
+    fill(runner, rows, GREEDY)
+    prompts = runner.slots.hidden[index].float()
     step.talk = None
-    fill(lane, rows, GREEDY)
+    fill(runner, rows, GREEDY)
     plain = step.run(x[:, None], index, index, position[:, None], 256)[:, 0].float()
     error = ((made - plain).norm() / plain.norm()).item()
-    other = lane.slots.hidden[index].float()
+    other = runner.slots.hidden[index].float()
     begun = ((prompts - other).norm() / other.norm()).item()
-    same = (codes(lane, PlainSteps(step), rows, GREEDY, frames) == ours).all(-1).float().mean()
-    step.talk, lane.filling = fused, replayed
+    same = (codes(runner, EagerDecoder(step), rows, GREEDY, frames) == ours).all(-1).float().mean()
+    step.talk, runner.prefiller = fused, replayed
     print(f"fused talker, {count} rows: hidden differs by {error:.2e}, "
           f"after prompts by {begun:.2e}, "
           f"greedy frames as without {same.item():.3f}", flush=True)  # fmt: skip
@@ -150,32 +150,32 @@ def milliseconds(run: Callable[[], object], repeats: int) -> tuple[float, float]
 
 
 def timings(
-    lane: ModelRunner, record: Record, counts: Sequence[int], plain: bool
+    runner: ModelRunner, record: Capture, counts: Sequence[int], plain: bool
 ) -> list[dict[str, float]]:
-    table = [_timed(lane, record, count, plain) for count in counts]
+    table = [_timed(runner, record, count, plain) for count in counts]
     for row in table:
         print(json.dumps(row), flush=True)
     return table
 
 
-def _timed(lane: ModelRunner, record: Record, count: int, plain: bool) -> dict[str, float]:
+def _timed(runner: ModelRunner, record: Capture, count: int, plain: bool) -> dict[str, float]:
     rows = list(range(count))
-    fill(lane, rows, DRAWN)
+    fill(runner, rows, DRAWN)
     spent: dict[str, float] = {"rows": count}
     if plain:
-        lane.steps = PlainSteps(lane.step)
-        spent["plain"], _ = milliseconds(lambda: lane.frames(rows), 5)
-    lane.steps = ReplayedSteps(lane.step, record)
-    lane.frames(rows)
-    spent["graph"], spent["host"] = milliseconds(lambda: lane.frames(rows), 40)
-    spent |= parts(lane, record, count)
+        runner.decoder = EagerDecoder(runner.step)
+        spent["plain"], _ = milliseconds(lambda: runner.frames(rows), 5)
+    runner.decoder = GraphDecoder(runner.step, record)
+    runner.frames(rows)
+    spent["graph"], spent["host"] = milliseconds(lambda: runner.frames(rows), 40)
+    spent |= parts(runner, record, count)
     return {name: round(value, 3) for name, value in spent.items()}
 
 
-def parts(lane: ModelRunner, record: Record, count: int) -> dict[str, float]:
+def parts(runner: ModelRunner, record: Capture, count: int) -> dict[str, float]:
     """The talker's and the predictor's own time, replayed."""
-    step, index = lane.step, torch.arange(count, device=lane.step.device)
-    slots = lane.slots
+    step, index = runner.step, torch.arange(count, device=runner.step.device)
+    slots = runner.slots
     x = slots.hidden[index][:, None]
     positions = slots.position[index][:, None]
     _, rest, _ = knobs(slots.knobs[index])
@@ -195,14 +195,14 @@ def parts(lane: ModelRunner, record: Record, count: int) -> dict[str, float]:
     return spent
 
 
-def profile(lane: ModelRunner, record: Record, count: int, out: Path) -> None:
+def profile(runner: ModelRunner, record: Capture, count: int, out: Path) -> None:
     """Kernels of a step, as they are written, by time."""
     rows = list(range(count))
-    fill(lane, rows, DRAWN)
-    lane.steps = ReplayedSteps(lane.step, _as_written)
-    lane.frames(rows)
+    fill(runner, rows, DRAWN)
+    runner.decoder = GraphDecoder(runner.step, _as_written)
+    runner.frames(rows)
     with torch.profiler.profile() as seen:
-        lane.frames(rows)
+        runner.frames(rows)
         torch.cuda.synchronize()
     spent = seen.key_averages().table(sort_by="cuda_time_total", row_limit=45)
     (out / f"kernels-{count}.txt").write_text(spent)
@@ -226,20 +226,21 @@ def main() -> None:
     dtype = torch.float32 if given.float32 else torch.bfloat16
     with torch.inference_mode():
         begun = time.perf_counter()
-        lane = make_lane(given.size, given.slots, given.positions, dtype, given.device)
-        record = recorder(lane.step.device) or _as_written
+        runner = make_lane(given.size, given.slots, given.positions, dtype, given.device)
+        record = graph_capture(runner.step.device) or _as_written
         print(
-            f"made in {time.perf_counter() - begun:.1f} s, {lane.bytes / 2**30:.2f} GiB", flush=True
+            f"made in {time.perf_counter() - begun:.1f} s, {runner.bytes / 2**30:.2f} GiB",
+            flush=True,
         )
         if given.check:
             for count in given.check:
-                drift(lane, count, given.frames)
-            check(lane, record, given.frames, given.check)
+                drift(runner, count, given.frames)
+            check(runner, record, given.frames, given.check)
         if given.device == "cuda" and given.times:
-            table = timings(lane, record, given.rows, given.plain)
+            table = timings(runner, record, given.rows, given.plain)
             (given.out / "steps.json").write_text(json.dumps(table))
             for count in given.profile:
-                profile(lane, record, count, given.out)
+                profile(runner, record, count, given.out)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from engine.model.configs import EncoderConfig, SpeakerConfig
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.types import SAMPLE_RATE, Waveform
-from engine.worker.cuda_graphs import finish
+from engine.worker.cuda_graphs import synchronize
 from engine.worker.device import keep_float32
-from engine.worker.reference.encoder_graphs import Hearing, PlainHearing, hearing
+from engine.worker.reference.encoder_graphs import EagerEncoder, EncoderRunner, select_encoder
 
 SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
 
@@ -33,8 +33,8 @@ SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
 class Ears(NamedTuple):
     """One network, heard in two ways."""
 
-    plain: PlainHearing
-    served: Hearing
+    plain: EagerEncoder
+    served: EncoderRunner
 
 
 def networks(size: str, device: torch.device) -> dict[str, Ears]:
@@ -46,7 +46,7 @@ def networks(size: str, device: torch.device) -> dict[str, Ears]:
     ready = [_ready(scatter(network, generator), device) for network in (encoder, speaker)]
     works = {"codes": ready[0].encode, "vector": ready[1].embed}
     return {
-        name: Ears(PlainHearing(work, device), hearing(work, device))
+        name: Ears(EagerEncoder(work, device), select_encoder(work, device))
         for name, work in works.items()
     }
 
@@ -61,7 +61,7 @@ def noise(seconds: float, seed: int = 0) -> Waveform:
     return (0.1 * draw.standard_normal(samples)).astype(np.float32)
 
 
-def milliseconds(hear: Hearing, seconds: float, times: int) -> float:
+def milliseconds(hear: EncoderRunner, seconds: float, times: int) -> float:
     """With the answer on the host; every time another recording."""
 
     def once(number: int) -> float:
@@ -84,7 +84,7 @@ def difference(ears: Ears, audio: Waveform) -> float:
 def taken(work: Callable[[], object], device: torch.device) -> float:
     start = time.perf_counter()
     work()
-    finish(device)
+    synchronize(device)
     return time.perf_counter() - start
 
 

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.worker.cuda_graphs import Recorder
+from engine.worker.cuda_graphs import GraphCapture
 
 LAYERS, WIDTH, INNER, HEADS, KEPT, DIM = 28, 2048, 6144, 16, 8, 128
 BANDWIDTH = 4.3e12  # bytes a second that an H200's memory gives at best
@@ -93,7 +93,7 @@ def compile_all(rows: list[int], processes: int) -> None:
         pool.map(compile_some, [work[i::processes] for i in range(processes)], 1)
 
 
-def microseconds(record: Recorder, run: Callable[[], Any], repeats: int = 20) -> float:
+def microseconds(record: GraphCapture, run: Callable[[], Any], repeats: int = 20) -> float:
     run()
     replay = record(run)
     replay()
@@ -105,7 +105,7 @@ def microseconds(record: Recorder, run: Callable[[], Any], repeats: int = 20) ->
     return 1e6 * (time.perf_counter() - begun) / repeats
 
 
-def tune(rows: list[int], record: Recorder) -> list[dict[str, Any]]:
+def tune(rows: list[int], record: GraphCapture) -> list[dict[str, Any]]:
     table = []
     for name, (columns, inputs, _) in PRODUCTS.items():
         own = weights(name, LAYERS)
@@ -119,7 +119,7 @@ def tune(rows: list[int], record: Recorder) -> list[dict[str, Any]]:
     return table
 
 
-def timed(name: str, rows: int, own: list[Tensor], record: Recorder) -> dict[str, float]:
+def timed(name: str, rows: int, own: list[Tensor], record: GraphCapture) -> dict[str, float]:
     """Microseconds a layer by tile; None is the library."""
     spent: dict[str, float] = {}
     for cut in (None, *TILES):
@@ -135,7 +135,7 @@ def over(run: Callable[[Any], Any], layers: Iterable[Any]) -> Callable[[], Any]:
     return lambda: [run(layer) for layer in layers]
 
 
-def attention(rows: int, length: int, record: Recorder) -> None:
+def attention(rows: int, length: int, record: GraphCapture) -> None:
     """Microseconds a layer for rows of one length, by cut."""
     from engine.worker.kernels.triton.attention import AttentionTile, HeadConfig, attend
 
@@ -169,7 +169,7 @@ def main() -> None:
         compile_all(given.rows, given.processes)
     print(f"compiled in {time.perf_counter() - begun:.1f} s", flush=True)
     with torch.inference_mode():
-        record = Recorder(torch.device("cuda"))
+        record = GraphCapture(torch.device("cuda"))
         for rows, length in itertools.product((1, 8, 32, 64, 128), (200, 900)):
             attention(rows, length, record)
         table = tune(given.rows, record) if given.products else []

@@ -18,9 +18,9 @@ import numpy as np
 
 from engine import Engine
 from engine.plan import StepPlan
-from engine.worker.cuda_graphs import GraphCache
+from engine.worker.cuda_graphs import GraphRunner
 from engine.worker.model_runner import ModelRunner
-from engine.worker.step_output import PendingStep, Stopwatch
+from engine.worker.step_output import PendingStep, StepTimer
 
 REPLAY = "replay"  # told with the part that it belongs to, where it is one of these
 WAIT, ASLEEP, REST = "wait for device", "asleep", "the rest"
@@ -31,7 +31,7 @@ OWN = (
 )  # parts, in a turn's order
 KINDS = ("frames alone", "prompts", "codec", "prompts and codec")  # of turns, by what is in them
 
-Made: TypeAlias = dict[str, Any]
+Report: TypeAlias = dict[str, Any]
 Note: TypeAlias = Callable[["Turn", Any, Any], None]  # what a part was given, and what it made
 
 
@@ -115,24 +115,24 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         (worker, "launch", "launch", _note_plan),
         (worker, "_admit", "admit", None),
         (ModelRunner, "prefill", "prompts", None),
-        (ModelRunner, "_frames", "frames", None),
-        (worker, "_decode", "codec", None),
-        (GraphCache, "run", REPLAY, None),
+        (ModelRunner, "_decode", "frames", None),
+        (worker, "_codec_decode", "codec", None),
+        (GraphRunner, "run", REPLAY, None),
         (PendingStep, "__init__", "send for results", None),
         (PendingStep, "wait_codes", WAIT, None),
-        (Stopwatch, "wait", WAIT, _note_device),
+        (StepTimer, "wait", WAIT, _note_device),
         (PendingStep, "result", "read results", None),
         (PendingStep, "audio", "read results", None),
         (scheduler, "commit", "commit", None),
-        (scheduler, "hear", "commit", None),
+        (scheduler, "commit_audio", "commit", None),
         (loop, "deliver", "deliver", None),
     ]
     with ExitStack() as stack:
         for place, name, told, note in own:
             work = clock.part(told, getattr(place, name), note)
             stack.enter_context(patch.object(place, name, work))
-        stack.enter_context(patch.object(loop, "_take_calls", _taking(clock, loop._take_calls)))
-        stack.enter_context(patch.object(loop, "turn", clock.turn(loop.turn)))
+        stack.enter_context(patch.object(loop, "_run_commands", _taking(clock, loop._run_commands)))
+        stack.enter_context(patch.object(loop, "run_once", clock.turn(loop.run_once)))
         yield clock
 
 
@@ -149,7 +149,7 @@ def _taking(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool], None
     return lambda wait: asleep(wait) if wait else awake(wait)
 
 
-def host(engine: Engine, seconds: float) -> Made:
+def host(engine: Engine, seconds: float) -> Report:
     """What the turns of so many seconds did, and how long each part of them took."""
     heard, others, begun = (
         engine.loop.counters.audio_seconds,
@@ -174,14 +174,14 @@ def host(engine: Engine, seconds: float) -> Made:
     }
 
 
-def spread(seconds: Iterable[float]) -> Made:
+def spread(seconds: Iterable[float]) -> Report:
     """Milliseconds."""
     found = [1e3 * each for each in seconds] or [0.0]
     middle, late = np.percentile(found, (50, 95))
     return {"p50": round(middle, 3), "p95": round(late, 3), "mean": round(np.mean(found), 3)}
 
 
-def work_of(plans: Sequence[StepPlan]) -> Made:
+def work_of(plans: Sequence[StepPlan]) -> Report:
     """How much a turn has of everything, on average; rows: the fewest, usual and most as well."""
     rows = [len(plan.decode) for plan in plans] or [0]
     found = {
@@ -197,7 +197,7 @@ def work_of(plans: Sequence[StepPlan]) -> Made:
     return {"rows": {"p5": low, "p50": usual, "p95": high, "mean": np.mean(rows).round(1)}} | told
 
 
-def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Made]]:
+def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
     """In order. Shares are of all the time, so together they are 1."""
     wall = sum(sum(turn.parts.values()) for turn in every)
     for name in (name for name in OWN if any(name in turn.parts for turn in every)):
@@ -207,7 +207,7 @@ def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str
         yield name, told | {"share": round(spent / wall, 4), "calls": round(calls, 2)}
 
 
-def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Made]]:
+def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
     """Turns with prompts, chunks, both or neither."""
     for kind in KINDS:
         same = [turn for turn in turns if turn.kind == kind]
@@ -216,7 +216,7 @@ def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Made]]:
         yield kind, {"turns": len(same), "rows": rows, **lasted}
 
 
-def host_lines(told: Made) -> Iterator[tuple[str, str]]:
+def host_lines(told: Report) -> Iterator[tuple[str, str]]:
     """The same for people: labels and what is beside them, empty where a part never ran."""
     cores, work = told["cores"], told["work"]
     each = f"{work['prompts']} prompts, {work['chunks']} chunks"
@@ -231,5 +231,5 @@ def host_lines(told: Made) -> Iterator[tuple[str, str]]:
         yield kind, f"{_ms(same)} {same['turns']:5} x {same['rows']} rows"
 
 
-def _ms(found: Made) -> str:
+def _ms(found: Report) -> str:
     return f"{found['p50']:7.2f} {found['p95']:7.2f}"

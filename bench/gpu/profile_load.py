@@ -27,7 +27,7 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as Profile
 
 from bench.__main__ import changes, machine
-from bench.gpu.profile_host import Made, host, host_lines
+from bench.gpu.profile_host import Report, host, host_lines
 from bench.gpu.profile_step import PARTS, Kernel, beside, by_part, kernels
 from bench.in_process import InProcess
 from bench.load_generator import Listen, Run, burst, closed_loop
@@ -92,7 +92,7 @@ class Call(NamedTuple):
     lasted: int
 
 
-def traced(engine: Engine, seconds: float) -> Made:
+def traced(engine: Engine, seconds: float) -> Report:
     """What ran meanwhile; a trace that fails is told and takes nothing else with it."""
     try:
         seen, turns, wall = trace(engine, seconds)
@@ -134,7 +134,7 @@ def calls(seen: Profile) -> list[Call]:
     ]
 
 
-def called(made: Iterable[Call], turns: int) -> Made:
+def called(made: Iterable[Call], turns: int) -> Report:
     """Launches a turn; calls and their milliseconds a turn, the longest first."""
     spent, counts, turns = Counter[str](), Counter[str](), max(1, turns)
     for call in made:
@@ -154,14 +154,14 @@ def called(made: Iterable[Call], turns: int) -> Made:
     return {"graphs": round(graphs, 1), "outside": round(single, 1), "calls": loudest}
 
 
-def ran(found: Sequence[Kernel], made: Iterable[Call], turns: int) -> Made:
+def ran(found: Sequence[Kernel], made: Iterable[Call], turns: int) -> Report:
     """Who had the device how long, and what was busy, by part."""
     alone = [kernel for kernel in found if not kernel.copies]
     late = waited(alone, {call.launch: call for call in made if call.launch})
     return {"shares": shares(alone), "host_late": late, **by_part(found, max(1, turns))}
 
 
-def shares(found: Sequence[Kernel]) -> Made:
+def shares(found: Sequence[Kernel]) -> Report:
     """Of the time from the first kernel to the last one."""
     aside = beside(found)
     edges = [(kernel.begun, kernel.stream in aside, 1) for kernel in found]
@@ -192,7 +192,7 @@ def waited(found: Sequence[Kernel], by_launch: dict[int, Call]) -> float | None:
     return round(late / max(1, until - first), 4)
 
 
-def lines(found: Made) -> Iterator[tuple[str, str]]:
+def lines(found: Report) -> Iterator[tuple[str, str]]:
     """What is told of a load on the screen, a line each."""
     for label, cell in host_lines(found["host"]):
         yield label, cell or NONE
@@ -201,7 +201,7 @@ def lines(found: Made) -> Iterator[tuple[str, str]]:
     yield from trace_lines(found["trace"])
 
 
-def trace_lines(told: Made) -> Iterator[tuple[str, str]]:
+def trace_lines(told: Report) -> Iterator[tuple[str, str]]:
     yield "turn under trace", told.get("error", f"{told.get('turn_ms', 0):7.2f}")[:WIDTH]
     for name in RUNS if "shares" in told else ():
         yield f"  {name} runs", f"{told['shares'][name]:7.1%}{_late(told, name)}"
@@ -212,13 +212,13 @@ def trace_lines(told: Made) -> Iterator[tuple[str, str]]:
         yield f"  call {at}", f"{call['ms']:7.2f} ms {call['calls']:7.1f} {call['name'][:17]}"
 
 
-def _late(told: Made, name: str) -> str:
+def _late(told: Report, name: str) -> str:
     """How much of it is the host's fault, where that is known."""
     late = told["host_late"] if name == RUNS[0] else None
     return "" if late is None else f" (host late {late:.1%})"
 
 
-def table(report: Sequence[Made]) -> str:
+def table(report: Sequence[Report]) -> str:
     """A column a load."""
     columns = [dict(lines(found)) for found in report]
     labels = dict.fromkeys(label for column in columns for label in column)
@@ -232,7 +232,7 @@ def _line(label: str, *cells: str) -> str:
     return (f"{label:20}" + "".join(f"{cell:{WIDTH}}" for cell in cells)).rstrip()
 
 
-def timed(engine: Engine, load: Load, work: Work, seconds: Seconds) -> Made:
+def timed(engine: Engine, load: Load, work: Work, seconds: Seconds) -> Report:
     with kept(engine, load, work, seconds.warm) as runs:
         found = host(engine, seconds.timed)
     print(f"{load}: {found['audio_per_second']} audio s a second", file=sys.stderr, flush=True)
@@ -241,7 +241,7 @@ def timed(engine: Engine, load: Load, work: Work, seconds: Seconds) -> Made:
 
 def measured(
     engine: Engine, loads: Sequence[Load], work: Work, seconds: Seconds, out: Path
-) -> list[Made]:
+) -> list[Report]:
     """All loads without a trace first: what has been traced may be slower ever after."""
     report = [timed(engine, load, work, seconds) for load in loads]
     save(report, out)
@@ -252,12 +252,12 @@ def measured(
     return report
 
 
-def save(report: Sequence[Made], out: Path) -> None:
+def save(report: Sequence[Report], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / "loads.json").write_text(json.dumps({"loads": report, **machine()}, indent=1))
 
 
-def failures(runs: Sequence[Run]) -> Made:
+def failures(runs: Sequence[Run]) -> Report:
     errors = [stream.error for run in runs for stream in run.streams if stream.error]
     return {"failed": len(errors), "first_error": errors[0] if errors else ""}
 
@@ -280,7 +280,7 @@ def main(
 ) -> None:
     """Where the time of each load goes: a table, and all of it in OUT/loads.json."""
     loads = [*(Load(count) for count in concurrency), *(Load(count, True) for count in at_once)]
-    how: Made = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
+    how: Report = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
     spans, work = Seconds(seconds, trace, warm), Work(("preset",), *frames)
     with open_engine([model], **how) as engine:
         print(table(measured(engine, loads or [Load(32)], work, spans, out)))

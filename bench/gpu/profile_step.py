@@ -67,7 +67,7 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         *((PendingStep, name, "wait and read") for name in ("wait_codes", "result", "audio")),
         (loop.scheduler, "commit", "commit"),
         (loop, "deliver", "deliver"),
-        (loop, "turn", "turn"),
+        (loop, "run_once", "turn"),
     ]
     before = [(place, name, getattr(place, name)) for place, name, _ in own]
     for place, name, told in own:
@@ -182,7 +182,7 @@ class Speaking:
         return self._engine.stats().running
 
     def steps(self, seconds: float) -> float:
-        """Steps a second."""
+        """Decoder a second."""
         begun, first = time.perf_counter(), self._engine.stats().steps
         time.sleep(seconds)
         return (self._engine.stats().steps - first) / (time.perf_counter() - begun)

@@ -30,7 +30,7 @@ from bench.soak_watch import WARM, Sample, Watch, slope
 from bench.workload import DESCRIPTION, TRANSCRIPT, Work
 from engine import Busy, Design, Engine, Preset, SamplingParams, SpeechRequest, Voice, open_engine
 
-Made: TypeAlias = dict[str, Any]
+Report: TypeAlias = dict[str, Any]
 
 SAMPLINGS = (
     SamplingParams(greedy=True),
@@ -155,7 +155,7 @@ async def watch(samples: list[Sample]) -> None:
         await asyncio.sleep(EVERY)
 
 
-def memory(samples: list[Sample]) -> Made:
+def memory(samples: list[Sample]) -> Report:
     """First, last, and what the slope over the last two thirds comes to."""
     kept = samples[int(len(samples) * WARM) :]
     minutes = (kept[-1].at - kept[0].at) / 60
@@ -177,7 +177,7 @@ def left(engine: Engine) -> dict[str, int]:
         "waiting": stats.waiting,
         "active": len(scheduler.active),
         "slots": slots.total - slots.free,
-        "unsettled talkers": sum(not slots.measured(talker) for talker in slots.talkers),
+        "unsettled talkers": sum(not slots.is_idle(talker) for talker in slots.talkers),
     }
     return {name: count for name, count in found.items() if count}
 
@@ -202,20 +202,25 @@ async def lived(
 
 async def soak(
     engine: Engine, rate: float, seconds: float, sample: int, seed: int, growth: float
-) -> Made:
+) -> Report:
     account = Account(sample, random.Random(seed))
     samples = await lived(engine, rate, seconds, account, seed)
-    stuck, stats, held_chunks = await rest(engine), engine.stats(), memory(samples)
-    told: Made = {"seconds": seconds, "rate": rate, "seed": seed, "two_bytes": two_bytes(engine)}
+    stuck, stats, held = await rest(engine), engine.stats(), memory(samples)
+    told: Report = {
+        "seconds": seconds,
+        "rate": rate,
+        "seed": seed,
+        "two_bytes": two_bytes(engine),
+    }
     told |= {end: account.ends[end] for end in ("whole", "left", "refused", "failed", "stuck")}
     told |= {"remains": stuck, "slots": stats.slots, "failed_steps": stats.failed_steps}
-    told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held_chunks}
+    told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held}
     told["again"], wrong = await compared(engine, account.kept)
     told["wrong"] = [*account.wrong, *faults(told, growth), *wrong]
     return told | {"good": not told["wrong"]}
 
 
-async def compared(engine: Engine, kept: Sequence[Heard]) -> tuple[Made, list[str]]:
+async def compared(engine: Engine, kept: Sequence[Heard]) -> tuple[Report, list[str]]:
     """With what is made again, request by request, and then by the codec alone."""
     try:
         found = await again(engine, kept)
@@ -225,29 +230,29 @@ async def compared(engine: Engine, kept: Sequence[Heard]) -> tuple[Made, list[st
         return {"error": repr(error)[:300]}, [f"nothing could be compared: {error!r}"[:300]]
 
 
-def faults(told: Made, growth: float) -> Iterator[str]:
+def faults(told: Report, growth: float) -> Iterator[str]:
     if told["remains"]:
         yield f"remains: {told['remains']}"
     if told["failed_steps"]:
         yield f"{told['failed_steps']} steps failed"
-    for name, held_chunks in told["memory"].items():
-        if held_chunks["grown_mb"] > growth:
-            yield f"memory ({name}) has grown by {held_chunks['grown_mb']} MB"
+    for name, held in told["memory"].items():
+        if held["grown_mb"] > growth:
+            yield f"memory ({name}) has grown by {held['grown_mb']} MB"
 
 
-def lines(told: Made) -> Iterator[str]:
+def lines(told: Report) -> Iterator[str]:
     """Eight at most."""
     ends = ", ".join(f"{told[end]} {end}" for end in ("whole", "left", "refused", "failed"))
     yield f"{told['seconds']:g} s, {told['rate']:g} a second: {ends}, {told['stuck']} stuck"
     yield f"remains: {told['remains'] or 'nothing'} of {told['slots']} slots, {told['gaps']} gaps"
-    for name, held_chunks in told["memory"].items():
-        span = f"{held_chunks['first_mb']:9.1f} to {held_chunks['last_mb']:9.1f} MB"
-        yield f"{name:10}{span}, {held_chunks['mb_a_minute']:+.3f} a minute of the last two thirds"
+    for name, held in told["memory"].items():
+        span = f"{held['first_mb']:9.1f} to {held['last_mb']:9.1f} MB"
+        yield f"{name:10}{span}, {held['mb_a_minute']:+.3f} a minute of the last two thirds"
     yield from again_lines(told["again"])
     yield "good" if told["good"] else f"WRONG: {'; '.join(told['wrong'])}"
 
 
-def again_lines(found: Made) -> Iterator[str]:
+def again_lines(found: Report) -> Iterator[str]:
     if "error" in found:
         yield f"again: {found['error']}"
         return
@@ -275,7 +280,7 @@ def main(
     out: Path = Path("."),
 ) -> None:
     """Use an engine for a while: some lines, and all of it in OUT/soak.json."""
-    how: Made = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
+    how: Report = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
     with open_engine([model], **how) as engine:
         told = asyncio.run(soak(engine, rate, 60 * minutes, sample, seed, growth))
     out.mkdir(parents=True, exist_ok=True)

@@ -74,10 +74,10 @@ class Heard:
 
 async def listen(engine: Engine, visit: Visit) -> Heard:
     """To the end, which comes to those who leave as well. Raises what the stream raises."""
-    return await asyncio.wait_for(_listen(engine, visit), PATIENCE)
+    return await asyncio.wait_for(_load_encoders(engine, visit), PATIENCE)
 
 
-async def _listen(engine: Engine, visit: Visit) -> Heard:
+async def _load_encoders(engine: Engine, visit: Visit) -> Heard:
     chunks: list[Chunk] = []
     async with engine.submit(visit.request) as stream:
         if visit.leaves == 0:
@@ -126,16 +126,18 @@ class Offline:
         folder = next(iter(engine.checkpoints().values())).folder  # type: ignore[attr-defined]
         codec = load_codec(folder, worker.device, torch.float32)
         dtype = torch.float16 if two_bytes(engine) else torch.float32
-        self._decoding = CodecRunner(codec, 1, LRUCache(REFERENCES), dtype)
+        self._codec_runner = CodecRunner(codec, 1, LRUCache(REFERENCES), dtype)
 
     @torch.inference_mode()
     def sound(self, heard: Heard) -> Pcm:
         """Of its codes, in the pieces that it came in."""
-        self._decoding.open([(0, self._reference(heard.request))])
+        self._codec_runner.open([(0, self._reference(heard.request))])
         return np.concatenate([self._piece(chunk.codes) for chunk in heard.chunks])
 
     def _piece(self, codes: Codes) -> Pcm:
-        made = self._decoding.decode([([0], to_device(codes, self._device)[None], [len(codes)])])
+        made = self._codec_runner.decode(
+            [([0], to_device(codes, self._device)[None], [len(codes)])]
+        )
         if made.done is not None:
             made.done.synchronize()
         _, lengths, batch = made.batches[0]

@@ -1,32 +1,33 @@
-"""Work on the device that is recorded once and replayed: thousands of launches become one.
+"""Device work captured once and replayed by bucket: thousands of launches become one.
 
-A recording reads and writes the same memory every time. What changes between two replays
-lies in tensors that stay; a graph belongs to one shape. The first time, work is run as it
-is written, which also warms up whatever it calls, and recorded; from then on it is replayed.
-Where nothing can be recorded it goes on as it is written. Knows no slots and no networks.
+A graph reads and writes the same memory every time, so what changes between replays lies in static
+tensors, and a graph belongs to one shape: the smallest bucket that holds the rows, padded. The
+first time, work runs eagerly, which also warms up whatever it calls, and is captured; from then on
+it is replayed. Where capture fails, work stays eager. Knows no slots and no networks.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeVar
 
 import torch
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 log = logging.getLogger("timbre")
 
 
-class Record(Protocol):
-    """Turns work into something that does the same again."""
+class Capture(Protocol):
+    """Turns work into something that does the same again by a replay."""
 
-    def __call__(self, work: Callable[[], Made]) -> Callable[[], Made]: ...
+    def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]: ...
 
 
-class Recorder:
-    """Records on one device; all its graphs share memory, so they run one after the other."""
+class GraphCapture:
+    """Captures on one device; its graphs share a memory pool, so they run one after the other."""
 
     def __init__(self, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device)
@@ -34,61 +35,74 @@ class Recorder:
         self._first: torch.cuda.CUDAGraph | None = None  # keeps the pool
         self._failed = False
 
-    def __call__(self, work: Callable[[], Made]) -> Callable[[], Made]:
-        """What the work returns is filled anew by every replay."""
+    def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]:
+        """What the work returns is overwritten by every replay."""
         if self._failed:
             return work
         try:
-            return self._record(work)
+            return self._capture(work)
         except Exception as error:
             self._failed = True
-            log.warning("Steps cannot be recorded here (%s): they run slower.", error)
+            log.warning("CUDA graphs cannot be captured here (%s): steps run slower.", error)
             return work
 
-    def _record(self, work: Callable[[], Made]) -> Callable[[], Made]:
+    def _capture(self, work: Callable[[], Result]) -> Callable[[], Result]:
         graph, outside = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         self._stream.wait_stream(outside)
         with torch.cuda.stream(self._stream):
-            # other threads load and encode meanwhile
+            # other threads load and encode at the same time
             graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             try:
-                made = work()
+                result = work()
             finally:
                 graph.capture_end()
         outside.wait_stream(self._stream)
         self._first = self._first or graph
 
-        def replay() -> Made:
+        def replay() -> Result:
             graph.replay()
-            return made
+            return result
 
         return replay
 
 
-class GraphCache:
-    """Work by key: as it is written the first time, replayed from then on."""
+class GraphRunner:
+    """Runs work by key, eagerly the first time and replayed from then on.
 
-    def __init__(self, record: Record) -> None:
-        self._record = record
-        self._known: dict[Hashable, Callable[[], object]] = {}
+    `sizes`: the buckets of its rows, in rising order; the largest is captured first, so that the
+    others find their memory in its pool.
+    """
+
+    def __init__(self, capture: Capture, sizes: Sequence[int] = ()) -> None:
+        self._capture, self.sizes = capture, sizes
+        self._graphs: dict[Hashable, Callable[[], object]] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._graphs)
 
-    def run(self, key: Hashable, work: Callable[[], Made]) -> Made:
-        if key in self._known:
-            return self._known[key]()  # type: ignore[return-value]
-        made = work()
-        self._known[key] = self._record(work)
-        return made
+    def bucket(self, count: int) -> int:
+        """The smallest size that holds so many rows."""
+        return self.sizes[bisect_left(self.sizes, count)]
+
+    def run(self, key: Hashable, work: Callable[[], Result]) -> Result:
+        if key in self._graphs:
+            return self._graphs[key]()  # type: ignore[return-value]
+        result = work()
+        self._graphs[key] = self._capture(work)
+        return result
+
+    def warm(self, run: Callable[[int], object]) -> None:
+        """Capture every bucket."""
+        for size in reversed(self.sizes):
+            run(size)
 
 
-def finish(device: torch.device) -> None:
-    """Until all that was launched is done."""
+def synchronize(device: torch.device) -> None:
+    """Wait for everything that was launched."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def recorder(device: torch.device) -> Record | None:
-    """None where there is nothing to record with."""
-    return Recorder(device) if device.type == "cuda" else None
+def graph_capture(device: torch.device) -> Capture | None:
+    """None on devices without graphs."""
+    return GraphCapture(device) if device.type == "cuda" else None

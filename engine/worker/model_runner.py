@@ -7,11 +7,11 @@ has to ask the device for a length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,18 +21,18 @@ from engine.checkpoints.checkpoint import SpecialIds
 from engine.errors import StepFailed
 from engine.model.talker import Talker
 from engine.plan import Admit, AppendText, Prefill
-from engine.worker.cuda_graphs import recorder
+from engine.worker.cuda_graphs import graph_capture
 from engine.worker.staging import StagingBuffer
 from engine.worker.state.cuda_vmm import DriverError
 from engine.worker.state.memory_budget import check_left, grows_on, slots_for
 from engine.worker.state.prompts import Embedder, PromptRows, to_device
 from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import CANDIDATES
-from engine.worker.state.slot_state import OPENED, TOLD, Slots, openings, telling
-from engine.worker.talker.decode_graphs import PlainSteps, ReplayedSteps, Steps
+from engine.worker.state.slot_state import OPENED, TOLD, Slots, slot_table, text_table
+from engine.worker.talker.decode_graphs import Decoder, DecodeStep, EagerDecoder, GraphDecoder
 from engine.worker.talker.decode_step import BatchBounds, FrameStep
-from engine.worker.talker.mixed_batch import Together
-from engine.worker.talker.prefill import BLOCK, Filling, Piece, ReplayedFilling
+from engine.worker.talker.mixed_batch import MixedBatch
+from engine.worker.talker.prefill import BLOCK, GraphPrefiller, Prefiller, PromptPiece
 
 OPENINGS = (1, 2, 4, 8, 16, 32, 64)  # admissions in one recording
 TELLINGS = (16, 64, 256)  # ids of text tracks in one recording
@@ -40,7 +40,7 @@ TELLINGS = (16, 64, 256)  # ids of text tracks in one recording
 
 @dataclass
 class RowState:
-    """What the host knows of a row in use."""
+    """The host's state of a row in use."""
 
     prompt: PromptRows
     texts: int  # length of the text track
@@ -48,13 +48,21 @@ class RowState:
 
 @dataclass(frozen=True)
 class FrameBatch:
-    """Frames that are being made."""
+    """A frame of some rows."""
 
     rows: tuple[int, ...]
-    made: Tensor  # [R, 17] codes, and whether the speech ends
+    codes: Tensor  # [R, 17] codes, and whether the speech ends
 
 
-Half: TypeAlias = Callable[[], FrameBatch]  # what is left of a frame whose codes are there
+class RunnerStep(NamedTuple):
+    """A frame of some rows whose codes are launched."""
+
+    rows: tuple[int, ...]
+    step: DecodeStep
+
+    def advance(self) -> FrameBatch:
+        """Run the talker for the next frame."""
+        return FrameBatch(self.rows, self.step.advance())
 
 
 class ModelRunner:
@@ -71,25 +79,25 @@ class ModelRunner:
         self.talker, self.embedder = talker, Embedder(talker, ids)
         self.slots = Slots.allocate(talker.config, slots, positions, device, dtype, grows)
         self.step = FrameStep(talker, ids, self.slots, self.embedder.pad)
-        self.ledger, record = RowMetadata(slots), recorder(device)
-        self.steps: Steps = PlainSteps(self.step)
-        self.filling: Filling | ReplayedFilling = Filling(self.step, self.ledger)
-        self._together: Together | None = None
-        if record:
-            self.steps = steps = ReplayedSteps(self.step, record)
-            self.filling = filling = ReplayedFilling(self.step, self.ledger, record)
+        self.row_metadata, capture = RowMetadata(slots), graph_capture(device)
+        self.decoder: Decoder = EagerDecoder(self.step)
+        self.prefiller: Prefiller | GraphPrefiller = Prefiller(self.step, self.row_metadata)
+        self._mixed: MixedBatch | None = None
+        if capture:
+            self.decoder = decoder = GraphDecoder(self.step, capture)
+            self.prefiller = prefiller = GraphPrefiller(self.step, self.row_metadata, capture)
             if self.fused:
-                self._together = Together(self.step, steps, filling, record)
-        place = self.slots.spare, device, record
+                self._mixed = MixedBatch(self.step, decoder, prefiller, capture)
+        place = self.slots.padding_row, device, capture
         self._open = StagingBuffer(self.slots.open, OPENED, OPENINGS, *place)
-        self._tell = StagingBuffer(partial(_append, talker, self.slots), TOLD, TELLINGS, *place)
-        self.tenants: dict[int, RowState] = {}
+        self._append = StagingBuffer(partial(_append, talker, self.slots), TOLD, TELLINGS, *place)
+        self.row_states: dict[int, RowState] = {}
         self.timings: Mapping[int, float] = {}  # seconds of a step by rows
         self._positions = positions
 
     @property
     def rows(self) -> int:
-        return self.slots.spare
+        return self.slots.padding_row
 
     @property
     def fused(self) -> bool:
@@ -97,17 +105,17 @@ class ModelRunner:
         return self.step.talk is not None
 
     def warm(self) -> None:
-        """Record what comes up most, so that nobody has to wait for it."""
-        if isinstance(self.steps, ReplayedSteps):
+        """Capture the graphs that most requests need."""
+        if isinstance(self.decoder, GraphDecoder):
             usual = BatchBounds(1, CANDIDATES, CANDIDATES)
-            self.steps.warm(usual)
-            self.timings = self.steps.timings(usual)
-            if self._together:
-                self._together.warm(usual)
-        if isinstance(self.filling, ReplayedFilling):
-            self.filling.warm(CANDIDATES)
+            self.decoder.warm(usual)
+            self.timings = self.decoder.timings(usual)
+            if self._mixed:
+                self._mixed.warm(usual)
+        if isinstance(self.prefiller, GraphPrefiller):
+            self.prefiller.warm(CANDIDATES)
         self._open.warm()
-        self._tell.warm()
+        self._append.warm()
 
     @property
     def bytes(self) -> int:
@@ -123,16 +131,16 @@ class ModelRunner:
         for prompt in prompts:
             self._check_text(len(prompt.spoken))
         pairs = list(zip(admits, prompts, strict=True))
-        self._open(openings(admits, prompts))
-        told = [telling(row, 0, prompt.spoken) for (row, _), prompt in pairs if prompt.spoken]
+        self._open(slot_table(admits, prompts))
+        told = [text_table(row, 0, prompt.spoken) for (row, _), prompt in pairs if prompt.spoken]
         if told:
-            self._tell(np.concatenate(told))
+            self._append(np.concatenate(told))
         for (row, admit), prompt in pairs:
-            self.tenants[row] = RowState(prompt, len(prompt.spoken))
-            self.ledger.open(row, len(prompt), admit.sampling)
+            self.row_states[row] = RowState(prompt, len(prompt.spoken))
+            self.row_metadata.open(row, len(prompt), admit.sampling)
 
     def _check(self, row: int, admit: Admit) -> None:
-        if row in self.tenants:
+        if row in self.row_states:
             raise StepFailed(
                 "Slot {slot} is taken. This is a fault of the engine.", slot=admit.slot
             )
@@ -153,7 +161,7 @@ class ModelRunner:
             try:
                 self._grow(row, positions)
             except torch.OutOfMemoryError:
-                self.slots.shrink([*{*range(self.rows)} - self.tenants.keys() - given])
+                self.slots.shrink([*{*range(self.rows)} - self.row_states.keys() - given])
                 self._grow(row, positions)
 
     def _grow(self, row: int, positions: int) -> None:
@@ -165,68 +173,71 @@ class ModelRunner:
             raise StepFailed("More text than a slot can hold. Shorten the text.")
 
     def release(self, row: int) -> None:
-        self.tenants.pop(row, None)
-        self.ledger.close(row)
+        self.row_states.pop(row, None)
+        self.row_metadata.close(row)
 
     def clear(self) -> None:
         """Every row is free."""
-        for row in tuple(self.tenants):
+        for row in tuple(self.row_states):
             self.release(row)
 
-    def feed(self, row: int, feed: AppendText) -> None:
-        tenant, ids = self.tenants[row], self.embedder.ended(feed.text_ids, feed.closed)
-        self._check_text(tenant.texts + len(ids))
+    def append_text(self, row: int, added: AppendText) -> None:
+        row_state, ids = self.row_states[row], self.embedder.ended(added.text_ids, added.closed)
+        self._check_text(row_state.texts + len(ids))
         if ids:
-            self._tell(telling(row, tenant.texts, ids))
-            tenant.prompt.hear(tenant.texts, ids)
-            tenant.texts += len(ids)
+            self._append(text_table(row, row_state.texts, ids))
+            row_state.prompt.hear(row_state.texts, ids)
+            row_state.texts += len(ids)
 
-    def speak(self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]) -> Half | None:
-        """Run pieces of prompts, then make the codes of a frame of these rows; pieces may also be
-        left for the other half."""
+    def start_step(
+        self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]
+    ) -> RunnerStep | None:
+        """Run prompt pieces, then launch the codes of a frame of these rows.
+
+        Pieces that share a pass with the frames are run by the step's second half.
+        """
         pieces = self._pieces(due)
-        if self._beside(pieces, rows):
-            return self._frames(rows, partial(self._together, pieces))  # type: ignore[arg-type]
+        bounds = self.row_metadata.bounds(rows) if self._mixed and pieces and rows else None
+        if self._mixed and bounds and self._mixed.takes(pieces, rows, bounds):
+            return self._decode(rows, partial(self._mixed, pieces))
         if pieces:
-            self.filling(pieces)
-        return self._frames(rows, self.steps) if rows else None
+            self.prefiller(pieces)
+        return self._decode(rows, self.decoder) if rows else None
 
     def prefill(self, due: Iterable[tuple[int, Prefill]]) -> None:
-        """Run pieces of prompts."""
-        self.filling(self._pieces(due))
+        """Run prompt pieces."""
+        self.prefiller(self._pieces(due))
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
         """A whole frame of these rows."""
-        return self._frames(rows, self.steps)()
+        return self._decode(rows, self.decoder).advance()
 
-    def _beside(self, pieces: Sequence[Piece], rows: Sequence[int]) -> bool:
-        together = self._together if pieces and rows else None
-        return together is not None and together.takes(pieces, rows, self.ledger.extent(rows))
+    def _pieces(self, due: Iterable[tuple[int, Prefill]]) -> list[PromptPiece]:
+        return [
+            PromptPiece(row, self.row_states[row].prompt, each.start, each.stop)
+            for row, each in due
+        ]
 
-    def _pieces(self, due: Iterable[tuple[int, Prefill]]) -> list[Piece]:
-        return [Piece(row, self.tenants[row].prompt, each.start, each.stop) for row, each in due]
-
-    def _frames(self, rows: Sequence[int], steps: Steps) -> Half:
+    def _decode(self, rows: Sequence[int], decoder: Decoder) -> RunnerStep:
         ordered = tuple(sorted(rows))
-        rest = steps(ordered, self.ledger.extent(ordered))
-        self.ledger.step(ordered)
-        return lambda: FrameBatch(ordered, rest())
+        step = decoder(ordered, self.row_metadata.bounds(ordered))
+        self.row_metadata.step(ordered)
+        return RunnerStep(ordered, step)
 
-    def made(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
-        """Codes [B, frames, 16] that have been made, from each row's start on; behind what it has
-        there are any."""
+    def codes_from(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
+        """Codes [B, frames, 16] from each row's start on; arbitrary beyond what a row has."""
         after = np.array(starts)[:, None] + np.arange(frames)
         first = np.array(rows)[:, None] * self._positions  # of the row, where all lie in one
         places = first + np.minimum(after, self._positions - 1)
-        return self.slots.made.flatten(0, 1)[to_device(places, self.step.device)]
+        return self.slots.codes.flatten(0, 1)[to_device(places, self.step.device)]
 
 
 def _append(talker: Talker, slots: Slots, table: Tensor) -> None:
-    """Text of `telling` into its slots."""
+    """Text of `text_table` into its slots."""
     slots.append(table, talker.embed_text(table[:, 3]))
 
 
-def lane_for(
+def make_model_runner(
     talker: Talker,
     ids: SpecialIds,
     wanted: int,
@@ -243,8 +254,8 @@ def lane_for(
 
     if grows_on(device):
         with suppress(DriverError):
-            lane = made(grows=True)
-            if lane.fused:
-                return lane
-            del lane  # its memory, before another is made
+            runner = made(grows=True)
+            if runner.fused:
+                return runner
+            del runner  # its memory, before another is made
     return made(grows=False)

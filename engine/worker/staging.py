@@ -1,12 +1,11 @@
-"""Host numbers as tables, for work on the device that reads nothing else: one upload each.
+"""Tables of host numbers, uploaded in one piece for device work that reads nothing else.
 
-Where recordings can be made the work is one replay, by the table's size; the rows that are
-too many name the spare row of the slots, which belongs to nobody.
+With CUDA graphs the work is one replay by the table's size; padding names the padding row of the
+slots.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engine.worker.cuda_graphs import GraphCache, Record
+from engine.worker.cuda_graphs import Capture, GraphRunner
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
@@ -34,36 +33,35 @@ class StagingBuffer:
         work: Callable[[Tensor], None],
         columns: int,
         sizes: Sequence[int],
-        spare: int,
+        padding_row: int,
         device: torch.device,
-        record: Record | None,
+        capture: Capture | None,
     ) -> None:
-        self._work, self._sizes, self._spare = work, sizes, spare
-        self._kept = torch.zeros(sizes[-1], columns, dtype=torch.long, device=device)
-        self._replays = GraphCache(record) if record else None
+        self._work, self._padding_row = work, padding_row
+        self._static = torch.zeros(sizes[-1], columns, dtype=torch.long, device=device)
+        self._graphs = GraphRunner(capture, sizes) if capture else None
 
     def __call__(self, table: Numbers) -> None:
-        if self._replays is None:
-            self._work(torch.from_numpy(table).to(self._kept.device))
+        if self._graphs is None:
+            self._work(torch.from_numpy(table).to(self._static.device))
             return
-        most = self._sizes[-1]
+        most = self._graphs.sizes[-1]
         for first in range(0, len(table), most):
-            self._replay(table[first : first + most], self._replays)
+            self._replay(table[first : first + most], self._graphs)
 
     def warm(self) -> None:
-        """Record every size, the largest first."""
-        if self._replays is not None:
-            for size in reversed(self._sizes):
-                self._replay(self._idle(size), self._replays)
+        graphs = self._graphs
+        if graphs is not None:
+            graphs.warm(lambda size: self._replay(self._padding(size), graphs))
 
-    def _replay(self, table: Numbers, replays: GraphCache) -> None:
-        size = self._sizes[bisect_left(self._sizes, len(table))]
-        padded, kept = self._idle(size), self._kept[:size]
+    def _replay(self, table: Numbers, graphs: GraphRunner) -> None:
+        size = graphs.bucket(len(table))
+        padded, static = self._padding(size), self._static[:size]
         padded[: len(table)] = table
-        place(kept, padded)
-        replays.run(size, lambda: self._work(kept))
+        place(static, padded)
+        graphs.run(size, lambda: self._work(static))
 
-    def _idle(self, size: int) -> Numbers:
-        table = np.zeros((size, self._kept.shape[1]), np.int64)
-        table[:, 0] = self._spare
+    def _padding(self, size: int) -> Numbers:
+        table = np.zeros((size, self._static.shape[1]), np.int64)
+        table[:, 0] = self._padding_row
         return table

@@ -1,7 +1,6 @@
-"""A step under way: its results travel to the host while the device goes on.
+"""The results of a step on their way to the host, while the device goes on.
 
-Sound is made beside the next step, so it may come after it: whoever waits for frames need not wait
-for sound.
+Audio is decoded beside the next step and may be ready after it, so codes are waited for alone.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from engine.types import Pcm
 
 
 @dataclass(frozen=True)
-class Sound:
+class StepAudio:
     """Samples on their way to the host."""
 
     # slots, samples of each, int16 [B, longest] with anything behind them
@@ -29,26 +28,26 @@ class Sound:
 
 
 @dataclass(frozen=True)
-class Made:
+class StepOutput:
     """What a step makes, still on the device."""
 
     frames: Sequence[tuple[Sequence[int], Tensor]]  # slots, and [R, 17]: codes, the end
-    sound: Sound
+    sound: StepAudio
     failed: Mapping[int, Exception]
 
 
-class Stopwatch:
+class StepTimer:
     """Time of a step on the device."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
-        self._begun, self._seconds = time.perf_counter(), 0.0
+        self._first_half, self._seconds = time.perf_counter(), 0.0
         if self._cuda:
             self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             self._start.record()
 
     def stop(self) -> None:
-        self._seconds = time.perf_counter() - self._begun
+        self._seconds = time.perf_counter() - self._first_half
         if self._cuda:
             self._end.record()
 
@@ -65,7 +64,7 @@ class Stopwatch:
 
 
 class PendingStep:
-    def __init__(self, number: int, made: Made, watch: Stopwatch) -> None:
+    def __init__(self, number: int, made: StepOutput, watch: StepTimer) -> None:
         self._number, self._watch, self._failed = number, watch, made.failed
         self._frames = [(slots, to_host(batch)) for slots, batch in made.frames]
         self._sound = made.sound

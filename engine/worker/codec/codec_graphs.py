@@ -28,7 +28,7 @@ from engine.worker.codec.codec_batching import (
     row_bucket,
     split_frames,
 )
-from engine.worker.cuda_graphs import GraphCache, Record, recorder
+from engine.worker.cuda_graphs import Capture, GraphRunner, graph_capture
 from engine.worker.staging import place
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import to_host
@@ -65,7 +65,7 @@ class Step(Protocol):
         ...
 
 
-class Sounding(Protocol):
+class CodecStepper(Protocol):
     def __call__(
         self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]
     ) -> Sequence[Batch]:
@@ -84,16 +84,16 @@ class Sounding(Protocol):
         ...
 
 
-def sounding(codec: CodecDecoder, state: CodecState, spare: int) -> Sounding:
+def select_codec(codec: CodecDecoder, state: CodecState, padding_row: int) -> CodecStepper:
     """What suits the device; the spare row is the state's that no stream has."""
-    dtype, record = state.pasts.dtype, recorder(state.pasts.device)
+    dtype, record = state.pasts.dtype, graph_capture(state.pasts.device)
     if record is None:
-        return PlainSounding(PlainStep(codec, dtype), state)
-    step = select_step(codec, state, spare) or PlainStep(codec, dtype)
-    return ReplayedSounding(step, state, spare, record)
+        return EagerCodec(PlainStep(codec, dtype), state)
+    step = select_step(codec, state, padding_row) or PlainStep(codec, dtype)
+    return GraphCodec(step, state, padding_row, record)
 
 
-def select_step(codec: CodecDecoder, state: CodecState, spare: int) -> Step | None:
+def select_step(codec: CodecDecoder, state: CodecState, padding_row: int) -> Step | None:
     """The fused decoder where it runs and agrees with the codec; None: only the plain one."""
     dtype = state.pasts.dtype
     if dtype.itemsize != 2:  # in float32 the libraries' kernels are faster
@@ -105,8 +105,8 @@ def select_step(codec: CodecDecoder, state: CodecState, spare: int) -> Step | No
         if not supports(codec.config):
             return None
         step = FusedDecoder(codec, dtype)
-        step.prepare(bucket_sizes(spare), state, spare)
-        rows = torch.full((ROWS[-1],), spare, device=state.pasts.device)
+        step.prepare(bucket_sizes(padding_row), state, padding_row)
+        rows = torch.full((ROWS[-1],), padding_row, device=state.pasts.device)
         step(rows.new_zeros(len(rows), 1, CODEBOOKS), state, rows)  # with its largest tiles
         return step
 
@@ -141,7 +141,7 @@ class PlainStep:
         return codes.long().clamp(max=last).transpose(1, 2)
 
 
-class PlainSounding:
+class EagerCodec:
     def __init__(self, step: Step, state: CodecState) -> None:
         self.step, self._state = step, state
 
@@ -166,10 +166,10 @@ class PlainSounding:
         self._state.reset(to_device(rows, self._state.pasts.device))
 
 
-class ReplayedSounding:
-    def __init__(self, step: Step, state: CodecState, spare: int, record: Record) -> None:
-        self._step, self._state, self._spare = step, state, spare
-        self._replays = GraphCache(record)
+class GraphCodec:
+    def __init__(self, step: Step, state: CodecState, padding_row: int, record: Capture) -> None:
+        self._step, self._state, self._padding_row = step, state, padding_row
+        self._graphs = GraphRunner(record)
         # what recordings read: rows and how far each goes on; codes by frames
         self._places = torch.zeros(2, ROWS[-1], dtype=torch.long, device=state.pasts.device)
         self._codes = {size: self._none(ROWS[-1], size) for size in FRAMES}
@@ -191,13 +191,13 @@ class ReplayedSounding:
             self._reset(rows[start : start + ROWS[-1]])
 
     def warm(self, rows: int) -> None:
-        """Record all sizes up to so many rows, the largest first."""
+        """Capture all sizes up to so many rows, the largest first."""
         for count, frames in bucket_sizes(rows):
-            spares = (self._spare,) * count
+            spares = (self._padding_row,) * count
             self._replay(spares, self._none(count, frames), (frames,) * count)
             self.reset(spares)
         for frames in FRAMES:
-            self._skip(self._spare, self._none(1, frames)[0])
+            self._skip(self._padding_row, self._none(1, frames)[0])
 
     def _none(self, rows: int, frames: int) -> Tensor:
         device = self._places.device
@@ -208,11 +208,11 @@ class ReplayedSounding:
         index, said = self._places[0, :1], self._codes[len(codes)][:1]
         index.fill_(row)
         said.copy_(codes)
-        self._replays.run(len(codes), lambda: self._step.skip(said, self._state, index))
+        self._graphs.run(len(codes), lambda: self._step.skip(said, self._state, index))
 
     def _reset(self, rows: Sequence[int]) -> None:
         index, _ = self._place(rows, ())
-        self._replays.run(("reset", len(index)), lambda: self._state.reset(index))
+        self._graphs.run(("reset", len(index)), lambda: self._state.reset(index))
 
     def _sound(self, rows: Sequence[int], codes: Tensor, counts: Sequence[int]) -> Tensor:
         """One part, the longest first; the next replay may write over what it gives."""
@@ -232,15 +232,13 @@ class ReplayedSounding:
         index, going = self._place(rows, counts)
         said = self._codes[frame_bucket(frames)][: len(index)]
         said[:count, :frames].copy_(codes)
-        made = self._replays.run(
-            said.shape[:2], lambda: self._step(said, self._state, index, going)
-        )
+        made = self._graphs.run(said.shape[:2], lambda: self._step(said, self._state, index, going))
         return made[:count]
 
     def _place(self, rows: Sequence[int], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Rows and counts where a recording for so many reads them, in one copy."""
         wide, free = row_bucket(len(rows)), ROWS[-1] - len(rows)
-        filled = (*rows, *(self._spare,) * free), (*counts, *(0,) * (ROWS[-1] - len(counts)))
+        filled = (*rows, *(self._padding_row,) * free), (*counts, *(0,) * (ROWS[-1] - len(counts)))
         place(self._places, np.array(filled))
         return self._places[0, :wide], self._places[1, :wide]
 

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
-from engine.worker.codec.codec_graphs import ReplayedSounding, sounding
+from engine.worker.codec.codec_graphs import GraphCodec, select_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
-from engine.worker.step_output import Sound
+from engine.worker.step_output import StepAudio
 
 # slots, the next codes [B, frames, 16] of their streams, frames that each advances by
 Due = tuple[Sequence[int], Tensor, Sequence[int]]
@@ -36,7 +36,7 @@ class CodecRunner:
         self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
         self._padding_row, self._hop = slots, codec.config.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
-        self._sounding = sounding(codec, self._state, slots)
+        self._stepper = select_codec(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
     @property
@@ -45,32 +45,32 @@ class CodecRunner:
 
     def warm(self) -> None:
         """Capture the graphs before the first request."""
-        if isinstance(self._sounding, ReplayedSounding):
+        if isinstance(self._stepper, GraphCodec):
             with self._on_stream():
-                self._sounding.warm(self._padding_row)
+                self._stepper.warm(self._padding_row)
 
     def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
         """Start streams of slots: from silence, or behind their references."""
         silent = [slot for slot, reference in admitted if reference is None]
         with self._on_stream():
             if silent:
-                self._sounding.reset(silent)
+                self._stepper.reset(silent)
             for slot, reference in admitted:
                 if reference is not None:
                     self._state.restore(
                         to_device([slot], self._device), self._reference_state(reference)
                     )
 
-    def decode(self, work: Sequence[Due]) -> Sound:
+    def decode(self, work: Sequence[Due]) -> StepAudio:
         for _, codes, _ in work:
             if self._stream is not None:
                 codes.record_stream(self._stream)
         with self._on_stream():
             batches = [
                 (slots, [self._hop * frames for frames in counts], sound)
-                for slots, counts, sound in self._sounding(*_merge(work))
+                for slots, counts, sound in self._stepper(*_merge(work))
             ]
-            return Sound(batches, self._record_event())
+            return StepAudio(batches, self._record_event())
 
     @contextmanager
     def _on_stream(self) -> Iterator[None]:
@@ -96,7 +96,7 @@ class CodecRunner:
         """The state behind a reference."""
         row = to_device([self._padding_row], self._device)
         self._state.reset(row)
-        self._sounding.listen(self._padding_row, to_device(reference.codes, self._device))
+        self._stepper.listen(self._padding_row, to_device(reference.codes, self._device))
         return self._state.snapshot(row)
 
 

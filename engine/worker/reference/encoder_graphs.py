@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.model.padding import NO_PADDING, Padding, RightPadding
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Waveform
-from engine.worker.cuda_graphs import GraphCache, Record, recorder
+from engine.worker.cuda_graphs import Capture, GraphRunner, graph_capture
 from engine.worker.state.prompts import to_device
 
 FRAMES = (24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)  # of the codec: 2 to 20 seconds
@@ -29,7 +29,7 @@ MARGIN = 1024  # samples behind an end that are looked at: a window, and a few o
 Network = Callable[[Tensor, Padding], Tensor]  # waves [B, samples] -> a tensor of B rows
 
 
-class Hearing(Protocol):
+class EncoderRunner(Protocol):
     def __call__(self, audios: Sequence[Waveform]) -> list[Tensor]:
         """What the network makes of each. The next call may write over it."""
         ...
@@ -39,13 +39,13 @@ class Hearing(Protocol):
         ...
 
 
-def hearing(network: Network, device: torch.device) -> Hearing:
+def select_encoder(network: Network, device: torch.device) -> EncoderRunner:
     """What suits the device."""
-    record, plain = recorder(device), PlainHearing(network, device)
-    return ReplayedHearing(plain, record) if record else plain
+    record, plain = graph_capture(device), EagerEncoder(network, device)
+    return GraphEncoder(plain, record) if record else plain
 
 
-class PlainHearing:
+class EagerEncoder:
     def __init__(self, network: Network, device: torch.device) -> None:
         self.network, self.device = network, device
 
@@ -57,9 +57,9 @@ class PlainHearing:
         self([np.zeros(SAMPLE_RATE, np.float32)])
 
 
-class ReplayedHearing:
-    def __init__(self, plain: PlainHearing, record: Record) -> None:
-        self._plain, self._replays = plain, GraphCache(record)
+class GraphEncoder:
+    def __init__(self, plain: EagerEncoder, record: Capture) -> None:
+        self._plain, self._graphs = plain, GraphRunner(record, LENGTHS)
         self._waves = torch.zeros(MOST, device=plain.device)
         self._samples = torch.ones(ROWS[-1], dtype=torch.long, device=plain.device)
 
@@ -74,22 +74,24 @@ class ReplayedHearing:
         return [made[at] for at in range(len(audios))]
 
     def warm(self) -> None:
-        """Record every size, the longest first."""
-        for length in reversed(LENGTHS):
-            for rows in _rows(length):
-                self._heard([np.zeros(length - MARGIN, np.float32)] * rows)
+        """Capture every size, the longest first."""
+        self._graphs.warm(self._warm)
+
+    def _warm(self, length: int) -> None:
+        for rows in _rows(length):
+            self._heard([np.zeros(length - MARGIN, np.float32)] * rows)
 
     def _heard(self, audios: Sequence[Waveform]) -> list[Tensor]:
         """Recordings that fit one replay, the longest last; or a longer one."""
         if len(audios[-1]) + MARGIN > LENGTHS[-1]:
             return self._plain(audios)
-        length = LENGTHS[bisect_left(LENGTHS, len(audios[-1]) + MARGIN)]
+        length = self._graphs.bucket(len(audios[-1]) + MARGIN)
         rows = next(rows for rows in _rows(length) if rows >= len(audios))
         waves, samples = self._waves[: rows * length].view(rows, length), self._samples[:rows]
         for wave, audio in zip(waves, audios, strict=False):
             wave[: len(audio)] = to_device(audio, wave.device, torch.float32)
         samples[: len(audios)] = to_device([len(audio) for audio in audios], samples.device)
-        made = self._replays.run((rows, length), lambda: self._padded(waves, samples))
+        made = self._graphs.run((rows, length), lambda: self._padded(waves, samples))
         return [row.clone() for row in made[: len(audios)]]
 
     def _padded(self, waves: Tensor, samples: Tensor) -> Tensor:

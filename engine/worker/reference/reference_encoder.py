@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Clone, Codes, Vector, Waveform
-from engine.worker.reference.encoder_graphs import ROWS, Hearing
+from engine.worker.reference.encoder_graphs import ROWS, EncoderRunner
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -77,7 +77,7 @@ def lower_thread_priority() -> None:
 class Job:
     """A recording that waits for a network."""
 
-    network: Hearing
+    network: EncoderRunner
     audio: Waveform
     store: Callable[[Tensor], Any]  # puts the network's output into a cache
     cached: Callable[[], Any]  # the cached result, or None
@@ -94,7 +94,7 @@ class ReferenceEncoder:
 
     def __init__(
         self,
-        encoder: Hearing,
+        encoder: EncoderRunner,
         limit: int,
         silence: float,
         stream: torch.cuda.Stream | None = None,
@@ -109,7 +109,7 @@ class ReferenceEncoder:
         self._jobs: dict[Hashable, Job] = {}  # until they have a result
         self._lock = threading.Lock()
 
-    def clone(self, talker: str, speaker: Hearing, audio: Waveform, transcript: str) -> Clone:
+    def clone(self, talker: str, speaker: EncoderRunner, audio: Waveform, transcript: str) -> Clone:
         """The voice of a checked recording; codes only with a transcript."""
         digest = hashlib.sha256(np.ascontiguousarray(audio, np.float32).tobytes()).hexdigest()
         vector = self._encode_once(self._vectors, (talker, digest), speaker, audio, _vector)
@@ -120,7 +120,7 @@ class ReferenceEncoder:
         codes = self._encode_once(self._codes, digest, self._encoder, padded, convert)
         return Clone(vector, transcript, codes)
 
-    def warm(self, speaker: Hearing) -> None:
+    def warm(self, speaker: EncoderRunner) -> None:
         """Warm the networks up before the first recording."""
         for network in (speaker, self._encoder):
             self._thread.submit(self._warm, network).result()
@@ -129,7 +129,7 @@ class ReferenceEncoder:
         self,
         cache: LRUCache[Key, Value],
         key: Key,
-        network: Hearing,
+        network: EncoderRunner,
         audio: Waveform,
         convert: Callable[[Tensor], Value],
     ) -> Value:
@@ -195,7 +195,7 @@ class ReferenceEncoder:
             outputs = jobs[0].network([job.audio for job in jobs])
             return [job.store(output) for job, output in zip(jobs, outputs, strict=True)]
 
-    def _warm(self, network: Hearing) -> None:
+    def _warm(self, network: EncoderRunner) -> None:
         with self._on_stream():
             network.warm()
 

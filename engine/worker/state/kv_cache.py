@@ -81,16 +81,16 @@ class SlotAttend:
     """Attention of new positions of some slots over all that the slots hold.
 
     `rows` are the slots, `index` the same as a tensor [R]; `positions` [R, T] where the new
-    keys and values go; `extent` bounds every position from above.
+    keys and values go; `bounds` bounds every position from above.
     """
 
     def __init__(
-        self, cache: KeyValueCache, rows: Rows, index: Tensor, positions: Tensor, extent: int
+        self, cache: KeyValueCache, rows: Rows, index: Tensor, positions: Tensor, bounds: int
     ) -> None:
         heads = torch.arange(cache.keys.shape[2], device=index.device)
-        self._cache, self._rows, self._extent = cache, rows, extent
+        self._cache, self._rows, self._extent = cache, rows, bounds
         self._places = index[:, None, None], heads[:, None], positions[:, None]  # [R, kv, T]
-        seen = torch.arange(extent, device=index.device) <= positions[..., None]
+        seen = torch.arange(bounds, device=index.device) <= positions[..., None]
         self._mask = seen[:, None]  # [R, 1, T, extent]
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

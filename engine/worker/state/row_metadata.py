@@ -31,7 +31,7 @@ class RowMetadata:
     def close(self, row: int) -> None:
         self._positions[row] = 0
 
-    def extent(self, rows: Sequence[int]) -> BatchBounds:
+    def bounds(self, rows: Sequence[int]) -> BatchBounds:
         """Of the next frames of these rows."""
         index = np.fromiter(rows, np.int64, len(rows))
         held = self._positions[index]

@@ -38,7 +38,7 @@ class SamplingTensors:
         return self.inverse_temperature, self.top_k, self.top_p, self.sample_mask
 
 
-def knob_row(draw: ResolvedSampling) -> list[float]:
+def sampling_row(draw: ResolvedSampling) -> list[float]:
     """A slot's settings as numbers: the talker's, the predictor's, the repetition penalty."""
     off = float("inf")
     return [

@@ -18,7 +18,7 @@ from engine.plan import Admit
 from engine.worker.staging import Numbers
 from engine.worker.state.kv_cache import KeyValueCache, Rows, zeros
 from engine.worker.state.prompts import PromptRows
-from engine.worker.state.sampling import KNOBS, knob_row, seed_keys
+from engine.worker.state.sampling import KNOBS, sampling_row, seed_keys
 
 OPENED, TOLD = 6 + KNOBS, 4  # columns of the tables that slots are written from
 FIRST = 512  # positions that have memory in any case, where the others' grows
@@ -37,7 +37,7 @@ class Slots:
     text: Tensor  # [slots, positions, width] the text track
     texts: Tensor  # [slots] its length
     spoken: Tensor  # [slots] how much of it the prompt's rows take
-    made: Tensor  # [slots, positions, codebooks] every frame made
+    codes: Tensor  # [slots, positions, codebooks] every frame made
     knobs: Tensor  # [slots, KNOBS]
     keys: Tensor  # [slots, 2] of the random stream
     endless: Tensor  # [slots] the end of speech is never drawn
@@ -69,7 +69,7 @@ class Slots:
             text=make(positions, width, kind=dtype),
             texts=make(),
             spoken=make(),
-            made=make(positions, config.codebooks, kind=_CODE),
+            codes=make(positions, config.codebooks, kind=_CODE),
             knobs=make(KNOBS, kind=torch.float32),
             keys=make(2),
             endless=make(kind=torch.bool),
@@ -90,7 +90,7 @@ class Slots:
         return sum(tensor.nbytes for tensor in own) + self.cache.bytes
 
     @property
-    def spare(self) -> int:
+    def padding_row(self) -> int:
         """The row that belongs to nobody."""
         return len(self.frame) - 1
 
@@ -118,7 +118,7 @@ class Slots:
         self.frame[row].fill_(0)
 
     def open(self, table: Tensor) -> None:
-        """Give rows to sequences: `openings` on the device [R, OPENED]."""
+        """Give rows to sequences: `slot_table` on the device [R, OPENED]."""
         index, position, spoken, endless = table[:, :4].unbind(1)
         self.position[index] = position
         self.spoken[index] = spoken
@@ -129,7 +129,7 @@ class Slots:
             kept.index_fill_(0, index, 0)
 
     def append(self, table: Tensor, track: Tensor) -> None:
-        """More text: `telling` on the device [texts, TOLD], and as rows [texts, width]."""
+        """More text: `text_table` on the device [texts, TOLD], and as rows [texts, width]."""
         index, at, texts, _ = table.unbind(1)
         self.text[index, at] = track
         self.texts[index] = texts
@@ -141,12 +141,12 @@ class Slots:
         self.seen.index_put_((index, code), self.seen.new_ones(()))
 
 
-def openings(admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows]) -> Numbers:
+def slot_table(admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows]) -> Numbers:
     """[R, OPENED]: the row, where its next input goes, texts that the prompt takes, endlessness,
     keys; and the bits of the knobs."""
     pairs = zip(admits, prompts, strict=True)
     table = [_opening(row, admit, prompt) for (row, admit), prompt in pairs]
-    draws = np.array([knob_row(admit.sampling) for _, admit in admits], np.float32)
+    draws = np.array([sampling_row(admit.sampling) for _, admit in admits], np.float32)
     return np.concatenate((np.array(table, np.int64), draws.view(np.int32)), axis=1)
 
 
@@ -156,7 +156,7 @@ def _opening(row: int, admit: Admit, prompt: PromptRows) -> list[int]:
     return [row, length, length - prompt.body, admit.ignore_end, *keys]
 
 
-def telling(row: int, texts: int, ids: Sequence[int]) -> Numbers:
+def text_table(row: int, texts: int, ids: Sequence[int]) -> Numbers:
     """[ids, TOLD] for a row that holds `texts`: the row, each text's place, how many texts
     there are in the end, and the text's id."""
     table = np.empty((len(ids), TOLD), np.int64)

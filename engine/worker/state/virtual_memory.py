@@ -70,7 +70,7 @@ class Pages:
         if positions > self.held[row]:
             self.held[row] = self._covered(row, positions)
 
-    def spare(self, row: int, kept: int) -> list[range]:
+    def padding_row(self, row: int, kept: int) -> list[range]:
         """Pages of a slot's own behind its first positions, in every run."""
         starts = [self._end(start, kept) for start in self._starts(row)]
         ends = [(start + self._run) // self.page for start in self._starts(row)]
@@ -256,8 +256,8 @@ class Growing:
         but for work that is under way."""
         page = self._pages.page
         for row in rows:
-            spare = self._pages.spare(row, positions)
-            gone = self._memory.shrink([(own.start * page, len(own) * page) for own in spare])
+            padding_row = self._pages.padding_row(row, positions)
+            gone = self._memory.shrink([(own.start * page, len(own) * page) for own in padding_row])
             ranges = [range(at // page, (at + size) // page) for at, size in gone]
             self._pages.remove(row, positions, ranges)
 

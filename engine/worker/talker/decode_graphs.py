@@ -1,52 +1,71 @@
-"""Frame steps of any rows of a talker: as they are written, or replayed by bucket.
+"""Decode steps for any rows of a talker, eager or replayed by bucket.
 
-A step has two halves: first the frame's codes, which can become sound from then on, then the
-talker, which makes ready for the next frame. A replayed step has as many rows as its bucket; the
-ones that are too many sit on the spare row, which belongs to nobody. Both forms make the same
-codes. Which sequence a row belongs to is not known here.
+A step has two halves: the frame's codes, which the codec can decode from then on, and the talker,
+which prepares the next frame. Both forms give the same codes. Knows rows, no sequences.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from engine.worker.cuda_graphs import GraphCache, Record, finish
+from engine.worker.cuda_graphs import Capture, GraphRunner, synchronize
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.prompts import to_device
-from engine.worker.talker.decode_step import BatchBounds, FrameStep, Opened
+from engine.worker.talker.decode_step import BatchBounds, FrameInputs, FrameStep
 
 BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-SHORTEST = 256  # positions; a recording has this many, or twice, four times, ...
-ROUND = 64  # as it is written, attention reads up to a multiple of this many
+SHORTEST = 256  # positions of a graph: this many, or twice, four times, ...
+ROUND = 64  # eager attention reads up to a multiple of this many positions
 TIMED = (1, 8, 64)  # row counts that are timed, beside all rows
 TIMES = 3
 
-# The other half of a step -> codes and the end [R, codebooks + 1]
-Rest: TypeAlias = Callable[[], Tensor]
 
+class DecodeStep(Protocol):
+    """A frame of some rows whose codes are launched; `advance` runs the talker for the next."""
 
-class Steps(Protocol):
-    def __call__(self, rows: tuple[int, ...], extent: BatchBounds) -> Rest:
-        """Make the codes of a frame of these rows, in rising order."""
+    def codes(self) -> Tensor:
+        """[R, codebooks + 1]; the last column, the end of speech, is written by `advance`."""
+        ...
+
+    def advance(self) -> Tensor:
+        """Run the second half and return the codes with the end of speech."""
         ...
 
 
-class PlainSteps:
+class Decoder(Protocol):
+    def __call__(self, rows: tuple[int, ...], bounds: BatchBounds) -> DecodeStep:
+        """Launch the codes of a frame of these rows, in rising order."""
+        ...
+
+
+class EagerStep(NamedTuple):
+    step: FrameStep
+    rows: Rows
+    index: Tensor
+    bounds: BatchBounds
+    inputs: FrameInputs
+
+    def codes(self) -> Tensor:
+        return self.inputs.codes
+
+    def advance(self) -> Tensor:
+        return self.step.rest(self.rows, self.index, self.bounds, self.inputs)
+
+
+class EagerDecoder:
     def __init__(self, step: FrameStep) -> None:
         self._step = step
 
-    def __call__(self, rows: tuple[int, ...], extent: BatchBounds) -> Rest:
+    def __call__(self, rows: tuple[int, ...], bounds: BatchBounds) -> DecodeStep:
         index = to_device(rows, self._step.device)
-        length = min(-(-extent.positions // ROUND) * ROUND, self._step.slots.positions)
-        some, reach = _neighbours(rows) or index, extent.upto(length)
-        return partial(self._step.rest, some, index, reach, self._step.open(some, index, reach))
+        length = min(-(-bounds.positions // ROUND) * ROUND, self._step.slots.positions)
+        some, reach = _neighbours(rows) or index, bounds.upto(length)
+        return EagerStep(self._step, some, index, reach, self._step.open(some, index, reach))
 
 
 def _neighbours(rows: tuple[int, ...]) -> Rows | None:
@@ -54,75 +73,88 @@ def _neighbours(rows: tuple[int, ...]) -> Rows | None:
     return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else None
 
 
-class ReplayedSteps:
-    def __init__(self, step: FrameStep, record: Record) -> None:
-        self._step, self._replays = step, GraphCache(record)
-        self._begun, self._spare = GraphCache(record), step.slots.spare
-        self._index = torch.full((self._spare,), self._spare, device=step.device)
-        self._rows: tuple[int, ...] = ()  # that the index holds
-        self._between = Opened.none(step.slots)
+class GraphStep(NamedTuple):
+    decoder: GraphDecoder
+    rows: int
+    index: Tensor
+    bounds: BatchBounds
 
-    def __call__(self, rows: tuple[int, ...], extent: BatchBounds) -> Rest:
-        index, reach = self.begin(rows, extent)
+    def codes(self) -> Tensor:
+        return self.decoder.between(self.rows).codes
 
-        def rest() -> Tensor:
-            self._replays.run((len(index), reach), lambda: self._rest(index, reach))
-            return self.between(len(rows)).made
+    def advance(self) -> Tensor:
+        self.decoder.finish(self.index, self.bounds)
+        return self.codes()
 
-        return rest
 
-    def begin(self, rows: tuple[int, ...], extent: BatchBounds) -> tuple[Tensor, BatchBounds]:
-        """The first half -> the bucket's rows, and what its recordings know of them."""
-        index, reach = self._place(rows), extent.upto(reach_of(self._step, extent.positions))
-        self._begun.run((len(index), reach.rest), lambda: self._begin(index, reach))
+class GraphDecoder:
+    """Steps replayed by bucket; rows beyond those asked for sit on the padding row."""
+
+    def __init__(self, step: FrameStep, capture: Capture) -> None:
+        self._step, self._padding_row = step, step.slots.padding_row
+        sizes = [*(size for size in BUCKETS if size < self._padding_row), self._padding_row]
+        self._first_half, self._graphs = GraphRunner(capture, sizes), GraphRunner(capture, sizes)
+        self._index = torch.full(
+            (self._padding_row,), self._padding_row, device=step.device
+        )  # static
+        self._rows: tuple[int, ...] = ()  # in the index now
+        self._between = FrameInputs.none(step.slots)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        return self._graphs.sizes
+
+    def __call__(self, rows: tuple[int, ...], bounds: BatchBounds) -> DecodeStep:
+        return GraphStep(self, len(rows), *self.begin(rows, bounds))
+
+    def begin(self, rows: tuple[int, ...], bounds: BatchBounds) -> tuple[Tensor, BatchBounds]:
+        """Launch the first half; the bucket's rows, and the bounds that its graphs belong to."""
+        index, reach = self._place(rows), bounds.upto(reach_of(self._step, bounds.positions))
+        self._first_half.run((len(index), reach.rest), lambda: self._begin(index, reach))
         return index, reach
 
-    def between(self, rows: int) -> Opened:
-        """What the first half has left of so many rows."""
-        return Opened(*(each[:rows] for each in self._between))
+    def between(self, rows: int) -> FrameInputs:
+        """What the first half has written for so many rows."""
+        return FrameInputs(*(each[:rows] for each in self._between))
 
-    def warm(self, extent: BatchBounds) -> None:
-        """Record every bucket, the largest first: the others find their memory there."""
-        for bucket in sorted(self.buckets(), reverse=True):
-            self((self._spare,) * bucket, extent)()
+    def finish(self, index: Tensor, bounds: BatchBounds) -> None:
+        """Launch the second half."""
+        self._graphs.run((len(index), bounds), lambda: self._rest(index, bounds))
 
-    def timings(self, extent: BatchBounds) -> dict[int, float]:
+    def warm(self, bounds: BatchBounds) -> None:
+        """Capture every bucket."""
+        self._graphs.warm(lambda size: self((self._padding_row,) * size, bounds).advance())
+
+    def timings(self, bounds: BatchBounds) -> dict[int, float]:
         """Seconds of a step by rows, at a few counts from one to all."""
-        counts = sorted({*(rows for rows in TIMED if rows < self._spare), self._spare})
-        return {rows: self._timed((self._spare,) * rows, extent) for rows in counts}
+        counts = sorted({*(rows for rows in TIMED if rows < self._padding_row), self._padding_row})
+        return {rows: self._timed((self._padding_row,) * rows, bounds) for rows in counts}
 
-    def _timed(self, rows: tuple[int, ...], extent: BatchBounds) -> float:
-        finish(self._step.device)
+    def _timed(self, rows: tuple[int, ...], bounds: BatchBounds) -> float:
+        synchronize(self._step.device)
         begun = perf_counter()
         for _ in range(TIMES):
-            self(rows, extent)()
-        finish(self._step.device)
+            self(rows, bounds).advance()
+        synchronize(self._step.device)
         return (perf_counter() - begun) / TIMES
 
-    def buckets(self) -> Iterator[int]:
-        yield from (size for size in BUCKETS if size < self._spare)
-        yield self._spare
-
-    def _begin(self, index: Tensor, extent: BatchBounds) -> None:
-        opened = self._step.open(index, index, extent)
+    def _begin(self, index: Tensor, bounds: BatchBounds) -> None:
+        opened = self._step.open(index, index, bounds)
         for kept, new in zip(self.between(len(index)), opened, strict=True):
             kept.copy_(new)
 
-    def _rest(self, index: Tensor, extent: BatchBounds) -> None:
-        self._step.rest(index, index, extent, self.between(len(index)))
-        self._step.slots.rest(self._spare)
+    def _rest(self, index: Tensor, bounds: BatchBounds) -> None:
+        self._step.rest(index, index, bounds, self.between(len(index)))
+        self._step.slots.rest(self._padding_row)
 
     def _place(self, rows: tuple[int, ...]) -> Tensor:
         """Put the rows where recordings read them, unless they are there from the last step."""
-        bucket = self._bucket(len(rows))
-        wanted = rows + (self._spare,) * (bucket - len(rows))
+        bucket = self._graphs.bucket(len(rows))
+        wanted = rows + (self._padding_row,) * (bucket - len(rows))
         if wanted != self._rows[:bucket]:
             self._index[:bucket].copy_(to_device(wanted, self._step.device))
             self._rows = wanted
         return self._index[:bucket]
-
-    def _bucket(self, rows: int) -> int:
-        return min(BUCKETS[bisect_left(BUCKETS, rows)], self._spare)
 
 
 def reach_of(step: FrameStep, positions: int) -> int:

@@ -88,7 +88,7 @@ def select_frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor
 class PlainFrameGlue:
     def __init__(self, slots: Slots, ids: SpecialIds, embeddings: Tensor, pad: Tensor) -> None:
         self._slots, self._embeddings, self._pad = slots, embeddings, pad
-        self._end, self._codebooks = ids.codec_eos, slots.made.shape[2]
+        self._end, self._codebooks = ids.codec_eos, slots.codes.shape[2]
         allowed = forbidden(slots.seen.shape[1], RESERVED_CODES, ids.codec_eos)
         self._allowed = allowed.to(slots.hidden.device)
 
@@ -108,7 +108,7 @@ class PlainFrameGlue:
     ) -> tuple[Tensor, Tensor]:
         slots, first = self._slots, self._slots.code[rows][:, None]
         number, frame = slots.frame[rows], torch.cat((first, codes, torch.zeros_like(first)), 1)
-        slots.made[index, number] = frame[:, :-1].to(slots.made.dtype)
+        slots.codes[index, number] = frame[:, :-1].to(slots.codes.dtype)
         return total + self._text(rows, index, number), frame
 
     def sample_next(

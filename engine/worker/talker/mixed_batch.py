@@ -1,70 +1,102 @@
 """Frames of some rows and prompts of others, in one pass over the talker's weights.
 
-A frame's first half is that of any step; the pass and what comes after it are a recording by
-bucket and blocks of prompts. For many rows: few are heard sooner when their prompts go first, and
-a kernel of their own reads the weights.
+The first half of the frames is that of any decode step; the pass and what follows are one graph by
+bucket of rows and blocks of prompts. For many rows only: with few, prompts go first and a kernel
+of its own reads the weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from torch import Tensor
 
-from engine.worker.cuda_graphs import GraphCache, Record
-from engine.worker.talker.decode_graphs import ReplayedSteps, Rest
+from engine.worker.cuda_graphs import Capture, GraphRunner
+from engine.worker.talker.decode_graphs import DecodeStep, GraphDecoder
 from engine.worker.talker.decode_step import BatchBounds, FrameStep
-from engine.worker.talker.prefill import Piece, ReplayedFilling
+from engine.worker.talker.prefill import GraphPrefiller, PromptPiece
 from engine.worker.talker.talker_forward import FUSED_ROWS, RowInputs
 
-BLOCKS = (2, 4, 8, 16, 32)  # of prompts, in one recording: what the policy may have side by side
+BLOCKS = (2, 4, 8, 16, 32)  # of prompts in one graph: as many as the policy may mix
 
 
-class Together:
+class MixedStep(NamedTuple):
+    batch: MixedBatch
+    rows: int
+    index: Tensor
+    bounds: BatchBounds
+    blocks: int
+    count: int | None  # candidates ranked for the prompts' first codes
+
+    def codes(self) -> Tensor:
+        return self.batch.decoder.between(self.rows).codes
+
+    def advance(self) -> Tensor:
+        self.batch.finish(self)
+        return self.codes()
+
+
+class MixedBatch:
     def __init__(
-        self, step: FrameStep, steps: ReplayedSteps, filling: ReplayedFilling, record: Record
+        self, step: FrameStep, decoder: GraphDecoder, prefiller: GraphPrefiller, capture: Capture
     ) -> None:
-        self._step, self._steps, self._filling = step, steps, filling
-        self._replays = GraphCache(record)
-        self._usual: tuple[int | None, ...] | None = None  # ranked ids that are recorded
+        self.decoder = decoder
+        self._step, self._prefiller = step, prefiller
+        self._graphs = GraphRunner(capture, BLOCKS)
+        self._captured: tuple[int | None, ...] | None = None  # candidate counts that have graphs
 
-    def takes(self, pieces: Sequence[Piece], rows: Sequence[int], extent: BatchBounds) -> bool:
-        """Rows that make a frame are not those that are filled, and all fit what is recorded."""
+    def takes(
+        self, pieces: Sequence[PromptPiece], rows: Sequence[int], bounds: BatchBounds
+    ) -> bool:
+        """Whether no row is in both, and everything fits the graphs that were captured."""
         fits = len(rows) > FUSED_ROWS and 0 < sum(piece.blocks for piece in pieces) <= BLOCKS[-1]
         if not fits or {piece.row for piece in pieces} & {*rows}:
             return False
-        ranked = extent.first, extent.rest, self._filling.count(pieces)
-        return self._usual in (None, ranked)
+        ranked = bounds.first, bounds.rest, self._prefiller.count(pieces)
+        return self._captured in (None, ranked)
 
-    def __call__(self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: BatchBounds) -> Rest:
-        """Make the codes of a frame of these rows, in rising order."""
-        return self._speak(pieces, rows, extent, self._filling.count(pieces))
+    def __call__(
+        self, pieces: Sequence[PromptPiece], rows: tuple[int, ...], bounds: BatchBounds
+    ) -> DecodeStep:
+        """Launch the codes of a frame of these rows, in rising order."""
+        return self._begin(pieces, rows, bounds, self._prefiller.count(pieces))
 
-    def _speak(
-        self, pieces: Sequence[Piece], rows: tuple[int, ...], extent: BatchBounds, count: int | None
-    ) -> Rest:
-        index, reach = self._steps.begin(rows, extent)
-        size = self._filling.stage(pieces, BLOCKS)
-        key = len(index), reach, size, count
+    def _begin(
+        self,
+        pieces: Sequence[PromptPiece],
+        rows: tuple[int, ...],
+        bounds: BatchBounds,
+        count: int | None,
+    ) -> MixedStep:
+        index, reach = self.decoder.begin(rows, bounds)
+        blocks = self._prefiller.stage(pieces, BLOCKS)
+        return MixedStep(self, len(rows), index, reach, blocks, count)
 
-        def rest() -> Tensor:
-            self._replays.run(key, lambda: self._rest(index, reach, size, count))
-            return self._steps.between(len(rows)).made
+    def finish(self, step: MixedStep) -> None:
+        """Launch the second half of the frames and the prompts."""
+        key = len(step.index), step.bounds, step.blocks, step.count
+        self._graphs.run(key, lambda: self._finish(step))
 
-        return rest
+    def warm(self, bounds: BatchBounds) -> None:
+        """Capture every number of rows and blocks."""
+        padding = self._prefiller.placeholder
+        self._captured = bounds.first, bounds.rest, bounds.first
+        for size in reversed(self.decoder.sizes):
+            if size > FUSED_ROWS:
+                rows = (padding.row,) * size
+                self._graphs.warm(
+                    lambda blocks, rows=rows: self._begin(  # type: ignore[misc]
+                        [padding] * blocks, rows, bounds, bounds.first
+                    ).advance()
+                )
 
-    def warm(self, extent: BatchBounds) -> None:
-        """Record every size, the largest first."""
-        nobody, self._usual = self._filling.nobody, (extent.first, extent.rest, extent.first)
-        for bucket in sorted(self._steps.buckets(), reverse=True):
-            for blocks in reversed(BLOCKS) if bucket > FUSED_ROWS else ():
-                self._speak([nobody] * blocks, (nobody.row,) * bucket, extent, extent.first)()
-
-    def _rest(self, index: Tensor, extent: BatchBounds, size: int, count: int | None) -> None:
-        step, talk = self._step, self._step.talk
+    def _finish(self, mixed: MixedStep) -> None:
+        step, talk, index = self._step, self._step.talk, mixed.index
         assert talk is not None
-        blocks, (x, position, made) = self._filling.blocks(size), self._steps.between(len(index))
+        blocks = self._prefiller.blocks(mixed.blocks)
+        x, position, codes = self.decoder.between(len(index))
         hidden, prompts = talk.mixed(RowInputs(x, index, position), blocks.new)
-        step.close(index, index, hidden, made, extent)
-        self._filling.begin(blocks, prompts, count)
-        step.slots.rest(step.slots.spare)
+        step.close(index, index, hidden, codes, mixed.bounds)
+        self._prefiller.begin(blocks, prompts, mixed.count)
+        step.slots.rest(step.slots.padding_row)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.worker.cuda_graphs import GraphCache, Record
+from engine.worker.cuda_graphs import Capture, GraphRunner
 from engine.worker.staging import Numbers, place
 from engine.worker.state.prompts import PromptRows, embedded, to_device
 from engine.worker.state.row_metadata import RowMetadata
@@ -30,7 +30,7 @@ _COLUMNS = 4 + 2 * BLOCK  # numbers a block
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class PromptPiece:
     """Rows [start, stop) of a prompt."""
 
     row: int  # of the slots
@@ -59,20 +59,20 @@ class Blocks(NamedTuple):
     last: Tensor  # [N] and with which of all inputs
 
 
-class Filling:
+class Prefiller:
     """Pieces from anywhere, those of like length side by side."""
 
-    def __init__(self, step: FrameStep, ledger: RowMetadata) -> None:
-        self._step, self._ledger = step, ledger
+    def __init__(self, step: FrameStep, row_metadata: RowMetadata) -> None:
+        self._step, self._row_metadata = step, row_metadata
 
-    def __call__(self, pieces: Sequence[Piece]) -> None:
-        groups: dict[int, list[Piece]] = {}
+    def __call__(self, pieces: Sequence[PromptPiece]) -> None:
+        groups: dict[int, list[PromptPiece]] = {}
         for piece in pieces:
             groups.setdefault((len(piece) - 1).bit_length(), []).append(piece)
         for group in groups.values():
             self._fill(group)
 
-    def _fill(self, pieces: Sequence[Piece]) -> None:
+    def _fill(self, pieces: Sequence[PromptPiece]) -> None:
         step = self._step
         index = to_device([piece.row for piece in pieces], step.device)
         own = [piece.prompt.cut(piece.start, piece.stop) for piece in pieces]
@@ -81,55 +81,58 @@ class Filling:
         positions = starts[:, None] + torch.arange(x.shape[1], device=step.device)
         # Rows shorter than the longest run on into positions that are written again later.
         positions = positions.clamp(max=step.slots.positions - 1)
-        extent = max(piece.start for piece in pieces) + x.shape[1]
-        extent = min(-(-extent // ROUND) * ROUND, step.slots.positions)
-        hidden = step.run(x, index, index, positions, extent)
+        bounds = max(piece.start for piece in pieces) + x.shape[1]
+        bounds = min(-(-bounds // ROUND) * ROUND, step.slots.positions)
+        hidden = step.run(x, index, index, positions, bounds)
         ended = [(at, piece) for at, piece in enumerate(pieces) if piece.ends]
         if ended:
             rows = [piece.row for _, piece in ended]
             last = torch.stack([hidden[at, len(piece) - 1] for at, piece in ended])
-            count = self._ledger.extent(rows).first
+            count = self._row_metadata.bounds(rows).first
             step.begin(to_device(rows, step.device), last, count)
 
 
-class ReplayedFilling:
+class GraphPrefiller:
     """Everything by recordings, cut into blocks that are rows of their own.
 
     All that is new is kept before anything is read, and what is read goes by positions: a block
     finds those before it wherever they stand. So one replay takes pieces of any lengths together.
     """
 
-    def __init__(self, step: FrameStep, ledger: RowMetadata, record: Record) -> None:
-        self._step, self._ledger, self._replays = step, ledger, GraphCache(record)
+    def __init__(self, step: FrameStep, row_metadata: RowMetadata, record: Capture) -> None:
+        self._step, self._row_metadata, self._graphs = (
+            step,
+            row_metadata,
+            GraphRunner(record, BLOCKS),
+        )
         like = step.slots.hidden
         self._given = like.new_zeros(BLOCKS[-1] * BLOCK, like.shape[1])
         # of each block its row and start, of each end its row and last place; texts; codes
         self._table = torch.zeros(_COLUMNS * BLOCKS[-1], dtype=torch.long, device=step.device)
 
-    def __call__(self, pieces: Sequence[Piece]) -> None:
+    def __call__(self, pieces: Sequence[PromptPiece]) -> None:
         for some in _parts(pieces):
             self._fill(some, self.count(some))
 
-    def count(self, pieces: Sequence[Piece]) -> int | None:
+    def count(self, pieces: Sequence[PromptPiece]) -> int | None:
         """Ids that are ranked for what they begin with."""
         rows = [piece.row for piece in pieces if piece.ends]
-        return self._ledger.extent(rows).first if rows else CANDIDATES
+        return self._row_metadata.bounds(rows).first if rows else CANDIDATES
 
     @property
-    def nobody(self) -> Piece:
+    def placeholder(self) -> PromptPiece:
         """That stands for any, where it is only recorded."""
         nothing = np.zeros((2, 1), np.int64)
         prompt = PromptRows(self._step.talker, nothing, (), 1, ())
-        return Piece(self._step.slots.spare, prompt, 0, 1)
+        return PromptPiece(self._step.slots.padding_row, prompt, 0, 1)
 
     def warm(self, count: int | None) -> None:
-        """Record every size, the largest first."""
-        for blocks in reversed(BLOCKS):
-            self._fill([self.nobody] * blocks, count)
+        """Capture every size."""
+        self._graphs.warm(lambda blocks: self._fill([self.placeholder] * blocks, count))
 
-    def stage(self, pieces: Sequence[Piece], sizes: Sequence[int] = BLOCKS) -> int:
+    def stage(self, pieces: Sequence[PromptPiece], sizes: Sequence[int] = BLOCKS) -> int:
         """Put them where recordings of so many blocks find them."""
-        table = _table(pieces, self._step.slots.spare, sizes)
+        table = _table(pieces, self._step.slots.padding_row, sizes)
         self._give(pieces)
         place(self._table[: table.size], table.reshape(-1))
         return table.shape[1]
@@ -149,16 +152,16 @@ class ReplayedFilling:
         """Those that end are done: hidden states [N, BLOCK, width]."""
         self._step.begin(blocks.rows, hidden.flatten(0, 1)[blocks.last], count)
 
-    def _fill(self, pieces: Sequence[Piece], count: int | None) -> None:
+    def _fill(self, pieces: Sequence[PromptPiece], count: int | None) -> None:
         size, reach = self.stage(pieces), reach_of(self._step, max(each.stop for each in pieces))
-        self._replays.run((size, reach, count), lambda: self._run(size, reach, count))
+        self._graphs.run((size, reach, count), lambda: self._run(size, reach, count))
 
     def _run(self, size: int, reach: int, count: int | None) -> None:
         blocks = self.blocks(size)
         x, index, positions = blocks.new
         self.begin(blocks, self._step.run(x, index, index, positions, reach), count)
 
-    def _give(self, pieces: Sequence[Piece]) -> None:
+    def _give(self, pieces: Sequence[PromptPiece]) -> None:
         first = 0
         for piece in pieces:
             if piece.prompt.given:
@@ -166,11 +169,11 @@ class ReplayedFilling:
             first += piece.blocks * BLOCK
 
 
-def _table(pieces: Sequence[Piece], spare: int, sizes: Sequence[int]) -> Numbers:
+def _table(pieces: Sequence[PromptPiece], padding_row: int, sizes: Sequence[int]) -> Numbers:
     """[_COLUMNS, blocks]; blocks and ends that are too many are the spare row's."""
     needed = sum(piece.blocks for piece in pieces)
     table = np.zeros((_COLUMNS, sizes[bisect_left(sizes, needed)]), np.int64)
-    table[[0, 2]] = spare
+    table[[0, 2]] = padding_row
     ids, first, ended = table[4:].reshape(2, -1), 0, 0
     for piece in pieces:
         blocks, at = piece.blocks, first * BLOCK
@@ -184,12 +187,12 @@ def _table(pieces: Sequence[Piece], spare: int, sizes: Sequence[int]) -> Numbers
     return table
 
 
-def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+def _parts(pieces: Sequence[PromptPiece]) -> Iterator[list[PromptPiece]]:
     """As many at a time as one recording takes; the last of them may be cut."""
-    some: list[Piece] = []
+    some: list[PromptPiece] = []
     room = BLOCKS[-1]
     for piece in pieces:
-        rest: Piece | None = piece
+        rest: PromptPiece | None = piece
         while rest is not None:
             now, rest = _cut(rest, room * BLOCK)
             some.append(now)
@@ -201,7 +204,7 @@ def _parts(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
         yield some
 
 
-def _cut(piece: Piece, most: int) -> tuple[Piece, Piece | None]:
+def _cut(piece: PromptPiece, most: int) -> tuple[PromptPiece, PromptPiece | None]:
     """So many rows of a piece, and those behind."""
     if len(piece) <= most:
         return piece, None

@@ -95,7 +95,10 @@ def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots)
     random = torch.Generator().manual_seed(0)
     x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
     x = x.to(device, slots.hidden.dtype)
-    row, at = torch.tensor([slots.spare], device=device), torch.arange(length + 1, device=device)
+    row, at = (
+        torch.tensor([slots.padding_row], device=device),
+        torch.arange(length + 1, device=device),
+    )
     found = [forward.prefill(x[:, :length], row, at[None, :length])]
     for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):  # the row, repeated
         same = torch.zeros(rows, dtype=torch.long, device=device)

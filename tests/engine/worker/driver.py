@@ -142,7 +142,7 @@ def advance(worker: TorchWorker, voices: Sequence[Voice]) -> None:
         voice.take(result)
 
 
-def finish(worker: TorchWorker, voices: Sequence[Voice]) -> list[Speech]:
+def synchronize(worker: TorchWorker, voices: Sequence[Voice]) -> list[Speech]:
     """Run voices that have begun to their ends, and free their slots."""
     while not all(voice.done and voice.heard == len(voice.frames) for voice in voices):
         advance(worker, voices)
@@ -154,7 +154,7 @@ def speak(worker: TorchWorker, prompt: Prompt, **wishes: object) -> Speech:
     """One prompt to its end, alone. Wishes are those of `admission`."""
     voice = Voice(admission(worker, prompt, **wishes))  # type: ignore[arg-type]
     begin(worker, voice)
-    return finish(worker, [voice])[0]
+    return synchronize(worker, [voice])[0]
 
 
 @contextmanager

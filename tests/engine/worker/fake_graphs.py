@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from torch import Tensor
 
-Made = TypeVar("Made", Tensor, "Tensor | None")
+Result = TypeVar("Result", Tensor, "Tensor | None")
 
 
-def record(work: Callable[[], Made]) -> Callable[[], Made]:
+def record(work: Callable[[], Result]) -> Callable[[], Result]:
     kept: list[Tensor] = []
 
-    def replay() -> Made:
+    def replay() -> Result:
         made = work()
         if made is None:
             return None

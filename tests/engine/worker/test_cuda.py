@@ -13,9 +13,18 @@ from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import AppendText, CodecDecode, StepPlan
 from engine.types import SAMPLE_RATE
 from engine.worker.state.sampling import seed_keys, uniforms
-from engine.worker.talker.decode_graphs import ReplayedSteps
+from engine.worker.talker.decode_graphs import GraphDecoder
 from engine.worker.worker import TorchWorker, WorkerSettings
-from tests.engine.worker.driver import DRAWN, Voice, admission, begin, finish, land, running, speak
+from tests.engine.worker.driver import (
+    DRAWN,
+    Voice,
+    admission,
+    begin,
+    land,
+    running,
+    speak,
+    synchronize,
+)
 from tests.support.golden_cases import Case, record, speech_cases, tensors
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -71,24 +80,24 @@ def test_no_part_of_a_step_waits(case: Case) -> None:
         for voice in voices:
             voice.take(made[0])
             voice.take(made[1])
-        assert all(len(speech.codes) >= 2 for speech in finish(worker, voices))
+        assert all(len(speech.codes) >= 2 for speech in synchronize(worker, voices))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4])
 def test_replayed_frames_are_the_frames_as_they_are_written(rows: int) -> None:
     """In the dtype that is served in, whatever the bucket."""
     with on_gpu(CASES[0], None) as worker, torch.inference_mode():
-        lane = worker._lanes[CASES[0].folder.name]
+        runner = worker._runners[CASES[0].folder.name]
         prompt = CASES[0].prompt(worker._checkpoints[CASES[0].folder.name])
         said = []
-        for steps in (lane.steps, ReplayedSteps(lane.step, lambda work: work)):
-            lane.steps = steps
+        for steps in (runner.decoder, GraphDecoder(runner.step, lambda work: work)):
+            runner.decoder = steps
             voices = [
                 Voice(admission(worker, prompt, DRAWN, slot, slot, 200)) for slot in range(rows)
             ]
             for voice in voices:
                 begin(worker, voice)
-            said.append([speech.codes for speech in finish(worker, voices)])
+            said.append([speech.codes for speech in synchronize(worker, voices)])
         for replayed, written in zip(*said, strict=True):
             np.testing.assert_array_equal(replayed, written)
 

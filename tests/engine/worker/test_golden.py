@@ -27,8 +27,8 @@ def checkpoint(worker: TorchWorker, case: Case) -> LocalCheckpoint:
     return worker._checkpoints[case.folder.name]
 
 
-def lane(worker: TorchWorker, case: Case) -> ModelRunner:
-    return worker._lanes[case.folder.name]
+def runner(worker: TorchWorker, case: Case) -> ModelRunner:
+    return worker._runners[case.folder.name]
 
 
 def prompt(worker: TorchWorker, case: Case) -> Prompt:
@@ -39,12 +39,12 @@ def prompt(worker: TorchWorker, case: Case) -> Prompt:
 def test_prompts_and_what_they_lead_to(workers: Workers, case: Case) -> None:
     """The prompt's rows, the text that trails, the first hidden state and logits."""
     worker = workers(case.folder)
-    own, voice = lane(worker, case), Voice(admission(worker, prompt(worker, case)))
+    own, voice = runner(worker, case), Voice(admission(worker, prompt(worker, case)))
     begin(worker, voice)
     with torch.inference_mode():
-        layout = own.tenants[0].prompt
-        rows = own.tenants[0].prompt.cut(0, len(layout))
-        trailing = own.slots.text[0, len(layout) - layout.body : own.tenants[0].texts]
+        layout = own.row_states[0].prompt
+        rows = own.row_states[0].prompt.cut(0, len(layout))
+        trailing = own.slots.text[0, len(layout) - layout.body : own.row_states[0].texts]
         if not len(trailing):  # the reference puts one padding row there
             trailing = own.embedder.pad[None]
         hidden = own.slots.hidden[:1]
@@ -76,8 +76,8 @@ def test_waveforms_before_they_are_rounded(workers: Workers, case: Case) -> None
     worker = workers(case.folder)
     with torch.inference_mode():
         worker._codec().open([(0, prompt(worker, case).reference)])
-        decoding, codes = worker._codec(), case.tensor("codes")[None]
-        wave = decoding._sounding.step.waves(codes, decoding._state, torch.tensor([0]))[0]
+        codec_runner, codes = worker._codec(), case.tensor("codes")[None]
+        wave = codec_runner._stepper.step.waves(codes, codec_runner._state, torch.tensor([0]))[0]
     expected = case.tensor("wav")[-case.frames * FRAME_SAMPLES :]
     torch.testing.assert_close(wave, expected, rtol=0, atol=1e-4)
 

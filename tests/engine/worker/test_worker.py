@@ -25,9 +25,9 @@ from tests.engine.worker.driver import (
     admission,
     advance,
     begin,
-    finish,
     speak,
     step,
+    synchronize,
 )
 from tests.support.golden_cases import Case, speech_cases
 
@@ -70,7 +70,7 @@ WISHES = st.builds(Wish, st.sampled_from(CASES), DRAWS, st.integers(0, 2**63 - 1
 def alone(worker: TorchWorker, wish: Wish, slot: int = 0, pieces: Sequence[int] = ()) -> Speech:
     voice = Voice(wish.admit(worker, slot), pieces)
     begin(worker, voice)
-    return finish(worker, [voice])[0]
+    return synchronize(worker, [voice])[0]
 
 
 def assert_same(one: Speech, other: Speech) -> None:
@@ -90,7 +90,7 @@ def test_company_changes_nothing(exact: TorchWorker, wishes: list[Wish], waits: 
             advance(exact, joined)
         begin(exact, voice)
         joined.append(voice)
-    for wish, speech in zip(wishes, finish(exact, voices), strict=True):
+    for wish, speech in zip(wishes, synchronize(exact, voices), strict=True):
         assert_same(speech, alone(exact, wish))
 
 
@@ -103,7 +103,7 @@ def test_how_many_are_ranked_for_neighbours_changes_nothing(exact: TorchWorker) 
     both = [Voice(wish.admit(exact, slot)) for slot, wish in enumerate(wishes)]
     for voice in both:
         begin(exact, voice)
-    assert_same(finish(exact, both)[0], alone(exact, wishes[0]))
+    assert_same(synchronize(exact, both)[0], alone(exact, wishes[0]))
 
 
 @quick
@@ -133,7 +133,7 @@ def test_who_comes_in_the_same_step_changes_nothing(exact: TorchWorker, wishes: 
     admit = tuple(voice.admit for voice in voices)
     pieces = tuple(piece for voice in voices for piece in voice.prefills())
     step(exact, admit=admit, prefill=pieces)
-    for wish, speech in zip(wishes, finish(exact, voices), strict=True):
+    for wish, speech in zip(wishes, synchronize(exact, voices), strict=True):
         assert_same(speech, alone(exact, wish))
 
 
@@ -149,7 +149,7 @@ def test_text_fed_while_speaking_is_the_text_whole(
 ) -> None:
     wish = Wish(case, DRAWN, seed)
     voice = typed(exact, wish.admit(exact, 0), sizes, ahead)
-    assert_same(finish(exact, [voice])[0], alone(exact, wish))
+    assert_same(synchronize(exact, [voice])[0], alone(exact, wish))
 
 
 def typed(worker: TorchWorker, whole: Admit, sizes: list[int], ahead: int) -> Voice:
@@ -183,7 +183,7 @@ def test_how_sound_is_cut_changes_nothing(
 ) -> None:
     voice = Voice(wish.admit(exact, 0), chunks=chunks)
     begin(exact, voice)
-    assert_same(finish(exact, [voice])[0], alone(exact, wish))
+    assert_same(synchronize(exact, [voice])[0], alone(exact, wish))
 
 
 @quick
@@ -198,8 +198,8 @@ def poison(worker: TorchWorker, row: int) -> None:
     """Spoil all that every lane and the codec hold in a row. (Finite where it is masked.)"""
     size = worker._settings.max_num_seqs
     with torch.inference_mode():
-        for lane in worker._lanes.values():
-            slots = lane.slots
+        for runner in worker._runners.values():
+            slots = runner.slots
             for tensor in slots.cache.tensors:
                 tensor[:, row] = 1e3
             for tensor in slots.tensors[: -len(slots.cache.tensors)]:
@@ -233,7 +233,7 @@ def test_an_endless_slot_never_ends(exact: TorchWorker) -> None:
         admit = admission(exact, prompt, GREEDY, max_frames=case.frames + 4, talker=name)
         voice = Voice(replace(admit, ignore_end=True))
         begin(exact, voice)
-        assert len(finish(exact, [voice])[0].codes) == case.frames + 4
+        assert len(synchronize(exact, [voice])[0].codes) == case.frames + 4
 
 
 @pytest.mark.parametrize("case", STREAMED, ids=str)
@@ -245,11 +245,11 @@ def test_a_reference_is_listened_to_once(
         return
     name, frames = case.folder.name, []
     first = speak(exact, prompt, max_frames=2, talker=name)
-    sounding = exact._codec()._sounding
+    select_codec = exact._codec()._stepper
     monkeypatch.setattr(
         exact._codec(),
-        "_sounding",
-        lambda *work: (frames.append(work[1].shape[1]), sounding(*work))[1],
+        "_stepper",
+        lambda *work: (frames.append(work[1].shape[1]), select_codec(*work))[1],
     )
     assert_same(speak(exact, prompt, max_frames=2, talker=name), first)
     assert frames == [1, 1]

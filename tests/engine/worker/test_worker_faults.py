@@ -35,11 +35,11 @@ from tests.engine.worker.driver import (
     admission,
     advance,
     begin,
-    finish,
     land,
     running,
     speak,
     step,
+    synchronize,
 )
 from tests.support.golden_cases import speech_cases, tensors
 
@@ -75,11 +75,11 @@ def test_an_admission_that_fails_harms_nobody(
     good, fresh = (Voice(admission(worker, prompt, DRAWN, slot)) for slot in (0, 2))
     bad = admission(worker, replace(prompt), slot=1)
     begin(worker, good)
-    layout, open_ = worker._lanes[name].embedder.layout, worker._codec().open
+    layout, open_ = worker._runners[name].embedder.layout, worker._codec().open
     with monkeypatch.context() as patch:
         if stage == "layout":
             failing = failing_for(lambda given: any(each is bad.prompt for each in given), layout)
-            patch.setattr(worker._lanes[name].embedder, "layout", failing)
+            patch.setattr(worker._runners[name].embedder, "layout", failing)
         elif stage == "codec":
             failing = failing_for(lambda given: bad.slot in dict(given), open_)
             patch.setattr(worker._codec(), "open", failing)
@@ -103,7 +103,7 @@ def test_an_admission_that_fails_harms_nobody(
     assert not late.audio
     again = Voice(admission(worker, prompt, DRAWN, slot=1))
     begin(worker, again)
-    for speech in finish(worker, [good, fresh, again]):
+    for speech in synchronize(worker, [good, fresh, again]):
         np.testing.assert_array_equal(speech.codes, alone.codes)
         np.testing.assert_array_equal(speech.pcm, alone.pcm)
 
@@ -115,7 +115,7 @@ def test_a_step_that_raises_is_told_at_its_end(
     voice = Voice(admission(worker, prompt_of(worker)))
     begin(worker, voice)
     with monkeypatch.context() as patch:
-        patch.setattr(worker._codec(), "_sounding", out_of_memory)
+        patch.setattr(worker._codec(), "_stepper", out_of_memory)
         advance(worker, [voice])
         with pytest.raises(OutOfMemory, match="memory"):
             advance(worker, [voice])
@@ -182,7 +182,7 @@ def test_talkers_come_and_go_while_others_speak() -> None:
         assert [worker.slots(name) for name in names[1:]] == [range(0)] * (len(names) - 1)
         loader = threading.Thread(target=lambda: [worker.load(name) for name in names[1:]])
         loader.start()
-        speech = finish(worker, [voice])[0]
+        speech = synchronize(worker, [voice])[0]
         loader.join()
         assert [worker.slots(name) for name in names] == ranges
     np.testing.assert_array_equal(speech.pcm, alone.pcm)
@@ -195,13 +195,13 @@ def test_an_unloaded_talker_needs_no_collector() -> None:
     name = CASE.folder.name
     with running(CASE.folder, slots=2) as worker:
         speak(worker, prompt_of(worker))
-        lane = weakref.ref(worker._lanes[name])
-        weight = weakref.ref(next(worker._lanes[name].talker.parameters()))
+        runner = weakref.ref(worker._runners[name])
+        weight = weakref.ref(next(worker._runners[name].talker.parameters()))
         gc.collect()
         gc.disable()
         try:
             worker.unload(name)
-            assert (lane(), weight()) == (None, None)
+            assert (runner(), weight()) == (None, None)
         finally:
             gc.enable()
 
@@ -211,7 +211,7 @@ def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(CLONES.folder) as worker:
         name = CLONES.folder.name
         first, runs = worker.encode(name, audio, "One."), []
-        for ears in (worker._listener._encoder, worker._speakers[name]):
+        for ears in (worker._reference_encoder._encoder, worker._speakers[name]):
             monkeypatch.setattr(ears, "network", runs.append)
         again = worker.encode(name, audio.copy(), "Two.")
     assert not runs

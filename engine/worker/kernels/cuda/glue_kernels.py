@@ -37,7 +37,7 @@ class SlotPointers(ctypes.Structure):
 def slot_pointers(slots: Slots) -> SlotPointers:
     tensors = (
         *(slots.hidden, slots.code, slots.position, slots.frame, slots.seen, slots.text),
-        *(slots.texts, slots.spoken, slots.made, slots.knobs, slots.keys, slots.endless),
+        *(slots.texts, slots.spoken, slots.codes, slots.knobs, slots.keys, slots.endless),
     )
     return SlotPointers(*(tensor.data_ptr() for tensor in tensors), slots.positions)
 
@@ -56,7 +56,7 @@ class FusedFrameGlue:
     def __init__(self, slots: Slots, module: nvrtc.Module, embeddings: Tensor, pad: Tensor) -> None:
         self._slots, self._module = slots, module
         self._embeddings, self._pad = embeddings, pad.contiguous()
-        self._vocabulary, self._books = slots.seen.shape[1], slots.made.shape[2] - 1
+        self._vocabulary, self._books = slots.seen.shape[1], slots.codes.shape[2] - 1
         self._predictor_inputs = module.kernel("predictor_inputs")
         self._talker_inputs = module.kernel("talker_inputs")
         self._sample_next = module.kernel("sample_next", self._vocabulary * 16 + 128)
@@ -165,7 +165,7 @@ def same_results(plain: Slots, wanted: FrameGlue, ours: Slots, found: FrameGlue)
     hidden = torch.randn(TRIAL_SLOTS, plain.hidden.shape[1], generator=random).to(plain.hidden)
     logits = 4 * torch.randn(TRIAL_SLOTS, plain.seen.shape[1], generator=random)
     logits = logits.to(plain.hidden)
-    codes = torch.randint(99, (TRIAL_SLOTS, plain.made.shape[2] - 1), generator=random).to(index)
+    codes = torch.randint(99, (TRIAL_SLOTS, plain.codes.shape[2] - 1), generator=random).to(index)
     results = []
     for slots, glue in ((plain, wanted), (ours, found)):
         inputs = glue.predictor_inputs(index, index)

@@ -1,4 +1,4 @@
-"""Sound that is replayed by size is the sound of the plain form, whatever shares a recording."""
+"""Audio replayed by size equals the eager form, whatever shares a graph."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from engine.worker.codec.codec_batching import FRAMES, bucket_sizes
 from engine.worker.codec.codec_graphs import (
     PIECE,
     Batch,
-    PlainSounding,
+    EagerCodec,
+    GraphCodec,
     PlainStep,
-    ReplayedSounding,
 )
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
@@ -87,8 +87,8 @@ def heard(batches: Sequence[Batch], hop: int = 1) -> dict[int, Tensor]:
 def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn], seed: int) -> None:
     config = step._codec.config
     states = [CodecState.allocate(config, SLOTS + 1, CPU, torch.float64) for _ in range(2)]
-    plain, form = PlainSounding(step, states[0]), RaggedStep(step) if ragged else step
-    replayed = ReplayedSounding(form, states[1], SLOTS, record)
+    plain, form = EagerCodec(step, states[0]), RaggedStep(step) if ragged else step
+    replayed = GraphCodec(form, states[1], SLOTS, record)
     draw, made = torch.Generator().manual_seed(seed), []
     for rows, counts in plan:
         size = (len(rows), counts[0] + 1, config.codebooks)  # too large ones are the largest
@@ -121,10 +121,10 @@ def test_listening_leaves_what_hearing_leaves(
     config, draw = step._codec.config, torch.Generator().manual_seed(frames)
     codes = torch.randint(0, config.codebook_size, (frames, config.codebooks), generator=draw)
     states = [CodecState.allocate(config, SLOTS + 1, CPU, torch.float64) for _ in range(3)]
-    PlainSounding(step, states[0])([row], codes[None], [frames])
-    PlainSounding(step, states[1]).listen(row, codes)
+    EagerCodec(step, states[0])([row], codes[None], [frames])
+    EagerCodec(step, states[1]).listen(row, codes)
     form = RaggedStep(step) if ragged else step
-    ReplayedSounding(form, states[2], SLOTS, record).listen(row, codes)
+    GraphCodec(form, states[2], SLOTS, record).listen(row, codes)
     others = [other for other in range(SLOTS) if other != row]
     for heard, plain, replayed in zip(*(state.tensors for state in states), strict=True):
         torch.testing.assert_close(plain, heard, rtol=1e-6, atol=1e-6)
@@ -145,9 +145,9 @@ def test_of_a_reference_only_the_end_is_decoded(
 
     monkeypatch.setattr(step._codec, "_waveform", noted)
     state = CodecState.allocate(step._codec.config, 1, CPU, torch.float64)
-    for sounding in (PlainSounding(step, state), ReplayedSounding(step, state, 0, played)):
+    for select_codec in (EagerCodec(step, state), GraphCodec(step, state, 0, played)):
         for frames in (1, receptive_frames, 5 * receptive_frames + PIECE):
-            sounding.listen(0, torch.zeros(frames, 16, dtype=torch.long))
+            select_codec.listen(0, torch.zeros(frames, 16, dtype=torch.long))
             assert sum(decoded) == min(frames, receptive_frames)
             decoded.clear()
 
@@ -158,8 +158,8 @@ def test_more_rows_than_a_recording_takes(step: PlainStep, monkeypatch: pytest.M
     states = [CodecState.allocate(config, len(rows) + 1, CPU, torch.float64) for _ in range(2)]
     codes = torch.randint(0, config.codebook_size, (len(rows), 2, config.codebooks))
     counts = [2] * 10 + [1] * 70
-    alone = PlainSounding(step, states[0])(rows, codes, counts)
-    many = ReplayedSounding(RaggedStep(step), states[1], len(rows), record)(rows, codes, counts)
+    alone = EagerCodec(step, states[0])(rows, codes, counts)
+    many = GraphCodec(RaggedStep(step), states[1], len(rows), record)(rows, codes, counts)
     one, two = heard(alone, config.hop), heard(many, config.hop)
     assert all((one[row].int() - two[row].int()).abs().max() <= 1 for row in rows)
 
@@ -184,7 +184,7 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
 @torch.inference_mode()
 def test_rows_are_reset(step: PlainStep) -> None:
     for rows in ([4], [5, 0, 3], list(range(100, 200))):
-        for form in (PlainSounding, lambda *own: ReplayedSounding(*own, 200, record)):
+        for form in (EagerCodec, lambda *own: GraphCodec(*own, 200, record)):
             state = CodecState.allocate(step._codec.config, 201, CPU, torch.float64)
             for tensor in state.tensors:
                 tensor.fill_(1)
@@ -197,7 +197,9 @@ def test_rows_are_reset(step: PlainStep) -> None:
 @torch.inference_mode()
 def test_warming_leaves_streams_alone(step: PlainStep) -> None:
     state = CodecState.allocate(step._codec.config, 3, CPU, torch.float64)
-    sounding = ReplayedSounding(step, state, 2, record)
-    sounding.warm(2)
+    select_codec = GraphCodec(step, state, 2, record)
+    select_codec.warm(2)
     assert all(not tensor[:2].any() for tensor in state.tensors)
-    assert len(sounding._replays) == len(bucket_sizes(2)) + 2 + len(FRAMES)  # and resets of 1 and 2
+    assert len(select_codec._graphs) == len(bucket_sizes(2)) + 2 + len(
+        FRAMES
+    )  # and resets of 1 and 2

@@ -136,15 +136,15 @@ def test_values_too_large_for_float16_stay_finite(codec: CodecDecoder) -> None:
 def test_replayed_streams_in_float16_are_close(codec: CodecDecoder) -> None:
     slots, hop = 5, SHAPE.hop
     codes = torch.randint(0, 32, (slots, SHAPE.codebooks, 60), device=HERE)
-    decoding = CodecRunner(deepcopy(codec), slots, LRUCache(1 << 20), torch.float16)
-    decoding.warm()
-    decoding.open([(slot, None) for slot in range(slots)])
+    codec_runner = CodecRunner(deepcopy(codec), slots, LRUCache(1 << 20), torch.float16)
+    codec_runner.warm()
+    codec_runner.open([(slot, None) for slot in range(slots)])
     heard: list[list[torch.Tensor]] = [[] for _ in range(slots)]
     places = [0] * slots
     for counts in ((1,) * 5, (3, 12, 1, 7, 2), (12, 1, 14, 1), (5, 5), (1, 9, 6, 9, 1)):
         due = range(len(counts))
         said = torch.stack([codes[slot, :, places[slot] :][:, :14].T for slot in due])
-        made = decoding.decode([([*due], said, counts)])
+        made = codec_runner.decode([([*due], said, counts)])
         made.done.synchronize()
         for own, lengths, batch in made.batches:
             for slot, length, samples in zip(own, lengths, batch.clone(), strict=True):

@@ -99,7 +99,7 @@ class FakeSlots:
     frame: Tensor
     hidden: Tensor
     cache: KeyValueCache
-    spare: int = SLOTS - 1
+    padding_row: int = SLOTS - 1
     positions: int = POSITIONS
 
 

@@ -17,9 +17,9 @@ from engine.worker.reference import encoder_graphs
 from engine.worker.reference.encoder_graphs import (
     LENGTHS,
     MARGIN,
+    EagerEncoder,
+    GraphEncoder,
     Network,
-    PlainHearing,
-    ReplayedHearing,
 )
 from tests.conftest import golden_folders
 from tests.engine.worker.fake_graphs import record
@@ -45,10 +45,10 @@ def test_replayed_is_as_written(part: str, samples: list[int]) -> None:
     lengths = tuple(frames * FRAME_SAMPLES for frames in (8, 10))
     # In eight bytes: this checkpoint's numbers reach 1e5, of which four bytes lose too much.
     encoder, speaker = load_encoder(BASE, CPU).double(), load_speaker(BASE, CPU).double()
-    plain = PlainHearing(latents(encoder) if part == "latents" else speaker.embed, CPU)
+    plain = EagerEncoder(latents(encoder) if part == "latents" else speaker.embed, CPU)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoder_graphs, "LENGTHS", lengths)
-        replayed = ReplayedHearing(plain, record)
+        replayed = GraphEncoder(plain, record)
         for count in (*samples, *samples):
             (heard,), (wanted,) = replayed([noise(count)]), plain([noise(count)])
             assert_like(heard, wanted)
@@ -80,8 +80,8 @@ class Heard:
 @torch.inference_mode()
 def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
     network, recorded = Heard(), []
-    replayed = ReplayedHearing(
-        PlainHearing(network, CPU), lambda work: recorded.append(work) or record(work)
+    replayed = GraphEncoder(
+        EagerEncoder(network, CPU), lambda work: recorded.append(work) or record(work)
     )
     replayed.warm()
     made = [(length, rows) for length in reversed(LENGTHS) for rows in encoder_graphs._rows(length)]
@@ -103,7 +103,7 @@ def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
 def test_each_is_answered_in_its_place(samples: list[int]) -> None:
     network = Heard()
     waves = [np.full(count, count, np.float32) for count in samples]
-    heard = ReplayedHearing(PlainHearing(network, CPU), record)(waves)
+    heard = GraphEncoder(EagerEncoder(network, CPU), record)(waves)
     assert [int(each[0]) for each in heard] == samples
     sizes = zip(network.rows, network.lengths, strict=True)
     assert all(rows == 1 or rows * length <= encoder_graphs.MOST for rows, length in sizes)
@@ -112,7 +112,7 @@ def test_each_is_answered_in_its_place(samples: list[int]) -> None:
 @given(st.integers(1, LENGTHS[-1] - MARGIN))
 def test_a_recording_has_room_for_what_is_looked_at_behind_it(samples: int) -> None:
     network = Heard()
-    ReplayedHearing(PlainHearing(network, CPU), record)([np.zeros(samples, np.float32)])
+    GraphEncoder(EagerEncoder(network, CPU), record)([np.zeros(samples, np.float32)])
     (length,) = network.lengths
     assert samples + MARGIN <= length
     assert length % FRAME_SAMPLES == 0

@@ -54,7 +54,7 @@ def test_a_value_larger_than_the_cache_is_still_returned() -> None:
 def test_warming_up_caches_nothing(workers: Workers) -> None:
     folder = next(folder for folder in golden_folders() if folder.name.startswith("base"))
     worker = workers(folder)
-    references, speaker = worker._listen(next(iter(worker._checkpoints)))
+    references, speaker = worker._load_encoders(next(iter(worker._checkpoints)))
     before = references._codes.bytes, references._vectors.bytes
     references.warm(speaker)
     assert (references._codes.bytes, references._vectors.bytes) == before

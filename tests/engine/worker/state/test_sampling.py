@@ -18,10 +18,10 @@ from engine.worker.state.sampling import (
     candidates,
     distribution,
     forbidden,
-    knob_row,
     knobs,
     pick,
     restrain,
+    sampling_row,
     seed_keys,
     uniforms,
 )
@@ -31,7 +31,7 @@ PLAIN = ResolvedSampling(False, 0.9, 50, 1.0, 1.05, False, 0.9, 50, 1.0)
 
 
 def table(*draws: ResolvedSampling) -> Tensor:
-    return torch.tensor([knob_row(draw) for draw in draws])
+    return torch.tensor([sampling_row(draw) for draw in draws])
 
 
 def draw_of(asked: dict[str, float]) -> ResolvedSampling:

@@ -18,11 +18,11 @@ from engine.worker.state.virtual_memory import Growing, Pages, growable
 from tests.engine.worker.state.fake_cuda_vmm import FakeDriver
 
 CPU = torch.device("cpu")
-Steps = list[tuple[int, int]]
+Decoder = list[tuple[int, int]]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[tuple[int, int, int, int, int], Steps]:
+def cases(draw: st.DrawFn) -> tuple[tuple[int, int, int, int, int], Decoder]:
     """[outer, slots, positions, inner] and a page, and how far which slot gets."""
     sizes = [draw(st.integers(1, most)) for most in (4, 4, 24, 20)]
     page = draw(st.sampled_from((8, 16, 64, 256)))
@@ -38,7 +38,7 @@ def overlapped(sizes: tuple[int, int, int, int, int], row: int, positions: int) 
 
 
 @given(cases())
-def test_pages_are_those_that_positions_touch_and_no_others(case: tuple[Any, Steps]) -> None:
+def test_pages_are_those_that_positions_touch_and_no_others(case: tuple[Any, Decoder]) -> None:
     sizes, steps = case
     pages, there = Pages(*sizes), set[int]()
     for row, positions in steps:
@@ -56,7 +56,7 @@ def test_pages_are_those_that_positions_touch_and_no_others(case: tuple[Any, Ste
 
 
 @given(cases())
-def test_what_was_written_stays_and_what_is_new_is_zero(case: tuple[Any, Steps]) -> None:
+def test_what_was_written_stays_and_what_is_new_is_zero(case: tuple[Any, Decoder]) -> None:
     (outer, slots, positions, inner, page), steps = case
     driver = FakeDriver(page)
     growing = Growing((outer, slots, positions, inner), 1, torch.uint8, CPU, driver)
@@ -77,7 +77,7 @@ def test_what_was_written_stays_and_what_is_new_is_zero(case: tuple[Any, Steps])
 
 
 @given(cases())
-def test_nothing_is_done_twice(case: tuple[Any, Steps]) -> None:
+def test_nothing_is_done_twice(case: tuple[Any, Decoder]) -> None:
     (*shape, page), steps = case
     growing = Growing(shape, 1, torch.uint8, CPU, driver := FakeDriver(page))
     for row, positions in steps:

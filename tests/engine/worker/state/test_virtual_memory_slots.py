@@ -34,7 +34,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     return made
 
 
-def lane(grows: bool) -> ModelRunner:
+def runner(grows: bool) -> ModelRunner:
     checkpoint = LocalCheckpoint(CASE.folder)
     talker = load_talker(CASE.folder, CPU, torch.float64)
     return ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64, grows)
@@ -44,17 +44,17 @@ def spoken(own: ModelRunner, row: int) -> torch.Tensor:
     prompt = CASE.prompt(LocalCheckpoint(CASE.folder))
     own.admit([(row, Admit(row, CASE.folder.name, prompt, DRAWN, 7, FRAMES))])
     own.prefill([(row, Prefill(row, 0, len(prompt)))])
-    return torch.stack([own.frames([row]).made for _ in range(FRAMES)])
+    return torch.stack([own.frames([row]).codes for _ in range(FRAMES)])
 
 
 @torch.inference_mode()
 def test_they_speak_like_others_and_write_nowhere_else(driver: FakeDriver) -> None:
-    growing = lane(True)
+    growing = runner(True)
     assert [growing.slots.held(row) >= FIRST for row in range(SLOTS + 1)] == [True] * 4
     first = growing.slots.bytes
-    assert torch.equal(spoken(growing, 1), spoken(lane(False), 1))
+    assert torch.equal(spoken(growing, 1), spoken(runner(False), 1))
     assert growing.slots.held(1) >= 15 + FRAMES > growing.slots.held(2)
-    assert first < growing.slots.bytes < lane(False).slots.bytes
+    assert first < growing.slots.bytes < runner(False).slots.bytes
     for address, array in driver.ranges.items():
         there = np.zeros(len(array), bool)
         there[: address - array.ctypes.data] = True
@@ -67,13 +67,13 @@ def test_they_speak_like_others_and_write_nowhere_else(driver: FakeDriver) -> No
 
 @torch.inference_mode()
 def test_who_finds_no_memory_changes_nothing(driver: FakeDriver) -> None:
-    growing = lane(True)
+    growing = runner(True)
     driver.room, before = growing.slots.cache.bytes, growing.slots.bytes
     growing.slots.cache.grown[0]._full = lambda: None
     with pytest.raises(torch.OutOfMemoryError):
         spoken(growing, 1)
     assert growing.slots.bytes == before
-    assert not growing.tenants
+    assert not growing.row_states
     driver.room = 1 << 40
     assert len(spoken(growing, 1)) == FRAMES
 
@@ -81,7 +81,7 @@ def test_who_finds_no_memory_changes_nothing(driver: FakeDriver) -> None:
 @torch.inference_mode()
 def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
     """A long request after another row was long; what has been said is kept meanwhile."""
-    growing, plain = lane(True), lane(False)
+    growing, plain = runner(True), runner(False)
     spoken(growing, 1)
     growing.release(1)
     driver.room = growing.slots.cache.bytes
@@ -89,7 +89,7 @@ def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
     assert torch.equal(spoken(growing, 2), spoken(plain, 2))
     assert growing.slots.held(1) < 15 + FRAMES <= growing.slots.held(2)
     assert torch.equal(beside, spoken(plain, 0))
-    again = [lane.frames([0]).made for lane in (growing, plain)]
+    again = [runner.frames([0]).codes for runner in (growing, plain)]
     assert torch.equal(*again)
     with pytest.raises(torch.OutOfMemoryError):
         spoken(growing, 1)
@@ -97,7 +97,7 @@ def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
 
 @torch.inference_mode()
 def test_rows_that_are_given_together_take_nothing_from_each_other(driver: FakeDriver) -> None:
-    growing, prompt = lane(True), CASE.prompt(LocalCheckpoint(CASE.folder))
+    growing, prompt = runner(True), CASE.prompt(LocalCheckpoint(CASE.folder))
     before = growing.slots.cache.bytes
     growing._reach(1, admission := Admit(1, "", prompt, DRAWN, 7, FRAMES), {1})
     one = growing.slots.cache.bytes - before
@@ -106,12 +106,12 @@ def test_rows_that_are_given_together_take_nothing_from_each_other(driver: FakeD
     with pytest.raises(torch.OutOfMemoryError):
         growing.admit([(row, replace(admission, slot=row)) for row in (1, 2)])
     assert growing.slots.held(1) >= len(prompt) + FRAMES
-    assert not growing.tenants
+    assert not growing.row_states
 
 
 @torch.inference_mode()
 def test_one_alone_always_has_room(driver: FakeDriver) -> None:
-    growing = lane(True)
+    growing = runner(True)
     driver.room = growing.slots.cache.bytes
     assert growing.slots.held(0) == POSITIONS
     assert len(spoken(growing, 0)) == FRAMES

@@ -20,14 +20,14 @@ import engine.worker.model_runner as lane_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import StepFailed
 from engine.plan import Admit, CodecDecode, Prefill, ResolvedSampling
-from engine.worker.cuda_graphs import GraphCache
+from engine.worker.cuda_graphs import GraphRunner
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import candidates
-from engine.worker.talker.decode_graphs import BUCKETS, PlainSteps, ReplayedSteps
+from engine.worker.talker.decode_graphs import BUCKETS, EagerDecoder, GraphDecoder
 from engine.worker.talker.decode_step import BatchBounds
-from engine.worker.talker.prefill import ReplayedFilling
+from engine.worker.talker.prefill import GraphPrefiller
 from engine.worker.worker import TorchWorker
 from tests.engine.worker.driver import (
     DRAWN,
@@ -36,10 +36,10 @@ from tests.engine.worker.driver import (
     admission,
     advance,
     begin,
-    finish,
     running,
     speak,
     step,
+    synchronize,
 )
 from tests.engine.worker.fake_graphs import record
 from tests.support.golden_cases import Case, speech_cases
@@ -51,38 +51,40 @@ quick = settings(max_examples=15, deadline=None)
 
 
 @pytest.fixture(scope="module")
-def lanes() -> Iterator[tuple[ModelRunner, ModelRunner]]:
+def runners() -> Iterator[tuple[ModelRunner, ModelRunner]]:
     """Plain and replayed."""
     checkpoint = LocalCheckpoint(CASE.folder)
     talker = load_talker(CASE.folder, torch.device("cpu"), torch.float64)
     device = torch.device("cpu")
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
-        patch.setattr(lane_module, "recorder", lambda device: record)
+        patch.setattr(lane_module, "graph_capture", lambda device: record)
         replayed = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
-        assert isinstance(plain.steps, PlainSteps)
-        assert isinstance(replayed.filling, ReplayedFilling)
+        assert isinstance(plain.decoder, EagerDecoder)
+        assert isinstance(replayed.prefiller, GraphPrefiller)
         yield plain, replayed
 
 
 def admit(
-    lane: ModelRunner, row: int, draw: ResolvedSampling, seed: int, case: Case = CASE
+    runner: ModelRunner, row: int, draw: ResolvedSampling, seed: int, case: Case = CASE
 ) -> Prefill:
     """-> the whole prompt, to be filled in."""
     prompt = case.prompt(LocalCheckpoint(case.folder))
-    lane.release(row)
-    lane.admit([(row, Admit(row, case.folder.name, prompt, draw, seed, 150))])
+    runner.release(row)
+    runner.admit([(row, Admit(row, case.folder.name, prompt, draw, seed, 150))])
     return Prefill(row, 0, len(prompt))
 
 
-def fill(lane: ModelRunner, row: int, draw: ResolvedSampling, seed: int) -> None:
-    lane.prefill([(row, admit(lane, row, draw, seed))])
+def fill(runner: ModelRunner, row: int, draw: ResolvedSampling, seed: int) -> None:
+    runner.prefill([(row, admit(runner, row, draw, seed))])
 
 
-def assert_same(lanes: tuple[ModelRunner, ModelRunner], rows: Sequence[int] = range(SLOTS)) -> None:
+def assert_same(
+    runners: tuple[ModelRunner, ModelRunner], rows: Sequence[int] = range(SLOTS)
+) -> None:
     """Everything that is remembered of these rows."""
-    plain, replayed = (lane.slots for lane in lanes)
-    for name in ("hidden", "code", "position", "frame", "seen", "made"):
+    plain, replayed = (runner.slots for runner in runners)
+    for name in ("hidden", "code", "position", "frame", "seen", "codes"):
         own, other = (getattr(slots, name)[list(rows)] for slots in (plain, replayed))
         torch.testing.assert_close(other, own, rtol=0, atol=1e-9)
     for row in rows:
@@ -97,16 +99,16 @@ def assert_same(lanes: tuple[ModelRunner, ModelRunner], rows: Sequence[int] = ra
     cut=st.sampled_from([0, 5]),
 )
 def test_prompts_filled_by_replay(
-    lanes: tuple[ModelRunner, ModelRunner], cases: list[Case], cut: int
+    runners: tuple[ModelRunner, ModelRunner], cases: list[Case], cut: int
 ) -> None:
     """Any company of prompts, whole or in two pieces."""
     with torch.inference_mode():
-        for lane in lanes:
-            due = [admit(lane, row, DRAWN, row, case) for row, case in enumerate(cases)]
+        for runner in runners:
+            due = [admit(runner, row, DRAWN, row, case) for row, case in enumerate(cases)]
             if cut:
-                lane.prefill((piece.slot, replace(piece, stop=cut)) for piece in due)
-            lane.prefill((piece.slot, replace(piece, start=cut)) for piece in due)
-        assert_same(lanes, range(len(cases)))
+                runner.prefill((piece.slot, replace(piece, stop=cut)) for piece in due)
+            runner.prefill((piece.slot, replace(piece, start=cut)) for piece in due)
+        assert_same(runners, range(len(cases)))
 
 
 @quick
@@ -116,67 +118,67 @@ def test_prompts_filled_by_replay(
     seed=st.integers(0, 9),
 )
 def test_replayed_is_plain(
-    lanes: tuple[ModelRunner, ModelRunner], groups: list[set[int]], drawn: list[bool], seed: int
+    runners: tuple[ModelRunner, ModelRunner], groups: list[set[int]], drawn: list[bool], seed: int
 ) -> None:
     with torch.inference_mode():
-        for lane in lanes:
+        for runner in runners:
             for row in range(SLOTS):
-                fill(lane, row, DRAWN if drawn[row] else GREEDY, seed + row)
+                fill(runner, row, DRAWN if drawn[row] else GREEDY, seed + row)
         for rows in groups:
-            plain, replayed = (lane.frames(list(rows)).made.clone() for lane in lanes)
+            plain, replayed = (runner.frames(list(rows)).codes.clone() for runner in runners)
             torch.testing.assert_close(replayed, plain, rtol=0, atol=0)
-        assert_same(lanes)
+        assert_same(runners)
 
 
-def test_timing_leaves_no_trace(lanes: tuple[ModelRunner, ModelRunner]) -> None:
-    _, lane = lanes
-    assert isinstance(lane.steps, ReplayedSteps)
+def test_timing_leaves_no_trace(runners: tuple[ModelRunner, ModelRunner]) -> None:
+    _, runner = runners
+    assert isinstance(runner.decoder, GraphDecoder)
     with torch.inference_mode():
         for row in range(3):
-            fill(lane, row, DRAWN, row)
-        before = [kept.clone() for kept in (lane.slots.hidden[:3], lane.slots.position[:3])]
-        timings = lane.steps.timings(BatchBounds(1, None, None))
-    assert set(timings) == {1, lane.slots.spare}
+            fill(runner, row, DRAWN, row)
+        before = [kept.clone() for kept in (runner.slots.hidden[:3], runner.slots.position[:3])]
+        timings = runner.decoder.timings(BatchBounds(1, None, None))
+    assert set(timings) == {1, runner.slots.padding_row}
     assert min(timings.values()) > 0
-    for kept, was in zip((lane.slots.hidden[:3], lane.slots.position[:3]), before, strict=True):
+    for kept, was in zip((runner.slots.hidden[:3], runner.slots.position[:3]), before, strict=True):
         assert torch.equal(kept, was)
 
 
-def test_the_spare_row_stays_where_it_is(lanes: tuple[ModelRunner, ModelRunner]) -> None:
-    _, lane = lanes
+def test_the_spare_row_stays_where_it_is(runners: tuple[ModelRunner, ModelRunner]) -> None:
+    _, runner = runners
     with torch.inference_mode():
         for row in range(5):
-            fill(lane, row, DRAWN, row)
+            fill(runner, row, DRAWN, row)
         for _ in range(5):
-            lane.frames([0, 1, 2, 3, 4])  # six rows in the bucket
-        assert lane.slots.frame[lane.slots.spare] == 0
-        assert lane.slots.position[lane.slots.spare] == 0
+            runner.frames([0, 1, 2, 3, 4])  # six rows in the bucket
+        assert runner.slots.frame[runner.slots.padding_row] == 0
+        assert runner.slots.position[runner.slots.padding_row] == 0
 
 
 def test_what_is_warm_is_recorded_before_anybody_speaks(
-    lanes: tuple[ModelRunner, ModelRunner],
+    runners: tuple[ModelRunner, ModelRunner],
 ) -> None:
-    _, lane = lanes
+    _, runner = runners
     with torch.inference_mode():
-        lane.warm()
-        makers = lane.steps, lane.filling, lane._open, lane._tell
-        replays = [maker._replays for maker in makers]  # type: ignore[union-attr]
-        known = [len(each) for each in replays]
+        runner.warm()
+        makers = runner.decoder, runner.prefiller, runner._open, runner._append
+        graphs = [maker._graphs for maker in makers]  # type: ignore[union-attr]
+        known = [len(each) for each in graphs]
         for row in range(SLOTS):
-            fill(lane, row, DRAWN, row)
+            fill(runner, row, DRAWN, row)
         for rows in range(1, SLOTS + 1):
-            lane.frames(range(rows))
-        assert [len(each) for each in replays] == known
+            runner.frames(range(rows))
+        assert [len(each) for each in graphs] == known
 
 
-def test_every_count_of_rows_has_a_bucket(lanes: tuple[ModelRunner, ModelRunner]) -> None:
-    steps = ReplayedSteps(lanes[1].step, record)
-    sizes = list(steps.buckets())
+def test_every_count_of_rows_has_a_bucket(runners: tuple[ModelRunner, ModelRunner]) -> None:
+    steps = GraphDecoder(runners[1].step, record)
+    sizes = list(steps.sizes)
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == SLOTS
     assert set(sizes) - {SLOTS} <= set(BUCKETS)
     for rows in range(1, SLOTS + 1):
-        assert rows <= steps._bucket(rows) in sizes
+        assert rows <= steps._graphs.bucket(rows) in sizes
 
 
 def test_work_is_recorded_once_a_key() -> None:
@@ -186,35 +188,35 @@ def test_work_is_recorded_once_a_key() -> None:
         log.append("recorded")
         return lambda: 2 * work()
 
-    replays = GraphCache(noted)
-    assert [replays.run("a", lambda: 3), replays.run("a", lambda: 3)] == [3, 6]
-    assert [replays.run("b", lambda: 5), replays.run("a", lambda: 3)] == [5, 6]
+    graphs = GraphRunner(noted)
+    assert [graphs.run("a", lambda: 3), graphs.run("a", lambda: 3)] == [3, 6]
+    assert [graphs.run("b", lambda: 5), graphs.run("a", lambda: 3)] == [5, 6]
     assert log == ["recorded"] * 2
-    assert len(replays) == 2
+    assert len(graphs) == 2
 
 
 @quick
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0, 1, 20, 64, 200])), min_size=1))
 def test_the_ledger_ranks_for_the_most_demanding_row(choices: list[tuple[bool, int]]) -> None:
-    ledger = RowMetadata(len(choices))
+    row_metadata = RowMetadata(len(choices))
     for row, (greedy, top_k) in enumerate(choices):
-        ledger.open(row, 3 * row + 1, replace(DRAWN, greedy=greedy, top_k=top_k))
+        row_metadata.open(row, 3 * row + 1, replace(DRAWN, greedy=greedy, top_k=top_k))
     rows = list(range(len(choices)))
-    extent = ledger.extent(rows)
-    assert extent.first == candidates(choices)
-    assert extent.positions == 3 * len(choices) - 1
-    ledger.step(rows)
-    assert ledger.extent(rows).positions == extent.positions + 1
-    ledger.close(rows[-1])
+    bounds = row_metadata.bounds(rows)
+    assert bounds.first == candidates(choices)
+    assert bounds.positions == 3 * len(choices) - 1
+    row_metadata.step(rows)
+    assert row_metadata.bounds(rows).positions == bounds.positions + 1
+    row_metadata.close(rows[-1])
     with pytest.raises(StepFailed):
-        ledger.extent(rows)
+        row_metadata.bounds(rows)
 
 
 def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
     """Prompts, frames and sound by recordings, in company that comes and goes."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (lane_module, sounding_module):
-            patch.setattr(module, "recorder", lambda device: record)
+            patch.setattr(module, "graph_capture", lambda device: record)
         with running(CASE.folder, dtype=torch.float64) as replayed:
             for worker in (replayed, exact):
                 prompts = [case.prompt(worker._checkpoints[CASE.folder.name]) for case in CASES[:3]]
@@ -226,7 +228,7 @@ def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
                 advance(worker, voices[:1])
                 for voice in voices[1:]:
                     begin(worker, voice)
-                said = finish(worker, voices)
+                said = synchronize(worker, voices)
                 if worker is replayed:
                     wanted = said
     for own, other in zip(said, wanted, strict=True):
@@ -239,12 +241,12 @@ def test_a_frame_becomes_sound_before_the_talker_goes_on(
 ) -> None:
     """Its codes are there after the step's first half: the codec works beside the second."""
     name = CASE.folder.name
-    lane, codec = exact._lanes[name], exact._codec()
+    runner, codec = exact._runners[name], exact._codec()
     prompt = CASE.prompt(exact._checkpoints[name])
     voice = Voice(admission(exact, prompt, DRAWN, talker=name), chunks=(1,))
     begin(exact, voice)
     seen: list[str] = []
-    for owner, half in ((codec, "decode"), (lane.step, "rest")):
+    for owner, half in ((codec, "decode"), (runner.step, "rest")):
         work = getattr(owner, half)
 
         def noted(*given: Any, half: str = half, work: Any = work) -> Any:
@@ -255,5 +257,5 @@ def test_a_frame_becomes_sound_before_the_talker_goes_on(
     voice.take(step(exact, decode=(voice.slot,), codec_decode=(CodecDecode(voice.slot, 0, 1),)))
     assert seen == ["decode", "rest"]
     monkeypatch.undo()
-    heard = finish(exact, [voice])[0].pcm
+    heard = synchronize(exact, [voice])[0].pcm
     np.testing.assert_array_equal(heard, speak(exact, prompt, draw=DRAWN, talker=name).pcm)

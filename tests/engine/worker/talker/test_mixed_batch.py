@@ -19,7 +19,7 @@ from engine.plan import Admit, Prefill
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.talker.decode_step import FrameStep
-from engine.worker.talker.mixed_batch import Together
+from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.talker_forward import RowInputs
 from tests.engine.worker.driver import DRAWN, GREEDY
 from tests.engine.worker.fake_graphs import record
@@ -53,39 +53,39 @@ class PlainTalk:
 
 
 @pytest.fixture
-def lanes() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
+def runners() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
     """One after the other, and side by side."""
     checkpoint = LocalCheckpoint(CASES[0].folder)
     talker = load_talker(checkpoint.folder, CPU, torch.float64)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
-        patch.setattr(lane_module, "recorder", lambda device: record)
+        patch.setattr(lane_module, "graph_capture", lambda device: record)
         patch.setattr(together_module, "FUSED_ROWS", 1)
         beside = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         beside.step.talk = talk = PlainTalk(beside.step)  # type: ignore[assignment]
-        beside._together = Together(beside.step, beside.steps, beside.filling, record)  # type: ignore[arg-type]
+        beside._mixed = MixedBatch(beside.step, beside.decoder, beside.prefiller, record)  # type: ignore[arg-type]
         yield plain, beside, talk
 
 
-def admit(lane: ModelRunner, row: int, number: int) -> Prefill:
+def admit(runner: ModelRunner, row: int, number: int) -> Prefill:
     case = CASES[number % len(CASES)]
     prompt, draw = case.prompt(LocalCheckpoint(case.folder)), (DRAWN, GREEDY)[number % 2]
-    lane.release(row)
-    lane.admit([(row, Admit(row, case.folder.name, prompt, draw, number, 150))])
+    runner.release(row)
+    runner.admit([(row, Admit(row, case.folder.name, prompt, draw, number, 150))])
     return Prefill(row, 0, len(prompt))
 
 
-def spoken(lane: ModelRunner, plan: list[list[int]]) -> list[Tensor]:
+def spoken(runner: ModelRunner, plan: list[list[int]]) -> list[Tensor]:
     """Every step makes a frame of all that are filled, and fills some more."""
     made, filled, number = [], [], 0
     for rows in plan:
         due = []
         for row in rows:
-            due.append((row, admit(lane, row, number)))
+            due.append((row, admit(runner, row, number)))
             number += 1
         running = [row for row in filled if row not in rows]
-        rest = lane.speak(due, running)
-        made += [rest().made.clone()] if rest else []
+        step = runner.start_step(due, running)
+        made += [step.advance().codes.clone()] if step else []
         filled = sorted({*running, *rows})
     return made
 
@@ -96,53 +96,53 @@ def spoken(lane: ModelRunner, plan: list[list[int]]) -> list[Tensor]:
 @given(plan=st.lists(st.lists(st.integers(0, SLOTS - 1), max_size=2, unique=True), max_size=FRAMES))
 @torch.inference_mode()
 def test_side_by_side_is_one_after_the_other(
-    lanes: tuple[ModelRunner, ModelRunner, PlainTalk], plan: list[list[int]]
+    runners: tuple[ModelRunner, ModelRunner, PlainTalk], plan: list[list[int]]
 ) -> None:
-    plain, beside, talk = lanes
+    plain, beside, talk = runners
     before, plan = talk.passes, [[0, 1], [2], [], [3], *plan]
-    for lane in (plain, beside):
-        lane.clear()
+    for runner in (plain, beside):
+        runner.clear()
     for one, other in zip(spoken(plain, plan), spoken(beside, plan), strict=True):
         assert torch.equal(one, other)
     assert talk.passes - before >= 2
     for name in ("hidden", "code", "position", "frame", "seen"):
-        own, other = (getattr(lane.slots, name)[:4] for lane in (plain, beside))
+        own, other = (getattr(runner.slots, name)[:4] for runner in (plain, beside))
         torch.testing.assert_close(other, own, rtol=0, atol=1e-9)
 
 
 @torch.inference_mode()
 def test_what_is_warm_is_recorded_before_anybody_speaks(
-    lanes: tuple[ModelRunner, ModelRunner, PlainTalk], monkeypatch: pytest.MonkeyPatch
+    runners: tuple[ModelRunner, ModelRunner, PlainTalk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, beside, talk = lanes
-    together = beside._together
+    _, beside, talk = runners
+    together = beside._mixed
     assert together is not None
-    monkeypatch.setattr(beside.steps, "timings", lambda usual: {})
+    monkeypatch.setattr(beside.decoder, "timings", lambda usual: {})
     monkeypatch.setattr(sys.modules[__name__], "GREEDY", DRAWN)
     beside.clear()
     beside.warm()
     passes = talk.passes
-    known = len(together._replays)
+    known = len(together._graphs)
     spoken(beside, [[0, 1], [2], [3], [4, 5], []])
-    assert len(together._replays) == known
+    assert len(together._graphs) == known
     assert talk.passes > passes
     monkeypatch.undo()
     passes = talk.passes
     spoken(beside, [[0], [1], []])  # the second is greedy: one after the other
     assert talk.passes == passes
-    assert len(together._replays) == known
+    assert len(together._graphs) == known
 
 
 @torch.inference_mode()
 def test_what_is_filled_is_not_stepped_beside_itself(
-    lanes: tuple[ModelRunner, ModelRunner, PlainTalk],
+    runners: tuple[ModelRunner, ModelRunner, PlainTalk],
 ) -> None:
-    _, beside, talk = lanes
+    _, beside, talk = runners
     beside.clear()
-    beside.speak([(row, admit(beside, row, row)) for row in range(4)], [])
+    beside.start_step([(row, admit(beside, row, row)) for row in range(4)], [])
     before = talk.passes
     for row in (4, 5):
-        rest = beside.speak([(row, admit(beside, row, row))], [0, 1, 2, 3, 4])
-        assert rest is not None
-        rest()
+        step = beside.start_step([(row, admit(beside, row, row))], [0, 1, 2, 3, 4])
+        assert step is not None
+        step.advance()
         assert talk.passes == before + (row == 5)

@@ -46,11 +46,11 @@ def talker() -> Talker:
 
 
 @pytest.fixture(scope="module")
-def lanes(talker: Talker) -> Iterator[tuple[ModelRunner, ModelRunner]]:
+def runners(talker: Talker) -> Iterator[tuple[ModelRunner, ModelRunner]]:
     """Plain and replayed."""
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = made(talker)
-        patch.setattr(lane_module, "recorder", lambda device: record)
+        patch.setattr(lane_module, "graph_capture", lambda device: record)
         yield plain, made(talker)
 
 
@@ -124,11 +124,11 @@ def close(own: Tensor, wanted: Sequence[Tensor] | Tensor) -> None:
 @quick
 @given(prompt=prompts(), cuts=st.tuples(st.integers(0, 99), st.integers(0, 99)))
 def test_ids_become_the_rows_of_the_reference(
-    lanes: tuple[ModelRunner, ModelRunner], prompt: Prompt, cuts: tuple[int, int]
+    runners: tuple[ModelRunner, ModelRunner], prompt: Prompt, cuts: tuple[int, int]
 ) -> None:
-    lane = lanes[0]
-    (laid,) = lane.embedder.layout([prompt])
-    rows, track = spelled(lane.talker, IDS, prompt)
+    runner = runners[0]
+    (laid,) = runner.embedder.layout([prompt])
+    rows, track = spelled(runner.talker, IDS, prompt)
     assert len(laid) == len(prompt) == len(rows)
     start, stop = sorted(cut % (len(rows) + 1) for cut in cuts)
     close(laid.cut(0, len(rows)), rows)
@@ -136,7 +136,7 @@ def test_ids_become_the_rows_of_the_reference(
         close(laid.cut(start, stop), rows[start:stop])
     if track:
         close(laid.track, track)
-    body = [lane.embedder.pad] * (len(rows) - laid.body)
+    body = [runner.embedder.pad] * (len(rows) - laid.body)
     wanted = torch.stack(rows)
     wanted[laid.body :] -= torch.stack([*track, *body, wanted[0]])[: len(body)]
     close(laid.rows, wanted)
@@ -155,37 +155,37 @@ def admit(prompt: Prompt, row: int) -> tuple[int, Admit]:
     pieces=st.lists(st.integers(1, 30), max_size=3),
 )
 def test_replayed_admissions_are_plain_ones(
-    lanes: tuple[ModelRunner, ModelRunner],
+    runners: tuple[ModelRunner, ModelRunner],
     company: list[Prompt],
     more: tuple[int, ...],
     cut: int,
     pieces: list,
 ) -> None:
-    """Together, text in two feeds where it is open, prompts in pieces."""
-    for lane in lanes:
-        lane.clear()
-        lane.admit([admit(prompt, row) for row, prompt in enumerate(company)])
+    """MixedBatch, text in two feeds where it is open, prompts in pieces."""
+    for runner in runners:
+        runner.clear()
+        runner.admit([admit(prompt, row) for row, prompt in enumerate(company)])
         for row, prompt in enumerate(company):
             if prompt.open_text:
-                lane.feed(row, AppendText(row, more[:cut], False))
-                lane.feed(row, AppendText(row, more[cut:], True))
+                runner.append_text(row, AppendText(row, more[:cut], False))
+                runner.append_text(row, AppendText(row, more[cut:], True))
         start = 0
         for size in (*pieces, POSITIONS):
             due = [(row, start, len(prompt)) for row, prompt in enumerate(company)]
             stop = start + size
-            lane.prefill((row, Prefill(row, start, min(stop, end))) for row, _, end in due
+            runner.prefill((row, Prefill(row, start, min(stop, end))) for row, _, end in due
                          if start < end)  # fmt: skip
             start = stop
     for row, prompt in enumerate(company):
         whole = replace(prompt, text_ids=(*prompt.text_ids, *more * prompt.open_text))
         whole = replace(whole, open_text=False)
-        rows, track = spelled(lanes[0].talker, IDS, whole)
-        for lane in lanes:
-            close(lane.tenants[row].prompt.cut(0, len(rows)), rows)
-            assert lane.slots.texts[row] == lane.tenants[row].texts == len(track)
+        rows, track = spelled(runners[0].talker, IDS, whole)
+        for runner in runners:
+            close(runner.row_states[row].prompt.cut(0, len(rows)), rows)
+            assert runner.slots.texts[row] == runner.row_states[row].texts == len(track)
             if track:
-                close(lane.slots.text[row, : len(track)], track)
-    plain, replayed = (lane.slots for lane in lanes)
+                close(runner.slots.text[row, : len(track)], track)
+    plain, replayed = (runner.slots for runner in runners)
     upto = range(len(company))
     for name in ("code", "position", "frame", "seen", "spoken", "knobs", "keys", "endless"):
         assert torch.equal(getattr(replayed, name)[upto], getattr(plain, name)[upto]), name
@@ -195,20 +195,20 @@ def test_replayed_admissions_are_plain_ones(
 @quick
 @given(company=st.dictionaries(st.integers(0, SLOTS - 1), prompts(), min_size=1))
 def test_replayed_slots_are_plain_ones_and_nothing_else_is_touched(
-    talker: Talker, lanes: tuple[ModelRunner, ModelRunner], company: dict[int, Prompt]
+    talker: Talker, runners: tuple[ModelRunner, ModelRunner], company: dict[int, Prompt]
 ) -> None:
     """Every tensor, whatever was there before; but the spare row, where padding's text goes."""
-    for lane in lanes:
-        lane.clear()
-        for at, tensor in enumerate(lane.slots.tensors):
+    for runner in runners:
+        runner.clear()
+        for at, tensor in enumerate(runner.slots.tensors):
             tensor.copy_(torch.full_like(tensor, 1 + at % 2))
-        lane.admit([admit(prompt, row) for row, prompt in company.items()])
-    plain, replayed = ([each.clone() for each in lane.slots.tensors] for lane in lanes)
+        runner.admit([admit(prompt, row) for row, prompt in company.items()])
+    plain, replayed = ([each.clone() for each in runner.slots.tensors] for runner in runners)
     for one, two in zip(plain, replayed, strict=True):
         axis = int(one.dim() == 5)  # the cache's layers come first
         one, two = one.movedim(axis, 0), two.movedim(axis, 0)
         close(two[:SLOTS].double(), one[:SLOTS].double())
-    slots = lanes[0].slots
+    slots = runners[0].slots
     for row, prompt in company.items():
         assert slots.position[row] == len(prompt)
         assert slots.frame[row] == 0
@@ -219,25 +219,25 @@ def test_replayed_slots_are_plain_ones_and_nothing_else_is_touched(
 
 
 def test_text_that_a_slot_cannot_hold_is_refused_before_anything_is_written(
-    lanes: tuple[ModelRunner, ModelRunner],
+    runners: tuple[ModelRunner, ModelRunner],
 ) -> None:
     fine = Prompt(text_ids=(1, 2), layout="whole", role_ids=(3,))
     long = replace(fine, layout="streamed", text_ids=(1,) * POSITIONS)
-    for lane in lanes:
-        lane.clear()
-        before = [tensor.clone() for tensor in lane.slots.tensors]
+    for runner in runners:
+        runner.clear()
+        before = [tensor.clone() for tensor in runner.slots.tensors]
         with pytest.raises(StepFailed, match="text"):
-            lane.admit([admit(fine, 0), admit(long, 1)])
-        assert not lane.tenants
-        for tensor, was in zip(lane.slots.tensors, before, strict=True):
+            runner.admit([admit(fine, 0), admit(long, 1)])
+        assert not runner.row_states
+        for tensor, was in zip(runner.slots.tensors, before, strict=True):
             assert torch.equal(tensor, was)
 
 
 def test_a_voice_is_embedded_once(
-    lanes: tuple[ModelRunner, ModelRunner], monkeypatch: pytest.MonkeyPatch
+    runners: tuple[ModelRunner, ModelRunner], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those used of late."""
-    embedder, heard = lanes[0].embedder, []
+    embedder, heard = runners[0].embedder, []
     row = embedder._row
     monkeypatch.setattr(prompts_module, "KEPT", 2)
     monkeypatch.setattr(embedder, "_row", lambda vector: (heard.append(vector[0]), row(vector))[1])
@@ -282,13 +282,13 @@ def test_an_admission_is_few_operations(talker: Talker, monkeypatch: pytest.Monk
     def silent(work: Callable[[], Any]) -> Callable[[], Any]:
         return lambda: None
 
-    monkeypatch.setattr(lane_module, "recorder", lambda device: silent)
+    monkeypatch.setattr(lane_module, "graph_capture", lambda device: silent)
     prompt = Prompt(text_ids=(4,) * 30, layout="whole", role_ids=(1, 2, 3), speaker_id=9)
     with torch.inference_mode():
-        lane = made(talker)
-        monkeypatch.setattr(lane.steps, "timings", lambda usual: {})
-        lane.warm()
+        runner = made(talker)
+        monkeypatch.setattr(runner.decoder, "timings", lambda usual: {})
+        runner.warm()
         with Counting() as count:
-            lane.admit([admit(prompt, 0), admit(prompt, 1)])
-            lane.prefill([(row, Prefill(row, 0, len(prompt))) for row in range(2)])
+            runner.admit([admit(prompt, 0), admit(prompt, 1)])
+            runner.prefill([(row, Prefill(row, 0, len(prompt))) for row in range(2)])
     assert sum(count.names.values()) <= 8, count.names
