@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,6 +101,124 @@ def test_importing_the_engine_leaves_the_heavy_libraries_out():
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )
     assert done.stdout.strip() == "[]"
+
+
+# From the top: a package imports only packages behind it.
+ORDER = ("engine", "scheduler", "worker", "model", "requests", "checkpoints", "voices", "audio")
+MOST_MODULES = 20  # of a folder
+# Names that modules had while the project spoke a language of its own.
+PRIVATE_NAMES = set(
+    [
+        "asking",
+        "between",
+        "bundles",
+        "choosing",
+        "course",
+        "desk",
+        "draining",
+        "eight",
+        "fake",
+        "feeding",
+        "few",
+        "filling",
+        "forecast",
+        "gate",
+        "generalising",
+        "guiding",
+        "hearing",
+        "homes",
+        "hosting",
+        "inbox",
+        "intake",
+        "lane",
+        "lent",
+        "listening",
+        "mailbox",
+        "manner",
+        "marking",
+        "open_text",
+        "pace",
+        "pair",
+        "parts",
+        "people",
+        "place",
+        "planning",
+        "pool",
+        "prediction",
+        "presses",
+        "products",
+        "room",
+        "roster",
+        "runaway",
+        "said",
+        "seams",
+        "settling",
+        "shapes",
+        "sounding",
+        "spans",
+        "spelling",
+        "straying",
+        "talkers",
+        "talking",
+        "telling",
+        "tidying",
+        "together",
+        "uploads",
+        "verdict",
+        "voicing",
+        "walk",
+        "wire",
+        "wording",
+    ]
+)
+
+
+def package_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ORDER else "engine"
+
+
+@pytest.mark.parametrize("path", sources("engine"), ids=name_of)
+def test_imports_between_packages_point_down(path):
+    own = package_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    if own == "engine":
+        return
+    for module, _ in imports(path):
+        other = package_of(module)
+        if module.startswith("engine.") and other != "engine":
+            assert ORDER.index(own) <= ORDER.index(other), f"{own} imports {module}"
+
+
+def test_the_order_of_packages_is_told_whole():
+    folders = {path.name for path in (ROOT / "engine").iterdir() if (path / "__init__.py").exists()}
+    assert folders - {"testing"} == set(ORDER) - {"engine"}
+
+
+@pytest.mark.parametrize("path", sources("app", "engine", "studio"), ids=name_of)
+def test_production_imports_no_test_doubles(path):
+    if not name_of(path).startswith("engine/testing/"):
+        assert not any(within(module, ("engine.testing", "tests")) for module, _ in imports(path))
+
+
+def test_folders_hold_few_modules():
+    counts = Counter(path.parent for path in sources(*OURS) if path.name != "__init__.py")
+    assert {name_of(folder): n for folder, n in counts.items() if n > MOST_MODULES} == {}
+
+
+def test_modules_have_the_names_of_the_field():
+    private = [name_of(path) for path in sources(*OURS) if path.stem in PRIVATE_NAMES]
+    assert private == []
+
+
+FOLDERS = "engine|studio|training|bench|presets|tests"
+
+
+def test_every_path_in_the_architecture_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(rf"`((?:app\.py|(?:{FOLDERS})(?:/[\w./]*)?))`", text)
+    linked = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert len(named) > 30
+    assert [path for path in {*named, *linked} if not (ROOT / path).exists()] == []
 
 
 def test_every_public_name_is_there_once():

@@ -19,7 +19,7 @@ from engine import Waveform
 from training.codec import ALL, Codec
 from training.data.speakers import NAMED, Speaker
 from training.data.synthesize_corpus import say
-from training.parts import codec_of
+from training.resume import codec_of
 
 
 @torch.inference_mode()

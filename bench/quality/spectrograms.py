@@ -20,7 +20,7 @@ from studio.cli.app_context import MINI
 from training.codec import ALL, Codec
 from training.data import synthesize_corpus
 from training.data.speakers import NAMED
-from training.parts import codec_of
+from training.resume import codec_of
 
 SENTENCE = "She found seven white boxes beside the church."
 

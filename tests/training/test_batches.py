@@ -180,11 +180,11 @@ def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
     assert sizes <= {size.in_context if in_context else size.alone for size in SIZES}
 
 
-@pytest.mark.parametrize("at_home", [False, True])
+@pytest.mark.parametrize("own_home", [False, True])
 def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
-    monkeypatch: pytest.MonkeyPatch, is_native: bool
+    monkeypatch: pytest.MonkeyPatch, own_home: bool
 ) -> None:
-    monkeypatch.setattr(batches, "AT_HOME", float(is_native))
+    monkeypatch.setattr(batches, "AT_HOME", float(own_home))
     library = made_library()
     batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
     batcher.refresh()
@@ -194,7 +194,7 @@ def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
         own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
         off = batch.vector[row] - library.homes[own]
         theirs = misread[library.table[:, SPEAKER] == library.table[own, SPEAKER]]
-        nearest = off.norm() if is_native else (off - theirs).norm(dim=1).min()
+        nearest = off.norm() if own_home else (off - theirs).norm(dim=1).min()
         assert nearest < 1
 
 

@@ -56,10 +56,10 @@ def listening() -> tuple[Library, list[Tensor]]:
 
     made = Library(
         lambda texts: [Encoded(text) for text in texts],
-        SimpleNamespace(encode=encode, shape=SimpleNamespace(codebooks=16)),  # type: ignore[arg-type]
+        SimpleNamespace(encode=encode, config=SimpleNamespace(codebooks=16)),  # type: ignore[arg-type]
         SimpleNamespace(  # type: ignore[arg-type]
             embed=lambda wave: torch.ones(len(wave), model_config.WIDTH),
-            shape=SimpleNamespace(width=model_config.WIDTH),
+            config=SimpleNamespace(embedding_dim=model_config.WIDTH),
         ),
         torch.device("cpu"),
     )

@@ -16,7 +16,7 @@ from bench.quality.wer import Listener
 from engine import Library, Pcm, open_engine
 from studio.api import create_api
 from studio.cli.app_context import MINI
-from tests.studio.api.ws_client import CANCEL, DONE, PATH, config, hear, say, words
+from tests.studio.api.websocket.ws_client import CANCEL, DONE, PATH, config, hear, say, words
 
 TEXTS = (
     "Turn left after the bridge, then follow the river until you see the old mill.",

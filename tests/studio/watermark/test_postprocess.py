@@ -27,7 +27,7 @@ from studio.takes.take_store import Takes
 from studio.ui.endpoints import Endpoints
 from studio.ui.tabs import check
 from studio.watermark import MISSING, open_watermark, perth_weights
-from tests.studio.api.ws_client import DONE, PATH, config, hear, say, words
+from tests.studio.api.websocket.ws_client import DONE, PATH, config, hear, say, words
 from tests.support.tab_makers import make_studio
 
 TEXT = "The train leaves at seven, and nobody is on it."

@@ -4,8 +4,8 @@ An export holds the networks that speak. Training has more: judges and listener,
 that only training reads. Both together make the states that `all.sh` goes on from, with
 schedules of their own.
 
-    python -m training.parts keep FOLDER-OF-STATES parts.pt
-    python -m training.parts join presets/mini parts.pt FOLDER-OF-STATES
+    python -m training.resume keep FOLDER-OF-STATES parts.pt
+    python -m training.resume join presets/mini parts.pt FOLDER-OF-STATES
 """
 
 from __future__ import annotations

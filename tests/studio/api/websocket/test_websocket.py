@@ -13,7 +13,17 @@ from fastapi.testclient import TestClient
 from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
 from studio.api import create_api
 from tests.studio.api.test_voice_routes import upload
-from tests.studio.api.ws_client import CANCEL, DONE, LONG, PATH, TEXT, config, hear, say, words
+from tests.studio.api.websocket.ws_client import (
+    CANCEL,
+    DONE,
+    LONG,
+    PATH,
+    TEXT,
+    config,
+    hear,
+    say,
+    words,
+)
 from tests.support.serving import wait_until
 
 

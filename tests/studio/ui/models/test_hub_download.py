@@ -19,7 +19,7 @@ import pytest
 from tests.support.browser import PATIENCE, OpenPage
 from tests.support.loopback_hub import REPOSITORY, Hub, running_hub
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture

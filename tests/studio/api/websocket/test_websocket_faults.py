@@ -14,7 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 from engine import Engine, EngineSettings, Library
 from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
-from tests.studio.api.ws_client import CANCEL, DONE, LONG, PATH, config, hear, say, words
+from tests.studio.api.websocket.ws_client import CANCEL, DONE, LONG, PATH, config, hear, say, words
 from tests.support.serving import wait_until
 
 

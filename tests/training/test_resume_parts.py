@@ -7,15 +7,15 @@ from pathlib import Path
 import torch
 
 from studio.cli.app_context import MINI
-from training import parts, state, train_codec, train_talker
+from training import resume, state, train_codec, train_talker
 from training.train_speaker import Trainee
 
-PARTS = Path(parts.__file__).with_name("parts.pt")
+PARTS = Path(resume.__file__).with_name("parts.pt")
 CPU = torch.device("cpu")
 
 
 def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
-    parts.join(MINI, PARTS, tmp_path)
+    resume.join(MINI, PARTS, tmp_path)
     decoder = train_codec.Trainer(CPU, decoder_only=True)
     decoder.resume(tmp_path / "codec.pt", again=False)
     talker = train_talker.Trainer(CPU)
@@ -26,9 +26,9 @@ def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     first, again = tmp_path / "first", tmp_path / "again"
-    parts.join(MINI, PARTS, first)
-    parts.keep(first, tmp_path / "parts.pt")
-    parts.join(MINI, tmp_path / "parts.pt", again)
+    resume.join(MINI, PARTS, first)
+    resume.keep(first, tmp_path / "parts.pt")
+    resume.join(MINI, tmp_path / "parts.pt", again)
     for name in ("codec.pt", "speaker.pt", "talker.pt"):
         before, after = state.load(first / name), state.load(again / name)
         assert before.keys() == after.keys()
@@ -40,7 +40,7 @@ def test_voices_that_have_joined_since_get_a_place(tmp_path: Path) -> None:
     kept = state.load(PARTS)
     kept["voices"]["who"] = kept["voices"]["who"][:600]
     state.save(kept, tmp_path / "parts.pt")
-    parts.join(MINI, tmp_path / "parts.pt", tmp_path)
+    resume.join(MINI, tmp_path / "parts.pt", tmp_path)
     voices = Trainee()
     voices.load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
     assert torch.equal(voices.who[:600], kept["voices"]["who"].float())
