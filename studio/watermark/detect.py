@@ -1,6 +1,6 @@
 """A stranger's file, judged: marked, not marked, or not to be told.
 
-The limits are those of any recording. Measured: docs/log.md. Knows no page and no command.
+The limits are those of any recording. Measured: docs/experiments. Knows no page and no command.
 """
 
 from __future__ import annotations

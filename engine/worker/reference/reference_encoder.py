@@ -2,7 +2,7 @@
 
 Encoding runs beside the engine's steps in one thread, of lower priority where it shares cores with
 them. Equal recordings are encoded once; the cache forgets what was not used for longest. On a GPU
-waiting recordings are encoded in one batch; on CPUs that was no gain (docs/log.md).
+waiting recordings are encoded in one batch; on CPUs that was no gain (docs/experiments).
 """
 
 from __future__ import annotations
