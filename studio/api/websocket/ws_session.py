@@ -62,6 +62,7 @@ class Dialogue:
         self._speaker = Speaker(self._outlet, wire.metrics)
         self._how = Configuration(type="session.config")
         self._request: SpeechRequest | None = None  # None: not made yet from `_how`
+        self._configured = True  # false after a session.config that was refused
         self._open: Turn | None = None  # the one that takes text
         self._count = 0
 
@@ -119,6 +120,8 @@ class Dialogue:
             raise ApiError(400, said, "invalid_message", "type") from None
         if kind is not Configuration and len(text) > self._wire.settings.message_bytes:
             raise ApiError(413, "This message is too long. Send the text in pieces.", "too_large")
+        if kind is Configuration:
+            self._configured = False  # until it is accepted
         return kind.model_validate(fields)
 
     async def _take(self, message: Message) -> None:
@@ -126,7 +129,7 @@ class Dialogue:
         if isinstance(message, Configuration):
             check_format(message.response_format)
             self._request = await self._wire.request(message, "")
-            self._how = message
+            self._how, self._configured = message, True
         elif isinstance(message, InputText):
             await self._feed(message.text)
         elif isinstance(message, InputDone):
@@ -138,6 +141,9 @@ class Dialogue:
     async def _feed(self, text: str) -> None:
         if self._open:  # one that has ended early takes the rest of its text and drops it
             return self._open.utterance.feed(text)
+        if not self._configured:
+            said = "The last session.config was refused. Send a valid one before more text."
+            raise ApiError(409, said, "not_configured")
         if self._request is None:
             self._request = await self._wire.request(self._how, "")
         return self._begin(self._request, text) if text.strip() else None

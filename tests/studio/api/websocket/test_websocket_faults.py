@@ -91,7 +91,7 @@ def test_a_bad_message_is_answered_and_the_dialogue_goes_on(
         told, _ = hear(socket, until="error")
         assert told[-1]["error"]["code"] == code
         assert told[-1]["message"] == told[-1]["error"]["message"]
-        say(socket, *words("Fine."), DONE)
+        say(socket, config(), *words("Fine."), DONE)
         assert hear(socket)[0][-1]["finish_reason"] == "finished"
 
 
@@ -157,3 +157,24 @@ def send_wild(socket: WebSocketTestSession, message: Any) -> None:
         socket.send_bytes(message)
     else:
         socket.send_text(message if isinstance(message, str) else json.dumps(message))
+
+
+@pytest.mark.parametrize(
+    "refused", [{"voice": "nobody"}, {"speed": 9}, {"unknown": 1}, {"response_format": "ape"}]
+)
+def test_nothing_is_spoken_after_a_refused_config(
+    engine: Engine, library: Library, refused: dict[str, Any]
+) -> None:
+    """Neither in the default voice nor in the one before."""
+    text = {"type": "input.text", "text": "Hello there."}
+    client = TestClient(create_api(engine, library))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(), config(**refused), text)
+        for code in (None, "not_configured"):
+            answer = json.loads(socket.receive_text())
+            assert answer["type"] == "error"
+            assert code in (None, answer["error"]["code"])
+        say(socket, config(), text, DONE)
+        told, audio = hear(socket)
+        assert told[-1]["finish_reason"] == "finished"
+        assert audio
