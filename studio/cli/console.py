@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import typer
 
+from engine import InvalidText
+
 
 class Teller(Protocol):
     """Where news go."""
@@ -42,7 +44,13 @@ def read_words() -> Iterator[str]:
     """Standard input in the pieces it comes in. Unbuffered, so that no piece waits for a line."""
     buffer: Any = sys.stdin.buffer
     source = getattr(buffer, "raw", buffer)
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while data := source.read(4096):
-        yield decoder.decode(data)
-    yield decoder.decode(b"", final=True)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        while data := source.read(4096):
+            yield decoder.decode(data)
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InvalidText(
+            "Standard input is not UTF-8 text: what follows is left out. Convert it, for "
+            "example with iconv."
+        ) from error

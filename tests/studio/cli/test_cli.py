@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -15,10 +16,20 @@ import soundfile
 from typer.testing import CliRunner, Result
 
 import app
-from engine import FRAME_SECONDS, SAMPLE_RATE, Clone, EngineSettings, Library, duration, save_sound
+from engine import (
+    FRAME_SECONDS,
+    SAMPLE_RATE,
+    Clone,
+    EngineSettings,
+    InvalidText,
+    Library,
+    duration,
+    save_sound,
+)
 from engine.testing import FakeEngine, fake_capabilities
 from studio import cli
 from studio.cli import app_context, speech_output
+from studio.cli.console import read_words
 from studio.settings import ROOT
 
 TEXT = "The train leaves at seven."
@@ -291,3 +302,17 @@ def test_a_real_checkpoint_speaks(golden_dir: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app.cli, [*line, "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert duration(out) == pytest.approx(4 * FRAME_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("data", "readable"), [("Grüße".encode(), True), (b"Caf\xe9 au lait", False)]
+)
+def test_only_utf_8_is_read_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, data: bytes, readable: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    if readable:
+        assert "".join(read_words()) == data.decode()
+    else:
+        with pytest.raises(InvalidText, match="UTF-8"):
+            list(read_words())
