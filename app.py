@@ -89,7 +89,7 @@ def serve(
         )
         _quiet_gradio()
         run = commands.serve_lent if hf_space.is_zero(os.environ) else commands.serve_studio
-        run(commands.Place(own, console))
+        run(commands.AppContext(own, console))
 
 
 def _quiet_gradio() -> None:
@@ -133,7 +133,7 @@ def say(
             key=key,
         )
         written = _text(text, text_option)
-        order = commands.Order(
+        options = commands.SayOptions(
             text="" if written == "-" else written,
             words=commands.read_words() if written == "-" else None,
             voice=voice,
@@ -149,25 +149,25 @@ def say(
             out=out,
             play=play,
         )
-        take = (say_there if own.server else say_here)(order, own)
+        take = (say_there if own.server else say_here)(options, own)
         named = f"{out}: " if out else ""
-        console.result(named + take.summary(open_text=order.words is not None))
+        console.result(named + take.summary(open_text=options.words is not None))
         if take.ending == "cancelled":
             raise typer.Exit(INTERRUPTED)
 
 
-def say_here(order: commands.Order, own: StudioSettings) -> commands.Take:
-    place = commands.Place(own, console)
-    commands.check(order, Choices(place.capabilities(), place.library()))
-    recording = commands.record(order.reference, console) if order.reference else None
+def say_here(options: commands.SayOptions, own: StudioSettings) -> commands.Take:
+    place = commands.AppContext(own, console)
+    commands.check(options, Choices(place.capabilities(), place.library()))
+    recording = commands.record(options.reference, console) if options.reference else None
     with place.engine() as engine:
-        here = commands.Here(engine, place.library(), console)
-        return commands.speak(order, here.open(order, recording), console)
+        here = commands.LocalSynthesis(engine, place.library(), console)
+        return commands.speak(options, here.open(options, recording), console)
 
 
-def say_there(order: commands.Order, own: StudioSettings) -> commands.Take:
-    commands.check_order(order)
-    return commands.speak(order, _server(own).open(order), console)
+def say_there(options: commands.SayOptions, own: StudioSettings) -> commands.Take:
+    commands.check_options(options)
+    return commands.speak(options, _server(own).open(options), console)
 
 
 @cli.command()
@@ -183,7 +183,7 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
 def info(model: Models = None) -> None:
     """Tell what the checkpoint is and can do."""
     with plainly():
-        place = commands.Place(read_settings(model=model), console)
+        place = commands.AppContext(read_settings(model=model), console)
         for line in commands.list_abilities(place.capabilities()):
             console.result(line)
 
@@ -239,7 +239,7 @@ def _server(own: StudioSettings) -> commands.Server:
 def _voices(own: StudioSettings) -> Iterator[str]:
     if own.server:
         return _server(own).voices()
-    place = commands.Place(own, console)
+    place = commands.AppContext(own, console)
     return commands.list_voices(place.capabilities(), place.library())
 
 

@@ -13,7 +13,7 @@ from engine import Library, SpeechEngine, SpeechRequest
 from studio.api.auth import IDENTITY, Rates
 from studio.api.errors import ApiError
 from studio.api.metrics import Metrics
-from studio.api.schemas import Manner
+from studio.api.schemas import SpeechOptions
 from studio.api.voice_resolver import Voices
 from studio.settings import ApiSettings
 
@@ -39,7 +39,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Wire:
+class ApiContext:
     engine: SpeechEngine
     library: Library
     settings: ApiSettings
@@ -48,7 +48,7 @@ class Wire:
     voices: Voices
     sockets: Places
 
-    async def request(self, manner: Manner, text: str, live: bool = True) -> SpeechRequest:
+    async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
         """The engine's request for a body. Raises RequestError or ApiError."""
         return SpeechRequest(
             text=text,
@@ -73,26 +73,26 @@ class Wire:
             self.rates.take(connection.scope[IDENTITY], cost)
 
 
-def build_wire(engine: SpeechEngine, library: Library, settings: ApiSettings) -> Wire:
+def build_context(engine: SpeechEngine, library: Library, settings: ApiSettings) -> ApiContext:
     voices = Voices(engine, library, settings)
     places = Places(settings.sockets)
-    return Wire(engine, library, settings, Rates(settings), Metrics(engine), voices, places)
+    return ApiContext(engine, library, settings, Rates(settings), Metrics(engine), voices, places)
 
 
-def wire_of(connection: HTTPConnection) -> Wire:
+def context_of(connection: HTTPConnection) -> ApiContext:
     """The wire of a request or a socket."""
-    wire: Wire = connection.app.state.wire
+    wire: ApiContext = connection.app.state.wire
     return wire
 
 
 # What FastAPI calls for a route is async: for a plain function it would change threads each time.
 
 
-async def _wire(connection: HTTPConnection) -> Wire:
-    return wire_of(connection)
+async def _wire(connection: HTTPConnection) -> ApiContext:
+    return context_of(connection)
 
 
-Shared: TypeAlias = Annotated[Wire, Depends(_wire)]
+Shared: TypeAlias = Annotated[ApiContext, Depends(_wire)]
 
 
 async def json_only(request: Request) -> None:

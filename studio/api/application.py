@@ -11,8 +11,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import Library, SpeechEngine, TimbreError
 from studio.api import speech_routes, status_routes, voice_routes
-from studio.api.api_context import Wire, build_wire, wire_of
-from studio.api.auth import ForPaths, Gate
+from studio.api.api_context import ApiContext, build_context, context_of
+from studio.api.auth import AuthGate, ForPaths
 from studio.api.errors import ApiError, explain
 from studio.settings import ApiSettings
 
@@ -26,7 +26,7 @@ def create_api(
     """An ASGI application with the API's routes, and room for a page beside them at /."""
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
-    api.state.wire = build_wire(engine, library, settings)
+    api.state.wire = build_context(engine, library, settings)
     for router in (speech_routes.router, voice_routes.router, status_routes.router):
         api.include_router(router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
@@ -50,9 +50,9 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 class _Doors:
     """The gate in front of the API's paths; the page passes beside it."""
 
-    def __init__(self, app: ASGIApp, wire: Wire) -> None:
+    def __init__(self, app: ASGIApp, wire: ApiContext) -> None:
         inner: ASGIApp = ForPaths(
-            app, Gate(app, wire.settings, wire.rates, wire.metrics.refuse), GUARDED
+            app, AuthGate(app, wire.settings, wire.rates, wire.metrics.refuse), GUARDED
         )
         self._app = ForPaths(app, inner, OURS)
 
@@ -67,5 +67,5 @@ async def _unknown(path: str, request: Request) -> None:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     refusal = explain(error)
-    wire_of(request).metrics.refuse(refusal)
+    context_of(request).metrics.refuse(refusal)
     return refusal.response()

@@ -74,7 +74,7 @@ class Rates:
         return too_many(f"{said} Try again in {max(1, round(wait))} s.", "rate_limit", wait)
 
 
-class Gate:
+class AuthGate:
     """Middleware in front of the API's own paths."""
 
     def __init__(

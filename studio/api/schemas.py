@@ -31,7 +31,7 @@ class VoiceId(Body):
     id: Name
 
 
-class Manner(Body):
+class SpeechOptions(Body):
     """Everything about an answer but its text: shared by every way to ask."""
 
     model: Annotated[str, Field(max_length=512)] = ""
@@ -92,7 +92,7 @@ class Manner(Body):
         return "whole" if self.non_streaming_mode else "streamed"
 
 
-class BatchItem(Manner):
+class BatchItem(SpeechOptions):
     """One text, and how it is to be spoken."""
 
     input: str
@@ -113,7 +113,7 @@ class SpeechBody(BatchItem):
         return "audio" if streams else "whole"
 
 
-class BatchBody(Manner):
+class BatchBody(SpeechOptions):
     """POST /v1/audio/speech/batch: fields outside `items` are every item's defaults."""
 
     items: list[dict[str, Any]] = Field(min_length=1, fail_fast=True)
@@ -151,7 +151,7 @@ class EmbeddingBody(Body):
     model: Annotated[str, Field(max_length=512)] = ""
 
 
-class Configuration(Manner):
+class Configuration(SpeechOptions):
     """The `session.config` message of the WebSocket; it holds from the next utterance on."""
 
     type: Literal["session.config"]

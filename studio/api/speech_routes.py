@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from engine import TimbreError
-from studio.api.api_context import Shared, Wire, json_only, wire_of
+from studio.api.api_context import ApiContext, Shared, context_of, json_only
 from studio.api.audio_output import render
 from studio.api.disconnect import unless_left
 from studio.api.encoding import MEDIA_TYPES, check_format
@@ -21,7 +21,7 @@ from studio.api.errors import ApiError, explain
 from studio.api.json_body import BoundedJson
 from studio.api.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.streaming_response import Answer, Delivery, usage, whole
-from studio.api.websocket.ws_session import Dialogue
+from studio.api.websocket.ws_session import WsSession
 
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
@@ -57,14 +57,14 @@ async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, An
 @router.websocket("/v1/audio/speech/stream")
 async def stream(socket: WebSocket) -> None:
     """Text in as it is written, audio out from the first words."""
-    wire = wire_of(socket)
+    wire = context_of(socket)
     with wire.sockets:
         await socket.accept()
-        await Dialogue(socket, wire).run()
+        await WsSession(socket, wire).run()
 
 
 async def _one(
-    wire: Wire, turns: asyncio.Semaphore, index: int, fields: dict[str, Any]
+    wire: ApiContext, turns: asyncio.Semaphore, index: int, fields: dict[str, Any]
 ) -> dict[str, Any]:
     async with turns:
         try:
@@ -73,7 +73,7 @@ async def _one(
             return {"index": index, "status": "error", **explain(error).body()}
 
 
-async def _spoken(wire: Wire, fields: dict[str, Any]) -> dict[str, Any]:
+async def _spoken(wire: ApiContext, fields: dict[str, Any]) -> dict[str, Any]:
     item = BatchItem.model_validate(fields)
     format = item.response_format
     check_format(format)

@@ -28,7 +28,7 @@ from engine import (
 )
 from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
-from studio.api.schemas import Manner, VoiceId
+from studio.api.schemas import SpeechOptions, VoiceId
 from studio.settings import ApiSettings
 from studio.voices.voice_catalog import NO_INSTRUCTION, Choices
 
@@ -49,7 +49,7 @@ class Voices:
         self._engine, self._library, self._settings = engine, library, settings
         self._choices = Choices(engine.capabilities(), library)
 
-    async def of(self, manner: Manner) -> Voice:
+    async def of(self, manner: SpeechOptions) -> Voice:
         _check(manner)
         voice = await self._asked(manner)
         _check_task(manner.task_type, voice)
@@ -125,7 +125,7 @@ class Voices:
     def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
         return self._engine.clone(load_reference_audio(recording).waveform, transcript, model)
 
-    async def _asked(self, manner: Manner) -> Voice:
+    async def _asked(self, manner: SpeechOptions) -> Voice:
         if manner.speaker_embedding is not None:
             return Clone(np.asarray(manner.speaker_embedding, np.float32))
         if manner.ref_audio is not None:
@@ -139,20 +139,20 @@ class Voices:
             return voice_alone(voice)
         return voice
 
-    async def _find(self, name: str, manner: Manner) -> Voice:
+    async def _find(self, name: str, manner: SpeechOptions) -> Voice:
         """A speaker is known at once; the library is read beside the event loop."""
         if name.casefold() in map(str.casefold, self.speakers()):
             return self.named(name, manner.instructions)
         asked = (name, manner.instructions, manner.blend_method)
         return await anyio.to_thread.run_sync(self.named, *asked)
 
-    async def _reference(self, manner: Manner) -> Clone:
+    async def _reference(self, manner: SpeechOptions) -> Clone:
         transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()
         model = self.model(manner.model)
         voice = await self.heard(manner.ref_audio or "", transcript, model, "ref_audio")
         return voice_alone(voice) if manner.x_vector_only_mode else voice
 
-    def _default(self, manner: Manner) -> Voice:
+    def _default(self, manner: SpeechOptions) -> Voice:
         """The voice of a request that names none."""
         model = self.model(manner.model)
         own = self._engine.capabilities()
@@ -164,7 +164,7 @@ class Voices:
         return able.default(manner.instructions)
 
 
-def _check(manner: Manner) -> None:
+def _check(manner: SpeechOptions) -> None:
     """What cannot be meant together."""
     if manner.speaker_embedding is not None and manner.ref_audio is not None:
         raise _clash("Send either speaker_embedding or ref_audio.", "speaker_embedding")

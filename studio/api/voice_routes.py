@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
-from studio.api.api_context import Shared, Wire, json_only
+from studio.api.api_context import ApiContext, Shared, json_only
 from studio.api.disconnect import unless_left
 from studio.api.errors import ApiError
 from studio.api.forms import Form, read_form
@@ -101,7 +101,7 @@ async def embeddings(request: Request, wire: Shared) -> dict[str, Any]:
     return {"object": "list", "data": [numbers], "width": len(clone.vector), "model": model}
 
 
-async def _uploaded(form: Form, wire: Wire) -> Clone:
+async def _uploaded(form: Form, wire: ApiContext) -> Clone:
     """A voice out of a recording, or out of its numbers."""
     if (form.audio is None) == (not form.text("embedding")):
         raise ApiError(400, "Send either audio or embedding.", "invalid_value", "audio")
@@ -111,7 +111,7 @@ async def _uploaded(form: Form, wire: Wire) -> Clone:
     return Clone(_vector(form.text("embedding"), wire))
 
 
-def _vector(text: str, wire: Wire) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _vector(text: str, wire: ApiContext) -> np.ndarray[Any, np.dtype[np.float32]]:
     try:
         check_separators(text, MOST_NUMBERS)
         numbers = TypeAdapter(Numbers).validate_json(text)
@@ -125,7 +125,7 @@ def _vector(text: str, wire: Wire) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.asarray(numbers, np.float32)
 
 
-def _new_name(name: str, wire: Wire) -> str:
+def _new_name(name: str, wire: ApiContext) -> str:
     """A name that means nothing yet."""
     plain = " ".join(name.split())
     if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
@@ -140,14 +140,14 @@ def _new_name(name: str, wire: Wire) -> str:
     return plain
 
 
-async def _save(wire: Wire, name: str, voice: Clone, **details: Any) -> SavedVoice:
+async def _save(wire: ApiContext, name: str, voice: Clone, **details: Any) -> SavedVoice:
     def save() -> SavedVoice:
         return wire.library.save(name, voice, **details)
 
     return await anyio.to_thread.run_sync(save)
 
 
-async def _saved(wire: Wire, name: str) -> SavedVoice:
+async def _saved(wire: ApiContext, name: str) -> SavedVoice:
     saved = await anyio.to_thread.run_sync(wire.library.find, name)
     if saved is None:
         raise ApiError(404, f"No uploaded voice is called '{name}'.", "voice_not_found", "voice")

@@ -3,28 +3,28 @@
 Reads no arguments and no environment: `app.py` hands in what was asked and where to tell news.
 """
 
-from studio.cli.app_context import Place
+from studio.cli.app_context import AppContext
 from studio.cli.connection import Connection, ServerError
-from studio.cli.console import Console, Teller, read_words
+from studio.cli.console import Console, Reporter, read_words
 from studio.cli.listing import list_abilities, list_voices
-from studio.cli.local_speech import Here, check, record
+from studio.cli.local_speech import LocalSynthesis, check, record
 from studio.cli.remote import Server
-from studio.cli.say_options import Order, check_order
+from studio.cli.say_options import SayOptions, check_options
 from studio.cli.serve import serve_lent, serve_studio
 from studio.cli.speech_output import Take, speak
 
 __all__ = [
+    "AppContext",
     "Connection",
     "Console",
-    "Here",
-    "Order",
-    "Place",
+    "LocalSynthesis",
+    "Reporter",
+    "SayOptions",
     "Server",
     "ServerError",
     "Take",
-    "Teller",
     "check",
-    "check_order",
+    "check_options",
     "list_abilities",
     "list_voices",
     "read_words",

@@ -13,7 +13,7 @@ from engine import (
     open_engine,
     read_capabilities,
 )
-from studio.cli.console import Teller
+from studio.cli.console import Reporter
 from studio.server.visitors import shelf
 from studio.settings import ROOT, StudioSettings
 from studio.watermark import open_watermark
@@ -23,9 +23,9 @@ BUILT_IN_VOICES = ROOT / "presets" / "voices"
 
 
 @dataclass(frozen=True)
-class Place:
+class AppContext:
     own: StudioSettings
-    tell: Teller
+    tell: Reporter
 
     def engine(self) -> SpeechEngine:
         """The models, loaded."""

@@ -12,7 +12,7 @@ import typer
 from engine import InvalidText
 
 
-class Teller(Protocol):
+class Reporter(Protocol):
     """Where news go."""
 
     def line(self, text: str) -> None: ...

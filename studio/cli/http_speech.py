@@ -16,7 +16,7 @@ from studio.cli.connection import Connection, ServerError
 PATH = "/v1/audio/speech"
 
 
-class AnswerSpeech:
+class HttpSpeech:
     """It is asked for when somebody listens; `held` closes the connection."""
 
     def __init__(self, connection: Connection, body: dict[str, Any], held: ExitStack) -> None:

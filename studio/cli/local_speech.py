@@ -18,20 +18,20 @@ from engine import (
     Voice,
     load_reference_audio,
 )
-from studio.cli.console import Teller
-from studio.cli.say_options import Order, check_order
+from studio.cli.console import Reporter
+from studio.cli.say_options import SayOptions, check_options
 from studio.cli.text_feeder import feed
 from studio.voices.voice_catalog import Choices
 
 
-def check(order: Order, choices: Choices) -> None:
+def check(options: SayOptions, choices: Choices) -> None:
     """Whatever can be refused before anything is loaded."""
-    check_order(order)
-    if not order.reference:
-        _named(order, choices)
+    check_options(options)
+    if not options.reference:
+        _named(options, choices)
 
 
-def record(path: Path, tell: Teller) -> Recording:
+def record(path: Path, tell: Reporter) -> Recording:
     """A checked reference, and what was done to it told."""
     recording = load_reference_audio(path)
     tell.line(", ".join([f"{path.name}: {recording.seconds:.1f} s", *recording.notes]))
@@ -39,25 +39,27 @@ def record(path: Path, tell: Teller) -> Recording:
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalSynthesis:
     """The engine and the voices of this process."""
 
     engine: SpeechEngine
     library: Library
-    tell: Teller
+    tell: Reporter
 
     @contextmanager
-    def open(self, order: Order, recording: Recording | None = None) -> Iterator[LocalSpeech]:
+    def open(
+        self, options: SayOptions, recording: Recording | None = None
+    ) -> Iterator[LocalSpeech]:
         """`recording`: the order's reference."""
-        with self.engine.submit(_request(order, self._voice(order, recording))) as stream:
-            if order.words is not None:
-                feed(order.words, stream.append, stream.close_text, self.tell)
+        with self.engine.submit(_request(options, self._voice(options, recording))) as stream:
+            if options.words is not None:
+                feed(options.words, stream.append, stream.close_text, self.tell)
             yield LocalSpeech(stream)
 
-    def _voice(self, order: Order, recording: Recording | None) -> Voice:
+    def _voice(self, options: SayOptions, recording: Recording | None) -> Voice:
         if recording:
-            return self.engine.clone(recording.waveform, order.transcript.strip())
-        return _named(order, Choices(self.engine.capabilities(), self.library))
+            return self.engine.clone(recording.waveform, options.transcript.strip())
+        return _named(options, Choices(self.engine.capabilities(), self.library))
 
 
 @dataclass(frozen=True)
@@ -80,21 +82,21 @@ class LocalSpeech:
             yield chunk.pcm
 
 
-def _named(order: Order, choices: Choices) -> Voice:
-    if order.blend:
-        return choices.blend(order.blend, "spherical" if order.spherical else "linear")
-    if order.voice:
-        return choices.named(order.voice, order.instruct)
-    return choices.default(order.instruct)
+def _named(options: SayOptions, choices: Choices) -> Voice:
+    if options.blend:
+        return choices.blend(options.blend, "spherical" if options.spherical else "linear")
+    if options.voice:
+        return choices.named(options.voice, options.instruct)
+    return choices.default(options.instruct)
 
 
-def _request(order: Order, voice: Voice) -> SpeechRequest:
+def _request(options: SayOptions, voice: Voice) -> SpeechRequest:
     return SpeechRequest(
-        text=order.text,
+        text=options.text,
         voice=voice,
-        language=order.language,
-        sampling=SamplingParams(greedy=order.greedy),
-        seed=order.seed,
-        max_frames=order.max_frames,
-        open_text=order.words is not None,
+        language=options.language,
+        sampling=SamplingParams(greedy=options.greedy),
+        seed=options.seed,
+        max_frames=options.max_frames,
+        open_text=options.words is not None,
     )

@@ -10,11 +10,11 @@ from typing import Any
 
 from engine import InvalidAudio
 from studio.cli.connection import Connection
-from studio.cli.console import Teller
-from studio.cli.http_speech import AnswerSpeech
-from studio.cli.say_options import Order
+from studio.cli.console import Reporter
+from studio.cli.http_speech import HttpSpeech
+from studio.cli.say_options import SayOptions
 from studio.cli.speech_output import Speech
-from studio.cli.websocket_speech import SocketSpeech
+from studio.cli.websocket_speech import WebSocketSpeech
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,17 @@ class Server:
     """Somebody else's engine and voices."""
 
     connection: Connection
-    tell: Teller
+    tell: Reporter
 
     @contextmanager
-    def open(self, order: Order) -> Iterator[Speech]:
+    def open(self, options: SayOptions) -> Iterator[Speech]:
         """The speech of an order; it is asked for when somebody listens."""
-        manner = _manner(order)
+        manner = _manner(options)
         with ExitStack() as held:
-            if order.words is None:
-                yield AnswerSpeech(self.connection, {"input": order.text, **manner}, held)
+            if options.words is None:
+                yield HttpSpeech(self.connection, {"input": options.text, **manner}, held)
             else:
-                yield SocketSpeech(self.connection, manner, order.words, held, self.tell)
+                yield WebSocketSpeech(self.connection, manner, options.words, held, self.tell)
 
     def voices(self) -> Iterator[str]:
         """A line for each voice of the server."""
@@ -47,28 +47,28 @@ class Server:
             yield f"{voice['name']}\t{kind}\t{voice['speaker_description'] or ''}".rstrip()
 
 
-def _manner(order: Order) -> dict[str, Any]:
+def _manner(options: SayOptions) -> dict[str, Any]:
     """Everything but the text, as the API names it; what was not said is left out."""
     said = {
         "response_format": "pcm",
-        "voice": order.voice or order.blend,
-        "blend_method": "spherical" if order.spherical else "",
-        "instructions": order.instruct,
-        "ref_audio": _recording(order),
-        "ref_text": order.transcript.strip(),
-        "language": order.language,
-        "seed": order.seed,
-        "max_new_tokens": order.max_frames,
-        "do_sample": False if order.greedy else None,
+        "voice": options.voice or options.blend,
+        "blend_method": "spherical" if options.spherical else "",
+        "instructions": options.instruct,
+        "ref_audio": _recording(options),
+        "ref_text": options.transcript.strip(),
+        "language": options.language,
+        "seed": options.seed,
+        "max_new_tokens": options.max_frames,
+        "do_sample": False if options.greedy else None,
     }
     return {name: value for name, value in said.items() if value not in ("", None)}
 
 
-def _recording(order: Order) -> str:
-    if order.reference is None:
+def _recording(options: SayOptions) -> str:
+    if options.reference is None:
         return ""
     try:
-        data = order.reference.read_bytes()
+        data = options.reference.read_bytes()
     except OSError as error:
-        raise InvalidAudio(f"There is no file {order.reference} that can be read.") from error
+        raise InvalidAudio(f"There is no file {options.reference} that can be read.") from error
     return f"data:application/octet-stream;base64,{b64encode(data).decode()}"

@@ -11,7 +11,7 @@ from studio.voices.voice_catalog import NO_INSTRUCTION
 
 
 @dataclass(frozen=True)
-class Order:
+class SayOptions:
     """`text` empty and `words` given: text that comes as it is read."""
 
     text: str = ""
@@ -30,14 +30,14 @@ class Order:
     play: bool = False
 
 
-def check_order(order: Order) -> None:
+def check_options(options: SayOptions) -> None:
     """Raises InvalidSetting."""
-    named = [name for name in ("voice", "reference", "blend") if getattr(order, name)]
+    named = [name for name in ("voice", "reference", "blend") if getattr(options, name)]
     if len(named) > 1:
         raise InvalidSetting(f"Use one of --{' and --'.join(named)}.")
-    if order.transcript and not order.reference:
+    if options.transcript and not options.reference:
         raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
-    if order.instruct.strip() and (order.reference or order.blend):
+    if options.instruct.strip() and (options.reference or options.blend):
         raise InvalidSetting(NO_INSTRUCTION)
-    if order.out:
-        check_target(order.out)
+    if options.out:
+        check_target(options.out)

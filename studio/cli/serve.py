@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, open_zerogpu
-from studio.cli.app_context import Place
+from studio.cli.app_context import AppContext
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from studio.server.login import Login
 
 
-def serve_studio(place: Place) -> None:
+def serve_studio(place: AppContext) -> None:
     """Until Ctrl-C."""
     from studio.api import create_api
     from studio.server import public_server, serving
@@ -38,7 +38,7 @@ def serve_studio(place: Place) -> None:
         serving.serve(application, address, partial(engine.drain, own.grace))
 
 
-def serve_lent(place: Place) -> None:
+def serve_lent(place: AppContext) -> None:
     """On ZeroGPU the GPU is lent to one request at a time, and only Gradio's routes are reached."""
     spaces = importlib.import_module("spaces")  # first: it has its own way with torch and Gradio
     from studio.server import public_server, zerogpu
@@ -54,7 +54,7 @@ def serve_lent(place: Place) -> None:
 
 
 def _mount_page(
-    application: FastAPI, engine: SpeechEngine, library: Library, place: Place, login: Login
+    application: FastAPI, engine: SpeechEngine, library: Library, place: AppContext, login: Login
 ) -> None:
     from studio.server import public_server
     from studio.ui.page import mount_page

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine import SAMPLE_RATE, Loudspeaker, Pcm, open_sound
-from studio.cli.console import Teller
-from studio.cli.say_options import Order
+from studio.cli.console import Reporter
+from studio.cli.say_options import SayOptions
 
 
 class Speech(Protocol):
@@ -54,12 +54,12 @@ _ENDINGS = {
 }
 
 
-def speak(order: Order, opening: AbstractContextManager[Speech], tell: Teller) -> Take:
+def speak(options: SayOptions, opening: AbstractContextManager[Speech], tell: Reporter) -> Take:
     """Hear a speech out. `opening` begins it, and leaving it ends it."""
     take = Take()
-    with _file(order) as file:
+    with _file(options) as file:
         try:
-            with _loudspeaker(order) as speaker, opening as speech:
+            with _loudspeaker(options) as speaker, opening as speech:
                 _listen(speech, file + speaker, take, tell)
         except KeyboardInterrupt:
             if not take.seconds:
@@ -70,25 +70,25 @@ def speak(order: Order, opening: AbstractContextManager[Speech], tell: Teller) -
 
 
 @contextmanager
-def _file(order: Order) -> Iterator[list[Sink]]:
-    if order.out is None:
+def _file(options: SayOptions) -> Iterator[list[Sink]]:
+    if options.out is None:
         yield []
         return
-    with open_sound(order.out) as file:
+    with open_sound(options.out) as file:
         yield [file]
 
 
 @contextmanager
-def _loudspeaker(order: Order) -> Iterator[list[Sink]]:
+def _loudspeaker(options: SayOptions) -> Iterator[list[Sink]]:
     """When asked for, and when the sound would go nowhere else."""
-    if order.out and not order.play:
+    if options.out and not options.play:
         yield []
         return
     with Loudspeaker() as speaker:
         yield [speaker]
 
 
-def _listen(speech: Speech, sinks: list[Sink], take: Take, tell: Teller) -> None:
+def _listen(speech: Speech, sinks: list[Sink], take: Take, tell: Reporter) -> None:
     """Hand every piece on as it comes, and keep count."""
     take.seed, started = speech.seed, time.perf_counter()
     for pcm in speech:

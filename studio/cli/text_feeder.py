@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 
 from engine import TimbreError
-from studio.cli.console import Teller
+from studio.cli.console import Reporter
 
 
 def feed(
-    words: Iterable[str], append: Callable[[str], None], close: Callable[[], None], tell: Teller
+    words: Iterable[str], append: Callable[[str], None], close: Callable[[], None], tell: Reporter
 ) -> None:
     """Reading may wait for ever, so nobody waits for it."""
 

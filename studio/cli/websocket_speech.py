@@ -13,14 +13,14 @@ from websockets.sync.client import ClientConnection, connect
 
 from engine import InvalidText, Pcm
 from studio.cli.connection import Connection, ServerError
-from studio.cli.console import Teller
+from studio.cli.console import Reporter
 from studio.cli.text_feeder import feed
 
 PATH = "/v1/audio/speech/stream"
 STILL = 10.0  # seconds of silence after which the server is told that somebody is here
 
 
-class SocketSpeech:
+class WebSocketSpeech:
     """One utterance, spoken while it is written; `held` closes the socket."""
 
     def __init__(
@@ -29,7 +29,7 @@ class SocketSpeech:
         manner: dict[str, Any],
         words: Iterable[str],
         held: ExitStack,
-        tell: Teller,
+        tell: Reporter,
     ) -> None:
         self._connection, self._manner, self._words = connection, manner, words
         self._held, self._tell = held, tell

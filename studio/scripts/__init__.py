@@ -1,18 +1,18 @@
 """Scripts: dialogue and long text, from a file to a spoken whole with subtitles.
 
     script_of_file / _text / _dialogue ─▶ Script ── edits ─▶ Script
-    resolve_cast, plan ─▶ Jobs ─▶ Rendering ─▶ Sounds ─▶ lay_out ─▶ export_file, srt, vtt, …
+    resolve_cast, plan ─▶ Jobs ─▶ BatchSynthesis ─▶ LineAudio ─▶ build_timeline ─▶ export_file, …
 
 A script, its cast and its delivery are immutable data in a Project; a line's sound is found by
 the key of everything it depends on. So nothing has to be kept in step, and a reload, a crash or
 a change costs exactly the lines it concerns. No pages here, and no tensors.
 """
 
-from studio.scripts.batch_synthesis import Piece, Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis, Piece
 from studio.scripts.captions import captions, chapter_list, ffmetadata, srt, vtt
 from studio.scripts.casting import Casting, resolve_cast, suggest
 from studio.scripts.export import export_file, export_lines
-from studio.scripts.importers.passages import Manner, Passage
+from studio.scripts.importers.passages import Passage, SpeechOptions
 from studio.scripts.importers.reader import (
     SUFFIXES,
     dialogue_of,
@@ -20,9 +20,9 @@ from studio.scripts.importers.reader import (
     script_of_file,
     script_of_text,
 )
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
-from studio.scripts.loudness import even_gains
+from studio.scripts.loudness import loudness_gains
 from studio.scripts.model import Line, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.progress import Progress
@@ -31,41 +31,41 @@ from studio.scripts.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
 from studio.scripts.sheet import Row, sheet
 from studio.scripts.text.pronunciation import Spelling, read_spellings, write_spellings
-from studio.scripts.text.sentences import Breath
-from studio.scripts.timeline import Timeline, lay_out, missing
+from studio.scripts.text.sentences import SpokenPiece
+from studio.scripts.timeline import Timeline, build_timeline, missing
 from studio.scripts.tracks import Status, status_of
 
 __all__ = [
     "SUFFIXES",
-    "Breath",
+    "BatchSynthesis",
     "Casting",
     "Delivery",
     "Job",
     "Line",
+    "LineAudio",
     "Listed",
-    "Manner",
     "Passage",
     "Pauses",
     "Piece",
     "Progress",
     "Project",
     "Projects",
-    "Rendering",
     "Row",
     "Script",
     "ScriptStream",
-    "Sounds",
+    "SpeechOptions",
     "Spelling",
+    "SpokenPiece",
     "Status",
     "Timeline",
+    "build_timeline",
     "captions",
     "chapter_list",
     "dialogue_of",
-    "even_gains",
     "export_file",
     "export_lines",
     "ffmetadata",
-    "lay_out",
+    "loudness_gains",
     "missing",
     "plan",
     "read_spellings",

@@ -32,7 +32,7 @@ from engine import (
     TimbreError,
 )
 from studio.scripts.concurrency import Pace
-from studio.scripts.line_audio import Sounds, silence
+from studio.scripts.line_audio import LineAudio, silence
 from studio.scripts.line_requests import Job
 from studio.scripts.progress import Forecast, Progress
 from studio.scripts.tracks import Status, Track, problem_of, status_of
@@ -62,14 +62,14 @@ class Piece:
     pcm: Pcm
 
 
-class Rendering:
+class BatchSynthesis:
     """Jobs being spoken. Use it in an `async with` block; leaving the block stops it."""
 
     def __init__(
         self,
         speaker: Speaker,
         jobs: Sequence[Job],
-        sounds: Sounds,
+        sounds: LineAudio,
         *,
         at_once: int = AT_ONCE,
         listening: bool = True,
@@ -141,7 +141,7 @@ class Rendering:
 
     # Running.
 
-    async def __aenter__(self) -> Rendering:
+    async def __aenter__(self) -> BatchSynthesis:
         self.start()
         return self
 

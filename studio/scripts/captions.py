@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine import SAMPLE_RATE
-from studio.scripts.text.sentences import SYLLABIC, Breath, breaths, spoken_size
+from studio.scripts.text.sentences import SYLLABIC, SpokenPiece, spoken_pieces, spoken_size
 from studio.scripts.timeline import Chapter, Span, Timeline
 
 ROW = 42  # columns
-AT_ONCE = Breath(shortest=12, longest=84)  # letters on the screen
+AT_ONCE = SpokenPiece(shortest=12, longest=84)  # letters on the screen
 SHORTEST = 0.3  # seconds a part is shown, at least
 
 
@@ -72,7 +72,7 @@ def ffmetadata(timeline: Timeline, title: str = "") -> str:
 
 
 def _parts(span: Span) -> Iterator[Caption]:
-    texts = [text.strip() for text in breaths(span.line.text, breath=AT_ONCE)]
+    texts = [text.strip() for text in spoken_pieces(span.line.text, breath=AT_ONCE)]
     if span.samples < len(texts) * SHORTEST * SAMPLE_RATE:
         texts = [span.line.text]
     whole = sum(map(spoken_size, texts)) or 1

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
 from engine import InvalidText
-from studio.scripts.importers.passages import PLAIN, Manner, Passage, clean, split
+from studio.scripts.importers.passages import PLAIN, Passage, SpeechOptions, clean, split
 from studio.scripts.model import LONGEST_NAME, MAX_LINE, Line, Script
 from studio.scripts.text.tags import pause_tag
 
@@ -20,7 +20,7 @@ def shown(line: Line) -> str:
     return f"{line.text} {tag}".strip()
 
 
-def edit(script: Script, number: int, text: str, manner: Manner = PLAIN) -> Script:
+def edit(script: Script, number: int, text: str, manner: SpeechOptions = PLAIN) -> Script:
     """Change what a line says. Pause tags in the text cut it; the first part keeps the id."""
     place = script.place(number)
     line = _unlocked(script.lines[place])
@@ -54,7 +54,7 @@ def unlock(script: Script, number: int) -> Script:
     return _replace(script, number, script.line(number).having(kept=""))
 
 
-def insert(script: Script, after: int | None, passage: Passage, manner: Manner) -> Script:
+def insert(script: Script, after: int | None, passage: Passage, manner: SpeechOptions) -> Script:
     """New lines behind a line (None: at the start), in its chapter and paragraph."""
     place = 0 if after is None else script.place(after) + 1
     beside = script.lines[max(0, place - 1)] if script.lines else Line(id=0, text="")

@@ -9,7 +9,7 @@ from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
 
 from engine import atomic_replace, check_target, open_sound, save_sound
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.timeline import Span, Timeline, blocks, check_whole, sound_of
 
 Tell = Callable[[float], object]  # how much is done, 0 to 1
@@ -21,7 +21,7 @@ def _nothing(_: float) -> None: ...
 def export_file(
     path: Path,
     timeline: Timeline,
-    sounds: Sounds,
+    sounds: LineAudio,
     *,
     gains: Mapping[str, float] | None = None,
     partial: bool = False,
@@ -41,7 +41,7 @@ def export_file(
 def export_lines(
     path: Path,
     timeline: Timeline,
-    sounds: Sounds,
+    sounds: LineAudio,
     suffix: str = ".wav",
     *,
     gains: Mapping[str, float] | None = None,

@@ -19,7 +19,7 @@ from studio.storage import count_samples, is_safe_id, plain_files, read_sound, s
 SUFFIX = ".flac"
 
 
-class Sounds:
+class LineAudio:
     """Sounds in a folder. Any thread."""
 
     def __init__(self, folder: Path) -> None:

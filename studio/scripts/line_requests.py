@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from engine import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest, Voice
-from studio.scripts.importers.passages import Manner
+from studio.scripts.importers.passages import SpeechOptions
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.text.numerals import looks_english, words_for
@@ -36,7 +36,7 @@ class Delivery(Record):
     directions: bool = False  # tell preset voices what stands in brackets behind a name
     spellings: tuple[Spelling, ...] = ()
     pauses: Pauses = Pauses()
-    manner: Manner = Manner()
+    manner: SpeechOptions = SpeechOptions()
 
 
 @dataclass(frozen=True, eq=False)

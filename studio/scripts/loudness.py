@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine import SAMPLE_RATE, Pcm
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.timeline import Span, Timeline, sound_of
 
 WANTED = -19.0  # LUFS: what spoken word in mono is published at
@@ -29,7 +29,9 @@ class Level:
     peak: float
 
 
-def even_gains(timeline: Timeline, sounds: Sounds, wanted: float = WANTED) -> dict[str, float]:
+def loudness_gains(
+    timeline: Timeline, sounds: LineAudio, wanted: float = WANTED
+) -> dict[str, float]:
     """A factor for every speaker; all speakers together reach the same loudness."""
     spans: dict[str, list[Span]] = defaultdict(list)
     for span in timeline.heard:
@@ -43,7 +45,7 @@ def even_gains(timeline: Timeline, sounds: Sounds, wanted: float = WANTED) -> di
     }
 
 
-def measure(spans: Sequence[Span], sounds: Sounds) -> Level | None:
+def measure(spans: Sequence[Span], sounds: LineAudio) -> Level | None:
     """The level of what these spans say; None for silence or next to nothing."""
     parts: list[Pcm] = []
     measured, peak = 0, 0

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 
 from engine import RequestError, explain_write_errors, write_atomic
 from studio.scripts.casting import Casting
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery
 from studio.scripts.model import Record, Script
 from studio.storage import is_plain_file, is_safe_id, new_id, sweep_unfinished
@@ -68,7 +68,7 @@ class Projects:
         self._folder = folder
         self._clock = clock
         self._lock = threading.RLock()
-        self._sounds: dict[str, Sounds] = {}
+        self._sounds: dict[str, LineAudio] = {}
         self._cards: dict[str, tuple[Stamp, Card]] = {}  # by id
 
     def create(self, project: Project) -> str:
@@ -91,13 +91,13 @@ class Projects:
         self._path(number)
         return self._write(number, project)
 
-    def sounds(self, number: str) -> Sounds:
+    def sounds(self, number: str) -> LineAudio:
         """The sounds of a project: one object for everybody who asks."""
         folder = self._path(number).parent
         with self._lock:
             if number not in self._sounds:
                 sweep_unfinished(folder)
-                self._sounds[number] = Sounds(folder / "sounds")
+                self._sounds[number] = LineAudio(folder / "sounds")
             return self._sounds[number]
 
     def listed(self, deleted: bool = False) -> list[Listed]:

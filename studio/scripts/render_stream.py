@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 
 from engine import CODEBOOKS, FRAME_SAMPLES, SAMPLE_RATE, Chunk, End, Pcm, Reason, RequestError
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 
 LEAD = 30.0  # seconds of sound a listener is given ahead of time
 BEAT = 0.2  # seconds between looks at whether to go on
@@ -25,7 +25,7 @@ class ScriptStream:
 
     def __init__(
         self,
-        rendering: Rendering,
+        rendering: BatchSynthesis,
         start: int | None = None,
         seed: int = 0,
         *,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine import SAMPLE_RATE
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.edits import shown
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Job
 from studio.scripts.model import Script
 from studio.scripts.tracks import Status, status_of
@@ -30,7 +30,7 @@ class Row:
 
 
 def sheet(
-    script: Script, jobs: Sequence[Job], sounds: Sounds, rendering: Rendering | None = None
+    script: Script, jobs: Sequence[Job], sounds: LineAudio, rendering: BatchSynthesis | None = None
 ) -> list[Row]:
     """A row for every line. `jobs` as `plan` made them of this very script."""
     return [

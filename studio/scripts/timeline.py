@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine import SAMPLE_RATE, InvalidSetting, Pcm
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Job
 from studio.scripts.model import Line, Script
 
@@ -73,7 +73,7 @@ class Timeline:
         )
 
 
-def lay_out(script: Script, jobs: Sequence[Job], sounds: Sounds) -> Timeline:
+def build_timeline(script: Script, jobs: Sequence[Job], sounds: LineAudio) -> Timeline:
     """The whole as it stands; a line without a sound takes no time and no pause."""
     spans: list[Span] = []
     start = 0
@@ -105,7 +105,7 @@ def check_whole(timeline: Timeline) -> None:
         raise InvalidSetting("There is nothing to export yet. Speak the script first.")
 
 
-def sound_of(span: Span, sounds: Sounds, gains: Mapping[str, float] | None = None) -> Pcm:
+def sound_of(span: Span, sounds: LineAudio, gains: Mapping[str, float] | None = None) -> Pcm:
     """A line's sound, exactly as long as the timeline says, with its speaker's gain."""
     if not span.samples:
         return np.zeros(0, np.int16)
@@ -118,7 +118,7 @@ def sound_of(span: Span, sounds: Sounds, gains: Mapping[str, float] | None = Non
 
 
 def blocks(
-    timeline: Timeline, sounds: Sounds, gains: Mapping[str, float] | None = None
+    timeline: Timeline, sounds: LineAudio, gains: Mapping[str, float] | None = None
 ) -> Iterator[Pcm]:
     """The whole as blocks of samples, silences included; `timeline.samples` in all."""
     for span in timeline.spans:

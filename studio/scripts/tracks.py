@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from engine import End, Message, Pcm, SpeechStream
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Job
 
 Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
@@ -28,7 +28,7 @@ class Track:
     chunks: list[Pcm] = field(default_factory=list)
 
 
-def status_of(job: Job, sounds: Sounds) -> Status:
+def status_of(job: Job, sounds: LineAudio) -> Status:
     """How a line stands while nobody speaks it."""
     if not job.key:
         return "done"

@@ -14,7 +14,7 @@ from studio.server.headers import SafeHeaders
 from studio.server.login import Login
 from studio.server.page_routes import PageRoutes
 from studio.server.request_guard import RequestGuard
-from studio.server.retention import keep_tidy
+from studio.server.retention import schedule_retention
 from studio.server.visitors import Share, Visitors, guests
 from studio.settings import StudioSettings
 from studio.takes.take_store import Takes
@@ -47,5 +47,5 @@ def open_takes(own: StudioSettings) -> Takes:
         return Takes(own.data / "takes")
     place = guests(own.data)
     takes = Takes(place / "takes")
-    keep_tidy(place, takes, own.guest_days)
+    schedule_retention(place, takes, own.guest_days)
     return takes

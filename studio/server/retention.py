@@ -32,7 +32,7 @@ def tidy(guests: Path, takes: Takes, days: float) -> int:
     return gone
 
 
-def keep_tidy(guests: Path, takes: Takes, days: float) -> threading.Thread:
+def schedule_retention(guests: Path, takes: Takes, days: float) -> threading.Thread:
     """Now and every hour, until the process ends."""
 
     def run() -> None:

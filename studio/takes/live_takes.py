@@ -23,7 +23,7 @@ from fastapi.responses import StreamingResponse
 from engine import End, Message, Pcm, TimbreError
 from studio.takes.live_take import LiveTake, Stream
 from studio.ui.i18n import tell
-from studio.ui.player.event_transport import Ended, Payload, Telling, ending, refusal
+from studio.ui.player.event_transport import Ended, EventTransport, Payload, ending, refusal
 
 RAW_PATH = "timbre/live"
 KEPT_SECONDS = 60.0  # how long a finished take can still be asked for
@@ -59,7 +59,7 @@ class LiveTakes:
             asyncio.get_running_loop().call_later(KEPT_SECONDS, self._takes.pop, take.id, None)
 
     async def _tell(self, take: LiveTake, keep: Keep | None) -> AsyncGenerator[Payload, None]:
-        telling = Telling(take, f"{RAW_PATH}/{take.id}" if self._raw else None)
+        telling = EventTransport(take, f"{RAW_PATH}/{take.id}" if self._raw else None)
         kept = self._kept(take, keep) if keep else None
         yield telling.payload()
         while not telling.complete:
@@ -83,7 +83,7 @@ class LiveTakes:
         take = self._takes.get(id)
         if take is None:
             return None
-        return Telling(take, start=start).payload()
+        return EventTransport(take, start=start).payload()
 
     def leave(self, id: str) -> None:
         """The listener wants no more of it: the engine stops."""

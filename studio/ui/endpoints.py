@@ -17,7 +17,7 @@ import numpy as np
 
 from engine import SAMPLE_RATE, Chunk, Pcm, SamplingParams, TimbreError, checked, save_sound
 from studio.context import Studio
-from studio.ui.speech_form import Asked, read_seed
+from studio.ui.speech_form import SpeechForm, read_seed
 
 
 class Endpoints:
@@ -56,7 +56,7 @@ class Endpoints:
                 predictor_top_p=predictor_top_p,
             )
             seed_read = read_seed(seed)
-            asked = Asked(text, voice, language, instruct, seed_read, sampling, longest)
+            asked = SpeechForm(text, voice, language, instruct, seed_read, sampling, longest)
             pcm = await self._whole(asked)
         with tempfile.TemporaryDirectory() as folder:
             yield str(save_sound(Path(folder) / f"take.{format}", pcm))
@@ -65,7 +65,7 @@ class Endpoints:
         self, text: str, voice: str = "", language: str = "auto", instruct: str = ""
     ) -> AsyncIterator[dict[str, Any]]:
         """Speak, and return each chunk as it is made: PCM16, 24 kHz, mono, in base64."""
-        request = Asked(text, voice, language, instruct)
+        request = SpeechForm(text, voice, language, instruct)
         with _told():
             submitted = self._studio.engine.submit(request.request(self._studio.choices()))
             async with submitted as spoken:
@@ -77,7 +77,7 @@ class Endpoints:
         found = self._studio.choices().list()
         return [{"name": own.name, "kind": own.kind, "note": own.note} for own in found]
 
-    async def _whole(self, asked: Asked) -> Pcm:
+    async def _whole(self, asked: SpeechForm) -> Pcm:
         request = asked.request(self._studio.choices(), live=False)
         async with self._studio.engine.submit(request) as stream:
             parts = [chunk.pcm async for chunk in stream]

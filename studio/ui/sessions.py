@@ -50,7 +50,7 @@ class _Described(BlocksConfig):
         return own  # type: ignore[no-any-return]
 
 
-def describe_once(blocks: gr.Blocks) -> None:
+def share_session_state(blocks: gr.Blocks) -> None:
     """To be called when the page is laid out; sessions get copies, which are theirs to change."""
     config: Any = blocks.default_config
     plain = config.config_for_block

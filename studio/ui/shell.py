@@ -19,7 +19,7 @@ from engine import Capabilities
 from studio.context import Studio
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import both, word
-from studio.ui.sessions import describe_once
+from studio.ui.sessions import share_session_state
 from studio.ui.shortcuts import HEAD
 from studio.ui.tabs import check, engine_page, library, speak
 from studio.ui.tabs.voice_form import on_show
@@ -83,7 +83,7 @@ def build_shell(studio: Studio) -> Any:
         quick: dict[str, Any] = {"queue": False, "show_progress": "hidden"}
         tabs.select(looking, None, timer, api_visibility="private", **quick)
     _unqueue_loads(blocks)
-    describe_once(blocks)
+    share_session_state(blocks)
     blocks.max_threads = QUEUE
     blocks.queue(max_size=QUEUE, default_concurrency_limit=None)
     return blocks

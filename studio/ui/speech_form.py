@@ -32,7 +32,7 @@ SEED_DIGITS = 9
 
 
 @dataclass(frozen=True)
-class Asked:
+class SpeechForm:
     """One press of Speak, as data."""
 
     text: str
@@ -66,10 +66,10 @@ class Asked:
         }
 
 
-def asked_for(take: Take) -> Asked:
+def asked_for(take: Take) -> SpeechForm:
     """What would speak a take again."""
     known: Mapping[str, Any] = take.settings
-    return Asked(
+    return SpeechForm(
         text=take.text,
         voice=take.voice,
         language=str(known.get("language") or "auto"),
@@ -109,7 +109,7 @@ def draw_seed() -> str:
     return str(secrets.randbelow(10**SEED_DIGITS))
 
 
-def spoken_seconds(text: str) -> float:
+def estimate_seconds(text: str) -> float:
     """About how long a text takes to say."""
     wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
     return wide / IDEOGRAMS + (len(text.strip()) - wide) / LETTERS if text.strip() else 0.0

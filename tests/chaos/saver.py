@@ -30,7 +30,7 @@ from studio.takes.take_store import Takes
 LONGEST = 0.06  # seconds until the kill; one save takes about a thousandth
 
 
-class Desk:
+class ScriptStore:
     """Everything that is kept, and what can be done with it."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ def first_script(projects: Projects) -> str:
 
 def prepare(folder: Path) -> None:
     """Something that is there already and is changed."""
-    desk = Desk(folder)
+    desk = ScriptStore(folder)
     desk.library.save("edited", Clone(np.ones(64, np.float32)))
     desk.takes.add(sound(0), "kept", "first", 0)
     desk.projects.create(project(0))
@@ -96,7 +96,7 @@ def prepare(folder: Path) -> None:
 
 def write(folder: Path, seed: int, told: int) -> None:
     """Save and tell, until killed."""
-    desk, chosen = Desk(folder), random.Random(seed)
+    desk, chosen = ScriptStore(folder), random.Random(seed)
     for number in range(1, 1_000_000):
         name = chosen.choice(list(desk.deeds))
         os.write(told, json.dumps(["begun", name, number]).encode() + b"\n")
@@ -122,7 +122,7 @@ def round_of(folder: Path, seed: int) -> list[list[object]]:
 
 def check(folder: Path, told: list[list[object]]) -> int:
     """Everything told is there and whole, nothing else is shown but what was just being saved."""
-    desk, done = Desk(folder), [line for line in told if line[0] == "done"]
+    desk, done = ScriptStore(folder), [line for line in told if line[0] == "done"]
     begun = {(line[1], line[2]) for line in told if line[0] == "begun"}
     assert not desk.library.damaged(), desk.library.damaged()
     assert not desk.takes.damaged(), desk.takes.damaged()
@@ -138,7 +138,7 @@ def check(folder: Path, told: list[list[object]]) -> int:
     return len(done)
 
 
-def there(desk: Desk, name: str, number: int, kept: str) -> None:
+def there(desk: ScriptStore, name: str, number: int, kept: str) -> None:
     if name == "voice":
         voice = desk.library.get(kept).voice
         assert isinstance(voice, Clone)
@@ -153,7 +153,7 @@ def there(desk: Desk, name: str, number: int, kept: str) -> None:
         np.testing.assert_array_equal(kept_sound, sound(number))
 
 
-def latest(desk: Desk, done: list[list[object]], begun: set[tuple[object, object]]) -> None:
+def latest(desk: ScriptStore, done: list[list[object]], begun: set[tuple[object, object]]) -> None:
     """What is written again and again is as it was told last, or as it was to be next."""
     shown = {
         "rename": desk.library.get("edited").name.removeprefix("name "),

@@ -22,7 +22,7 @@ from engine import (
 from engine.engine import MAX_REPLACEMENTS
 from engine.plan import StepPlan
 from engine.testing import Costs, FakeEngine
-from engine.watchdog import TICKS, Watchdog
+from engine.watchdog import LOOKS, Watchdog
 from studio.api import create_api
 
 TIMEOUT = 0.4
@@ -215,8 +215,8 @@ def bites(beats: Iterator[int], ticks: int) -> int:
 
 
 def test_only_a_step_that_stands_still_is_bitten() -> None:
-    assert bites(iter([1] * 100), TICKS) == 1
-    assert bites(iter([1] * 100), TICKS - 1) == 0
+    assert bites(iter([1] * 100), LOOKS) == 1
+    assert bites(iter([1] * 100), LOOKS - 1) == 0
     assert bites(iter([2] * 100), 50) == 0  # idle
     assert bites(iter(range(100)), 50) == 0  # at work
-    assert bites(iter([1] * TICKS + [3] * TICKS), 2 * TICKS - 2) == 0
+    assert bites(iter([1] * LOOKS + [3] * LOOKS), 2 * LOOKS - 2) == 0

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine import Busy, Chunk, End, InvalidText, Pcm, Preset, SpeechRequest, StepFailed
 from engine.testing import FakeEngine
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.importers.reader import script_of_text
 from studio.scripts.line_audio import silence
 from studio.scripts.line_requests import Delivery, Job, plan
@@ -37,7 +37,7 @@ def jobs_of(text: str = TEXT, **changes: Any) -> tuple[Job, ...]:
     return plan(script, voices, Delivery().having(**changes))
 
 
-async def heard(rendering: Rendering, start: int | None = None) -> list[tuple[int, Pcm]]:
+async def heard(rendering: BatchSynthesis, start: int | None = None) -> list[tuple[int, Pcm]]:
     """What a listener hears of each line, silence after it included."""
     sound: dict[int, list[Pcm]] = {}
     async for piece in rendering.play(start):

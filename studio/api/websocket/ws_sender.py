@@ -46,7 +46,7 @@ class Turn:
         self.utterance.cancel()
 
 
-class Outlet:
+class WsOutlet:
     """Messages to the other side, none of which waits for ever."""
 
     def __init__(self, socket: WebSocket, stall_timeout: float) -> None:
@@ -72,10 +72,10 @@ class Outlet:
         self.active = time.monotonic()
 
 
-class Speaker:
+class WsSender:
     """Sends turns in order. `turns` holds the one being said and those that wait."""
 
-    def __init__(self, outlet: Outlet, metrics: Metrics) -> None:
+    def __init__(self, outlet: WsOutlet, metrics: Metrics) -> None:
         self.turns: list[Turn] = []
         self._outlet, self._metrics = outlet, metrics
         self._work = asyncio.Event()

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
-from studio.api.api_context import Wire
+from studio.api.api_context import ApiContext
 from studio.api.encoding import check_format
 from studio.api.errors import ApiError, explain
 from studio.api.json_body import parse
 from studio.api.schemas import Body, Configuration
-from studio.api.websocket.ws_sender import GONE, Outlet, Speaker, Turn
+from studio.api.websocket.ws_sender import GONE, Turn, WsOutlet, WsSender
 from studio.api.websocket.ws_utterance import Flowing, Split
 
 DONE, IDLE = 1000, 1001
@@ -53,13 +53,13 @@ _MESSAGES: dict[str, type[Message]] = {
 }
 
 
-class Dialogue:
+class WsSession:
     """One socket, from its acceptance to its end."""
 
-    def __init__(self, socket: WebSocket, wire: Wire) -> None:
+    def __init__(self, socket: WebSocket, wire: ApiContext) -> None:
         self._socket, self._wire = socket, wire
-        self._outlet = Outlet(socket, wire.settings.stall_timeout)
-        self._speaker = Speaker(self._outlet, wire.metrics)
+        self._outlet = WsOutlet(socket, wire.settings.stall_timeout)
+        self._speaker = WsSender(self._outlet, wire.metrics)
         self._how = Configuration(type="session.config")
         self._request: SpeechRequest | None = None  # None: not made yet from `_how`
         self._configured = True  # false after a session.config that was refused

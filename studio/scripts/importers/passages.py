@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engine import InvalidText
 from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME, MAX_LINES, Line, Record, Script
-from studio.scripts.text.sentences import BREATH, Breath, breaths
+from studio.scripts.text.sentences import BREATH, SpokenPiece, spoken_pieces
 from studio.scripts.text.tags import at_pauses
 
 MAX_CHARACTERS = 2_000_000
@@ -31,18 +31,18 @@ class Passage:
     pause: float | None = None  # after it
 
 
-class Manner(Record):
+class SpeechOptions(Record):
     """How passages become lines."""
 
     language: str = "auto"
-    breath: Breath = BREATH
+    breath: SpokenPiece = BREATH
     speak_headings: bool = True
 
 
-PLAIN = Manner()
+PLAIN = SpeechOptions()
 
 
-def build(passages: Iterable[Passage], manner: Manner = PLAIN) -> Script:
+def build(passages: Iterable[Passage], manner: SpeechOptions = PLAIN) -> Script:
     """A script of these passages. Raises InvalidText when it is empty or too long."""
     lines: list[Line] = []
     chapters: list[str] = []
@@ -58,7 +58,7 @@ def build(passages: Iterable[Passage], manner: Manner = PLAIN) -> Script:
     return _finished(lines, chapters)
 
 
-def split(passage: Passage, manner: Manner, place: Line) -> Iterator[Line]:
+def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line]:
     """The lines of a passage, all with the id, chapter and paragraph of `place`."""
     spoken = place.having(
         text="",
@@ -70,7 +70,9 @@ def split(passage: Passage, manner: Manner, place: Line) -> Iterator[Line]:
     if pieces[-1][1] is None:
         pieces[-1] = (pieces[-1][0], passage.pause)
     for text, pause in pieces:
-        parts = [part.strip() for part in breaths(text.strip(), manner.language, manner.breath)]
+        parts = [
+            part.strip() for part in spoken_pieces(text.strip(), manner.language, manner.breath)
+        ]
         for part in parts[:-1]:
             yield spoken.model_copy(update={"text": part})
         last = parts[-1] if parts else ""

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from engine import InvalidText, Message
 from studio.scripts.importers.dialogue import read_components, read_text
 from studio.scripts.importers.markdown import read_markdown
-from studio.scripts.importers.passages import MAX_CHARACTERS, PLAIN, Manner, Passage, build
+from studio.scripts.importers.passages import MAX_CHARACTERS, PLAIN, Passage, SpeechOptions, build
 from studio.scripts.importers.subtitle_files import read_subtitles
 from studio.scripts.importers.tables import read_table
 from studio.scripts.model import Script
@@ -23,12 +23,14 @@ MAX_TYPED_LINES = 50_000  # of text as it was typed, empty ones too
 SUFFIXES = (".txt", ".md", ".srt", ".vtt", ".csv")
 
 
-def script_of_text(text: str, manner: Manner = PLAIN, speakers: Collection[str] = ()) -> Script:
+def script_of_text(
+    text: str, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+) -> Script:
     """A script of plain text; dialogue is written `Name: what she says`."""
     return build(read_text(_bounded(text), speakers), manner)
 
 
-def script_of_dialogue(value: list[dict[str, str]] | str, manner: Manner = PLAIN) -> Script:
+def script_of_dialogue(value: list[dict[str, str]] | str, manner: SpeechOptions = PLAIN) -> Script:
     """A script of what gr.Dialogue holds, in either of its types."""
     if isinstance(value, str):
         _bounded(value)
@@ -40,7 +42,7 @@ def script_of_dialogue(value: list[dict[str, str]] | str, manner: Manner = PLAIN
 
 
 def script_of_file(
-    name: str, data: bytes, manner: Manner = PLAIN, speakers: Collection[str] = ()
+    name: str, data: bytes, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
 ) -> Script:
     """A script of an uploaded file; the ending of its name says what it is."""
     suffix = PurePath(name).suffix.lower()

@@ -39,14 +39,14 @@ _CUTS = (
 )
 
 
-class Breath(Record):
+class SpokenPiece(Record):
     """How long a line may be, in letters of an alphabet."""
 
     shortest: int = Field(24, ge=0, le=400)  # a sentence below it joins its neighbour
     longest: int = Field(320, ge=40, le=2000)
 
 
-BREATH = Breath()
+BREATH = SpokenPiece()
 
 
 def spoken_size(text: str) -> int:
@@ -61,7 +61,7 @@ def sentences(text: str, language: str = "auto") -> list[str]:
     return _keep_tags_whole(text, parts)
 
 
-def breaths(text: str, language: str = "auto", breath: Breath = BREATH) -> list[str]:
+def spoken_pieces(text: str, language: str = "auto", breath: SpokenPiece = BREATH) -> list[str]:
     """What is said in one go each."""
     parts = [cut for part in sentences(text, language) for cut in _cut(part, breath.longest)]
     return _join_short(parts, breath)
@@ -90,7 +90,7 @@ def _keep_tags_whole(text: str, parts: list[str]) -> list[str]:
     return whole
 
 
-def _join_short(parts: list[str], breath: Breath) -> list[str]:
+def _join_short(parts: list[str], breath: SpokenPiece) -> list[str]:
     joined: list[str] = []
     for part in parts:
         if joined and _should_join(joined[-1], part, breath):
@@ -100,7 +100,7 @@ def _join_short(parts: list[str], breath: Breath) -> list[str]:
     return joined
 
 
-def _should_join(before: str, part: str, breath: Breath) -> bool:
+def _should_join(before: str, part: str, breath: SpokenPiece) -> bool:
     if not part.strip() or not before.strip():
         return True
     sizes = spoken_size(before.strip()), spoken_size(part.strip())

@@ -44,7 +44,7 @@ class Payload(TypedDict):
     ended: Ended | None
 
 
-class Telling:
+class EventTransport:
     """The event transport of one take: what has been told, and what is worth telling next."""
 
     def __init__(self, take: LiveTake, raw: str | None = None, start: int = 0) -> None:

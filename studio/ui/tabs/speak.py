@@ -17,8 +17,8 @@ from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player, plays
-from studio.ui.tabs.speak_handlers import ADVANCED, WELCOME, Speaking
-from studio.ui.tabs.take_compare import Pair, again, pair
+from studio.ui.tabs.speak_handlers import ADVANCED, WELCOME, SpeakHandlers
+from studio.ui.tabs.take_compare import TakeCompare, again, pair
 from studio.ui.tabs.voice_form import on_show
 
 QUICK: dict[str, Any] = {
@@ -45,7 +45,7 @@ class Fields(NamedTuple):
 class Outcome(NamedTuple):
     """Where finished takes are shown."""
 
-    pair: Pair
+    pair: TakeCompare
     list: gr.HTML
     known: gr.BrowserState  # ids of the takes this browser has made, the newest first
 
@@ -57,7 +57,7 @@ def own_takes() -> gr.BrowserState:
 
 def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
     """The tab, inside whatever block is open."""
-    speaking = Speaking(studio)
+    speaking = SpeakHandlers(studio)
     with gr.Row(elem_classes="timbre-fields"):
         with gr.Column(scale=3, min_width=320):
             text, count = _text()
@@ -91,7 +91,7 @@ def _text() -> tuple[gr.Textbox, gr.HTML]:
     return text, gr.HTML(elem_classes="timbre-count")
 
 
-def _voice(speaking: Speaking) -> tuple[gr.Dropdown, gr.HTML, gr.Button]:
+def _voice(speaking: SpeakHandlers) -> tuple[gr.Dropdown, gr.HTML, gr.Button]:
     choices = speaking.voices()
     first = choices[0][1]
     voice = gr.Dropdown(
@@ -135,7 +135,7 @@ def _list() -> gr.HTML:
 
 
 def _watch(
-    speaking: Speaking,
+    speaking: SpeakHandlers,
     fields: Fields,
     count: gr.HTML,
     about: gr.HTML,
@@ -154,7 +154,7 @@ def _watch(
 
 
 def _speak(
-    speaking: Speaking,
+    speaking: SpeakHandlers,
     fields: Fields,
     lock: gr.Checkbox,
     player: gr.HTML,
@@ -172,7 +172,7 @@ def _speak(
 
 def _again(
     studio: Studio,
-    speaking: Speaking,
+    speaking: SpeakHandlers,
     player: gr.HTML,
     outcome: Outcome,
     fields: Fields,
@@ -194,7 +194,7 @@ def _again(
 
 
 def _show(
-    speaking: Speaking, player: gr.HTML, outcome: Outcome, seed: gr.Textbox, lock: gr.Checkbox
+    speaking: SpeakHandlers, player: gr.HTML, outcome: Outcome, seed: gr.Textbox, lock: gr.Checkbox
 ) -> None:
     """The take when it is made, and the list when the page opens."""
     kept = [outcome.known, outcome.list, seed, *outcome.pair.outputs]

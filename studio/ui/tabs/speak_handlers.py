@@ -30,12 +30,12 @@ from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import (
     BLEND_MARKS,
-    Asked,
+    SpeechForm,
     asked_for,
     draw_seed,
+    estimate_seconds,
     read_seed,
     rounded,
-    spoken_seconds,
     voice_of,
 )
 from studio.ui.tabs.take_compare import Shown, act, newest, shown, speak
@@ -77,7 +77,7 @@ ADVANCED = (
 )
 
 
-class Speaking:
+class SpeakHandlers:
     """The handlers of the Speak tab."""
 
     def __init__(self, studio: Studio) -> None:
@@ -133,7 +133,7 @@ class Speaking:
         if not text.strip():
             return ""
         most = self._studio.engine.settings.max_text
-        seconds = rounded(spoken_seconds(text))
+        seconds = rounded(estimate_seconds(text))
         told = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
         if foreign(text, self._studio.choices().languages()):
             told = f"{told}<br>⚠️ {both(FOREIGN)}"
@@ -155,11 +155,11 @@ class Speaking:
 
     async def sample(self, voice: str | None) -> AsyncIterator[Payload]:
         """A short sentence in a voice, not kept."""
-        async for payload in self._play(lambda: Asked(SAMPLE, voice or ""), keep=False):
+        async for payload in self._play(lambda: SpeechForm(SAMPLE, voice or ""), keep=False):
             yield payload
 
     async def welcome(self, voice: str | None) -> AsyncIterator[Payload]:
-        async for payload in self._play(lambda: Asked(WELCOME, voice or "")):
+        async for payload in self._play(lambda: SpeechForm(WELCOME, voice or "")):
             yield payload
 
     # Showing.
@@ -201,7 +201,7 @@ class Speaking:
         takes = self._takes(known or [])
         return take_card.rows(takes) if takes else take_card.EMPTY
 
-    def _play(self, asking: Callable[[], Asked], keep: bool = True) -> AsyncIterator[Payload]:
+    def _play(self, asking: Callable[[], SpeechForm], keep: bool = True) -> AsyncIterator[Payload]:
         try:
             asked = asking()
         except TimbreError as error:
@@ -262,12 +262,12 @@ def read(
     instruct: str,
     seed: str,
     advanced: Sequence[str],
-) -> Asked:
+) -> SpeechForm:
     """The fields as data. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
     numbers = {own.name: _number(own.label, text) for own, text in written}
     longest = numbers.pop("longest")
-    return Asked(
+    return SpeechForm(
         text=text,
         voice=voice or "",
         language=language or "auto",

@@ -18,7 +18,7 @@ from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
 from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal
-from studio.ui.speech_form import Asked, asked_for
+from studio.ui.speech_form import SpeechForm, asked_for
 from studio.ui.take_card import LINEAGE
 
 Update: TypeAlias = Any  # what Gradio takes for a component
@@ -34,7 +34,7 @@ class Side(NamedTuple):
     audio: gr.Audio
 
 
-class Pair(NamedTuple):
+class TakeCompare(NamedTuple):
     """The components; `outputs` is what `shown` fills."""
 
     ids: gr.State
@@ -46,10 +46,10 @@ class Pair(NamedTuple):
         return [self.ids, *self.left, *self.right]
 
 
-def pair() -> Pair:
+def pair() -> TakeCompare:
     """Nothing is shown at first."""
     with gr.Row(elem_classes="timbre-pair"):
-        return Pair(gr.State(NOTHING), _side("Take"), _side("Compared with"))
+        return TakeCompare(gr.State(NOTHING), _side("Take"), _side("Compared with"))
 
 
 def _side(label: str) -> Side:
@@ -109,7 +109,7 @@ async def again(studio: Studio, event: gr.EventData) -> AsyncIterator[Payload]:
         yield payload
 
 
-async def speak(studio: Studio, asked: Asked, **notes: str) -> AsyncIterator[Payload]:
+async def speak(studio: Studio, asked: SpeechForm, **notes: str) -> AsyncIterator[Payload]:
     """Speak and keep; `notes` are kept with the settings."""
 
     def keep(pcm: Pcm, end: End) -> str:

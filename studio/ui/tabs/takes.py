@@ -19,7 +19,7 @@ from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player
 from studio.ui.tabs.speak_handlers import KNOWN
-from studio.ui.tabs.take_compare import Pair, Shown, act, again, newest, pair, shown
+from studio.ui.tabs.take_compare import Shown, TakeCompare, act, again, newest, pair, shown
 from studio.ui.tabs.voice_form import QUIET, on_show
 
 Update: TypeAlias = Any  # what Gradio takes for a component
@@ -124,7 +124,7 @@ def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
     _wire(studio, found, sides, player)
 
 
-def _wire(studio: Studio, found: Found, sides: Pair, player: gr.HTML) -> None:
+def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> None:
     tab = TakesTab(studio)
 
     async def anew(event: gr.EventData) -> AsyncIterator[Payload]:

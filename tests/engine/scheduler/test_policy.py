@@ -133,7 +133,7 @@ def test_a_timed_device_is_not_forgotten_after_a_time_alone(fixed, each, steps):
             step_cost.observe(1, 0, fixed + each)
     assert timed.seconds(32) == pytest.approx(fixed + each * 32, rel=0.01)
     assert untimed.seconds(32) > 0.9 * 32 * (fixed + each)
-    assert not StepCost().frames
+    assert not StepCost().decode
 
 
 def test_pace_forgets_a_bad_first_step():

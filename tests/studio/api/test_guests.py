@@ -163,20 +163,20 @@ def test_only_these_sites_may_frame_the_page(
     assert "http" not in allowed["connect-src"] + allowed["script-src"] + allowed["font-src"]
 
 
-class Asked:
+class SpeechForm:
     """A visitor that a test names."""
 
     who = "anna"
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> type[Asked]:
-    monkeypatch.setattr(visitors, "visitor", lambda: Asked.who)
-    Asked.who = "anna"
-    return Asked
+def asked(monkeypatch: pytest.MonkeyPatch) -> type[SpeechForm]:
+    monkeypatch.setattr(visitors, "visitor", lambda: SpeechForm.who)
+    SpeechForm.who = "anna"
+    return SpeechForm
 
 
-def test_one_stranger_has_a_share_and_no_more(slow: Engine, asked: type[Asked]) -> None:
+def test_one_stranger_has_a_share_and_no_more(slow: Engine, asked: type[SpeechForm]) -> None:
     slow.admission_hook = Share(2)
     request = SpeechRequest("A sentence of some length.", Preset("ryan"))
     first, second = slow.submit(request), slow.submit(request)
@@ -191,7 +191,7 @@ def test_one_stranger_has_a_share_and_no_more(slow: Engine, asked: type[Asked]) 
     second.cancel()
 
 
-def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[Asked]) -> None:
+def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[SpeechForm]) -> None:
     slow.admission_hook = Share(1)
     request = SpeechRequest("A sentence of some length.", Preset("ryan"))
     for _ in range(3):
@@ -200,7 +200,7 @@ def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[Asked]) -> No
         wait_for(lambda stream=stream: stream.end)
 
 
-def test_a_refused_request_takes_no_share(slow: Engine, asked: type[Asked]) -> None:
+def test_a_refused_request_takes_no_share(slow: Engine, asked: type[SpeechForm]) -> None:
     slow.admission_hook = Share(1)
     for _ in range(3):
         with pytest.raises(Exception, match="no text"):

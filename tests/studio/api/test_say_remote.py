@@ -36,12 +36,12 @@ def heard(file: Path) -> np.ndarray:
     return soundfile.read(file, dtype="int16")[0]
 
 
-class Speaker:
+class WsSender:
     """A loudspeaker that remembers when it heard something."""
 
     heard: list[float] = []  # noqa: RUF012
 
-    def __enter__(self) -> Speaker:
+    def __enter__(self) -> WsSender:
         self.heard.clear()
         return self
 
@@ -53,7 +53,7 @@ class Speaker:
 
 @pytest.fixture(autouse=True)
 def _loudspeaker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speech_output, "Loudspeaker", Speaker)
+    monkeypatch.setattr(speech_output, "Loudspeaker", WsSender)
 
 
 @pytest.fixture
@@ -99,11 +99,11 @@ def test_a_server_says_what_would_be_said_here(
 ) -> None:
     library.save("My Own", Clone(np.ones(16, np.float32)))
     options = [str(reference) if option == "me.wav" else option for option in options]
-    order = ["say", "-" if words else TEXT, "--seed", "5", *options]
-    there = run(*order, "--server", url, "--out", tmp_path / "there.wav", words=words)
+    options = ["say", "-" if words else TEXT, "--seed", "5", *options]
+    there = run(*options, "--server", url, "--out", tmp_path / "there.wav", words=words)
     assert there.exit_code == 0, there.output
     own = ["--model", "fake", "--data", tmp_path]
-    assert run(*order, *own, "--out", tmp_path / "here.wav", words=words).exit_code == 0
+    assert run(*options, *own, "--out", tmp_path / "here.wav", words=words).exit_code == 0
     np.testing.assert_array_equal(heard(tmp_path / "there.wav"), heard(tmp_path / "here.wav"))
     assert re.search(r"there\.wav: [\d.]+ s, first audio \d+ ms.*, seed 5\n", there.stdout)
 
@@ -140,7 +140,7 @@ def test_it_is_played_while_it_is_made(library: Library, serve: Serve, words: st
         url = serve(create_api(engine, library))
         result = run("say", "-" if words else TEXT * 3, "--server", url, words=words)
     assert result.exit_code == 0, result.output
-    assert Speaker.heard[-1] - Speaker.heard[0] > 0.1
+    assert WsSender.heard[-1] - WsSender.heard[0] > 0.1
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_a_writer_may_think_longer_than_a_socket_may_be_silent(
     monkeypatch.setattr(websocket_speech, "STILL", 0.1)
     url = serve(create_api(engine, library, ApiSettings(idle_timeout=0.4)))
     server = cli.Server(cli.Connection(url), cli.Console())
-    order = cli.Order(words=slowly(), seed=5, out=tmp_path / "slow.wav")
-    assert cli.speak(order, server.open(order), cli.Console()).ending == "finished"
+    options = cli.SayOptions(words=slowly(), seed=5, out=tmp_path / "slow.wav")
+    assert cli.speak(options, server.open(options), cli.Console()).ending == "finished"
     at_once = run("say", "-", "--seed", 5, "--server", url, "--out", tmp_path / "at_once.wav",
                   words="Well then, good night.")  # fmt: skip
     assert at_once.exit_code == 0, at_once.output

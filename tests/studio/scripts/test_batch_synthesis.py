@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from engine import SAMPLE_RATE, EngineClosed, EngineSettings, Pcm, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
 from studio.scripts import edits
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.importers.reader import script_of_text
-from studio.scripts.line_audio import Sounds, silence
+from studio.scripts.line_audio import LineAudio, silence
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.pauses import Pauses
 from studio.scripts.tracks import status_of
@@ -33,10 +33,10 @@ def test_what_is_heard_is_every_line_in_order_with_its_pause(
     engine: FakeEngine, tmp_path: Path
 ) -> None:
     jobs = jobs_of()
-    sounds = Sounds(tmp_path)
+    sounds = LineAudio(tmp_path)
 
     async def work() -> list[tuple[int, Pcm]]:
-        async with Rendering(engine, jobs, sounds, at_once=3) as rendering:
+        async with BatchSynthesis(engine, jobs, sounds, at_once=3) as rendering:
             parts = await heard(rendering)
             progress = await rendering.wait()
         assert (progress.done, progress.failed, progress.seconds_left) == (len(jobs), 0, 0.0)
@@ -60,10 +60,10 @@ def test_the_order_is_kept_whatever_finishes_first(
 ) -> None:
     engine = Unruly(seed, lambda request: "busy", samples=SAMPLE_RATE)
     jobs = jobs_of(LINES, pauses=Pauses(paragraph=0))
-    sounds = Sounds(tmp_path_factory.mktemp("sounds"))
+    sounds = LineAudio(tmp_path_factory.mktemp("sounds"))
 
     async def work() -> list[tuple[int, Pcm]]:
-        async with Rendering(engine, jobs, sounds, at_once=at_once) as rendering:
+        async with BatchSynthesis(engine, jobs, sounds, at_once=at_once) as rendering:
             return await heard(rendering)
 
     parts = run(work())
@@ -86,10 +86,10 @@ def test_a_line_that_fails_says_so_and_the_others_go_on(tmp_path: Path, fate: st
     def fate_of(request: SpeechRequest) -> str:
         return fate if jobs[4].request and request.text == jobs[4].request.text else ""
 
-    sounds = Sounds(tmp_path)
+    sounds = LineAudio(tmp_path)
 
-    async def work() -> Rendering:
-        async with Rendering(Unruly(1, fate_of), jobs, sounds) as rendering:
+    async def work() -> BatchSynthesis:
+        async with BatchSynthesis(Unruly(1, fate_of), jobs, sounds) as rendering:
             await heard(rendering)
             assert (await rendering.wait()).over
         return rendering
@@ -111,23 +111,23 @@ def test_a_rendering_that_is_stopped_goes_on_where_it_was(
     jobs = jobs_of(LINES)
     folder = tmp_path_factory.mktemp("sounds")
 
-    async def stop() -> Rendering:
-        async with Rendering(engine, jobs, Sounds(folder), at_once=3) as rendering:
+    async def stop() -> BatchSynthesis:
+        async with BatchSynthesis(engine, jobs, LineAudio(folder), at_once=3) as rendering:
             await asyncio.sleep(after)
         return rendering
 
     async def finish() -> None:
-        async with Rendering(engine, jobs, Sounds(folder)) as rendering:
+        async with BatchSynthesis(engine, jobs, LineAudio(folder)) as rendering:
             await rendering.wait()
 
     stopped = run(stop())
     assert engine.running == 0
     assert all(stopped.status(job.line) in ("done", "waiting") for job in jobs)
-    done = [job for job in jobs if job.key in Sounds(folder)]
+    done = [job for job in jobs if job.key in LineAudio(folder)]
     asked = len(engine.asked)
     run(finish())
     assert len(engine.asked) - asked == len(jobs) - len(done)
-    assert all(status_of(job, Sounds(folder)) == "done" for job in jobs)
+    assert all(status_of(job, LineAudio(folder)) == "done" for job in jobs)
 
 
 def test_leaving_frees_the_engine(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_leaving_frees_the_engine(tmp_path: Path) -> None:
     with FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.005)) as engine:
 
         async def work() -> None:
-            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path)) as rendering:
+            async with BatchSynthesis(engine, jobs_of(LINES), LineAudio(tmp_path)) as rendering:
                 async for piece in rendering.play():
                     if len(piece.pcm):
                         return
@@ -152,11 +152,11 @@ def test_a_redo_speaks_one_line_and_an_edit_only_its_own(
     engine: FakeEngine, tmp_path: Path
 ) -> None:
     script = script_of_text(LINES)
-    sounds = Sounds(tmp_path)
+    sounds = LineAudio(tmp_path)
     voices = {"": Preset("ryan")}
 
     async def speak(jobs: tuple[Job, ...]) -> None:
-        async with Rendering(engine, jobs, sounds) as rendering:
+        async with BatchSynthesis(engine, jobs, sounds) as rendering:
             await rendering.wait()
 
     run(speak(plan(script, voices, Delivery())))
@@ -179,7 +179,9 @@ def test_an_engine_that_closes_ends_every_line(tmp_path: Path) -> None:
     engine = FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.02))
 
     async def work() -> None:
-        async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
+        async with BatchSynthesis(
+            engine, jobs_of(LINES), LineAudio(tmp_path), at_once=2
+        ) as rendering:
             await asyncio.sleep(0.05)
             await asyncio.to_thread(engine.close)
             progress = await rendering.wait()
@@ -194,14 +196,14 @@ def test_an_engine_that_closes_ends_every_line(tmp_path: Path) -> None:
 def test_a_lost_or_damaged_sound_is_spoken_again(engine: FakeEngine, tmp_path: Path) -> None:
     jobs = jobs_of(LINES)
 
-    async def speak(sounds: Sounds) -> None:
-        async with Rendering(engine, jobs, sounds) as rendering:
+    async def speak(sounds: LineAudio) -> None:
+        async with BatchSynthesis(engine, jobs, sounds) as rendering:
             await heard(rendering)
 
-    run(speak(Sounds(tmp_path)))
-    Sounds(tmp_path).path(jobs[0].key).write_bytes(b"not a sound")
-    Sounds(tmp_path).path(jobs[1].key).unlink()
-    sounds = Sounds(tmp_path)
+    run(speak(LineAudio(tmp_path)))
+    LineAudio(tmp_path).path(jobs[0].key).write_bytes(b"not a sound")
+    LineAudio(tmp_path).path(jobs[1].key).unlink()
+    sounds = LineAudio(tmp_path)
     assert sounds.samples(jobs[0].key) == 0
     run(speak(sounds))
     assert all(sounds.samples(job.key) for job in jobs)
@@ -212,7 +214,7 @@ def test_same_words_same_voice_are_spoken_once(tmp_path: Path) -> None:
     jobs = jobs_of()
 
     async def work() -> None:
-        async with Rendering(engine, jobs, Sounds(tmp_path)) as rendering:
+        async with BatchSynthesis(engine, jobs, LineAudio(tmp_path)) as rendering:
             parts = dict(await heard(rendering))
         np.testing.assert_array_equal(parts[jobs[0].line][:1920], parts[jobs[4].line][:1920])
 
@@ -222,10 +224,10 @@ def test_same_words_same_voice_are_spoken_once(tmp_path: Path) -> None:
 
 
 def test_what_another_page_has_spoken_meanwhile_is_not_spoken_again(tmp_path: Path) -> None:
-    engine, jobs, sounds = Unruly(5), jobs_of(LINES), Sounds(tmp_path)
+    engine, jobs, sounds = Unruly(5), jobs_of(LINES), LineAudio(tmp_path)
 
     async def work() -> None:
-        first, second = (Rendering(engine, jobs, sounds) for _ in range(2))
+        first, second = (BatchSynthesis(engine, jobs, sounds) for _ in range(2))
         async with first:
             sound = await heard(first)
         async with second:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE
 from engine.testing import FakeEngine
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.concurrency import PLENTY, STEP, Pace
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.tracks import Track
 from tests.support.script_makers import LINES, Unruly, jobs_of, run
 
@@ -53,9 +53,11 @@ def test_plenty_holds_nothing_back() -> None:
 
 def test_the_first_line_is_made_alone_and_all_are_made(tmp_path: Path) -> None:
     async def work(engine: Unruly, listening: bool) -> int:
-        sounds = Sounds(tmp_path / str(listening))
+        sounds = LineAudio(tmp_path / str(listening))
         jobs = jobs_of(LINES)
-        async with Rendering(engine, jobs, sounds, at_once=6, listening=listening) as rendering:
+        async with BatchSynthesis(
+            engine, jobs, sounds, at_once=6, listening=listening
+        ) as rendering:
             assert (await rendering.wait()).done == len(jobs)
         return engine.most
 
@@ -67,7 +69,7 @@ def test_a_fast_engine_is_soon_used_in_full(tmp_path: Path) -> None:
     async def work() -> None:
         jobs = jobs_of("\n\n".join(f"Here stands sentence number {n}." for n in range(40)))
         with FakeEngine() as engine:
-            async with Rendering(engine, jobs, Sounds(tmp_path), at_once=8) as rendering:
+            async with BatchSynthesis(engine, jobs, LineAudio(tmp_path), at_once=8) as rendering:
                 most = 0
                 while not rendering.over:
                     await rendering.news()

@@ -18,12 +18,12 @@ from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset
 from studio.scripts.captions import captions, chapter_list, ffmetadata, srt, vtt
 from studio.scripts.export import export_file, export_lines
 from studio.scripts.importers.passages import Passage, build
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
-from studio.scripts.loudness import CEILING, WANTED, even_gains, loudness_of
+from studio.scripts.loudness import CEILING, WANTED, loudness_gains, loudness_of
 from studio.scripts.model import Script
 from studio.scripts.pauses import Pauses
-from studio.scripts.timeline import Timeline, blocks, lay_out, missing
+from studio.scripts.timeline import Timeline, blocks, build_timeline, missing
 
 TEXTS = st.sampled_from(
     [
@@ -47,7 +47,7 @@ class Spoken:
     """A script with a sound of some length for every line."""
 
     timeline: Timeline
-    sounds: Sounds
+    sounds: LineAudio
     jobs: tuple[Job, ...]
 
 
@@ -55,16 +55,16 @@ def spoken(folder: Path, passages: list[Passage], seed: int = 0) -> Spoken:
     script = build([*passages, Passage("And this is the end of it all.", "Ben")])
     voices = {speaker: Preset(speaker or "ryan") for speaker in script.speakers}
     jobs = plan(script, voices, Delivery(pauses=Pauses(paragraph=0.123456)))
-    random, sounds = np.random.default_rng(seed), Sounds(folder)
+    random, sounds = np.random.default_rng(seed), LineAudio(folder)
     for key in {job.key for job in jobs if job.key}:
         sounds.keep(key, random.integers(-3000, 3000, random.integers(1, 90_000)).astype(np.int16))
-    return Spoken(lay_out(script, jobs, sounds), sounds, jobs)
+    return Spoken(build_timeline(script, jobs, sounds), sounds, jobs)
 
 
 def again(each: Spoken) -> Timeline:
     """The timeline over the sounds that are there now."""
     lines = [span.line for span in each.timeline.spans]
-    return lay_out(Script(lines=tuple(lines)), each.jobs, each.sounds)
+    return build_timeline(Script(lines=tuple(lines)), each.jobs, each.sounds)
 
 
 def whole(each: Spoken) -> Pcm:
@@ -204,7 +204,7 @@ def test_voices_are_made_equally_loud_and_never_clip(tmp_path: Path, peak: float
         noise = random.standard_normal(3 * SAMPLE_RATE)
         each.sounds.keep(key, (noise / np.abs(noise).max() * scale * 32767).astype(np.int16))
     timeline = again(each)
-    gains = even_gains(timeline, each.sounds)
+    gains = loudness_gains(timeline, each.sounds)
     pcm = np.concatenate(list(blocks(timeline, each.sounds, gains)))
     parts = [pcm[span.start : span.end] for span in timeline.heard]
     first, second = map(loudness_of, parts)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidText
-from studio.scripts.importers.passages import Manner, clean
+from studio.scripts.importers.passages import SpeechOptions, clean
 from studio.scripts.importers.reader import (
     MAX_BYTES,
     SUFFIXES,
@@ -124,7 +124,7 @@ def test_markdown_headings_are_chapters_and_marks_are_not_spoken() -> None:
     assert "picture" in text
     for mark in ("*", "`", "http", "print", "hidden", "title", "---", "|", ">", "#"):
         assert mark not in text
-    silent = script_of_file("book.md", source.encode(), Manner(speak_headings=False))
+    silent = script_of_file("book.md", source.encode(), SpeechOptions(speak_headings=False))
     assert silent.chapters == script.chapters
     assert "Second" not in " ".join(line.text for line in silent.lines)
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from engine import InvalidAudio, Preset, RequestError
 from engine.testing import FakeEngine
 from studio.scripts import edits
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.casting import Casting
 from studio.scripts.importers.reader import script_of_text
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.projects import Project, Projects
 from studio.scripts.tracks import status_of
@@ -40,7 +40,7 @@ def test_a_project_survives_a_reload_with_what_was_spoken(tmp_path: Path) -> Non
     project = projects.open(number)
 
     async def speak() -> None:
-        async with Rendering(engine, jobs_of(project), projects.sounds(number)) as rendering:
+        async with BatchSynthesis(engine, jobs_of(project), projects.sounds(number)) as rendering:
             await rendering.wait()
 
     with FakeEngine() as engine:
@@ -156,7 +156,7 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, evil: str) -> None:
     with pytest.raises(RequestError):
         projects.save(evil, project_of())
     with pytest.raises(InvalidAudio):
-        Sounds(tmp_path).path(evil)
+        LineAudio(tmp_path).path(evil)
 
 
 def test_a_project_keeps_every_setting(tmp_path: Path) -> None:

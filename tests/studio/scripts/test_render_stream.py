@@ -11,8 +11,8 @@ import pytest
 
 from engine import EngineSettings, Pcm
 from engine.testing import Costs, FakeEngine
-from studio.scripts.batch_synthesis import Rendering
-from studio.scripts.line_audio import Sounds
+from studio.scripts.batch_synthesis import BatchSynthesis
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.render_stream import ScriptStream
 from studio.takes.live_take import LiveTake
 from tests.support.script_makers import LINES, Unruly, heard, jobs_of, run
@@ -25,10 +25,10 @@ def engine() -> Iterator[FakeEngine]:
 
 
 def test_only_the_lines_asked_for_are_spoken(engine: FakeEngine, tmp_path: Path) -> None:
-    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
+    jobs, sounds = jobs_of(LINES), LineAudio(tmp_path)
 
     async def work() -> None:
-        async with Rendering(engine, jobs, sounds, only={2, 5}) as rendering:
+        async with BatchSynthesis(engine, jobs, sounds, only={2, 5}) as rendering:
             parts = await heard(rendering)
             assert [line for line, pcm in parts if np.any(pcm)] == [2, 5]
 
@@ -37,10 +37,10 @@ def test_only_the_lines_asked_for_are_spoken(engine: FakeEngine, tmp_path: Path)
 
 
 def test_a_second_listener_joins_in_the_middle(engine: FakeEngine, tmp_path: Path) -> None:
-    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
+    jobs, sounds = jobs_of(LINES), LineAudio(tmp_path)
 
     async def work() -> None:
-        async with Rendering(engine, jobs, sounds) as rendering:
+        async with BatchSynthesis(engine, jobs, sounds) as rendering:
             first, second = await asyncio.gather(heard(rendering), heard(rendering, start=7))
         assert [line for line, _ in second] == list(range(7, 12))
         for (_, one), (_, other) in zip(first[7:], second, strict=True):
@@ -53,7 +53,9 @@ def test_a_listener_who_waits_gets_a_heartbeat_and_status_is_told(tmp_path: Path
     with FakeEngine(settings=EngineSettings(max_num_seqs=1), costs=Costs(step=0.02)) as engine:
 
         async def work() -> None:
-            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=2) as rendering:
+            async with BatchSynthesis(
+                engine, jobs_of(LINES), LineAudio(tmp_path), at_once=2
+            ) as rendering:
                 beats = 0
                 async for piece in rendering.play(heartbeat=0.01):
                     beats += len(piece.pcm) == 0
@@ -70,8 +72,8 @@ def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
 
         async def work() -> list[float]:
             left: list[float] = []
-            async with Rendering(
-                engine, jobs_of(LINES), Sounds(tmp_path), at_once=2, listening=False
+            async with BatchSynthesis(
+                engine, jobs_of(LINES), LineAudio(tmp_path), at_once=2, listening=False
             ) as rendering:
                 assert rendering.progress().seconds_left is None
                 while not rendering.over:
@@ -88,10 +90,10 @@ def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
 
 
 def test_a_script_plays_like_any_other_stream(engine: FakeEngine, tmp_path: Path) -> None:
-    jobs, sounds = jobs_of(LINES), Sounds(tmp_path)
+    jobs, sounds = jobs_of(LINES), LineAudio(tmp_path)
 
     async def work() -> tuple[LiveTake, list[Pcm]]:
-        async with Rendering(engine, jobs, sounds) as rendering:
+        async with BatchSynthesis(engine, jobs, sounds) as rendering:
             take = LiveTake(ScriptStream(rendering, seed=7, lead=3600))
             parts = [pcm for _, pcm in await heard(rendering)]
             while not take.ended:
@@ -108,7 +110,9 @@ def test_stopping_the_stream_stops_the_rendering(tmp_path: Path) -> None:
     with FakeEngine(settings=EngineSettings(max_num_seqs=2), costs=Costs(step=0.01)) as engine:
 
         async def work() -> None:
-            async with Rendering(engine, jobs_of(LINES), Sounds(tmp_path), at_once=4) as rendering:
+            async with BatchSynthesis(
+                engine, jobs_of(LINES), LineAudio(tmp_path), at_once=4
+            ) as rendering:
                 take = LiveTake(ScriptStream(rendering))
                 while not take.made:
                     await take.change(1)
@@ -128,7 +132,9 @@ def test_a_script_nothing_of_which_can_be_spoken_says_why(tmp_path: Path) -> Non
     engine = Unruly(1, lambda _: "refused")
 
     async def work() -> LiveTake:
-        async with Rendering(engine, jobs_of("One line, and no other."), Sounds(tmp_path)) as each:
+        async with BatchSynthesis(
+            engine, jobs_of("One line, and no other."), LineAudio(tmp_path)
+        ) as each:
             take = LiveTake(ScriptStream(each))
             while not take.ended:
                 await take.change(1)

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from studio.scripts.model import MAX_PAUSE
-from studio.scripts.text.sentences import ISO, Breath, breaths, sentences, spoken_size
+from studio.scripts.text.sentences import ISO, SpokenPiece, sentences, spoken_pieces, spoken_size
 from studio.scripts.text.tags import TAG, around_tags, at_pauses, pause_of, pause_tag
 
 WORDS = st.sampled_from(
@@ -37,7 +37,7 @@ WORDS = st.sampled_from(
     ]
 )
 TEXTS = st.one_of(st.lists(WORDS, max_size=60).map(" ".join), st.text(max_size=300))
-BREATHS = st.builds(Breath, shortest=st.integers(0, 400), longest=st.integers(40, 400))
+BREATHS = st.builds(SpokenPiece, shortest=st.integers(0, 400), longest=st.integers(40, 400))
 
 
 @settings(max_examples=150)
@@ -48,17 +48,19 @@ def test_sentences_joined_are_the_text(text: str, language: str) -> None:
 
 @settings(max_examples=150)
 @given(TEXTS, BREATHS)
-@example("a" * 5000, Breath(longest=40))
-@example("[" * 300 + "x" * 300 + "]" * 300, Breath(longest=40))
-def test_breaths_joined_are_the_text(text: str, breath: Breath) -> None:
-    assert "".join(breaths(text, breath=breath)) == text
+@example("a" * 5000, SpokenPiece(longest=40))
+@example("[" * 300 + "x" * 300 + "]" * 300, SpokenPiece(longest=40))
+def test_breaths_joined_are_the_text(text: str, breath: SpokenPiece) -> None:
+    assert "".join(spoken_pieces(text, breath=breath)) == text
 
 
 @settings(max_examples=150)
 @given(TEXTS, BREATHS)
-@example("[oh! )你好。'))']", Breath(shortest=0))
-def test_breaths_keep_tags_whole_and_stay_within_their_length(text: str, breath: Breath) -> None:
-    parts = breaths(text, breath=breath)
+@example("[oh! )你好。'))']", SpokenPiece(shortest=0))
+def test_breaths_keep_tags_whole_and_stay_within_their_length(
+    text: str, breath: SpokenPiece
+) -> None:
+    parts = spoken_pieces(text, breath=breath)
     assert sum(len(TAG.findall(part)) for part in parts) == len(TAG.findall(text))
     for part in parts:
         bare = TAG.sub("", part).strip()
@@ -67,19 +69,19 @@ def test_breaths_keep_tags_whole_and_stay_within_their_length(text: str, breath:
 
 def test_a_short_sentence_joins_its_neighbour() -> None:
     text = "Yes. I think that this is what she wanted to say all along. No."
-    assert breaths(text) == [text]
-    assert len(breaths(text, breath=Breath(shortest=0))) == 3
+    assert spoken_pieces(text) == [text]
+    assert len(spoken_pieces(text, breath=SpokenPiece(shortest=0))) == 3
 
 
 def test_a_long_sentence_is_cut_where_one_would_breathe() -> None:
     text = "first a part of it that goes on, then another that goes on too, and a last one here"
-    for part in breaths(text, breath=Breath(shortest=0, longest=40))[:-1]:
+    for part in spoken_pieces(text, breath=SpokenPiece(shortest=0, longest=40))[:-1]:
         assert part.endswith(", ")
 
 
 def test_a_megabyte_without_an_end_is_split_in_time() -> None:
     started = time.perf_counter()
-    parts = breaths("word" * 250_000)
+    parts = spoken_pieces("word" * 250_000)
     assert "".join(parts) == "word" * 250_000
     assert time.perf_counter() - started < 20
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE
-from studio.scripts.batch_synthesis import Rendering
+from studio.scripts.batch_synthesis import BatchSynthesis
 from studio.scripts.importers.reader import script_of_file, script_of_text
-from studio.scripts.line_audio import Sounds
+from studio.scripts.line_audio import LineAudio
 from studio.scripts.model import Script
 from studio.scripts.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
@@ -74,7 +74,7 @@ def test_nothing_is_written_of_nothing() -> None:
 def test_a_listener_is_never_far_ahead(tmp_path: Path, lead: float) -> None:
     async def work() -> list[float]:
         ahead: list[float] = []
-        async with Rendering(Unruly(1), jobs_of(LINES), Sounds(tmp_path)) as rendering:
+        async with BatchSynthesis(Unruly(1), jobs_of(LINES), LineAudio(tmp_path)) as rendering:
             await rendering.wait()
             began, given = monotonic(), 0
             async for chunk in ScriptStream(rendering, lead=lead):
@@ -89,7 +89,7 @@ def test_a_listener_is_never_far_ahead(tmp_path: Path, lead: float) -> None:
 
 def test_leaving_a_stream_that_owns_nothing_lets_the_others_go_on(tmp_path: Path) -> None:
     async def work() -> None:
-        async with Rendering(Unruly(1), jobs_of(LINES), Sounds(tmp_path)) as rendering:
+        async with BatchSynthesis(Unruly(1), jobs_of(LINES), LineAudio(tmp_path)) as rendering:
             stream = ScriptStream(rendering, owner=False)
             async for chunk in stream:
                 assert np.any(chunk.pcm)

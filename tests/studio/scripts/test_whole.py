@@ -36,7 +36,7 @@ def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> N
 
     async def speak() -> list[sc.Row]:
         with FakeEngine() as engine:
-            async with sc.Rendering(engine, jobs, sounds) as rendering:
+            async with sc.BatchSynthesis(engine, jobs, sounds) as rendering:
                 assert {row.status for row in sc.sheet(script, jobs, sounds, rendering)} == {
                     "waiting"
                 }
@@ -50,7 +50,7 @@ def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> N
     assert [row.chapter for row in rows] == ["The Key"] * 3 + ["The Door"] * 2
     assert rows[2].text.endswith("[pause 1.5s]")
 
-    timeline = sc.lay_out(script, jobs, sounds)
+    timeline = sc.build_timeline(script, jobs, sounds)
     path = sc.export_file(tmp_path / "book.wav", timeline, sounds)
     assert soundfile.info(path).frames == timeline.samples
     spoken = sum(row.seconds for row in rows)

@@ -10,7 +10,7 @@ from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.ui.speech_form import voice_of
-from studio.ui.tabs.speak_handlers import Speaking
+from studio.ui.tabs.speak_handlers import SpeakHandlers
 from tests.support.tab_makers import some_clone
 
 
@@ -19,23 +19,23 @@ def test_the_count_tells_of_a_language_that_nobody_here_speaks(tmp_path: Path) -
     with FakeEngine([FakeCheckpoint(capabilities)]) as engine:
         own = Studio(engine, Library(tmp_path / "v"), LiveTakes(), Takes(tmp_path / "t"))
         for text in ("你好。", "おはよう", "안녕", "Привет, Anna"):
-            assert "No model here speaks" in Speaking(own).count(text)
-        assert "No model" not in Speaking(own).count("Good evening, François!")
+            assert "No model here speaks" in SpeakHandlers(own).count(text)
+        assert "No model" not in SpeakHandlers(own).count("Good evening, François!")
         engine.exchange(
             "one", "two", FakeCheckpoint(fake_capabilities("two", languages=("russian",)))
         )
-        assert "No model" not in Speaking(own).count("Привет, Anna")
+        assert "No model" not in SpeakHandlers(own).count("Привет, Anna")
 
 
 def test_what_is_saved_is_listed_as_it_was_written(studio: Studio) -> None:
     studio.library.save("My Own", some_clone())
-    assert ("My Own", "My Own") in Speaking(studio).voices()
-    assert ("Ryan", "ryan") in Speaking(studio).voices()
+    assert ("My Own", "My Own") in SpeakHandlers(studio).voices()
+    assert ("Ryan", "ryan") in SpeakHandlers(studio).voices()
 
 
 def test_the_hint_names_a_blend_that_can_be_spoken(studio: Studio) -> None:
     written = studio.choices().example()
-    assert Speaking(studio).hint().endswith(f" {written}")
+    assert SpeakHandlers(studio).hint().endswith(f" {written}")
     assert (
         studio.engine.submit(SpeechRequest("Hi", voice_of(studio.choices(), written)))
         .collect()

@@ -35,8 +35,15 @@ from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
-from studio.ui.speech_form import Asked, asked_for, draw_seed, read_seed, spoken_seconds, voice_of
-from studio.ui.tabs.speak_handlers import ADVANCED, SHOWN, WELCOME, Speaking, read
+from studio.ui.speech_form import (
+    SpeechForm,
+    asked_for,
+    draw_seed,
+    estimate_seconds,
+    read_seed,
+    voice_of,
+)
+from studio.ui.tabs.speak_handlers import ADVANCED, SHOWN, WELCOME, SpeakHandlers, read
 
 TEXT = "Good evening, everybody."
 FIELD_NAMES = ("text", "voice", "language", "instruct", "seed")
@@ -64,7 +71,7 @@ def pressed(studio: Studio, keep_seed: bool = True, **changes: Any) -> list[Any]
 
     async def press() -> list[Any]:
         asked = {**fields, **changes}.values()
-        return [told async for told in Speaking(studio).press(keep_seed, *asked, *advanced)]
+        return [told async for told in SpeakHandlers(studio).press(keep_seed, *asked, *advanced)]
 
     return asyncio.run(press())
 
@@ -133,7 +140,7 @@ def test_the_longest_is_in_seconds(studio: Studio) -> None:
 
 def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
     async def listen() -> list[Any]:
-        return [told async for told in Speaking(studio).sample("vivian")]
+        return [told async for told in SpeakHandlers(studio).sample("vivian")]
 
     assert heard(asyncio.run(listen()))
     assert studio.takes.search() == []
@@ -141,14 +148,14 @@ def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
 
 def test_the_welcome_is_kept(studio: Studio) -> None:
     async def welcome() -> list[Any]:
-        return [told async for told in Speaking(studio).welcome("ryan")]
+        return [told async for told in SpeakHandlers(studio).welcome("ryan")]
 
     kept = asyncio.run(welcome())[-1]["ended"]["take"]
     assert studio.takes.get(kept).text == WELCOME
 
 
 def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> None:
-    speaking, known = Speaking(studio), list[str]()
+    speaking, known = SpeakHandlers(studio), list[str]()
     for _ in range(SHOWN + 2):
         number = pressed(studio, keep_seed=False)[-1]["ended"]["take"]
         kept = speaking.keep(known, False, "", event(take=number))
@@ -166,16 +173,16 @@ def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> Non
 
 def test_a_kept_seed_stays_in_its_field(studio: Studio) -> None:
     number = pressed(studio)[-1]["ended"]["take"]
-    assert Speaking(studio).keep([], True, "3", event(take=number))[2] == "3"
+    assert SpeakHandlers(studio).keep([], True, "3", event(take=number))[2] == "3"
 
 
 def test_nothing_is_shown_of_a_take_that_was_not_kept(studio: Studio) -> None:
-    shown = Speaking(studio).keep([], False, "", event(take=None))
+    shown = SpeakHandlers(studio).keep([], False, "", event(take=None))
     assert all(update["__type__"] == "update" and len(update) == 1 for update in shown)
 
 
 def test_the_list_leaves_out_what_is_gone(studio: Studio) -> None:
-    speaking, number = Speaking(studio), pressed(studio)[-1]["ended"]["take"]
+    speaking, number = SpeakHandlers(studio), pressed(studio)[-1]["ended"]["take"]
     assert number in speaking.last(["gone", number])
     studio.takes.delete(number)
     assert speaking.last(["gone", number]) == take_card.EMPTY
@@ -184,14 +191,14 @@ def test_the_list_leaves_out_what_is_gone(studio: Studio) -> None:
 
 def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path) -> None:
     plain = FakeCheckpoint(fake_capabilities(instruct=False))
-    assert Speaking(studio).picked("ryan")[1]["interactive"]
+    assert SpeakHandlers(studio).picked("ryan")[1]["interactive"]
     for closed in ("My Own", "ryan+vivian"):
-        field = Speaking(studio).picked(closed)[1]
+        field = SpeakHandlers(studio).picked(closed)[1]
         assert not field["interactive"]
         assert "takes no instruction" in field["placeholder"]
     with FakeEngine([plain]) as engine:
         unable = Studio(engine, Library(tmp_path / "none"), LiveTakes(), studio.takes)
-        assert "follows no instructions" in Speaking(unable).picked("ryan")[1]["placeholder"]
+        assert "follows no instructions" in SpeakHandlers(unable).picked("ryan")[1]["placeholder"]
 
 
 @pytest.mark.parametrize(
@@ -207,18 +214,18 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
     ],
 )
 def test_a_voice_is_described(studio: Studio, voice: str, says: str) -> None:
-    assert says in Speaking(studio).about(voice)
+    assert says in SpeakHandlers(studio).about(voice)
 
 
 def test_the_count_warns_of_what_will_be_refused(studio: Studio) -> None:
-    most, count = studio.engine.settings.max_text, Speaking(studio).count
+    most, count = studio.engine.settings.max_text, SpeakHandlers(studio).count
     assert count("  ") == ""
     assert "<b>" not in count("x" * most)
     assert "<b>" in count("x" * (most + 1))
 
 
 def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) -> None:
-    speaking = Speaking(studio)
+    speaking = SpeakHandlers(studio)
     advanced = ["0,7", "20", *PLAIN[2:-1], "8"]
     told = pressed(studio, instruct="softly", language="english", advanced=advanced)
     number = told[-1]["ended"]["take"]
@@ -233,7 +240,7 @@ def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_more_text_takes_no_less_time(one: str, other: str) -> None:
-    assert spoken_seconds(f"a{one}{other}a") >= spoken_seconds(f"a{one}a") >= 0
+    assert estimate_seconds(f"a{one}{other}a") >= estimate_seconds(f"a{one}a") >= 0
 
 
 def test_a_rolled_seed_is_one() -> None:
@@ -250,7 +257,7 @@ def test_a_card_speaks_its_take_again(
     voice: str, seed: int, temperature: float | None, longest: float | None
 ) -> None:
     sampling = SamplingParams(temperature=temperature)
-    asked = Asked(TEXT, voice, "english", "", seed, sampling, longest)
+    asked = SpeechForm(TEXT, voice, "english", "", seed, sampling, longest)
     card = Take(
         id="one", text=TEXT, voice=voice, seed=seed, settings=asked.settings(),
         seconds=1.0, created=0.0,

@@ -13,7 +13,7 @@ import pytest
 from engine import Preset, RequestError, SpeechRequest
 from studio.context import Studio
 from studio.takes.take_store import Take
-from studio.ui.speech_form import Asked
+from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
 from studio.ui.tabs.takes import PAGE, TakesTab
 from tests.support.tab_makers import heard, told
@@ -24,10 +24,10 @@ EVERYTHING = ("", "all", PAGE, [])
 
 @pytest.fixture
 def kept(studio: Studio) -> list[Take]:
-    return [spoken(studio, Asked(text, "ryan", seed=seed)) for seed, text in enumerate(TEXTS)]
+    return [spoken(studio, SpeechForm(text, "ryan", seed=seed)) for seed, text in enumerate(TEXTS)]
 
 
-def spoken(studio: Studio, asked: Asked) -> Take:
+def spoken(studio: Studio, asked: SpeechForm) -> Take:
     return studio.takes.get(told(speak(studio, asked))[-1]["ended"]["take"])
 
 

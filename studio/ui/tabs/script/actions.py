@@ -10,22 +10,22 @@ from typing import Any, TypeAlias
 
 from engine import InvalidText
 from studio.scripts import Passage, Project, Script, edits
-from studio.ui.tabs.script.playback import Booth
-from studio.ui.tabs.script.store import Desk, Opened
+from studio.ui.tabs.script.playback import ScriptPlayback
+from studio.ui.tabs.script.store import Opened, ScriptStore
 from studio.ui.tabs.script.view import PAGE, View
 
-Asked: TypeAlias = dict[str, Any]  # what script.js tells of a press
+SpeechForm: TypeAlias = dict[str, Any]  # what script.js tells of a press
 NEW_LINE = "Write here what is said."
 
 
-class Presses:
+class ScriptActions:
     """Everything but what is heard. Raises TimbreError."""
 
-    def __init__(self, desk: Desk, booth: Booth) -> None:
+    def __init__(self, desk: ScriptStore, booth: ScriptPlayback) -> None:
         self._desk = desk
         self._booth = booth
 
-    def done(self, opened: Opened, view: View, asked: Asked) -> tuple[Opened, View]:
+    def done(self, opened: Opened, view: View, asked: SpeechForm) -> tuple[Opened, View]:
         """What was asked for, done."""
         does, number = asked.get("do"), opened.number
         if does == "turn":
@@ -44,7 +44,7 @@ class Presses:
             return self._cast_as(number, str(asked.get("who") or ""), str(asked["value"])), view
         return self._changed(opened, str(does), _number(asked.get("line")), asked), view
 
-    def _changed(self, opened: Opened, does: str, line: int, asked: Asked) -> Opened:
+    def _changed(self, opened: Opened, does: str, line: int, asked: SpeechForm) -> Opened:
         """A line, changed."""
         manner = opened.project.delivery.manner
         text, who = str(asked.get("text") or ""), str(asked.get("who") or "")

@@ -13,17 +13,17 @@ from pathlib import Path
 from engine import InvalidSetting, RequestError
 from studio.context import Studio
 from studio.scripts import (
+    BatchSynthesis,
     Casting,
     Delivery,
+    LineAudio,
     Project,
-    Rendering,
-    Sounds,
     Timeline,
+    build_timeline,
     chapter_list,
-    even_gains,
     export_file,
     export_lines,
-    lay_out,
+    loudness_gains,
     plan,
     resolve_cast,
     script_of_text,
@@ -32,7 +32,7 @@ from studio.scripts import (
 )
 from studio.scripts.casting import Resolve
 from studio.takes.downloads import KINDS
-from studio.ui.tabs.script.store import Desk, Opened, title_of
+from studio.ui.tabs.script.store import Opened, ScriptStore, title_of
 from studio.ui.tabs.voice_form import told_to_programs
 
 
@@ -55,9 +55,9 @@ def export(opened: Opened, wish: Wish, folder: Path, tell: Callable[[float], obj
         raise InvalidSetting("Choose a format: {there}.", there=", ".join(KINDS))
     own = folder / secrets.token_hex(16)
     own.mkdir(parents=True)
-    timeline = lay_out(opened.script, opened.jobs, opened.sounds)
+    timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
     name = safe_name(opened.project.title)
-    gains = even_gains(timeline, opened.sounds) if wish.even and timeline.heard else None
+    gains = loudness_gains(timeline, opened.sounds) if wish.even and timeline.heard else None
     texts = _texts(timeline, name) if wish.texts else {}
     if wish.by_line:
         suffix, target = f".{wish.kind}", own / f"{name}.zip"
@@ -95,7 +95,7 @@ def _written(folder: Path, texts: dict[str, str]) -> list[Path]:
 class Programs:
     """`/script`: from a text to its sound and subtitles in one call; nothing is kept."""
 
-    def __init__(self, studio: Studio, desk: Desk) -> None:
+    def __init__(self, studio: Studio, desk: ScriptStore) -> None:
         self._studio = studio
         self._desk = desk
 
@@ -107,10 +107,12 @@ class Programs:
             casting = read_cast(cast, voice or self._desk.voices()[0][1])
             delivery = Delivery().having(language=language or "auto", seed=int(seed or 0))
             opened = await asyncio.to_thread(
-                _planned, text, casting, delivery, Sounds(Path(folder)), self._desk.resolve
+                _planned, text, casting, delivery, LineAudio(Path(folder)), self._desk.resolve
             )
             assert opened.sounds is not None
-            rendering = Rendering(self._studio.engine, opened.jobs, opened.sounds, listening=False)
+            rendering = BatchSynthesis(
+                self._studio.engine, opened.jobs, opened.sounds, listening=False
+            )
             async with rendering:
                 while not rendering.over:
                     await rendering.news()
@@ -134,7 +136,7 @@ def read_cast(text: str, default: str) -> Casting:
 
 
 def _planned(
-    text: str, casting: Casting, delivery: Delivery, sounds: Sounds, resolve: Resolve
+    text: str, casting: Casting, delivery: Delivery, sounds: LineAudio, resolve: Resolve
 ) -> Opened:
     script = script_of_text(text, speakers=tuple(casting.voices))
     jobs = plan(script, resolve_cast(script, casting, resolve), delivery)

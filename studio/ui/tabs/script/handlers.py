@@ -18,11 +18,11 @@ from studio.scripts import text_of
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.script import view as board
-from studio.ui.tabs.script.actions import Asked, Presses
+from studio.ui.tabs.script.actions import ScriptActions, SpeechForm
 from studio.ui.tabs.script.lines import lines_of
 from studio.ui.tabs.script.options import MannerFields, delivery_of, values_of
-from studio.ui.tabs.script.playback import Booth, Told
-from studio.ui.tabs.script.store import Desk, Opened, chosen_file
+from studio.ui.tabs.script.playback import ScriptPlayback, Told
+from studio.ui.tabs.script.store import Opened, ScriptStore, chosen_file
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import Update
 
@@ -60,9 +60,9 @@ class ScriptTab:
 
     def __init__(self, studio: Studio) -> None:
         self._guests = studio.guests
-        self.desk = Desk(studio)
-        self.booth = Booth(studio, self.desk)
-        self._presses = Presses(self.desk, self.booth)
+        self.desk = ScriptStore(studio)
+        self.booth = ScriptPlayback(studio, self.desk)
+        self._presses = ScriptActions(self.desk, self.booth)
 
     # Showing.
 
@@ -76,7 +76,7 @@ class ScriptTab:
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has opened; it knows which script it had, and what was typed and not read."""
-        told: Asked = dict(event._data)
+        told: SpeechForm = dict(event._data)
         shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
         return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
 
@@ -150,7 +150,7 @@ class ScriptTab:
         self, number: str, mine: str, view: View, text: str, seen: str, event: gr.EventData
     ) -> Shown:
         """A press on the board."""
-        asked: Asked = dict(event._data)
+        asked: SpeechForm = dict(event._data)
         with warned():
             if asked.get("do") == "example":
                 return self._shown(self.desk.read("", EXAMPLE), View(), mine)
@@ -187,7 +187,7 @@ class ScriptTab:
 
     # Within.
 
-    def _told(self, number: str, asked: Asked) -> Told:
+    def _told(self, number: str, asked: SpeechForm) -> Told:
         """What is to be heard of a script."""
         if asked.get("do") == "voice":
             return self.booth.audition(number, str(asked.get("who") or ""))

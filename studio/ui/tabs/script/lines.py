@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Pcm
-from studio.scripts import Job, Progress, Sounds, Status
+from studio.scripts import Job, LineAudio, Progress, Status
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.store import Opened
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, View
@@ -61,7 +61,7 @@ def _seconds(opened: Opened) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _peaks(sounds: Sounds, key: str) -> tuple[int, ...]:
+def _peaks(sounds: LineAudio, key: str) -> tuple[int, ...]:
     """A sound never changes under its key."""
     try:
         return peaks_of(sounds.read(key))

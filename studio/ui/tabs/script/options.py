@@ -8,7 +8,7 @@ import gradio as gr
 from pydantic import ValidationError
 
 from engine import InvalidSetting
-from studio.scripts import Delivery, Manner, Pauses, read_spellings, write_spellings
+from studio.scripts import Delivery, Pauses, SpeechOptions, read_spellings, write_spellings
 from studio.scripts.model import MAX_PAUSE
 from studio.ui.i18n import word
 from studio.ui.speech_form import read_seed
@@ -91,7 +91,7 @@ def delivery_of(before: Delivery, values: tuple[Any, ...]) -> Delivery:
         directions=bool(directions),
         spellings=read_spellings(spellings or ""),
         pauses=_pauses(pauses),
-        manner=Manner(language=language or "auto", breath=before.manner.breath),
+        manner=SpeechOptions(language=language or "auto", breath=before.manner.breath),
     )
 
 

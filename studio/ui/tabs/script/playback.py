@@ -19,12 +19,12 @@ from typing import TypeAlias
 
 from engine import InvalidText, RequestError, SpeechRequest, TimbreError
 from studio.context import Studio
-from studio.scripts import Job, Progress, Rendering, ScriptStream, Status, status_of
+from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, status_of
 from studio.scripts.batch_synthesis import LOST
 from studio.scripts.edits import redo
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SEED_DIGITS
-from studio.ui.tabs.script.store import Desk, Opened
+from studio.ui.tabs.script.store import Opened, ScriptStore
 from studio.ui.tabs.voice_form import PHRASE, speaking
 
 MARKS = 100  # of a take that is heard; more than lie ahead of a listener
@@ -38,7 +38,7 @@ Told: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the pla
 class Making:
     """A rendering of a script, and how many events hold it."""
 
-    rendering: Rendering
+    rendering: BatchSynthesis
     whole: bool  # all of the script, not one line
     holders: int = 0
 
@@ -54,10 +54,10 @@ class Hearing:
     ended: float | None = None  # when all was handed over; much of it may still be heard
 
 
-class Booth:
+class ScriptPlayback:
     """Everything that is being spoken for the Script tab."""
 
-    def __init__(self, studio: Studio, desk: Desk) -> None:
+    def __init__(self, studio: Studio, desk: ScriptStore) -> None:
         self._studio = studio
         self._desk = desk
         self._makings: dict[str, list[Making]] = defaultdict(list)
@@ -178,7 +178,7 @@ class Booth:
             return
         sounds = (await asyncio.to_thread(self._desk.look, number)).sounds
         assert sounds is not None
-        making = Making(Rendering(self._studio.engine, [job], sounds), whole=False)
+        making = Making(BatchSynthesis(self._studio.engine, [job], sounds), whole=False)
         hearing = Hearing(ScriptStream(making.rendering, owner=False), making)
         async with self._held(number, making):
             async for payload in self._heard(number, hearing):
@@ -207,7 +207,7 @@ class Booth:
             if all(running.rendering.standing(job.key) for job in unmade):
                 return running
             await running.rendering.cancel()
-        rendering = Rendering(
+        rendering = BatchSynthesis(
             self._studio.engine,
             opened.jobs,
             opened.sounds,

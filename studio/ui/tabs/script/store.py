@@ -20,10 +20,10 @@ from studio.scripts import (
     Casting,
     Delivery,
     Job,
+    LineAudio,
     Project,
     Projects,
     Script,
-    Sounds,
     plan,
     resolve_cast,
     script_of_file,
@@ -51,7 +51,7 @@ class Opened:
     number: str
     project: Project
     jobs: tuple[Job, ...]
-    sounds: Sounds | None
+    sounds: LineAudio | None
 
     @property
     def script(self) -> Script:
@@ -67,7 +67,7 @@ class Opened:
         return key if self.sounds and key in self.sounds else ""
 
 
-class Desk:
+class ScriptStore:
     """All scripts. Any thread."""
 
     def __init__(self, studio: Studio) -> None:

@@ -18,7 +18,7 @@ from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.tabs.clone import CloneTab
-from studio.ui.tabs.speak_handlers import Speaking
+from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.voices import facts
 from tests.support.browser import OpenPage, Server
 from tests.support.tab_makers import recording, told
@@ -92,12 +92,12 @@ def test_programs_choose_the_model_too(tmp_path: Path) -> None:
 def test_a_voice_whose_model_left_says_so(studio: Studio) -> None:
     saved = BlendTab(studio).program("Ours", RECIPE)
     assert studio_says(studio, saved) == ""
-    assert "⚠️" not in Speaking(studio).about("Ours")
+    assert "⚠️" not in SpeakHandlers(studio).about("Ours")
     studio.engine.exchange("custom", "second", SECOND)
     assert talker_of(studio, saved) in ("base", "second")
     for said in (
         facts(studio.library.get(saved), studio_says(studio, saved)),
-        Speaking(studio).about("Ours"),
+        SpeakHandlers(studio).about("Ours"),
     ):
         assert "made with custom, which cannot speak it here" in said
 
@@ -133,7 +133,7 @@ def test_the_pad_follows_when_its_voices_have_left(studio: Studio) -> None:
 
 
 def test_speaks_menus_let_go_of_what_has_left(studio: Studio) -> None:
-    speaking = Speaking(studio)
+    speaking = SpeakHandlers(studio)
     for voice in ("ryan", RECIPE):
         assert not any("value" in update for update in speaking.arrive(voice, "english"))
     studio.engine.exchange("custom", "other", OTHER)
