@@ -135,7 +135,7 @@ def test_an_engine_that_cannot_be_built_again_closes(engine: FakeEngine, wedge: 
     engine.worker.fault = wedge
     with pytest.raises(EngineClosed):
         engine.submit(ASKED).collect()
-    until(lambda: not engine._registry.lasting)
+    until(lambda: engine._registry.is_closed)
     with pytest.raises(EngineClosed, match=r"no room for another worker.*Start it again"):
         engine.submit(ASKED)
 
@@ -153,7 +153,7 @@ def test_workers_that_all_get_stuck_are_given_up(wedge: Wedge) -> None:
 
         engine._rebuild = rebuild  # type: ignore[assignment]
         engine.worker.fault = wedge
-        while engine._registry.lasting:
+        while not engine._registry.is_closed:
             try:
                 engine.submit(ASKED).collect()
             except EngineClosed:
@@ -209,7 +209,7 @@ def bites(beats: Iterator[int], ticks: int) -> int:
     bitten: list[int] = []
     dog = Watchdog(lambda: next(beats), lambda: bitten.append(1), seconds=1)
     waits = iter([False] * ticks + [True])
-    dog._over.wait = lambda _: next(waits)  # type: ignore[assignment, method-assign]
+    dog._stopped.wait = lambda _: next(waits)  # type: ignore[assignment, method-assign]
     dog._watch()
     return len(bitten)
 
