@@ -1,6 +1,7 @@
 # Timbre on a GPU host:
 #   docker build -t timbre . && docker run --gpus all -p 7860:7860 -v timbre:/data timbre
-# docs/spaces.md tells which settings a server for strangers wants.
+# Visitors are guests: each sees only own voices and takes. With -e TIMBRE_API_KEYS=… a login is
+# asked for, and -e TIMBRE_GUESTS=false shares one library (docs/spaces.md).
 FROM python:3.12-slim-bookworm
 
 # Triton compiles the starters of its kernels when it first meets them.
@@ -23,7 +24,8 @@ VOLUME /data
 ENV PYTHONUNBUFFERED=1 \
     HF_HOME=/data/models \
     TIMBRE_DATA=/data/timbre \
-    TIMBRE_HOST=0.0.0.0
+    TIMBRE_HOST=0.0.0.0 \
+    TIMBRE_GUESTS=true
 EXPOSE 7860
 
 # Loaded, not only alive. A model that TIMBRE_MODEL names is downloaded at the first start.

@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, open_zerogpu
 from studio.cli.app_context import AppContext
+from studio.settings import StudioSettings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from studio.server.login import Login
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+OPEN_TO_ALL = (
+    "Anyone who can reach this address can use everything here. Set TIMBRE_API_KEYS for a login, "
+    "or TIMBRE_GUESTS=true to keep visitors apart."
+)
+
+
+def _is_open_to_all(own: StudioSettings) -> bool:
+    return own.host not in LOOPBACK and not own.api.keys and not own.guests
 
 
 def serve_studio(place: AppContext) -> None:
@@ -33,6 +45,8 @@ def serve_studio(place: AppContext) -> None:
         if own.page:
             _mount_page(application, engine, library, place, login)
         public_server.protect(application, engine, own, login)
+        if _is_open_to_all(own):
+            place.tell.line(OPEN_TO_ALL)
         what = "in a browser" if own.page else "from a program (docs/api.md)"
         place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
         serving.serve(application, address, partial(engine.drain, own.grace))

@@ -17,8 +17,9 @@ from typer.testing import CliRunner, Result
 import app
 from engine.testing import FakeEngine
 from studio.cli import app_context
+from studio.cli.serve import _is_open_to_all
 from studio.server import serving
-from studio.settings import ROOT
+from studio.settings import ROOT, StudioSettings
 from studio.ui import page
 
 
@@ -108,3 +109,16 @@ def test_a_silent_connection_is_not_closed_under_its_client(
     monkeypatch.setattr(serving, "DrainingServer", Noted)
     serving.serve(FastAPI(), serving.listen("127.0.0.1", 0))
     assert kept[0] > 60
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_open"),
+    [
+        ({}, False),
+        ({"host": "0.0.0.0"}, True),
+        ({"host": "0.0.0.0", "guests": True}, False),
+        ({"host": "0.0.0.0", "api": {"keys": ("key",)}}, False),
+    ],
+)
+def test_serving_everybody_is_said_at_the_start(settings: dict[str, Any], is_open: bool) -> None:
+    assert _is_open_to_all(StudioSettings.model_validate(settings)) is is_open
