@@ -11,12 +11,16 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import soundfile
+from pydantic import Field
 
 from engine import PARTIAL_SUFFIX, Pcm
 
+# Seconds since 1970, up to the year 9999: what `datetime` can show.
+Timestamp: TypeAlias = Annotated[float, Field(ge=0, lt=253_402_300_800)]
 SAFE_ID = re.compile(r"[0-9a-z][0-9a-z-]{0,63}")
 STALE = 3600.0  # seconds after which an unfinished file belongs to nobody
 

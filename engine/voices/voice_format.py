@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from engine.types import CODEBOOKS, Clone, Design, Settings
 Kind: TypeAlias = Literal["clone", "blend", "design"]
 Tag: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
+FIRST_YEAR = 1970
 MAX_BYTES = 1 << 20  # a voice has some ten thousand bytes
 MAX_CARD_BYTES = 64 << 10
 MAX_DEPTH = 4
@@ -57,6 +59,20 @@ class VoiceCard(Settings):
         if "Cc" in kinds or _TURNING.search(name) or kinds <= {"Cf", "Mn", "Zs"}:
             raise ValueError("use letters, digits or signs that can be seen")
         return name
+
+    @field_validator("created")
+    @classmethod
+    def _a_time(cls, created: str) -> str:
+        if created and not _is_time(created):
+            raise ValueError("write a time like 2026-11-23T21:00:00+00:00")
+        return created
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).year >= FIRST_YEAR
+    except ValueError:
+        return False
 
 
 def read_card(data: bytes) -> VoiceCard:

@@ -25,7 +25,7 @@ from studio.scripts.casting import Casting
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery
 from studio.scripts.model import Record, Script
-from studio.storage import is_plain_file, is_safe_id, new_id, sweep_unfinished
+from studio.storage import Timestamp, is_plain_file, is_safe_id, new_id, sweep_unfinished
 
 FILE = "project.json"
 MAX_BYTES = 64 * 1024 * 1024
@@ -39,9 +39,9 @@ class Project(Record):
     script: Script = Script()
     casting: Casting
     delivery: Delivery = Delivery()
-    created: float = 0.0  # seconds since 1970
-    changed: float = 0.0
-    deleted: float | None = None
+    created: Timestamp = 0.0
+    changed: Timestamp = 0.0
+    deleted: Timestamp | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from engine import SAMPLE_RATE, Pcm, RequestError, explain_write_errors, save_sound, write_atomic
 from studio.storage import (
+    Timestamp,
     is_plain_file,
     is_safe_id,
     new_id,
@@ -45,9 +46,9 @@ class Take(BaseModel):
     seed: int
     settings: Mapping[str, Any] = Field(default_factory=dict)  # to speak it again
     seconds: float = Field(ge=0)
-    created: float  # seconds since 1970
+    created: Timestamp
     starred: bool = False
-    deleted: float | None = None
+    deleted: Timestamp | None = None
 
 
 class Keeping(BaseModel):

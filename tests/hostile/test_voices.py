@@ -71,6 +71,8 @@ FILES: dict[str, bytes] = {
     "width half": changed(width=2.5), "another width": changed(width=3),
     "unknown field": changed(id="../../x"), "10,000 tags": changed(tags=["x"] * 10_000),
     "name of controls": changed(name="a\x1b[2J"), "name backwards": changed(name="\u202egnp"),
+    "created yesterday": changed(created="yesterday"), "created in -1": changed(created="-1"),
+    "created in year 1": changed(created="0001-01-01T00:00:00+00:00"),
     "name nobody sees": changed(name="\u200b\u200d"), "no name": changed(name=" "),
     "name of a megabyte": changed(name="x" * (1 << 20)), "half a letter": changed(name="\ud800"),
     "another kind": changed(kind="evil"), "design of nothing": changed(kind="design", instruct=" "),

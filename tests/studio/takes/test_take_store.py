@@ -216,3 +216,16 @@ def test_a_card_is_strict() -> None:
     assert Take.model_validate(card).starred is False
     with pytest.raises(ValueError, match="extra"):
         Take.model_validate({**card, "more": 1})
+
+
+@pytest.mark.parametrize("created", [1e18, -1.0, "yesterday"])
+def test_a_card_from_another_time_hides_no_other(tmp_path: Path, created: object) -> None:
+    takes = Takes(tmp_path)
+    good = takes.add(np.ones(2400, np.int16), "good", "ryan", 1)
+    bad = takes.add(np.ones(2400, np.int16), "bad", "ryan", 2)
+    path = tmp_path / f"{bad.id}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "created": created}))
+    again = Takes(tmp_path)
+    assert [take.id for take in again.search()] == [good.id]
+    assert again.damaged() == [path]
+    assert path.exists()
