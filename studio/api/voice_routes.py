@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest
+from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
 from studio.api.api_context import ApiContext, Shared, json_only
 from studio.api.disconnect import unless_left
 from studio.api.errors import ApiError
@@ -21,6 +21,7 @@ from studio.api.json_body import BoundedJson, check_separators
 from studio.api.schemas import BlendBody, Numbers
 from studio.api.streaming_response import Answer, Delivery
 from studio.api.voice_resolver import NO_NAMES
+from studio.voices.consent import blend_consent, is_consent
 
 router = APIRouter(tags=["voices"], route_class=BoundedJson)
 PREVIEW = "Hello. This is how I sound when I read to you."
@@ -54,7 +55,7 @@ async def voices(wire: Shared) -> dict[str, Any]:
 async def upload(request: Request, wire: Shared) -> dict[str, Any]:
     form = await read_form(request, _UPLOAD, wire.settings.audio_bytes)
     name = _new_name(form.need("name"), wire)
-    if form.need("consent").strip().lower() in ("false", "no", "0", ""):
+    if not is_consent(form.need("consent")):
         said = "Only upload a voice whose owner has agreed, and say so: consent=true."
         raise ApiError(400, said, "consent_missing", "consent")
     voice = await unless_left(request, _uploaded(form, wire))
@@ -69,7 +70,9 @@ async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
     name = _new_name(body.name, wire)
     recipe = body.recipe
     voice = await anyio.to_thread.run_sync(wire.voices.mixed, recipe, body.method)
-    details = {"kind": "blend", "consent": True, "made_from": recipe[:400]}
+    parts = [part for part, _ in parse_blend(recipe)]
+    consent = await anyio.to_thread.run_sync(blend_consent, parts, wire.library)
+    details = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
     return {"success": True, "voice": _describe(await _save(wire, name, voice, **details))}
 
 

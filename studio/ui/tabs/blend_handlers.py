@@ -28,6 +28,7 @@ from studio.ui.tabs.voice_form import (
     told_to_programs,
     try_out,
 )
+from studio.voices.consent import blend_consent
 
 Method: TypeAlias = Literal["linear", "spherical"]
 
@@ -168,8 +169,16 @@ class BlendTab:
         if not isinstance(voice, Clone):
             raise InvalidSetting("This blend has one voice only. Add a second one.")
         made_from = f"{method}: {recipe}"[:400]
+        consent = blend_consent([part for part, _ in parse_blend(recipe)], self._studio.library)
         return save_voice(
-            self._studio, name, colour, note, voice, kind="blend", made_from=made_from
+            self._studio,
+            name,
+            colour,
+            note,
+            voice,
+            kind="blend",
+            made_from=made_from,
+            consent=consent,
         )
 
     def _line(self, recipe: str, method: Method, phrase: str, model: str) -> SpeechRequest:

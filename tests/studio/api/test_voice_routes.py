@@ -12,7 +12,7 @@ import soundfile
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from engine import SAMPLE_RATE, Engine, Library
+from engine import SAMPLE_RATE, Clone, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 
@@ -191,3 +191,23 @@ def test_a_closed_engine_is_not_ready_and_says_so(client: TestClient, engine: En
     answer = client.post("/v1/audio/speech", json={"input": TEXT})
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize("consent", ["off", "n", "nein", "null", "none", "2", "maybe", " "])
+def test_only_a_clear_yes_is_consent(client: TestClient, consent: str) -> None:
+    answer = upload(client, consent=consent)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "consent_missing"
+
+
+def test_a_blend_has_the_least_of_its_parts_consents(client: TestClient, library: Library) -> None:
+    preset = client.get("/v1/audio/voices").json()["presets"][0]
+    for name, consent in (("Agreed", True), ("Silent", False)):
+        vector = np.arange(1, 17, dtype=np.float32)
+        library.save(name, Clone(vector), consent=consent)
+        recipe = f"{preset}:0.5,{name}:0.5"
+        answer = client.post(
+            "/v1/audio/voices/blend", json={"name": f"With {name}", "voices": recipe}
+        )
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["voice"]["consent"] is consent

@@ -115,7 +115,7 @@ def test_a_format_that_needs_an_extra_is_refused_at_once(
         say(socket, config(response_format="aac"))
         told, _ = hear(socket, until="error")
         assert "requirements-m4b.txt" in told[0]["message"]
-        say(socket, *words(TEXT), DONE)
+        say(socket, config(), *words(TEXT), DONE)
         assert hear(socket)[0][-1]["finish_reason"] == "finished"
 
 
