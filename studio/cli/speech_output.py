@@ -50,6 +50,7 @@ class Take:
 _ENDINGS = {
     "length": "It reached --max-frames or the engine's limit and was cut off.",
     "runaway": "It went on without end and was stopped. Try another --seed.",
+    "incomplete": "Part of the text may be missing. Try another --seed.",
     "cancelled": "Stopped; what was made until then is kept.",
 }
 

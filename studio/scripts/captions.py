@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine import SAMPLE_RATE
-from studio.scripts.text.sentences import SYLLABIC, SpokenPiece, spoken_pieces, spoken_size
+from engine import SAMPLE_RATE, SYLLABIC, spoken_size
+from studio.scripts.text.sentences import SpokenPiece, spoken_pieces
 from studio.scripts.timeline import Chapter, Span, Timeline
 
 ROW = 42  # columns
