@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
-from engine.checkpoints.files import codec_digest
+from engine.checkpoints.config_file import codec_digest
 from engine.checkpoints.hub import resolve
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine

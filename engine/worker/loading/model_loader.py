@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from engine.checkpoints.files import CODEC_FOLDER, read_json
+from engine.checkpoints.config_file import read_codec_config, read_model_config
+from engine.checkpoints.files import CODEC_FOLDER
 from engine.errors import CheckpointError
 from engine.model.codec import CodecDecoder
 from engine.model.configs import (
@@ -84,7 +85,7 @@ def _build(
     key: str | None = None,
 ) -> _Network:
     """The network that a config describes, without memory."""
-    raw = read_json(folder / "config.json")
+    raw = (read_codec_config if folder.name == CODEC_FOLDER else read_model_config)(folder)
     try:
         config = read(raw if key is None else raw[key])
         _check(config)
