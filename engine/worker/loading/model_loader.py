@@ -24,7 +24,7 @@ from engine.model.configs import (
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.loading.weight_loader import empty_network, load
+from engine.worker.loading.weight_loader import check, empty_network, load
 
 MAX_SIZE, MAX_COUNT = 1 << 20, 512  # of a width, of anything that there are modules of
 _COUNTED = (
@@ -37,6 +37,15 @@ _COUNTED = (
 )
 _Config = TypeVar("_Config")
 _Network = TypeVar("_Network", bound=nn.Module)
+
+
+def check_weights(folder: Path) -> None:
+    """Raise CheckpointError where the weights do not fit the config. No weights are read."""
+    talker = _build(folder, TalkerConfig.from_dict, Talker, torch.float32, "talker_config")
+    check(folder, {"talker.": talker}, unused=("speaker_encoder.*",))
+    inner = folder / CODEC_FOLDER
+    codec = _build(inner, CodecConfig.from_dict, CodecDecoder, torch.float32, "decoder_config")
+    check(inner, {"decoder.": codec}, unused=("encoder.*",))
 
 
 def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
