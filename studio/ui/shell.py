@@ -126,7 +126,7 @@ def _fill(entry: Entry, studio: Studio) -> None:
 
 
 def _note(entry: Entry) -> str:
-    said = f"<strong>{both('Not here yet')}</strong><p>{both(entry.missing)}</p>"
+    said = f"<strong>{both('Needs another model')}</strong><p>{both(entry.missing)}</p>"
     return f'<div class="timbre-empty">{said}</div>'
 
 

@@ -20,8 +20,8 @@ HEAD = f"""
 <header class="timbre-head">
   <h1>Timbre</h1>
   <p>{both("Type, pick a voice, and listen.")}</p>
-  <button type="button" data-timbre="shade">{both("Light or dark")}</button>
-  <button type="button" data-timbre="help" aria-haspopup="dialog">{both("Keys")}</button>
+  <button type="button" data-timbre="shade">{both("Theme")}</button>
+  <button type="button" data-timbre="help" aria-haspopup="dialog">{both("Shortcuts")}</button>
 </header>
 <dialog class="timbre-help" aria-label="Keyboard shortcuts">
   <h2>{both("Keyboard shortcuts")}</h2>

@@ -55,7 +55,7 @@ def build(studio: Studio) -> None:
             speak = gr.Button(word("Speak the blend"), variant="primary")
     player = live_player(studio.live, elem_id="blend-player")
     step, every = _strip()
-    gr.Markdown(word("### Keep it"))
+    gr.Markdown(word("### Save this voice"))
     form = save_form()
     form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
     api(tab.program, api_name="blend", concurrency_limit=None)
@@ -81,14 +81,14 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
     return (
         gr.Textbox(
             written(first, middle),
-            label=word("The blend, written"),
+            label=word("Blend formula"),
             info=word("Change names and weights, and press Enter."),
             elem_id="blend-recipe",
         ),
         gr.Radio(
-            [(word("Straight"), "linear"), (word("Along the sphere"), "spherical")],
+            [(word("Linear"), "linear"), (word("Spherical"), "spherical")],
             value="linear",
-            label=word("Way between the voices"),
+            label=word("Interpolation"),
         ),
     )
 

@@ -235,7 +235,7 @@ def build(studio: Studio) -> None:
     sketches = gr.State([])
     pick = gr.Radio(
         [(word(f"Take {number + 1}"), number) for number in range(TAKES)],
-        label=word("Keep which one?"),
+        label=word("Which take to save?"),
     )
     form = save_form()
     outputs = [*labels, *sounds, sketches, on.status]

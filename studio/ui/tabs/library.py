@@ -16,5 +16,5 @@ def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
             takes.build(studio, known)
         with gr.Tab(word("Voices")):
             voices.build(studio)
-        with gr.Tab(word("Check")):
+        with gr.Tab(word("Watermark check")):
             check.build(studio)

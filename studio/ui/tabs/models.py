@@ -22,7 +22,7 @@ Update: TypeAlias = Any  # what Gradio takes for a component
 
 TICK: Final = 0.5  # seconds between looks at something long
 ABLE: Final = {
-    "preset": "speakers of its own",
+    "preset": "preset voices",
     "clone": "clones",
     "design": "designs",
     "instruct": "follows instructions",
@@ -127,14 +127,14 @@ def build(studio: Studio) -> None:
     with gr.Row():
         model = gr.Textbox(
             "",
-            label=word("Another model"),
+            label=word("Add model"),
             placeholder=word("A folder, or a hub id like Qwen/Qwen3-TTS-12Hz-0.6B-Base"),
             max_lines=1,
             scale=3,
             min_width=280,
         )
         out = gr.Dropdown(label=word("In place of"), visible=False, scale=2, min_width=240)
-        go = gr.Button(word("Load it"), scale=0, min_width=110, elem_classes="timbre-end")
+        go = gr.Button(word("Add"), scale=0, min_width=110, elem_classes="timbre-end")
     status = gr.Markdown(min_height=24, elem_id="models-status")
     on_show(tab.places, [out])
     table.switch(tab.change, None, [status, table], **QUIET)

@@ -61,7 +61,7 @@ def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
     with gr.Row(elem_classes="timbre-fields"):
         with gr.Column(scale=3, min_width=320):
             text, count = _text()
-            instruct = gr.Textbox("", label=word("How to speak (optional)"), max_lines=3)
+            instruct = gr.Textbox("", label=word("Style instructions (optional)"), max_lines=3)
         with gr.Column(scale=2, min_width=300):
             voice, about, listen = _voice(speaking)
             language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
@@ -112,15 +112,15 @@ def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
         seed = gr.Textbox(
             "", label=word("Seed"), placeholder=word("New each time"), max_lines=1, min_width=120
         )
-        dice = gr.Button(word("Roll"), size="sm", scale=0, min_width=72)
-        lock = gr.Checkbox(label=word("Keep"), scale=0, min_width=88, container=False)
+        dice = gr.Button(word("Randomise"), size="sm", scale=0, min_width=72)
+        lock = gr.Checkbox(label=word("Lock seed"), scale=0, min_width=88, container=False)
     return seed, dice, lock
 
 
 def _advanced() -> list[gr.Textbox]:
     """Texts: an empty gr.Number becomes 0 as soon as a page shows it."""
     with gr.Accordion(word("Advanced"), open=False):
-        gr.Markdown(word("Empty: as the model's makers recommend."), elem_classes="timbre-hint")
+        gr.Markdown(word("Leave empty for defaults."), elem_classes="timbre-hint")
         with gr.Row():
             return [
                 gr.Textbox("", label=word(own.label), placeholder="–", max_lines=1, min_width=120)
@@ -209,7 +209,7 @@ def _endpoint(studio: Studio) -> None:
         gr.Textbox(label="Text", visible=False),
         gr.Textbox("", label="Voice", visible=False),
         gr.Textbox("auto", label="Language", visible=False),
-        gr.Textbox("", label="How to speak", visible=False),
+        gr.Textbox("", label="Style instructions", visible=False),
         gr.Textbox("", label="Seed", visible=False),
         gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
     ]

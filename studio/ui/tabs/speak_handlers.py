@@ -49,8 +49,8 @@ WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
 SAMPLE = "Hello. This is how I sound."
 SHOWN = 8  # takes in the list
 KNOWN = 200  # takes a browser remembers as its own
-FILL = ("fill", "Use its settings")  # a button of a card
-LETTERS = "{count} of {most} letters · about {seconds}"
+FILL = ("fill", "Load these settings")  # a button of a card
+LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
 KEPT_OUTPUTS = 10
@@ -70,10 +70,10 @@ ADVANCED = (
     Setting("top_k", "Top-k", {"minimum": 0, "maximum": 4096, "precision": 0}),
     Setting("top_p", "Top-p", {"minimum": 0.01, "maximum": 1, "step": 0.05}),
     Setting("repetition_penalty", "Repetition penalty", {"minimum": 1, "maximum": 5, "step": 0.05}),
-    Setting("predictor_temperature", "Predictor's temperature", {"maximum": 5, "step": 0.05}),
-    Setting("predictor_top_k", "Predictor's top-k", {"maximum": 4096, "precision": 0}),
-    Setting("predictor_top_p", "Predictor's top-p", {"maximum": 1, "step": 0.05}),
-    Setting("longest", "Longest, in seconds", {"minimum": 0}),
+    Setting("predictor_temperature", "Acoustic temperature", {"maximum": 5, "step": 0.05}),
+    Setting("predictor_top_k", "Acoustic top-k", {"maximum": 4096, "precision": 0}),
+    Setting("predictor_top_p", "Acoustic top-p", {"maximum": 1, "step": 0.05}),
+    Setting("longest", "Max. length (s)", {"minimum": 0}),
 )
 
 
@@ -234,7 +234,7 @@ class SpeakHandlers:
     def _described(self, name: str) -> str:
         choices = self._studio.choices()
         if not name:
-            return both("The model's own voice")
+            return both("The model's default voice")
         known = {own.name.casefold(): own for own in choices.list()}
         own = known.get(name.casefold())
         if own is None and any(mark in name for mark in BLEND_MARKS):
@@ -244,9 +244,9 @@ class SpeakHandlers:
             choices.named(name)
             return both("A saved voice")
         kinds = {
-            "preset": "One of the model's own voices",
+            "preset": "A preset voice",
             "saved": "A saved voice",
-            "design": "A voice described in words",
+            "design": "A designed voice",
         }
         kind = both(kinds[own.kind])
         stranger = tell(choices.stranger(choices.named(name)))

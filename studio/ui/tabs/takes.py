@@ -25,10 +25,10 @@ from studio.ui.tabs.voice_form import QUIET, on_show
 Update: TypeAlias = Any  # what Gradio takes for a component
 
 PAGE: Final = 20  # takes in the list at first, and more with each press
-SHOW: Final = (("All", "all"), ("With a star", "starred"), ("Deleted", "deleted"))
+SHOW: Final = (("All", "all"), ("Starred", "starred"), ("Deleted", "deleted"))
 NONE: Final = {
     "all": "What is spoken under Speak is kept here.",
-    "starred": "No take has a star. Give one to those you want to keep for good.",
+    "starred": "No take is starred. Star those that you want to keep.",
     "deleted": "Nothing is deleted. What you delete lies here for a while.",
 }
 
@@ -86,7 +86,7 @@ class TakesTab:
 
 
 def _empty(words: str, which: str) -> str:
-    said = "Nothing is found." if words.strip() else NONE[which]
+    said = "No results" if words.strip() else NONE[which]
     return f'<div class="timbre-empty"><p>{both(said)}</p></div>'
 
 

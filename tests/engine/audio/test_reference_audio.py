@@ -105,7 +105,7 @@ def test_silence_at_the_ends_goes_and_pauses_stay() -> None:
 def test_an_offset_is_taken_out_and_levelling_is_told() -> None:
     recording = load_reference_audio((speech(level=0.01) + 0.25, SAMPLE_RATE))
     assert abs(recording.waveform.mean()) < 0.01
-    assert any("levelled by +" in note for note in recording.notes)
+    assert any("volume adjusted +" in note for note in recording.notes)
 
 
 def test_clipping_is_told_and_too_much_of_it_refused() -> None:

@@ -127,7 +127,7 @@ def test_every_kind_of_voice(opened: list[Sequence[str]], tmp_path: Path) -> Non
         (["say", TEXT, "--voice", "bob"], "ryan, vivian"),
         (["say", TEXT, "--voice", "ryan", "--blend", "ryan"], "--voice and --blend"),
         (["say", TEXT, "--blend", "ryan:x"], "cannot be read"),
-        (["say", TEXT, "--blend", "ryan,Calm guide"], "described in words"),
+        (["say", TEXT, "--blend", "ryan,Calm guide"], "is a designed voice"),
         (["say", TEXT, "--blend", "ryan,vivian", "--instruct", "softly"], "no instruction"),
         (["say", TEXT, "--transcript", "words"], "--reference"),
         (["say", TEXT, "--reference", "gone.wav"], "no file"),

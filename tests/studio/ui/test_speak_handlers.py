@@ -195,7 +195,7 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
     for closed in ("My Own", "ryan+vivian"):
         field = SpeakHandlers(studio).picked(closed)[1]
         assert not field["interactive"]
-        assert "takes no instruction" in field["placeholder"]
+        assert "can't follow style instructions" in field["placeholder"]
     with FakeEngine([plain]) as engine:
         unable = Studio(engine, Library(tmp_path / "none"), LiveTakes(), studio.takes)
         assert "follows no instructions" in SpeakHandlers(unable).picked("ryan")[1]["placeholder"]
@@ -207,7 +207,7 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
         ("ryan", "own voices"),
         ("eric", "from Chengdu"),
         ("My Own", "mine"),
-        ("Narrator", "described in words"),
+        ("Narrator", "designed voice"),
         ("ryan(3)+vivian(1)", "ryan 75%, vivian 25%"),
         ("nobody", "No voice"),
         ("<b>", "&lt;b&gt;"),

@@ -60,8 +60,8 @@ def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
     hub.pause = 0.05
     page: Any = open_page(url)
     page.get_by_role("tab", name="Engine").click()
-    page.get_by_label("Another model").fill(REPOSITORY)
-    page.get_by_role("button", name="Load it").click()
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add").click()
     status = page.locator("#models-status")
     status.get_by_text(re.compile(r"Downloading timbre/tiny: \d+ of \d+ MB")).wait_for()
     page.get_by_text("tiny is loaded.").wait_for()
@@ -73,7 +73,7 @@ def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
     hub.gated = True
     page: Any = open_page(url)
     page.get_by_role("tab", name="Engine").click()
-    page.get_by_label("Another model").fill(REPOSITORY)
-    page.get_by_role("button", name="Load it").click()
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add").click()
     page.get_by_text("Accept its terms").wait_for()
     assert urllib.request.urlopen(f"{url}/ready", timeout=10).status == 200
