@@ -111,7 +111,9 @@ def say(
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed, the same sound.")] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest code.")] = False,
     max_frames: Annotated[int | None, typer.Option(min=1, help="80 ms each.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A .wav, .flac, .mp3 or .ogg file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .wav, .flac, .mp3 or .ogg file; - is standard output.")
+    ] = None,
     play: Annotated[bool, typer.Option("--play", help="Play it while it is made.")] = False,
     model: Models = None,
     device: Device = None,
@@ -151,7 +153,8 @@ def say(
         )
         take = (say_there if own.server else say_here)(options, own)
         named = f"{out}: " if out else ""
-        console.result(named + take.summary(open_text=options.words is not None))
+        report = console.line if options.piped else console.result
+        report(named + take.summary(open_text=options.words is not None))
         if take.ending == "cancelled":
             raise typer.Exit(INTERRUPTED)
 

@@ -34,7 +34,7 @@ what is installed.
 |---|---|
 """
 # What a package's own words leave out: the library that its wheels carry inside.
-INSIDE = {"soundfile": "LGPL-2.1-or-later"}
+INSIDE = {"av": "LGPL-3.0-or-later", "soundfile": "LGPL-2.1-or-later"}
 SHORT = {
     "Apache 2.0": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",

@@ -36,6 +36,13 @@ from engine.errors import (
 )
 from engine.messages import Message
 from engine.open import exchange, open_engine, open_zerogpu, read_capabilities
+from engine.requests.text_groups import (
+    SYLLABIC,
+    cut_text,
+    speaking_seconds,
+    split_sentences,
+    spoken_size,
+)
 from engine.speech_engine import SpeechEngine
 from engine.stats import Stats
 from engine.stream import Postprocess, SpeechStream
@@ -72,6 +79,7 @@ __all__ = [
     "FRAME_SECONDS",
     "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
+    "SYLLABIC",
     "Blend",
     "Busy",
     "Capabilities",
@@ -122,6 +130,7 @@ __all__ = [
     "atomic_replace",
     "check_target",
     "checked",
+    "cut_text",
     "describe",
     "duration",
     "engine_settings",
@@ -140,5 +149,8 @@ __all__ = [
     "read_capabilities",
     "save_sound",
     "speaker_names",
+    "speaking_seconds",
+    "split_sentences",
+    "spoken_size",
     "write_atomic",
 ]

@@ -22,7 +22,7 @@ from engine.plan import Checkpoint, Worker
 from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
 from engine.requests.registry import RequestRegistry
-from engine.requests.sequence import Sequence
+from engine.requests.sequence import Sequence, TextPiece
 from engine.speech_engine import AdmissionHook, admit_all
 from engine.stats import Counters, Stats
 from engine.stream import Handles, Postprocess, SpeechStream
@@ -86,7 +86,7 @@ class Engine:
         self._register(sequence, output)
         self.loop.commands.post(partial(self.loop.begin, sequence))
         if accepted.text:
-            accepted.text.connect(accepted.max_new_ids, partial(self._add_text, sequence))
+            accepted.text.connect(partial(self._add_text, sequence))
         handles = Handles(partial(self._cancel, sequence, output), accepted.text)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
         on_admitted(stream)
@@ -243,8 +243,8 @@ class Engine:
         if not output.end:
             self.loop.commands.post(partial(self.loop.cancel, sequence))
 
-    def _add_text(self, sequence: Sequence, ids: tuple[int, ...], closed: bool) -> None:
-        self.loop.commands.post(partial(self.loop.add_text, sequence, ids, closed))
+    def _add_text(self, sequence: Sequence, piece: TextPiece) -> None:
+        self.loop.commands.post(partial(self.loop.add_text, sequence, piece))
 
     def _call(self, command: Callable[[Future[None]], None]) -> None:
         """Run a command in the loop and wait for it, unless the engine stops first."""

@@ -19,7 +19,7 @@ from engine.model_manager import ModelManager
 from engine.plan import StepHandle, StepResult, Worker
 from engine.requests.command_queue import CommandQueue
 from engine.requests.registry import RequestRegistry
-from engine.requests.sequence import Sequence
+from engine.requests.sequence import Sequence, TextPiece
 from engine.scheduler.scheduler import Delivery, Scheduler
 from engine.stats import Counters, Stats
 
@@ -80,9 +80,9 @@ class Loop:
         self.scheduler.add(sequence)
         self.models.request(sequence.talker)
 
-    def add_text(self, sequence: Sequence, ids: tuple[int, ...], closed: bool) -> None:
+    def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
         if sequence.id in self.scheduler.active:
-            self.deliver(self.scheduler.append(sequence, ids, closed, self._clock()))
+            self.deliver(self.scheduler.append(sequence, piece, self._clock()))
 
     def cancel(self, sequence: Sequence) -> None:
         if sequence.id in self.scheduler.active:

@@ -45,9 +45,6 @@ def open_engine(
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
-    folders = _named([resolve(str(model)) for model in models])
-    check_one_codec(folders)
-
     from engine.worker.device import pick_device
     from engine.worker.worker import TorchWorker, WorkerSettings
 
@@ -57,6 +54,9 @@ def open_engine(
         raise InvalidSetting(
             "No device is called '{device}'. Try auto, cpu or cuda.", device=device
         ) from error
+    _check_present(place)
+    folders = _named([resolve(str(model)) for model in models])
+    check_one_codec(folders)
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
@@ -88,6 +88,19 @@ def open_zerogpu(
     places = tuple(folders.values())
     make = partial(open_engine, places, device, dtype, profile, start=False, **own)
     return ZeroGpuEngine(_checkpoints(folders, settings), settings, make, lend)
+
+
+def _check_present(device: torch.device) -> None:
+    """Torch takes the name of any CUDA device, and complains at the first tensor."""
+    import torch
+
+    if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
+        raise InvalidSetting(
+            "This machine has no '{device}'; torch sees {there} CUDA devices. Try --device cpu, "
+            "or look at the driver and at whether torch was installed with CUDA.",
+            device=str(device),
+            there=there,
+        )
 
 
 def _load_first(engine: Engine) -> None:

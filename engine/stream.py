@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Sized
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
@@ -32,8 +32,7 @@ class Progress(Protocol):
     position: int | None
     estimate: float
 
-    @property
-    def text(self) -> Sized: ...
+    token_count: int
 
 
 class TextEntry(Protocol):
@@ -94,7 +93,7 @@ class SpeechStream:
     @property
     def text_tokens(self) -> int:
         """Ids of its text so far."""
-        return len(self._progress.text)
+        return self._progress.token_count
 
     # Control.
 

@@ -113,7 +113,7 @@ class SpeechRequest:
     language: str = "auto"
     sampling: SamplingParams = field(default_factory=SamplingParams)
     seed: int | None = None  # None: drawn at submission, told by the stream
-    max_frames: int | None = None  # None: a budget from the length of the text
+    max_frames: int | None = None  # of the whole; None: a budget from the length of the text
     live: bool = True  # somebody listens while it is made
     open_text: bool = False
     layout: Literal["whole", "streamed"] | None = None
@@ -138,12 +138,16 @@ class Chunk:
         return len(self.pcm) / SAMPLE_RATE
 
 
-Reason = Literal["finished", "length", "runaway", "cancelled", "error"]
+Reason = Literal["finished", "length", "runaway", "incomplete", "cancelled", "error"]
 
 
 @dataclass(frozen=True)
 class End:
-    """The one end of a stream. `length`: the frame budget was reached."""
+    """The one end of a stream.
+
+    `length`: the frame budget was reached. `runaway`: speech that did not end by itself was
+    stopped. `incomplete`: speech ended by itself too early to hold its text.
+    """
 
     reason: Reason
     frames: int
@@ -165,3 +169,4 @@ class Capabilities:
     clone: bool
     design: bool
     instruct: bool  # presets follow an instruction
+    max_letters: int  # spoken well in one run; a longer text is spoken in groups of sentences

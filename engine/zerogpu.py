@@ -29,6 +29,7 @@ from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
 from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
+from engine.requests.text_groups import speaking_seconds
 from engine.scheduler.waiting_queue import FIRST_GUESS
 from engine.speech_engine import AdmissionHook, admit_all
 from engine.stats import Counters, Stats
@@ -38,8 +39,6 @@ from engine.voices.routing import Routed, cloner, route_voice
 
 START_SECONDS = 25  # of a call beside its speech: a process, the weights, the first kernels
 MAX_SECONDS = 120  # for which a device is lent at a time
-LETTERS_PER_SECOND, IDEOGRAMS_PER_SECOND = 15, 4  # of slow speech
-FIRST_WIDE = 0x2E7F  # scripts from here on are written in ideograms or syllables
 RELEASE_STEPS = 3  # after which a cancelled request has no slot
 
 Parts: TypeAlias = Generator[Chunk | End, None, None]
@@ -228,9 +227,7 @@ def encode_reference(
 
 def seconds_to_lend(request: SpeechRequest) -> int:
     """How long the device is needed for a request, if its speech is slow."""
-    wide = sum(ord(mark) > FIRST_WIDE for mark in request.text)
-    speech = wide / IDEOGRAMS_PER_SECOND + (len(request.text) - wide) / LETTERS_PER_SECOND
-    return min(MAX_SECONDS, ceil(START_SECONDS + speech))
+    return min(MAX_SECONDS, ceil(START_SECONDS + speaking_seconds(request.text)))
 
 
 def _as_ours(error: Exception) -> TimbreError:

@@ -121,6 +121,9 @@ class StudioSettings(Settings):
     guest_requests: int = Field(
         8, ge=1, description="Requests of one guest that run or wait at the same time."
     )
+    guest_text: int = Field(
+        20_000, ge=1, description="Characters of one request where guests are served."
+    )
     frame_ancestors: Names = Field(
         (), description="Sites that may show the page in a frame, like https://example.org."
     )
@@ -144,7 +147,8 @@ class StudioSettings(Settings):
 
     def engine_changes(self) -> dict[str, Any]:
         """What was set of the engine's settings: the profile decides the rest."""
-        return self.engine.model_dump(exclude_unset=True)
+        own = {"max_text": self.guest_text} if self.guests else {}
+        return own | self.engine.model_dump(exclude_unset=True)
 
 
 def names(kind: type[BaseModel] = StudioSettings, prefix: str = PREFIX) -> Iterator[str]:

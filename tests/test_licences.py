@@ -30,7 +30,7 @@ FREE = {
         "Unlicense",
         "Zlib",
     ),
-    *("LGPL", "LGPL-2.1-or-later", "MPL-2.0"),
+    *("LGPL", "LGPL-2.1-or-later", "LGPL-3.0-or-later", "MPL-2.0"),
 }
 
 

@@ -18,6 +18,7 @@ CODEBOOKS = 16
 SPECIAL_CODES = 1024  # ids above CODES: never sampled, but for the end
 ENGLISH = CODES + 2
 FIRST_SPEAKER = CODES + 300
+MAX_LETTERS = 180  # of one run: it learned from sentences of at most 10.5 s
 IDS = {
     "codec_pad_id": CODES + 100,
     "codec_bos_id": CODES + 101,
@@ -116,6 +117,7 @@ def model(assistant_token: int) -> dict[str, Any]:
         "tts_model_size": "mini",
         "tts_model_type": "custom_voice",
         "tts_capabilities": ["custom_voice", "base", "voice_design"],
+        "tts_max_letters": MAX_LETTERS,
         "assistant_token_id": assistant_token,
         "im_start_token_id": text["<|im_start|>"],
         "im_end_token_id": text["<|im_end|>"],

@@ -34,6 +34,7 @@ from engine.voices.routing import describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
 LARGEST = 1 << 20  # no vocabulary, width or length of a checkpoint comes near
+MIN_LETTERS, MAX_LETTERS = 40, 1_800  # of one run; the published models speak two minutes well
 RESERVED_CODES = 1024  # the end of the talker's vocabulary: special ids and speakers
 _EMBEDDING = "talker.model.codec_embedding.weight"
 
@@ -236,6 +237,7 @@ class LocalCheckpoint:
             clone="base" in kinds,
             design="voice_design" in kinds,
             instruct=preset and size != "0b6",  # the small model was not trained to
+            max_letters=config.integer("tts_max_letters", MIN_LETTERS, LARGEST, MAX_LETTERS),
         )
 
 

@@ -69,9 +69,11 @@ class Table:
     raw: Mapping[str, Any]
     source: str
 
-    def integer(self, key: str, low: int, high: int) -> int:
-        """A whole number of low..high."""
+    def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
+        """A whole number of low..high; `default` where there is none."""
         value = self.raw.get(key)
+        if value is None and default is not None:
+            return default
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise self.wrong(
                 key, Message("a whole number from {low} to {high}", low=low, high=high)

@@ -16,7 +16,8 @@ from collections import deque
 
 import numpy as np
 
-from engine.types import FRAME_SAMPLES, Codes, Pcm
+from engine.requests.text_groups import FASTEST_LETTERS_PER_SECOND
+from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Codes, Pcm
 
 MIN_BUDGET = 192  # frames
 TOKEN_FRAMES = 12
@@ -28,8 +29,7 @@ LONGEST_PERIOD = 8  # frames
 SILENT_FRAMES = 75  # 6 s
 SILENT_PEAK = 33  # of 32,768: -60 dB
 
-MIN_TOKENS = 6  # shorter texts may end at any time
-MIN_TOKEN_FRAMES = 0.5  # seven times faster than people speak
+MIN_LETTERS = 12  # shorter texts may end at any time
 
 
 def frame_budget(tokens: int, language: str) -> int:
@@ -38,9 +38,10 @@ def frame_budget(tokens: int, language: str) -> int:
     return max(MIN_BUDGET, tokens * (WORD_TOKEN_FRAMES if slow else TOKEN_FRAMES))
 
 
-def ended_too_early(frames: int, tokens: int) -> bool:
-    """Whether speech is too short to hold its text."""
-    return tokens >= MIN_TOKENS and frames < tokens * MIN_TOKEN_FRAMES
+def ended_too_early(frames: int, letters: int) -> bool:
+    """Whether speech is too short to hold its text (see `text_groups.letters`)."""
+    fastest = letters / FASTEST_LETTERS_PER_SECOND
+    return letters >= MIN_LETTERS and frames * FRAME_SECONDS < fastest
 
 
 class LoopDetector:

@@ -14,15 +14,19 @@ from typing import Literal
 
 from engine.config import EngineSettings
 from engine.errors import InvalidSetting, InvalidText
-from engine.plan import Checkpoint, Prompt, ResolvedSampling
-from engine.requests.sequence import Sequence
+from engine.plan import Checkpoint, Prompt
+from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText, check_text
+from engine.requests.text_groups import letters, text_groups
 from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest
 from engine.voices.routing import route
 
 LARGEST_SEED = 2**63 - 1
 RANDOM_SEEDS = 2**31  # short enough to be typed in again
 MIN_TOKEN_FRAMES = 2  # a slot must have room for the text at this speed
+LETTER_POSITIONS = 2  # of a slot: slow speech takes 1.3 frames a letter, and the text its rows
+LARGEST_TEXT = 1 << 30  # letters
+SHORTEST_GROUP = 40  # letters, however little room a reference leaves
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,6 @@ class AcceptedRequest:
 
     sequence: Sequence
     text: StreamingText | None
-    max_new_ids: int  # that may still be added
 
 
 class InputProcessor:
@@ -54,45 +57,59 @@ class InputProcessor:
         checkpoints = self.checkpoints
         routed = route(request, checkpoints)
         checkpoint = checkpoints[routed.checkpoint]
-        text = StreamingText(checkpoint, self._settings.max_text) if request.open_text else None
-        ids = text.first(request.text) if text else checkpoint.text_ids(request.text)
-        prompt = checkpoint.prompt(
-            ids, routed.voice, request.language, layout_of(request), request.open_text
-        )
-        room = checkpoint.max_positions - len(prompt)
-        check_room(prompt, room, request.max_frames)
-        frames = min(room, request.max_frames or self._settings.max_frames)
-        sequence = self._sequence(
-            request,
-            routed.checkpoint,
-            prompt,
-            checkpoint.resolve_sampling(request.sampling),
-            frames,
-        )
-        return AcceptedRequest(sequence, text, room - text_rows(prompt))
+
+        def prompt(ids: tuple[int, ...]) -> Prompt:
+            return checkpoint.prompt(
+                ids, routed.voice, request.language, layout_of(request), request.open_text
+            )
+
+        longest = _longest_group(request, checkpoint, len(prompt(())))
+        if request.open_text:
+            most_ids = checkpoint.max_positions - len(prompt(())) - text_rows(prompt(()))
+            text = StreamingText(checkpoint, self._settings.max_text, longest, most_ids)
+            first = text.first(request.text)
+            sequence = self._sequence(request, routed.checkpoint, prompt(first.ids), first.letters)
+            check_room(sequence.prompt, checkpoint.max_positions, request.max_frames)
+            if first.ends_group:
+                sequence.append(TextPiece((), ends_group=True), sequence.arrived)
+            return AcceptedRequest(sequence, text)
+        groups = text_groups(request.text, longest, request.language)
+        prompts = [prompt(checkpoint.text_ids(group)) for group in groups]
+        for each in prompts:
+            check_room(each, checkpoint.max_positions, request.max_frames)
+        sequence = self._sequence(request, routed.checkpoint, prompts[0], letters(groups[0]))
+        for each, group in zip(prompts[1:], groups[1:], strict=True):
+            sequence.add_group(each.text_ids, letters(group))
+        return AcceptedRequest(sequence, None)
 
     def _sequence(
-        self,
-        request: SpeechRequest,
-        talker: str,
-        prompt: Prompt,
-        sampling: ResolvedSampling,
-        frames: int,
+        self, request: SpeechRequest, talker: str, prompt: Prompt, count: int
     ) -> Sequence:
+        checkpoint = self.checkpoints[talker]
         return Sequence(
             id=next(self._numbers),
             talker=talker,
             prompt=prompt,
-            sampling=sampling,
+            sampling=checkpoint.resolve_sampling(request.sampling),
             seed=random.randrange(RANDOM_SEEDS) if request.seed is None else request.seed,
             arrived=self._clock(),
             language=request.language,
-            max_frames=frames,
+            max_frames=request.max_frames or self._settings.max_frames,
+            letters=count,
+            max_positions=checkpoint.max_positions,
             live=request.live,
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
         )
+
+
+def _longest_group(request: SpeechRequest, checkpoint: Checkpoint, rows: int) -> int:
+    """Letters that the checkpoint speaks well in one run, and that fit behind the prompt's rows."""
+    if request.ignore_end:  # its length is set, so there is one run
+        return LARGEST_TEXT
+    room = (checkpoint.max_positions - rows) // LETTER_POSITIONS
+    return max(SHORTEST_GROUP, min(checkpoint.capabilities.max_letters, room))
 
 
 def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
@@ -141,11 +158,11 @@ def text_rows(prompt: Prompt) -> int:
     return len(prompt.text_ids) + reference + 2
 
 
-def check_room(prompt: Prompt, room: int, max_frames: int | None) -> None:
+def check_room(prompt: Prompt, positions: int, max_frames: int | None) -> None:
     """The prompt fits into a slot with the fastest possible speech. Raises InvalidText."""
     needed = MIN_TOKEN_FRAMES * len(prompt.text_ids)
     needed = max(1, min(needed, max_frames or needed))
     if prompt.layout == "streamed":
         needed = max(needed, text_rows(prompt))
-    if room < needed:
+    if positions - len(prompt) < needed:
         raise InvalidText("The text is too long to be spoken at once. Speak it in parts.")

@@ -1,7 +1,8 @@
 """The text of an open request, from the caller to the engine.
 
 A word waits here until its end is certain, so that a text in pieces gets the same ids as the whole
-text. One caller at a time.
+text. A text that is longer than one run is cut into groups at the ends of sentences. One caller at
+a time.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import TypeAlias
 from engine.checkpoints.tokens import TextFeed
 from engine.errors import InvalidText
 from engine.plan import Checkpoint
+from engine.requests.sequence import TextPiece
+from engine.requests.text_groups import group_end, letters, piece_end, spoken_size
 
 ALLOWED_CONTROLS = "\n\r\t"
+CUT_FROM = 0.6  # of a group's letters: the next end of a sentence is the group's
 
-Post: TypeAlias = Callable[[tuple[int, ...], bool], None]
+Post: TypeAlias = Callable[[TextPiece], None]
 
 
 def check_text(text: str, longest: int, empty: bool = False) -> None:
@@ -51,21 +55,37 @@ def _unspeakable(mark: str) -> bool:
 class StreamingText:
     """Takes characters, sends ids."""
 
-    def __init__(self, checkpoint: Checkpoint, longest: int) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, longest: int, longest_group: int, most_ids: int
+    ) -> None:
+        """`longest`: characters in all. `longest_group`: letters that are spoken in one run.
+
+        `most_ids`: ids that fit into a slot.
+        """
+        self._encode = checkpoint.text_ids
         self._feed = TextFeed(checkpoint.text_ids)
         self._characters = longest  # that may still be appended
-        self._ids = 0  # that still fit into the slot
+        self._longest_group, self._most_ids = longest_group, most_ids
+        self._ids = 0  # of the last group
+        self._overflown = False
+        self._group = ""  # text of the last group
+        self._fed = 0  # characters of it that the feed has
         self._closed = False
         self._post: Post | None = None
+        self._unposted: list[TextPiece] = []
 
-    def first(self, text: str) -> tuple[int, ...]:
-        """The ids of the request's first text."""
+    def first(self, text: str) -> TextPiece:
+        """The first piece of the request's first text."""
         self._characters -= len(text)
-        return self._feed.append(text)
+        first, *self._unposted = self._pieces(text)
+        self._check_overflow()
+        return first
 
-    def connect(self, ids: int, post: Post) -> None:
-        """Send ids to the engine from now on, at most `ids` of them."""
-        self._ids, self._post = ids, post
+    def connect(self, post: Post) -> None:
+        """Send text to the engine from now on."""
+        self._post = post
+        for piece in self._unposted:
+            post(piece)
 
     def append(self, text: str) -> None:
         """Raises InvalidText; what was appended before is kept."""
@@ -73,18 +93,59 @@ class StreamingText:
             raise InvalidText("This text is closed. Start a new request for more.")
         check_text(text, self._characters, empty=True)
         self._characters -= len(text)
-        self._send(self._feed.append(text))
+        for piece in self._pieces(text):
+            self._send(piece)
+        self._check_overflow()
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._send(self._feed.close())
+            self._send(TextPiece(self._fitting(self._feed.close()), ends_text=True))
 
-    def _send(self, ids: tuple[int, ...]) -> None:
-        fitting = ids[: self._ids]
-        self._ids -= len(fitting)
-        self._closed = self._closed or fitting != ids
-        if self._post and (fitting or self._closed):
-            self._post(fitting, self._closed)
-        if fitting != ids:
+    def _pieces(self, text: str) -> list[TextPiece]:
+        """What is certain of the text now: pieces that end a group, then the open rest."""
+        self._group += text
+        pieces = []
+        while not self._overflown and (place := self._group_end()):
+            ids, said = self._take(place)
+            rest = self._fitting(self._feed.close())
+            pieces.append(TextPiece((*ids, *rest), said, ends_group=True))
+            self._group, self._fed, self._ids = self._group[place:], 0, 0
+            self._feed = TextFeed(self._encode)
+        if not self._overflown:
+            pieces.append(TextPiece(*self._take(len(self._group))))
+        return pieces
+
+    def _take(self, stop: int) -> tuple[tuple[int, ...], int]:
+        """Give the group's text up to there to the feed: the ids that are certain, its letters."""
+        text, self._fed = self._group[self._fed : stop], stop
+        return self._fitting(self._feed.append(text)), letters(text)
+
+    def _fitting(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """What of these ids of the last group fits into its slot."""
+        fitting = ids[: self._most_ids - self._ids]
+        self._ids += len(fitting)
+        self._overflown = self._overflown or fitting != ids
+        return fitting
+
+    def _check_overflow(self) -> None:
+        if self._overflown:
+            self._closed = True
+            self._send(TextPiece((), ends_text=True))
             raise InvalidText("The text is longer than can be spoken at once: its end is left out.")
+
+    def _group_end(self) -> int:
+        """Where the last group is to end; 0 while it goes on."""
+        from_, most = round(CUT_FROM * self._longest_group), self._longest_group
+        if spoken_size(self._group) <= from_:
+            return 0
+        place = group_end(self._group, piece_end(self._group, from_) - 1)
+        if place and spoken_size(self._group[:place]) <= most:
+            return max(place, self._fed)
+        if spoken_size(self._group) <= most:
+            return 0
+        return max(piece_end(self._group, most), self._fed)
+
+    def _send(self, piece: TextPiece) -> None:
+        if self._post and piece != TextPiece(()):
+            self._post(piece)

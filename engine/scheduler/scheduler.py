@@ -16,8 +16,7 @@ from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
 from engine.messages import Message
 from engine.plan import Admit, CodecDecode, Prefill, StepPlan, StepResult
-from engine.requests.degeneration import ended_too_early
-from engine.requests.sequence import Attempt, Sequence
+from engine.requests.sequence import Attempt, Sequence, TextPiece
 from engine.scheduler import batch_planner, policy
 from engine.scheduler.slot_allocator import SlotAllocator
 from engine.scheduler.step_cost import StepCost
@@ -60,14 +59,14 @@ class Scheduler:
         self.waiting.add(sequence)
         self.waiting.update(self.capacity)
 
-    def append(
-        self, sequence: Sequence, ids: tuple[int, ...], closed: bool, now: float
-    ) -> list[Delivery]:
+    def append(self, sequence: Sequence, piece: TextPiece, now: float) -> list[Delivery]:
         """Add text. An open text that is closed empty ends with an error."""
-        sequence.append(ids, closed, now)
-        if sequence.text.closed and not len(sequence.text):
-            return [self.drop(sequence, "error", InvalidText("There is no text. Type some."))]
-        return []
+        sequence.append(piece, now)
+        if not sequence.text.closed or len(sequence.text):
+            return []
+        if sequence.delivered:  # it ended with the group before
+            return [self.drop(sequence, sequence.reason)]
+        return [self.drop(sequence, "error", InvalidText("There is no text. Type some."))]
 
     def drop(self, sequence: Sequence, reason: Reason, error: Exception | None = None) -> Delivery:
         """End a sequence now; its slot is free from the next step on."""
@@ -233,10 +232,13 @@ class Scheduler:
         )
 
     def _release_finished(self) -> None:
-        """Release slots for which nothing is left to plan."""
+        """Release slots for which nothing is left to plan.
+
+        A slot whose sequence goes on with another group is kept for that until the audio is here.
+        """
         for attempt in tuple(self.attempts.values()):
-            total = attempt.total_frames
-            if total is not None and attempt.planned_codec_frames >= total:
+            total, last = attempt.total_frames, len(attempt.sequence.groups) == 1
+            if total is not None and attempt.planned_codec_frames >= total and last:
                 self._release(attempt)
 
     def _release(self, attempt: Attempt) -> None:
@@ -276,19 +278,24 @@ class Scheduler:
         return [self._deliver(attempt, chunk, now)]
 
     def _deliver(self, attempt: Attempt, chunk: Chunk, now: float) -> Delivery:
-        attempt.sequence.deliver(chunk, now, excused=attempt.text_starved)
+        delivered = attempt.sequence.deliver(chunk, now, excused=attempt.text_starved)
         attempt.text_starved = False
-        return attempt.sequence, chunk
+        return attempt.sequence, delivered
 
     def _finish(self, attempt: Attempt, now: float) -> list[Delivery]:
         self.waiting.record_service(now - attempt.admitted)
+        self._release(attempt)
         if self._should_retry(attempt):
             self.retries += 1
             attempt.sequence.reseed()
             self._requeue(attempt.sequence)
             return []
         deliveries = [self._deliver(attempt, chunk, now) for chunk in attempt.held_chunks]
-        return [*deliveries, self._end(attempt.sequence, attempt.reason)]
+        sequence = attempt.sequence
+        if sequence.end_group("incomplete" if attempt.early else attempt.reason):
+            self.add(sequence)
+            return deliveries
+        return [*deliveries, self._end(sequence, sequence.reason)]
 
     def _end(self, sequence: Sequence, reason: Reason, error: Exception | None = None) -> Delivery:
         sequence.attempt = None
@@ -302,8 +309,7 @@ class Scheduler:
             return False
         if not sequence.stop_degeneration or sequence.sampling.greedy:
             return False
-        early = ended_too_early(len(attempt.codes), len(sequence.text))
-        return attempt.reason == "runaway" or (attempt.reason == "finished" and early)
+        return attempt.reason == "runaway" or attempt.early
 
     def _without_text(self) -> list[Sequence]:
         """Sequences that can do nothing before more text comes."""

@@ -34,6 +34,7 @@ def fake_capabilities(name: str = "fake", **changes: object) -> Capabilities:
         "clone": True,
         "design": True,
         "instruct": True,
+        "max_letters": 100_000,
     }
     return Capabilities(**{**values, **changes})  # type: ignore[arg-type]
 

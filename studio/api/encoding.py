@@ -7,17 +7,16 @@ stream knows in front, so `flac` gives everything when it is finished. Knows no 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import io
 import struct
 from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
+import av
 import numpy as np
 import soundfile
 
-from engine import SAMPLE_RATE, InvalidSetting, Pcm
+from engine import SAMPLE_RATE, Pcm
 
 Format: TypeAlias = Literal["mp3", "opus", "aac", "flac", "wav", "pcm"]
 MEDIA_TYPES: dict[Format, str] = {
@@ -46,15 +45,6 @@ class Encoder(Protocol):
 def open_encoder(format: Format, samples: int | None = None) -> Encoder:
     """An encoder for one answer. `samples`: the whole length, where it is known."""
     return _ENCODERS[format](samples)
-
-
-def check_format(format: Format) -> None:
-    """Raises InvalidSetting where an extra is missing."""
-    if format == "aac" and importlib.util.find_spec("av") is None:
-        raise InvalidSetting(
-            "This server has no AAC: run pip install -r requirements-m4b.txt there, "
-            "or ask for mp3, opus, flac, wav or pcm."
-        )
 
 
 def encode(format: Format, pcm: Pcm) -> bytes:
@@ -173,18 +163,17 @@ def _set_page_latency(file: soundfile.SoundFile) -> None:
 
 
 class _Aac:
-    """ADTS frames through PyAV, the optional extra of requirements-m4b.txt."""
+    """ADTS frames through PyAV."""
 
     def __init__(self) -> None:
-        self._av: Any = importlib.import_module("av")
         self._outlet = _Outlet()
-        self._container = self._av.open(self._outlet, "w", format="adts")
+        self._container = av.open(self._outlet, "w", format="adts")
         self._track = self._container.add_stream("aac", rate=SAMPLE_RATE, layout="mono")
         self._track.bit_rate = 96_000
         self._at = 0
 
     def feed(self, pcm: Pcm) -> bytes:
-        frame = self._av.AudioFrame.from_ndarray(pcm[np.newaxis], format="s16", layout="mono")
+        frame = av.AudioFrame.from_ndarray(pcm[np.newaxis], format="s16", layout="mono")
         frame.sample_rate, frame.pts = SAMPLE_RATE, self._at
         self._at += len(pcm)
         self._mux(frame)

@@ -43,7 +43,7 @@ class SpeechOptions(Body):
         "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
     )
     response_format: Format = "mp3"
-    speed: float = Field(1.0, ge=0.5, le=2.0)
+    speed: float = Field(1.0, ge=0.25, le=4.0)
     language: Language = "auto"
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
     ref_audio: str | None = None  # data: URL, or the id of an uploaded voice
@@ -106,10 +106,10 @@ class SpeechBody(BatchItem):
 
     @property
     def delivery(self) -> Literal["whole", "audio", "sse"]:
-        """PCM has no header that could be wrong, so it streams unless told not to."""
+        """Streamed unless told not to; a FLAC file is known when it is complete."""
         if self.stream_format:
             return self.stream_format
-        streams = self.response_format == "pcm" if self.stream is None else self.stream
+        streams = self.response_format != "flac" if self.stream is None else self.stream
         return "audio" if streams else "whole"
 
 

@@ -16,7 +16,7 @@ from engine import TimbreError
 from studio.api.api_context import ApiContext, Shared, context_of, json_only
 from studio.api.audio_output import render
 from studio.api.disconnect import unless_left
-from studio.api.encoding import MEDIA_TYPES, check_format
+from studio.api.encoding import MEDIA_TYPES
 from studio.api.errors import ApiError, explain
 from studio.api.json_body import BoundedJson
 from studio.api.schemas import BatchBody, BatchItem, SpeechBody
@@ -30,7 +30,6 @@ router = APIRouter(tags=["speech"], route_class=BoundedJson)
 async def speech(body: SpeechBody, wire: Shared) -> Any:
     """Speak a text: whole, as a raw stream, or as server-sent events."""
     watch = wire.metrics.watch(body.delivery, body.response_format)
-    check_format(body.response_format)
     asked = await wire.request(body, body.input, live=body.delivery != "whole")
     stream = wire.engine.submit(asked)
     hold = body.initial_codec_chunk_frames
@@ -76,7 +75,6 @@ async def _one(
 async def _spoken(wire: ApiContext, fields: dict[str, Any]) -> dict[str, Any]:
     item = BatchItem.model_validate(fields)
     format = item.response_format
-    check_format(format)
     watch = wire.metrics.watch("batch", format)
     stream = wire.engine.submit(await wire.request(item, item.input, live=False))
     async with stream:

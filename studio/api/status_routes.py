@@ -61,4 +61,5 @@ def _model(name: str, own: Capabilities) -> dict[str, Any]:
         "speakers": list(own.speakers),
         "languages": list(own.languages),
         "embedding_dim": own.width,
+        "max_letters": own.max_letters,
     }

@@ -9,6 +9,8 @@ from pathlib import Path
 from engine import InvalidSetting, check_target
 from studio.voices.voice_catalog import NO_INSTRUCTION
 
+STANDARD_OUTPUT = Path("-")
+
 
 @dataclass(frozen=True)
 class SayOptions:
@@ -29,6 +31,11 @@ class SayOptions:
     out: Path | None = None
     play: bool = False
 
+    @property
+    def piped(self) -> bool:
+        """The sound goes to standard output."""
+        return self.out == STANDARD_OUTPUT
+
 
 def check_options(options: SayOptions) -> None:
     """Raises InvalidSetting."""
@@ -39,5 +46,5 @@ def check_options(options: SayOptions) -> None:
         raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
     if options.instruct.strip() and (options.reference or options.blend):
         raise InvalidSetting(NO_INSTRUCTION)
-    if options.out:
+    if options.out and not options.piped:
         check_target(options.out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -9,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine import SAMPLE_RATE, Loudspeaker, Pcm, open_sound
+from studio.api.encoding import open_encoder
 from studio.cli.console import Reporter
 from studio.cli.say_options import SayOptions
 
@@ -50,6 +53,7 @@ class Take:
 _ENDINGS = {
     "length": "It reached --max-frames or the engine's limit and was cut off.",
     "runaway": "It went on without end and was stopped. Try another --seed.",
+    "incomplete": "Part of the text may be missing. Try another --seed.",
     "cancelled": "Stopped; what was made until then is kept.",
 }
 
@@ -64,6 +68,9 @@ def speak(options: SayOptions, opening: AbstractContextManager[Speech], tell: Re
         except KeyboardInterrupt:
             if not take.seconds:
                 raise
+        except BrokenPipeError:  # the program that reads has had enough
+            take.ending = "cancelled"
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  Python flushes it at its end
     if take.ending in _ENDINGS:
         tell.line(_ENDINGS[take.ending])
     return take
@@ -73,9 +80,22 @@ def speak(options: SayOptions, opening: AbstractContextManager[Speech], tell: Re
 def _file(options: SayOptions) -> Iterator[list[Sink]]:
     if options.out is None:
         yield []
-        return
-    with open_sound(options.out) as file:
-        yield [file]
+    elif options.piped:
+        yield [_Pipe()]
+    else:
+        with open_sound(options.out) as file:
+            yield [file]
+
+
+class _Pipe:
+    """Standard output, as a WAV file whose length is not known."""
+
+    def __init__(self) -> None:
+        self._encoder = open_encoder("wav")
+
+    def write(self, pcm: Pcm) -> None:
+        sys.stdout.buffer.write(self._encoder.feed(pcm))
+        sys.stdout.buffer.flush()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ a change costs exactly the lines it concerns. No pages here, and no tensors.
 """
 
 from studio.scripts.batch_synthesis import BatchSynthesis, Piece
-from studio.scripts.captions import captions, chapter_list, ffmetadata, srt, vtt
+from studio.scripts.captions import captions, chapter_list, srt, vtt
 from studio.scripts.casting import Casting, resolve_cast, suggest
 from studio.scripts.export import export_file, export_lines
 from studio.scripts.importers.passages import Passage, SpeechOptions
@@ -64,7 +64,6 @@ __all__ = [
     "dialogue_of",
     "export_file",
     "export_lines",
-    "ffmetadata",
     "loudness_gains",
     "missing",
     "plan",

@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from engine import SAMPLE_RATE
-from studio.scripts.text.sentences import SYLLABIC, SpokenPiece, spoken_pieces, spoken_size
+from engine import SAMPLE_RATE, SYLLABIC, spoken_size
+from studio.scripts.text.sentences import SpokenPiece, spoken_pieces
 from studio.scripts.timeline import Chapter, Span, Timeline
 
 ROW = 42  # columns
@@ -60,17 +60,6 @@ def chapter_list(timeline: Timeline) -> str:
     return "".join(f"{_hours(each.start)} {_title(each)}\n" for each in timeline.chapters)
 
 
-def ffmetadata(timeline: Timeline, title: str = "") -> str:
-    """Chapters as ffmpeg reads them, exact to the sample."""
-    parts = [";FFMETADATA1\n", f"title={_quote(title)}\n" if title else ""]
-    for each in timeline.chapters:
-        parts.append(
-            f"[CHAPTER]\nTIMEBASE=1/{SAMPLE_RATE}\nSTART={each.start}\nEND={each.end}\n"
-            f"title={_quote(_title(each))}\n"
-        )
-    return "".join(parts)
-
-
 def _parts(span: Span) -> Iterator[Caption]:
     texts = [text.strip() for text in spoken_pieces(span.line.text, breath=AT_ONCE)]
     if span.samples < len(texts) * SHORTEST * SAMPLE_RATE:
@@ -103,10 +92,6 @@ def _voice(speaker: str) -> str:
 
 def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _quote(text: str) -> str:
-    return "".join(f"\\{char}" if char in "=;#\\" else char for char in text)
 
 
 def _title(chapter: Chapter) -> str:

@@ -12,6 +12,7 @@ from studio.scripts.line_requests import Job
 Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
 
 _RAN_ON = Message("This line ran on without an end and was stopped. Redo it, or make it shorter.")
+_INCOMPLETE = Message("Part of this line may be missing. Redo it, or change its text.")
 _SILENT = Message("The engine made no sound for this line. Redo it, or change its text.")
 
 
@@ -43,4 +44,6 @@ def problem_of(end: End | None, track: Track) -> str:
     cut = end is None or end.reason in ("runaway", "cancelled")
     if cut or (end and end.reason == "length" and request and request.max_frames is None):
         return _RAN_ON
+    if end and end.reason == "incomplete":
+        return _INCOMPLETE
     return "" if sum(map(len, track.chunks)) else _SILENT

@@ -6,7 +6,6 @@ Knows no components: the Speak tab, the endpoints and whoever speaks a take agai
 from __future__ import annotations
 
 import secrets
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,10 +23,6 @@ from studio.takes.take_store import Take
 from studio.voices.voice_catalog import Choices
 
 BLEND_MARKS = "+,(:"
-LETTERS, IDEOGRAMS = (
-    15.0,
-    4.0,
-)  # a second: see degeneration.py
 SEED_DIGITS = 9
 
 
@@ -107,12 +102,6 @@ def read_seed(written: str) -> int | None:
 def draw_seed() -> str:
     """A new one, short enough to be told over a telephone."""
     return str(secrets.randbelow(10**SEED_DIGITS))
-
-
-def estimate_seconds(text: str) -> float:
-    """About how long a text takes to say."""
-    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in text)
-    return wide / IDEOGRAMS + (len(text.strip()) - wide) / LETTERS if text.strip() else 0.0
 
 
 def rounded(seconds: float) -> str:

@@ -42,6 +42,7 @@ def test_without_preload_nothing_is_on_the_device():
     ("more", "error", "says"),
     [
         ({"device": "toaster"}, InvalidSetting, "toaster"),
+        ({"device": "cuda:99"}, InvalidSetting, "cuda:99.*--device cpu"),
         ({"dtype": "int3"}, InvalidSetting, "int3"),
         ({"profile": "fast"}, InvalidSetting, "balanced"),
         ({"slotz": 3}, InvalidSetting, "slotz"),

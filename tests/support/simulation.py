@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from engine import Busy, Chunk, EngineSettings, Preset, SpeechRequest
 from engine.stream import SpeechStream
-from engine.testing import Costs, FakeEngine
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.testing.fake_engine import VirtualClock
 
 # About an H200 with the published 1.7B model as it might be: 64 rows in 40 ms, sound included.
@@ -56,10 +56,13 @@ class Listener:
 class Simulation:
     """Turns the engine's loop and lets the audience in."""
 
-    def __init__(self, costs: Costs = FAST, **settings: object) -> None:
+    def __init__(self, costs: Costs = FAST, max_letters: int = 100_000, **settings: object) -> None:
         self.clock = VirtualClock()
         chosen = EngineSettings(**{"max_num_seqs": 64, "pipeline_depth": 1, **settings})  # type: ignore[arg-type]
-        self.engine = FakeEngine(settings=chosen, costs=costs, clock=self.clock, start=False)
+        checkpoint = FakeCheckpoint(fake_capabilities(max_letters=max_letters))
+        self.engine = FakeEngine(
+            [checkpoint], settings=chosen, costs=costs, clock=self.clock, start=False
+        )
         self.listeners: list[Listener] = []
         self.refused: list[Busy] = []
         self.most_running = 0

@@ -16,7 +16,6 @@ from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
 from studio.api.api_context import ApiContext
-from studio.api.encoding import check_format
 from studio.api.errors import ApiError, explain
 from studio.api.json_body import parse
 from studio.api.schemas import Body, Configuration
@@ -127,7 +126,6 @@ class WsSession:
     async def _take(self, message: Message) -> None:
         """Do what a message says."""
         if isinstance(message, Configuration):
-            check_format(message.response_format)
             self._request = await self._wire.request(message, "")
             self._how, self._configured = message, True
         elif isinstance(message, InputText):

@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from engine import InvalidText
+from engine import SYLLABIC, InvalidText
 from studio.scripts.importers.passages import Passage
-from studio.scripts.text.sentences import SYLLABIC
 
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 

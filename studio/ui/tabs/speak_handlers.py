@@ -22,6 +22,7 @@ from engine import (
     TimbreError,
     checked,
     parse_blend,
+    speaking_seconds,
 )
 from studio.context import Studio
 from studio.takes.take_store import Take
@@ -33,7 +34,6 @@ from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
     draw_seed,
-    estimate_seconds,
     read_seed,
     rounded,
     voice_of,
@@ -133,7 +133,7 @@ class SpeakHandlers:
         if not text.strip():
             return ""
         most = self._studio.engine.settings.max_text
-        seconds = rounded(estimate_seconds(text))
+        seconds = rounded(speaking_seconds(text))
         told = both(LETTERS, count=f"{len(text):,}", most=f"{most:,}", seconds=seconds)
         if foreign(text, self._studio.choices().languages()):
             told = f"{told}<br>⚠️ {both(FOREIGN)}"

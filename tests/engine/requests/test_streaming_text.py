@@ -10,7 +10,7 @@ import pytest
 
 from engine import EngineSettings, InvalidText, Preset, SpeechRequest
 from engine.plan import Frame, Prompt, ReferencePrompt, ResolvedSampling, StepResult
-from engine.requests.sequence import Sequence
+from engine.requests.sequence import Sequence, TextPiece
 from engine.scheduler.scheduler import Scheduler
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from engine.types import FRAME_SAMPLES
@@ -79,9 +79,26 @@ def test_an_open_text_closed_empty_was_no_request():
             stream.collect()
 
 
-def test_more_text_than_a_slot_holds_is_cut_and_told():
+def test_more_text_than_a_slot_holds_is_spoken_in_several_runs():
     settings = EngineSettings(max_num_seqs=1)
-    with FakeEngine([FakeCheckpoint(max_positions=100)], settings) as fake:
+    with FakeEngine([FakeCheckpoint(max_positions=130)], settings) as fake:
+        stream = fake.submit(request("one ", open_text=True))
+        stream.append("word " * 40)
+        stream.close_text()
+        assert stream.collect().size == 204 * FRAME_SAMPLES
+        assert stream.end.reason == "finished"
+
+
+class Wordy(FakeCheckpoint):
+    """Five ids a character, so that letters say little about ids."""
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        return tuple(ord(mark) for mark in text for _ in range(5))
+
+
+def test_more_ids_than_a_slot_holds_are_cut_and_told():
+    settings = EngineSettings(max_num_seqs=1)
+    with FakeEngine([Wordy(max_positions=100)], settings) as fake:
         stream = fake.submit(request("one ", open_text=True))
         with pytest.raises(InvalidText, match="left out"):
             stream.append("word " * 40)
@@ -115,7 +132,7 @@ def test_an_open_text_that_is_closed_late_ends():
         now = turn * 0.02
         if turn == 300:
             assert sequence.needs_text
-            scheduler.append(sequence, (5, 6), True, now)
+            scheduler.append(sequence, TextPiece((5, 6), ends_text=True), now)
         if plan := scheduler.plan(now):
             made = {slot: Frame(random.integers(0, 2000, 16), False) for slot in plan.decode}
             scheduler.commit(StepResult(plan.number, 0.02, made), now)

@@ -20,7 +20,7 @@ class Stub:
         self.speakers = tuple(speakers.split())
         able = {"clone": False, "design": False, "instruct": False} | abilities
         self.capabilities = Capabilities(
-            name, "", width, self.speakers, (), {}, preset=bool(speakers), **able
+            name, "", width, self.speakers, (), {}, preset=bool(speakers), max_letters=1000, **able
         )
 
     def speaker_vector(self, name: str) -> Vector:

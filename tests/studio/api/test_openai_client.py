@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,6 +52,25 @@ def test_it_streams_every_format_to_a_file(
     else:
         samples = len(soundfile.read(io.BytesIO(file.read_bytes()))[0])
     assert abs(samples - 20 * FRAME_SAMPLES) <= FRAME_SAMPLES
+
+
+@pytest.mark.parametrize("format", ["mp3", "opus", "aac", "wav", "pcm"])
+def test_every_format_is_heard_long_before_it_is_complete(
+    slow: Engine, library: Library, serve: Serve, format: str
+) -> None:
+    with openai.OpenAI(base_url=f"{serve(create_api(slow, library))}/v1", api_key="none") as client:
+        began = time.monotonic()
+        with client.audio.speech.with_streaming_response.create(
+            model="tts-1",
+            voice="ryan",
+            input=TEXT * 2,
+            response_format=format,  # type: ignore[arg-type]
+        ) as answer:
+            pieces = answer.iter_bytes(256)
+            next(pieces)
+            first = time.monotonic() - began
+            assert sum(map(len, pieces)) > 1000
+        assert first < 0.4 * (time.monotonic() - began)
 
 
 def test_pcm_streams_as_it_does_at_openai(client: openai.OpenAI) -> None:

@@ -46,7 +46,7 @@ def events(answer: Response) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("format", STREAMED)
 def test_whole_and_streamed_answers_agree_with_pcm(client: TestClient, format: str) -> None:
     length = len(pcm_of(ask(client, response_format="pcm")))
-    whole = ask(client, response_format=format)
+    whole = ask(client, response_format=format, stream=False)
     streamed = ask(client, response_format=format, stream=True)
     assert whole.headers["content-type"] == streamed.headers["content-type"] == MEDIA_TYPES[format]
     assert int(whole.headers["content-length"]) == len(whole.content)
@@ -88,7 +88,7 @@ def test_the_seed_is_told_and_repeats_the_audio(client: TestClient) -> None:
     assert ask(client, seed=seed + 1, response_format="pcm").content != first.content
 
 
-@pytest.mark.parametrize("speed", [0.5, 1.5, 2.0])
+@pytest.mark.parametrize("speed", [0.25, 0.5, 1.5, 4.0])
 def test_speed_changes_the_length(client: TestClient, speed: float) -> None:
     length = len(pcm_of(ask(client, response_format="pcm")))
     for stream in (False, True):
@@ -104,7 +104,7 @@ def test_held_frames_arrive_together(client: TestClient) -> None:
 
 
 def test_max_new_tokens_bounds_the_answer(client: TestClient) -> None:
-    answer = ask(client, max_new_tokens=5, ignore_eos=True, response_format="wav")
+    answer = ask(client, max_new_tokens=5, ignore_eos=True, response_format="wav", stream=False)
     assert len(read(answer)) == 5 * FRAME_SAMPLES
     assert answer.headers["x-finish-reason"] == "length"
 
@@ -122,7 +122,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"input": "a\u0000b"}, 400, "input"),
     ({"input": 5}, 400, "input"),
     ({"colour": "blue"}, 400, "colour"),
-    ({"speed": 3}, 400, "speed"),
+    ({"speed": 5}, 400, "speed"),
     ({"response_format": "midi"}, 400, "response_format"),
     ({"voice": "nobody"}, 404, "voice"),
     ({"voice": "ryan:0,vivian:0"}, 400, None),

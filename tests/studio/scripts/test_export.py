@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset
-from studio.scripts.captions import captions, chapter_list, ffmetadata, srt, vtt
+from studio.scripts.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export import export_file, export_lines
 from studio.scripts.importers.passages import Passage, build
 from studio.scripts.line_audio import LineAudio
@@ -140,10 +140,6 @@ def test_chapter_lists(tmp_path: Path) -> None:
     assert [row.split(" ", 1)[1] for row in rows] == ["Beginning", "The Storm = #1", "The Sun"]
     last = timeline.chapters[2].start // SAMPLE_RATE
     assert rows[2].startswith(f"0:{last // 60:02}:{last % 60:02} ")
-    text = ffmetadata(timeline, "My; book")
-    assert text.startswith(";FFMETADATA1\ntitle=My\\; book\n[CHAPTER]\nTIMEBASE=1/24000\nSTART=0\n")
-    assert "title=The Storm \\= \\#1\n" in text
-    assert f"END={timeline.samples}\n" in text
 
 
 @pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg"])

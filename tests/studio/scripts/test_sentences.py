@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from engine import spoken_size
+from engine.requests.text_groups import ISO
 from studio.scripts.model import MAX_PAUSE
-from studio.scripts.text.sentences import ISO, SpokenPiece, sentences, spoken_pieces, spoken_size
+from studio.scripts.text.sentences import SpokenPiece, sentences, spoken_pieces
 from studio.scripts.text.tags import TAG, around_tags, at_pauses, pause_of, pause_tag
 
 WORDS = st.sampled_from(

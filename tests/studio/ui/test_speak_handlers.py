@@ -28,6 +28,7 @@ from engine import (
     SamplingParams,
     SpeechRequest,
     UnknownVoice,
+    speaking_seconds,
 )
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
@@ -39,7 +40,6 @@ from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
     draw_seed,
-    estimate_seconds,
     read_seed,
     voice_of,
 )
@@ -240,7 +240,7 @@ def test_the_fields_are_filled_with_what_a_take_was_spoken_with(studio: Studio) 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_more_text_takes_no_less_time(one: str, other: str) -> None:
-    assert estimate_seconds(f"a{one}{other}a") >= estimate_seconds(f"a{one}a") >= 0
+    assert speaking_seconds(f"a{one}{other}a") >= speaking_seconds(f"a{one}a") >= 0
 
 
 def test_a_rolled_seed_is_one() -> None:

@@ -107,18 +107,6 @@ def test_other_formats_are_files_of_their_own(client: TestClient, format: str) -
     assert samples / SAMPLE_RATE == pytest.approx(told[-1]["sentences"][-1]["end"], abs=0.1)
 
 
-def test_a_format_that_needs_an_extra_is_refused_at_once(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with client.websocket_connect(PATH) as socket:
-        say(socket, config(response_format="aac"))
-        told, _ = hear(socket, until="error")
-        assert "requirements-m4b.txt" in told[0]["message"]
-        say(socket, config(), *words(TEXT), DONE)
-        assert hear(socket)[0][-1]["finish_reason"] == "finished"
-
-
 @pytest.mark.parametrize("split", ["none", "sentence"])
 def test_barging_in_stops_and_starts_anew(slow: Engine, library: Library, split: str) -> None:
     client = TestClient(create_api(slow, library))

@@ -1,0 +1,59 @@
+"""`say` between other programs: a long text from a pipe, sound into one, devices that are absent."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from studio.settings import ROOT
+
+APP = [sys.executable, str(ROOT / "app.py")]
+
+
+def say(*more: str, words: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    line = [*APP, "say", *more, "--seed", "1"]
+    return subprocess.run(line, input=words, capture_output=True, check=False, cwd=ROOT)
+
+
+def test_a_long_text_is_read_from_a_pipe_that_is_full_before_the_model_is_loaded(
+    tmp_path: Path,
+) -> None:
+    words = b"Seven birds sat there. " * 300  # more than one read of the pipe
+    out = tmp_path / "birds.wav"
+    ran = say("-", "--max-frames", "120", "--out", str(out), words=words)
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert soundfile.info(out).duration == pytest.approx(9.6)
+
+
+def test_sound_goes_to_a_pipe_and_news_to_the_terminal() -> None:
+    ran = say("Seven birds sat there.", "--out", "-")
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert b"seed 1" in ran.stderr
+    sound, rate = soundfile.read(io.BytesIO(ran.stdout))
+    assert rate == 24_000
+    assert len(sound) > rate
+
+
+def test_a_reader_that_leaves_ends_the_speech() -> None:
+    line = [*APP, "say", "Seven birds sat there. " * 50, "--out", "-"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as ran:
+        assert ran.stdout
+        assert ran.stderr
+        assert ran.stdout.read(4) == b"RIFF"
+        ran.stdout.close()
+        told = ran.stderr.read().decode()
+    assert "Traceback" not in told
+    assert "Stopped" in told
+    assert ran.returncode == 130
+
+
+def test_a_device_that_is_absent_is_named() -> None:
+    ran = say("Seven birds.", "--device", "cuda:99", "--out", "-")
+    assert ran.returncode == 2
+    assert b"This machine has no 'cuda:99'" in ran.stderr
+    assert b"Traceback" not in ran.stderr
