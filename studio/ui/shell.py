@@ -17,6 +17,7 @@ from gradio.events import api
 
 from engine import Capabilities
 from studio.context import Studio
+from studio.ui.drafts import browser_id
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import both, word
 from studio.ui.sessions import share_session_state
@@ -68,15 +69,15 @@ def build_shell(studio: Studio) -> Any:
     with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
         _endpoints(studio)  # first, so that their names are theirs
         gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
-        known = speak.own_takes()
+        owner = browser_id()
         with gr.Tabs() as tabs:
             with gr.Tab(word("Speak"), id="speak"):
-                speak.build(studio, known)
+                speak.build(studio, owner)
             for entry in present():
                 with gr.Tab(word(entry.label), id=entry.name):
                     _fill(entry, studio)
             with gr.Tab(word("Library"), id="library"):
-                library.build(studio, known)
+                library.build(studio, owner)
             with gr.Tab(word("Engine"), id="engine"):
                 timer = engine_page.build(studio)
         looking = _looking(len(tabs.children) - 1)

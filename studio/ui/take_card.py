@@ -16,6 +16,7 @@ from studio.takes.take_store import Take
 from studio.ui.i18n import both
 
 SHORT = 90  # letters of a text in the list
+STOPPED: Final = "Stopped early"
 NAMED: Final = {"instruct": "Style instructions", "longest": "Max. length"}
 LINEAGE: Final = "again"  # a setting: the take that this one was spoken again from
 
@@ -61,6 +62,7 @@ def rows(takes: Iterable[Take]) -> str:
 def _row(take: Take) -> str:
     told = f"{take.voice or 'default'} · {take.seconds:.1f} s · {_when(take.created)}"
     star = '<b class="star">★</b> ' if take.starred else ""
+    star += f"<em>{both(STOPPED)}</em> " if take.stopped else ""
     shown = f"<span>{star}{escape(_short(take.text))}</span><small>{escape(told)}</small>"
     return _button(take, "pick", shown) + _button(take, "compare", both("Compare"))
 
@@ -91,6 +93,7 @@ def _button(take: Take, what: str, shown: str) -> str:
 def _facts(take: Take) -> dict[str, str]:
     facts = {
         "Length": f"{take.seconds:.1f} s",
+        **({"State": STOPPED} if take.stopped else {}),
         "Voice": take.voice or "the model's own",
         "Seed": str(take.seed),
     }

@@ -27,6 +27,7 @@ from engine import (
     load_reference_audio,
 )
 from studio.context import Studio
+from studio.ui.drafts import keep_draft
 from studio.ui.i18n import tell, warning, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import live_player, plays
@@ -168,6 +169,9 @@ def build(studio: Studio) -> None:
     gr.Markdown(word("### Save this voice"))
     form = save_form()
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
+    for changed in (audio.upload, audio.clear, audio.start_recording):
+        changed(_another, None, [transcript, agreed], queue=False, **QUIET)
+    keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
@@ -175,6 +179,11 @@ def build(studio: Studio) -> None:
     plays(player, triggers, tab.speak, asked)
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     _endpoint(tab)
+
+
+def _another() -> tuple[str, bool]:
+    """Words and consent belong to one recording."""
+    return "", False
 
 
 def _endpoint(tab: CloneTab) -> None:

@@ -20,7 +20,7 @@ from engine.testing import FakeEngine
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell
-from studio.ui.shortcuts import KEYS
+from studio.ui.shortcuts import KEYS, WAITING
 from studio.ui.tabs.design import DESCRIBED, REFERENCE
 from studio.ui.tabs.models import ABLE, FOREIGN
 from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
@@ -35,6 +35,7 @@ TOLD_LATER = (
     LETTERS,
     TOO_MANY,
     *KEYS.values(),
+    WAITING,
     *ABLE.values(),
     *NONE.values(),
     FILL[1],
