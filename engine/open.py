@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
-from engine.checkpoints.files import codec_digest
+from engine.checkpoints.config_file import codec_digest
 from engine.checkpoints.hub import resolve
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
-from engine.errors import CheckpointError, InvalidSetting
+from engine.errors import CheckpointError, InvalidSetting, TimbreError
 from engine.messages import Message
 from engine.plan import Worker
 from engine.speech_engine import SpeechEngine
@@ -185,8 +185,10 @@ def exchange(
     """Replace the model `out` by `model`, a folder or a hub id, and return its name.
 
     May download, so it may take long; `note` is called with each step. Raises CheckpointError for
-    what cannot be used and EngineError while a request uses `out`; then `out` stays.
+    what cannot be used, EngineError while a request uses `out`, OutOfMemory where there is no room;
+    then `out` stays, or is loaded again.
     """
+    from engine.worker.loading.model_loader import check_weights
 
     def downloading(done: int, total: int) -> None:
         note(
@@ -204,9 +206,17 @@ def exchange(
     name = model_name(folder)
     checkpoint = LocalCheckpoint(folder, engine.settings.max_seq_len, name)
     _check_same_codec(engine, out, folder)
+    check_weights(folder)
     note(Message("Loading {name}", name=name))
+    before = engine.checkpoints().get(out)
     engine.exchange(out, name, checkpoint)
-    engine.load(name)
+    try:
+        engine.load(name)
+    except TimbreError:
+        if before is not None:
+            engine.exchange(name, out, before)
+            engine.load(out)
+        raise
     return name
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ValidationError
 
+from engine.checkpoints.config_file import read_model_config
 from engine.checkpoints.files import Table, read_json, read_row
 from engine.checkpoints.tokens import Tokens
 from engine.errors import CheckpointError, InvalidVoice, NotCapable, UnknownVoice
@@ -84,7 +85,8 @@ class LocalCheckpoint:
 
     def __init__(self, folder: Path | str, positions: int = LARGEST, name: str = "") -> None:
         self.folder = Path(folder)
-        config = Table(read_json(self.folder / "config.json"), str(self.folder / "config.json"))
+        config = Table(read_model_config(self.folder), str(self.folder / "config.json"))
+        _check_frame_rate(config)
         talker = config.table("talker_config")
         self._width = talker.integer("hidden_size", 1, LARGEST)
         self._codes = talker.integer("vocab_size", RESERVED_CODES + 1, LARGEST)
@@ -223,7 +225,7 @@ class LocalCheckpoint:
         return _Words(self._tokens.encode("assistant\n"), self._tokens.encode("\n"))
 
     def _read_capabilities(self, config: Table, talker: Table, name: str) -> Capabilities:
-        kinds, size = _kinds(config), config.text("tts_model_size")
+        kinds, size = _kinds(config), config.text("tts_model_size", "")
         spoken = tuple(key for key in self._languages if "dialect" not in key)
         preset = "custom_voice" in kinds
         return Capabilities(
@@ -245,6 +247,17 @@ class LocalCheckpoint:
 class _Words:
     assistant: tuple[int, ...]  # "assistant\n"
     newline: tuple[int, ...]
+
+
+def _check_frame_rate(config: Table) -> None:
+    kind = config.raw.get("tokenizer_type")
+    if isinstance(kind, str) and "25hz" in kind.lower():
+        raise CheckpointError(
+            "{source} is a 25 Hz checkpoint ({kind}). Timbre speaks with the 12 Hz ones, like "
+            "Qwen/Qwen3-TTS-12Hz-0.6B-Base.",
+            source=config.source,
+            kind=kind,
+        )
 
 
 def _kinds(config: Table) -> list[str]:

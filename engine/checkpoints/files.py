@@ -6,7 +6,6 @@ a CheckpointError that names the file and the key. No torch, no prompts, no netw
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,17 +50,6 @@ def _object(raw: bytes, path: Path) -> dict[str, Any]:
     return value
 
 
-def codec_digest(folder: Path) -> str:
-    """What tells one codec from another: its decoder's shape and its weights."""
-    config = read_json(folder / CODEC_FOLDER / "config.json").get("decoder_config")
-    digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
-    for path in sorted((folder / CODEC_FOLDER).glob("*.safetensors")):
-        with path.open("rb") as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-    return digest.hexdigest()
-
-
 @dataclass(frozen=True)
 class Table:
     """A JSON object read with care: a wrong type or a number out of bounds is an error."""
@@ -80,8 +68,10 @@ class Table:
             )
         return value
 
-    def text(self, key: str) -> str:
+    def text(self, key: str, default: str | None = None) -> str:
         value = self.raw.get(key)
+        if value is None and default is not None:
+            return default
         if not isinstance(value, str) or not value:
             raise self.wrong(key, Message("a word"))
         return value

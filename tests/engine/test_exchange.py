@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from engine import (
     CheckpointError,
@@ -89,3 +93,38 @@ def test_one_engine_has_one_codec(golden_dir: Path) -> None:
         engine._checkpoints = held_chunks
         with pytest.raises(CheckpointError, match="codec"):
             exchange(engine, "two", str(golden_dir / NEW))
+
+
+def test_weights_that_do_not_fit_leave_the_old_model_loaded(
+    golden_dir: Path, tmp_path: Path
+) -> None:
+    broken = Path(shutil.copytree(golden_dir / NEW, tmp_path / "broken"))
+    shutil.copy(golden_dir / OLD / "model.safetensors", broken / "model.safetensors")
+    raw = json.loads((broken / "config.json").read_text("utf-8"))
+    raw["talker_config"]["intermediate_size"] *= 2
+    (broken / "config.json").write_text(json.dumps(raw), "utf-8")
+    with open_engine([golden_dir / OLD], "cpu", "float32") as engine:
+        said: list[str] = []
+        with pytest.raises(CheckpointError, match="do not fit"):
+            exchange(engine, OLD, str(broken), said.append)
+        assert [line.split()[0] for line in said] == ["Looking", "Reading"]
+        assert engine.stats().talkers == (OLD,)
+
+
+def test_a_newcomer_that_cannot_be_loaded_gives_its_place_back(
+    golden_dir: Path, tmp_path: Path
+) -> None:
+    damaged = Path(shutil.copytree(golden_dir / NEW, tmp_path / "damaged"))
+    tensors = load_file(damaged / "model.safetensors")
+    name = "talker.model.norm.weight"
+    tensors[name] = torch.full_like(tensors[name], float("nan"))
+    save_file(tensors, damaged / "model.safetensors")
+    with open_engine([golden_dir / OLD], "cpu", "float32") as engine:
+        speaker = engine.capabilities()[OLD].speakers[0]
+        preset = SpeechRequest("Good evening.", Preset(speaker), seed=5, max_frames=6)
+        before = engine.submit(preset).collect()
+        with pytest.raises(CheckpointError, match=r"talker\.model\.norm\.weight.*not finite"):
+            exchange(engine, OLD, str(damaged))
+        assert list(engine.capabilities()) == [OLD]
+        assert engine.stats().talkers == (OLD,)
+        assert_same(engine.submit(preset).collect(), before)

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from engine.checkpoints.files import CODEC_FOLDER, read_json
+from engine.checkpoints.config_file import read_codec_config, read_model_config
+from engine.checkpoints.files import CODEC_FOLDER
 from engine.errors import CheckpointError
 from engine.model.codec import CodecDecoder
 from engine.model.configs import (
@@ -23,7 +24,7 @@ from engine.model.configs import (
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.loading.weight_loader import empty_network, load
+from engine.worker.loading.weight_loader import check, empty_network, load
 
 MAX_SIZE, MAX_COUNT = 1 << 20, 512  # of a width, of anything that there are modules of
 _COUNTED = (
@@ -36,6 +37,15 @@ _COUNTED = (
 )
 _Config = TypeVar("_Config")
 _Network = TypeVar("_Network", bound=nn.Module)
+
+
+def check_weights(folder: Path) -> None:
+    """Raise CheckpointError where the weights do not fit the config. No weights are read."""
+    talker = _build(folder, TalkerConfig.from_dict, Talker, torch.float32, "talker_config")
+    check(folder, {"talker.": talker}, unused=("speaker_encoder.*",))
+    inner = folder / CODEC_FOLDER
+    codec = _build(inner, CodecConfig.from_dict, CodecDecoder, torch.float32, "decoder_config")
+    check(inner, {"decoder.": codec}, unused=("encoder.*",))
 
 
 def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
@@ -84,7 +94,7 @@ def _build(
     key: str | None = None,
 ) -> _Network:
     """The network that a config describes, without memory."""
-    raw = read_json(folder / "config.json")
+    raw = (read_codec_config if folder.name == CODEC_FOLDER else read_model_config)(folder)
     try:
         config = read(raw if key is None else raw[key])
         _check(config)

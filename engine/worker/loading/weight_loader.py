@@ -62,16 +62,31 @@ def load(
     before anything is read where names or shapes do not fit. Other tensors are ignored, with a
     warning unless they match one of the patterns `unused` or UNUSED.
     """
-    entries = [entry for prefix, part in parts.items() for entry in _entries(prefix, part)]
-    with _open_tensors(folder) as stored:
-        tensors = _without_prefix(folder, stored)
-        _check(folder, entries, tensors, (*UNUSED, *unused))
+    with _checked_tensors(folder, parts, unused) as (entries, tensors):
         for entry in entries:
             entry.fill(tensors, device)
+            entry.check_finite(folder)
     for part in parts.values():
         for module in part.modules():
             if isinstance(module, Foldable):
                 module.unfold()
+
+
+def check(folder: Path, parts: Mapping[str, nn.Module], unused: Iterable[str] = ()) -> None:
+    """Raise CheckpointError where names or shapes do not fit. No weights are read."""
+    with _checked_tensors(folder, parts, unused):
+        pass
+
+
+@contextmanager
+def _checked_tensors(
+    folder: Path, parts: Mapping[str, nn.Module], unused: Iterable[str]
+) -> Iterator[tuple[list[_Entry], Mapping[str, _Stored]]]:
+    entries = [entry for prefix, part in parts.items() for entry in _entries(prefix, part)]
+    with _open_tensors(folder) as stored:
+        tensors = _without_prefix(folder, stored)
+        _check(folder, entries, tensors, (*UNUSED, *unused))
+        yield entries, tensors
 
 
 def export(parts: Mapping[str, nn.Module]) -> dict[str, Tensor]:
@@ -103,6 +118,17 @@ class _Entry:
             self._set(target)
         for name, place in self.places(target):
             place.copy_(tensors[name].read())
+
+    def check_finite(self, folder: Path) -> None:
+        """A number that is none would be heard as noise, or as silence."""
+        tensor = getattr(self.owner, self.name)
+        if not torch.isfinite(tensor.detach().sum(dtype=torch.float32)):
+            raise CheckpointError(
+                "The weights in {folder} are damaged: {name} holds numbers that are not finite. "
+                "Download the checkpoint again.",
+                folder=folder,
+                name=self.names[0],
+            )
 
     def _set(self, tensor: Tensor) -> None:
         if isinstance(self.tensor, nn.Parameter):

@@ -7,12 +7,13 @@ the kernels: a trace runs them without Python, and gives the same codes as the p
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from engine.model.predictor import Predictor
 from engine.worker.backends import Candidate, select_backend
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
     from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
 
 Frame: TypeAlias = tuple[Tensor, Tensor]  # codes [R, 15], the sum of all 16 embeddings [R, width]
+Trace: TypeAlias = Callable[..., Frame]
 TRACE_LIMIT = 64 << 20  # bytes of all layers: larger ones keep the kernels busy
+
+
+_TRACES: dict[tuple[int, tuple[object, ...]], Trace] = {}  # by rows and shapes of weights
 
 
 class CodePredictor:
@@ -71,21 +76,14 @@ class CodePredictor:
         return PredictorKernels(self._predictor)
 
     def _traced(self, rows: int) -> SampleFrame:
-        def sample(hidden: Tensor, first: Tensor, *rest: Tensor) -> Frame:
-            *sampling, uniforms = rest
-            return self._plain(hidden, first, SamplingTensors(*sampling), uniforms, CANDIDATES)
-
-        table = self._predictor.model.codec_embedding[0].weight  # [V, width]
-        hidden = torch.zeros_like(table[:rows])
-        column = hidden.new_ones(rows, 1)
-        uniforms = column.expand(-1, len(self._predictor.lm_head)) / 2
-        inputs = (hidden, hidden, column, column, column, column, uniforms)
-        with warnings.catch_warnings():  # of sizes that become constants, as they should
-            warnings.simplefilter("ignore")
-            trace = torch.jit.trace(sample, inputs, check_trace=False)
-        _replay(trace, *inputs)  # the first call takes long
+        frame = _PlainFrame(self._predictor)
+        weights = {**dict(frame.named_parameters()), **dict(frame.named_buffers())}
+        shapes = tuple((name, each.shape, each.dtype) for name, each in weights.items())
+        tensors = tuple(weights.values())
+        trace = _TRACES.get((rows, shapes)) or _trace(frame, tuple(weights), tensors, rows)
+        _TRACES[rows, shapes] = trace
         return lambda hidden, first, sampling, uniforms, _: _replay(
-            trace, hidden, first, *sampling.tensors, uniforms
+            trace, *tensors, hidden, first, *sampling.tensors, uniforms
         )
 
     def _plain(
@@ -96,12 +94,69 @@ class CodePredictor:
         uniforms: Tensor,
         count: int | None,
     ) -> Frame:
-        def choose(book: int, logits: Tensor) -> Tensor:
-            return pick(logits, sampling, uniforms[:, book - 1 : book], count)
-
-        return self._predictor.sample(hidden, first, choose)
+        return _sample(self._predictor, hidden, first, sampling, uniforms, count)
 
 
-def _replay(trace: Callable[..., Frame], *inputs: Tensor) -> Frame:
+class _PlainFrame(nn.Module):
+    """The plain form as a module."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        super().__init__()
+        self.predictor = predictor
+
+    def forward(self, hidden: Tensor, first: Tensor, *rest: Tensor) -> Frame:
+        *sampling, uniforms = rest
+        tensors = SamplingTensors(*sampling)
+        return _sample(self.predictor, hidden, first, tensors, uniforms, CANDIDATES)
+
+
+def _sample(
+    predictor: Predictor,
+    hidden: Tensor,
+    first: Tensor,
+    sampling: SamplingTensors,
+    uniforms: Tensor,
+    count: int | None,
+) -> Frame:
+    def choose(book: int, logits: Tensor) -> Tensor:
+        return pick(logits, sampling, uniforms[:, book - 1 : book], count)
+
+    return predictor.sample(hidden, first, choose)
+
+
+def _trace(
+    frame: _PlainFrame, names: tuple[str, ...], weights: tuple[Tensor, ...], rows: int
+) -> Trace:
+    """A trace that takes the weights as inputs: torch keeps every trace for ever."""
+
+    twin = copy.deepcopy(frame)
+
+    def sample(*inputs: Tensor) -> Frame:
+        for name, weight in zip(names, inputs, strict=False):
+            _set_weight(twin, name, weight)
+        return twin(*inputs[len(names) :])  # type: ignore[no-any-return]
+
+    table = frame.predictor.model.codec_embedding[0].weight  # [V, width]
+    hidden = torch.zeros_like(table[:rows])
+    column = hidden.new_ones(rows, 1)
+    uniforms = column.expand(-1, len(frame.predictor.lm_head)) / 2
+    inputs = (*weights, hidden, hidden, column, column, column, column, uniforms)
+    with warnings.catch_warnings():  # of sizes that become constants, as they should
+        warnings.simplefilter("ignore")
+        trace: Trace = torch.jit.trace(sample, inputs, check_trace=False)
+    _replay(trace, *inputs)  # the first call takes long
+    return trace
+
+
+def _set_weight(network: nn.Module, name: str, weight: Tensor) -> None:
+    """Put a plain tensor in the place of a parameter or buffer."""
+    path, _, leaf = name.rpartition(".")
+    owner = network.get_submodule(path)
+    owner._parameters.pop(leaf, None)
+    owner._buffers.pop(leaf, None)
+    setattr(owner, leaf, weight)
+
+
+def _replay(trace: Trace, *inputs: Tensor) -> Frame:
     with torch.jit.optimized_execution(False):  # optimising would take half a second, twice
         return trace(*inputs)

@@ -1,4 +1,4 @@
-"""`say` between other programs: a long text from a pipe, sound into one, devices that are absent."""
+"""`say` between other programs: a long text from a pipe, sound into one, an absent device."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
-from engine.worker.talker.code_predictor import CodePredictor
+from engine.worker.talker.code_predictor import _TRACES, CodePredictor
 from tests.conftest import golden_folders
 
 MOST = 3
@@ -55,3 +55,20 @@ def test_a_large_predictor_is_not_traced(
     large.trace(MOST)
     assert not large._traces
     assert set(traced._traces) == set(range(1, MOST + 1))
+
+
+def test_another_model_of_the_same_shapes_shares_the_traces() -> None:
+    """Torch keeps every trace for ever: models that are exchanged must not add to them."""
+    with torch.inference_mode():
+        own = CodePredictor(
+            load_talker(golden_folders()[0], torch.device("cpu"), torch.float32).code_predictor
+        )
+        own.trace(MOST)
+        held = len(_TRACES)
+        talker = load_talker(golden_folders()[0], torch.device("cpu"), torch.float32)
+        for weight in talker.code_predictor.parameters():
+            weight.mul_(0.9)
+        other = CodePredictor(talker.code_predictor)
+        other.trace(MOST)
+        assert len(_TRACES) == held
+        assert len(other._traces) == MOST  # each was compared with the plain form of its weights
