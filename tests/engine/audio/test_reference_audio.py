@@ -140,8 +140,8 @@ HUGE = speech().astype(np.float64) * 1e300
         ((np.zeros((48_000, 9), np.float32), SAMPLE_RATE), "9 channels"),
         ((np.zeros((2, 2, 2)), SAMPLE_RATE), "samples by channels"),
         ((np.array(["a"] * 48_000), SAMPLE_RATE), "as numbers"),
-        (b"", "no sound file"),
-        (b"hello, I am no sound", "no sound file"),
+        (b"", "it is no sound"),
+        (b"hello, I am no sound", "it is no sound"),
         (encoded(speech(), SAMPLE_RATE, "AIFF"), "AIFF files are not read"),
     ],
 )

@@ -128,7 +128,7 @@ def test_every_kind_of_voice(opened: list[Sequence[str]], tmp_path: Path) -> Non
         (["say", TEXT, "--voice", "ryan", "--blend", "ryan"], "--voice and --blend"),
         (["say", TEXT, "--blend", "ryan:x"], "cannot be read"),
         (["say", TEXT, "--blend", "ryan,Calm guide"], "is a designed voice"),
-        (["say", TEXT, "--blend", "ryan,vivian", "--instruct", "softly"], "no instruction"),
+        (["say", TEXT, "--blend", "ryan,vivian", "--instruct", "softly"], "can't follow"),
         (["say", TEXT, "--transcript", "words"], "--reference"),
         (["say", TEXT, "--reference", "gone.wav"], "no file"),
         (["say", TEXT, "--out", "take.aac"], r"\.wav, \.flac"),

@@ -183,4 +183,4 @@ def test_a_tab_nobody_can_use_says_what_to_load() -> None:
         able = list(engine.capabilities().values())
     assert all(not reason(entry, able) for entry in present())
     clone = next(entry for entry in ENTRIES if entry.name == "clone")
-    assert "Engine page" in reason(clone, [])
+    assert "Base model" in reason(clone, [])

@@ -230,7 +230,7 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_pat
     panel.get_by_role("button", name="Delete").click()
     panel.get_by_text("Ada Lovelace is deleted.").wait_for()
     assert studio.library.find("Ada Lovelace") is None
-    panel.get_by_role("button", name="Bring it back: Ada Lovelace").click()
+    panel.get_by_role("button", name="Restore: Ada Lovelace").click()
     panel.get_by_text("Ada Lovelace is back.").wait_for()
     panel.get_by_label("Ada Lovelace ·").wait_for()
     assert studio.library.find("Ada Lovelace")

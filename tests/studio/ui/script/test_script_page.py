@@ -272,5 +272,5 @@ def test_a_script_fits_on_a_phone_and_can_be_deleted_and_brought_back(
     assert wide <= PHONE["viewport"]["width"]
     press(page, "Delete")
     page.get_by_role("button", name="Show me an example").wait_for()
-    page.get_by_role("button", name="Bring “The Key” back").tap()
+    page.get_by_role("button", name="Restore “The Key”").tap()
     lines(page).nth(5).wait_for()
