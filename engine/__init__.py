@@ -35,7 +35,7 @@ from engine.errors import (
     UnknownVoice,
 )
 from engine.messages import Message
-from engine.open import exchange, open_engine, open_zerogpu, read_capabilities
+from engine.open import add_model, exchange, open_engine, open_zerogpu, read_capabilities
 from engine.requests.text_groups import (
     LANGUAGE_CODES,
     SYLLABIC,
@@ -129,6 +129,7 @@ __all__ = [
     "Vector",
     "Voice",
     "Waveform",
+    "add_model",
     "atomic_replace",
     "check_target",
     "checked",

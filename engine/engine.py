@@ -139,6 +139,19 @@ class Engine:
         }
         self._input_processor.checkpoints = self._checkpoints
 
+    def add(self, name: str, checkpoint: Checkpoint) -> None:
+        """Load one more checkpoint beside the others. Where that fails, all is as before."""
+        if name in self._checkpoints:
+            raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
+        self._worker.add(name, checkpoint)
+        try:
+            self._call(partial(self.loop.models.load, name))
+        except Exception:
+            self._worker.remove(name)
+            raise
+        self._checkpoints = {**self._checkpoints, name: checkpoint}
+        self._input_processor.checkpoints = self._checkpoints
+
     def stats(self) -> Stats:
         return self.loop.stats(self._worker.memory(), self._registry.refused)
 

@@ -188,6 +188,39 @@ def exchange(
     what cannot be used, EngineError while a request uses `out`, OutOfMemory where there is no room;
     then `out` stays, or is loaded again.
     """
+    name, checkpoint = _prepare(engine, out, model, note)
+    note(Message("Loading {name}", name=name))
+    before = engine.checkpoints().get(out)
+    engine.exchange(out, name, checkpoint)
+    try:
+        engine.load(name)
+    except TimbreError:
+        if before is not None:
+            engine.exchange(name, out, before)
+            engine.load(out)
+        raise
+    return name
+
+
+def add_model(
+    engine: SpeechEngine, model: str, note: Callable[[Message], None] = lambda message: None
+) -> str:
+    """Load `model`, a folder or a hub id, beside the others and return its name.
+
+    As `exchange`; what `note` raises ends it while it downloads.
+    """
+    name, checkpoint = _prepare(engine, "", model, note)
+    if name in engine.checkpoints():
+        raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
+    note(Message("Loading {name}", name=name))
+    engine.add(name, checkpoint)
+    return name
+
+
+def _prepare(
+    engine: SpeechEngine, out: str, model: str, note: Callable[[Message], None]
+) -> tuple[str, LocalCheckpoint]:
+    """A checkpoint that may stand beside all but `out`, downloaded and checked."""
     from engine.worker.loading.model_loader import check_weights
 
     def downloading(done: int, total: int) -> None:
@@ -202,22 +235,13 @@ def exchange(
 
     note(Message("Looking for {model}", model=model))
     folder = resolve(model.strip(), progress=downloading).resolve()
-    note(Message("Reading {model}", model=model))
+    size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+    note(Message("Reading {model}, {size:.2f} GB", model=model, size=size / 1e9))
     name = model_name(folder)
     checkpoint = LocalCheckpoint(folder, engine.settings.max_seq_len, name)
     _check_same_codec(engine, out, folder)
     check_weights(folder)
-    note(Message("Loading {name}", name=name))
-    before = engine.checkpoints().get(out)
-    engine.exchange(out, name, checkpoint)
-    try:
-        engine.load(name)
-    except TimbreError:
-        if before is not None:
-            engine.exchange(name, out, before)
-            engine.load(out)
-        raise
-    return name
+    return name, checkpoint
 
 
 def _check_same_codec(engine: SpeechEngine, out: str, folder: Path) -> None:

@@ -193,6 +193,12 @@ class Worker(Protocol):
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Replace a checkpoint that is not loaded."""
 
+    def add(self, name: str, checkpoint: Checkpoint) -> None:
+        """Know one more checkpoint, which is not loaded yet."""
+
+    def remove(self, name: str) -> None:
+        """Forget the checkpoint that was added last and is not loaded."""
+
     def launch(self, plan: StepPlan) -> StepHandle:
         """Start a step without waiting for the device."""
 

@@ -62,6 +62,9 @@ class SpeechEngine(Protocol):
     def unload(self, model: str) -> None:
         """Free the memory of a talker that no request uses."""
 
+    def add(self, name: str, checkpoint: Checkpoint) -> None:
+        """Load one more checkpoint beside the others."""
+
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Replace a checkpoint that no request uses by another one, which is not loaded yet."""
 

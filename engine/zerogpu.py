@@ -126,6 +126,9 @@ class ZeroGpuEngine:
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> NoReturn:
         self.load(name)
 
+    def add(self, name: str, checkpoint: Checkpoint) -> NoReturn:
+        self.load(name)
+
     def stats(self) -> Stats:
         """No device is held between requests, so there are no slots and no steps."""
         counters = self._counters

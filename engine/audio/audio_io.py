@@ -110,7 +110,9 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in FORMATS:
         there = ", ".join(FORMATS)
         raise InvalidSetting(
-            "'{name}' is no sound file. Let its name end in {there}.", name=target.name, there=there
+            "'{name}' has no sound format's ending. Let its name end in {there}.",
+            name=target.name,
+            there=there,
         )
     if not target.parent.is_dir():
         raise InvalidSetting("There is no folder {parent}. Make it first.", parent=target.parent)
@@ -126,7 +128,9 @@ def duration(path: str | os.PathLike[str]) -> float:
     try:
         return float(soundfile.info(path).duration)
     except (soundfile.SoundFileError, RuntimeError, OSError) as error:
-        raise InvalidAudio("{path} is no sound file, or it is damaged.", path=path) from error
+        raise InvalidAudio(
+            "Can't read {path}: it is no sound, or it is damaged.", path=path
+        ) from error
 
 
 class Loudspeaker:

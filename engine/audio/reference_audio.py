@@ -114,7 +114,7 @@ def _decode(data: bytes) -> _Raw:
             return _Raw(_read_blocks(file), file.samplerate, file.channels)
     except (soundfile.SoundFileError, RuntimeError, ValueError) as error:
         raise InvalidAudio(
-            "This is no sound file, or it is damaged. {advice}", advice=_READABLE
+            "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
         ) from error
 
 
@@ -256,5 +256,5 @@ def _levelled(wave: Waveform, active: Waveform, notes: list[Message]) -> Wavefor
     gain = min(LEVEL / loudness, _PEAK / float(np.abs(wave).max()), _MAX_GAIN)
     decibels = 20 * np.log10(gain)
     if abs(decibels) >= 1:
-        notes.append(Message("levelled by {decibels:+.0f} dB", decibels=float(decibels)))
+        notes.append(Message("volume adjusted {decibels:+.0f} dB", decibels=float(decibels)))
     return (wave * gain).astype(np.float32)

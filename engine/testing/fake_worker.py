@@ -186,6 +186,12 @@ class FakeWorker:
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         _check(out not in self._loaded, "exchanged while it is loaded")
 
+    def add(self, name: str, checkpoint: Checkpoint) -> None:
+        _check(name not in self._loaded, "added twice")
+
+    def remove(self, name: str) -> None:
+        _check(name not in self._loaded, "removed while it is loaded")
+
     def launch(self, plan: StepPlan) -> FakeStep:
         self.plans.append(plan)
         seconds = self.costs.of(plan)

@@ -167,7 +167,9 @@ def _vector(part: Preset | Clone, able: Checkpoints, checkpoints: Checkpoints) -
         _check_vector(part.vector)
         return part.vector
     if part.instruct.strip():
-        raise NotCapable("A blend takes no instruction. Leave it out, or use one preset voice.")
+        raise NotCapable(
+            "Blends can't follow style instructions. Clear them, or use one preset voice."
+        )
     holders = _holders(part.name, checkpoints)
     widths = {each.capabilities.width for each in able.values()}
     best = min(

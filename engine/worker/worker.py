@@ -51,6 +51,11 @@ class WorkerSettings:
     reference_bytes: int = 512 << 20  # kept of encoded references
 
 
+ROOM = (
+    4  # models that may stand side by side without a restart; a slot of the codec takes 2 to 5 MB
+)
+
+
 class TorchWorker:
     """The Worker of engine.plan on PyTorch."""
 
@@ -64,6 +69,7 @@ class TorchWorker:
         self.dtype = settings.dtype or pick_dtype(self.device)
         self._runners: dict[str, ModelRunner] = {}  # replaced, never changed: steps run meanwhile
         self._codec_runner: CodecRunner | None = None
+        self._room = ROOM  # models whose streams the codec has state for
         self._reference_encoder: ReferenceEncoder | None = None
         self._speakers: dict[str, EncoderRunner] = {}
         self._refused: set[int] = set()  # work for them may still be on its way
@@ -110,6 +116,22 @@ class TorchWorker:
             self._reference_encoder = None  # it remembers recordings by the checkpoint's name
             if not self._runners:
                 self._codec_runner = None
+
+    def add(self, name: str, checkpoint: LocalCheckpoint) -> None:
+        """The newcomer's slots are behind those of the others, as far as there is room."""
+        with self._loading:
+            count = len(self._checkpoints)
+            if self._codec_runner is not None and count >= self._room:
+                raise EngineError(
+                    "There is room for {most} models. Start Timbre with those you want.",
+                    most=self._room,
+                )
+            self._checkpoints = {**self._checkpoints, name: checkpoint}
+
+    def remove(self, name: str) -> None:
+        with self._loading:
+            held = self._checkpoints.items()
+            self._checkpoints = {each: own for each, own in held if each != name}
 
     def launch(self, plan: StepPlan) -> StepHandle:
         with torch.inference_mode():
@@ -264,7 +286,8 @@ class TorchWorker:
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
         codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
-        slots = settings.max_num_seqs * len(self._checkpoints)
+        self._room = max(ROOM, len(self._checkpoints))
+        slots = settings.max_num_seqs * self._room
         codec_runner = CodecRunner(codec, slots, LRUCache(settings.reference_bytes), dtype)
         codec_runner.warm()
         return codec_runner

@@ -48,6 +48,8 @@ class Take(BaseModel):
     seconds: float = Field(ge=0)
     created: Timestamp
     starred: bool = False
+    stopped: bool = False  # before its end: not the whole text
+    owner: str = Field("", max_length=64)  # the browser that spoke it; "": nobody's
     deleted: Timestamp | None = None
 
 
@@ -76,9 +78,15 @@ class Takes:
         self._takes = {take.id: take for take in self._read_all()}
 
     def add(
-        self, pcm: Pcm, text: str, voice: str, seed: int, settings: Mapping[str, Any] | None = None
+        self,
+        pcm: Pcm,
+        text: str,
+        voice: str,
+        seed: int,
+        settings: Mapping[str, Any] | None = None,
+        **about: Any,
     ) -> Take:
-        """Keep a take; when this returns it survives a crash."""
+        """Keep a take; when this returns it survives a crash. `about`: `owner`, `stopped`."""
         now = self._clock()
         take = Take(
             id=new_id(now),
@@ -88,6 +96,7 @@ class Takes:
             settings=dict(settings or {}),
             seconds=len(pcm) / SAMPLE_RATE,
             created=now,
+            **about,
         )
         sound = save_sound(self._path(take.id, SOUND), pcm)
         try:
@@ -131,6 +140,7 @@ class Takes:
         words: str = "",
         *,
         voice: str = "",
+        owner: str | None = None,
         starred: bool = False,
         deleted: bool = False,
         limit: int | None = None,
@@ -144,6 +154,7 @@ class Takes:
             for take in sorted(takes, key=lambda each: (each.created, each.id), reverse=True)
             if (take.deleted is not None) == deleted
             and (take.starred or not starred)
+            and owner in (None, take.owner)
             and voice.casefold() in ("", take.voice.casefold())
             and all(word in f"{take.text} {take.voice}".casefold() for word in wanted)
         ]
@@ -151,6 +162,13 @@ class Takes:
 
     def star(self, number: str, starred: bool = True) -> Take:
         return self._change(number, starred=starred)
+
+    def adopt(self, number: str, owner: str) -> None:
+        """Nobody's take, if it is there, belongs to this browser from now on."""
+        with self._lock:
+            take = self._takes.get(number)
+            if take is not None and not take.owner:
+                self._keep(take.model_copy(update={"owner": owner}))
 
     def delete(self, number: str) -> Take:
         """Put a take into the trash; `restore` brings it back."""

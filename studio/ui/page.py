@@ -23,7 +23,10 @@ from studio.ui.sessions import remember
 from studio.ui.shell import build_shell
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as much as the largest recording; Gradio's own has no end
-ANSWERS = (Path(__file__).parent / "static" / "answers.js").read_text(encoding="utf-8")
+STATIC = Path(__file__).parent / "static"
+ANSWERS, CONNECTION = (
+    (STATIC / name).read_text(encoding="utf-8") for name in ("answers.js", "connection.js")
+)
 SESSIONS = 256  # visits that Gradio remembers, 0.1 to 0.25 MB each; its own 10,000 would take 1 GB
 
 
@@ -59,7 +62,7 @@ def looks() -> dict[str, Any]:
     return {
         "theme": theme.theme(),
         "css": theme.STYLE,
-        "head": f"{shortcuts.SCRIPT}<script>{ANSWERS}</script>",
+        "head": f"{shortcuts.SCRIPT}<script>{CONNECTION}{ANSWERS}</script>",
         "i18n": LANGUAGES,
         "run_history": False,
         "footer_links": ["api"],

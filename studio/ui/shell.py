@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,12 +17,14 @@ from gradio.events import api
 
 from engine import Capabilities
 from studio.context import Studio
+from studio.ui.drafts import browser_id
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import both, word
 from studio.ui.sessions import share_session_state
 from studio.ui.shortcuts import HEAD
 from studio.ui.tabs import check, engine_page, library, speak
-from studio.ui.tabs.voice_form import on_show
+from studio.ui.tabs.models import ModelsTab
+from studio.ui.tabs.voice_form import QUIET, on_show
 
 QUEUE = 256
 KEEP = 3600  # seconds a file stays in Gradio's cache
@@ -32,34 +34,43 @@ Able: TypeAlias = Callable[[Capabilities], bool]
 
 @dataclass(frozen=True)
 class Entry:
-    """A tab that another module builds. `missing`: what to do where no checkpoint is able."""
+    """A tab that another module builds. `missing`: said where no checkpoint is able."""
 
     name: str
     label: str
     able: Able
-    missing: str
+    missing: str = ""
+    get: str = ""  # the smallest published one that is able
 
 
 def _any(own: Capabilities) -> bool:
     return True
 
 
-_LOAD = "Load one on the Engine page: Qwen/Qwen3-TTS-12Hz-"
+_PUBLISHED = "Qwen/Qwen3-TTS-12Hz-"
 ENTRIES = (
-    Entry("clone", "Clone", lambda own: own.clone, f"Cloning needs a Base model. {_LOAD}0.6B-Base"),
+    Entry(
+        "clone",
+        "Clone",
+        lambda own: own.clone,
+        "Cloning needs a Base model.",
+        f"{_PUBLISHED}0.6B-Base",
+    ),
     Entry(
         "design",
         "Design",
         lambda own: own.design,
-        f"Designing a voice needs a VoiceDesign model. {_LOAD}1.7B-VoiceDesign",
+        "Designing a voice needs a VoiceDesign model.",
+        f"{_PUBLISHED}1.7B-VoiceDesign",
     ),
     Entry(
         "blend",
         "Blend",
         lambda own: own.preset or own.clone,
-        f"Blending needs a model with voices, or one that clones. {_LOAD}0.6B-CustomVoice",
+        "Blending needs a model with preset voices, or one that clones.",
+        f"{_PUBLISHED}0.6B-CustomVoice",
     ),
-    Entry("script", "Script", _any, ""),
+    Entry("script", "Script", _any),
 )
 
 
@@ -68,15 +79,15 @@ def build_shell(studio: Studio) -> Any:
     with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
         _endpoints(studio)  # first, so that their names are theirs
         gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
-        known = speak.own_takes()
+        owner = browser_id()
         with gr.Tabs() as tabs:
             with gr.Tab(word("Speak"), id="speak"):
-                speak.build(studio, known)
+                speak.build(studio, owner)
             for entry in present():
                 with gr.Tab(word(entry.label), id=entry.name):
                     _fill(entry, studio)
             with gr.Tab(word("Library"), id="library"):
-                library.build(studio, known)
+                library.build(studio, owner)
             with gr.Tab(word("Engine"), id="engine"):
                 timer = engine_page.build(studio)
         looking = _looking(len(tabs.children) - 1)
@@ -120,13 +131,34 @@ def _fill(entry: Entry, studio: Studio) -> None:
     note, tab = shown()
     with gr.Column(visible=note["visible"]) as instead:
         gr.HTML(_note(entry), padding=False)
+        got = _offer(entry, studio)
     with gr.Column(visible=tab["visible"]) as filled:
         importlib.import_module(f"studio.ui.tabs.{entry.name}").build(studio)
     on_show(shown, [instead, filled])
+    if got is not None:
+        got.then(shown, None, [instead, filled], **QUIET)
+
+
+def _offer(entry: Entry, studio: Studio) -> Any:
+    """One press for the model that a tab needs; only for whoever may change the models."""
+    if not entry.get or studio.guests:
+        return None
+    models = ModelsTab(studio)
+    with gr.Row():
+        get = gr.Button(f"{word('Get this model')}: {entry.get}", variant="primary")
+        stop = gr.Button(word("Stop"), scale=0, min_width=90)
+    status = gr.Markdown(min_height=24)
+    stop.click(models.stop, None, None, **QUIET)
+
+    async def add(page: gr.Request) -> AsyncIterator[str]:
+        async for said, _ in models.add(entry.get, page):
+            yield said
+
+    return get.click(add, None, status, trigger_mode="once", **QUIET)
 
 
 def _note(entry: Entry) -> str:
-    said = f"<strong>{both('Not here yet')}</strong><p>{both(entry.missing)}</p>"
+    said = f"<strong>{both('Needs another model')}</strong><p>{both(entry.missing)}</p>"
     return f'<div class="timbre-empty">{said}</div>'
 
 

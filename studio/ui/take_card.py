@@ -16,6 +16,8 @@ from studio.takes.take_store import Take
 from studio.ui.i18n import both
 
 SHORT = 90  # letters of a text in the list
+STOPPED: Final = "Stopped early"
+NAMED: Final = {"instruct": "Style instructions", "longest": "Max. length"}
 LINEAGE: Final = "again"  # a setting: the take that this one was spoken again from
 
 EMPTY = f"""
@@ -60,6 +62,7 @@ def rows(takes: Iterable[Take]) -> str:
 def _row(take: Take) -> str:
     told = f"{take.voice or 'default'} · {take.seconds:.1f} s · {_when(take.created)}"
     star = '<b class="star">★</b> ' if take.starred else ""
+    star += f"<em>{both(STOPPED)}</em> " if take.stopped else ""
     shown = f"<span>{star}{escape(_short(take.text))}</span><small>{escape(told)}</small>"
     return _button(take, "pick", shown) + _button(take, "compare", both("Compare"))
 
@@ -72,14 +75,14 @@ def _downloads(take: Take) -> str:
 
 
 def _buttons(take: Take, more: Iterable[tuple[str, str]]) -> str:
-    star = "Take the star off" if take.starred else "Give it a star"
-    named = [("again", "Another try"), ("same", "Same seed"), *more, ("star", star)]
+    star = "Remove star" if take.starred else "Star"
+    named = [("again", "Regenerate"), ("same", "Regenerate, same seed"), *more, ("star", star)]
     pressed = "".join(_button(take, what, both(text)) for what, text in named)
     return f'<div class="does">{pressed}{_button(take, "delete", both("Delete"))}</div>'
 
 
 def _gone(take: Take) -> str:
-    back = _button(take, "restore", both("Bring it back"))
+    back = _button(take, "restore", both("Restore"))
     return f'<div class="does"><em>{both("Deleted.")}</em>{back}</div>'
 
 
@@ -90,10 +93,13 @@ def _button(take: Take, what: str, shown: str) -> str:
 def _facts(take: Take) -> dict[str, str]:
     facts = {
         "Length": f"{take.seconds:.1f} s",
+        **({"State": STOPPED} if take.stopped else {}),
         "Voice": take.voice or "the model's own",
         "Seed": str(take.seed),
     }
-    return facts | {name.capitalize(): _told(value) for name, value in _changed(take)}
+    return facts | {
+        NAMED.get(name, name.capitalize()): _told(value) for name, value in _changed(take)
+    }
 
 
 def _changed(take: Take) -> list[tuple[str, Any]]:

@@ -24,7 +24,7 @@ from engine import (
 from studio.voices.speaker_notes import described
 
 MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
-NO_INSTRUCTION = Message("A cloned, saved or blended voice takes no instruction. Leave it out.")
+NO_INSTRUCTION = Message("Saved voices can't follow style instructions. Clear that field.")
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Choices:
         voice = self.named(name)
         if isinstance(voice, Preset | Clone):
             return voice
-        raise InvalidSetting("'{name}' is described in words and cannot be blended.", name=name)
+        raise InvalidSetting("'{name}' is a designed voice, which cannot be blended.", name=name)
 
     def _speakable(self, voice: Clone | Design) -> bool:
         if isinstance(voice, Design):

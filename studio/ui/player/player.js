@@ -17,6 +17,7 @@ class Player {
       resume: () => this.pause(false),
       volume: (level) => this.volume(level),
       wake: () => Sound.wake(),
+      retry: () => this.now?.pressed?.click(),
     });
     this.strip.showVolume(keptVolume());
     Sound.context.addEventListener('statechange', () => this.describe());
@@ -34,6 +35,7 @@ class Player {
     const now = performance.now();
     const asked = now - Sound.touched < 3000 ? Sound.touched : now;
     this.now = { id: payload.id, asked, first: null, report: null, payload, over: false, made: false };
+    this.now.pressed = lastPress; // what would speak it once more
     this.speaker.send({ do: 'begin', take: payload.id });
     this.strip.clear();
     Sound.wake();
@@ -90,6 +92,17 @@ class Player {
     this.page.tell('heard', { id, played, underruns, first_ms: first });
   }
 
+  // The connection is gone: what has come is played to its end, the rest never comes.
+  lost() {
+    if (!this.now || this.now.over || this.now.made || this.feed.total !== null) return;
+    this.now.lost = true;
+    const { received } = this.feed;
+    this.feed.drop();
+    if (received) this.speaker.send({ do: 'finish', total: received });
+    else this.over();
+    this.describe();
+  }
+
   // ---- from the person
 
   stop() {
@@ -134,8 +147,9 @@ class Player {
   }
 
   words(payload) {
-    const { report, over, stopped } = this.now;
+    const { report, over, stopped, lost } = this.now;
     if (stopped) return ['cancelled'];
+    if (lost) return ['lost'];
     if (payload.ended && (over || STOPPED.has(payload.ended.reason))) return this.lastWords(payload.ended);
     if (Sound.silent) return ['blocked'];
     if (report?.paused) return ['paused'];
@@ -156,6 +170,13 @@ class Player {
 }
 
 const players = [];
+let lastPress = null; // the button that was pressed last, outside of players
+
+document.addEventListener('click', ({ target }) => {
+  const button = target.closest?.('button');
+  if (button && !button.closest('.timbre-player')) lastPress = button;
+}, true);
+document.addEventListener('timbre-lost', () => players.forEach((player) => player.lost()));
 
 // Called by the component when it appears; `page` is Gradio's half.
 function mount(root, options, page) {

@@ -14,6 +14,7 @@ const SHAPE = `
     <div class="said">
       <span class="state" role="status" aria-live="polite"></span>
       <button type="button" class="wake" hidden></button>
+      <button type="button" class="retry" hidden></button>
       <div class="level" aria-hidden="true"><i></i></div>
     </div>
     <dl class="figures">
@@ -31,7 +32,7 @@ const SHAPE = `
   </div>`;
 
 class Strip {
-  // does: { stop(), pause(), resume(), volume(level), wake() }
+  // does: { stop(), pause(), resume(), volume(level), wake(), retry() }
   constructor(root, language, does) {
     this.root = root;
     this.word = wordsFor(language);
@@ -53,12 +54,14 @@ class Strip {
     this.part('stop').textContent = this.word('stop');
     this.part('pause').textContent = this.word('pause');
     this.part('wake').textContent = this.word('wake');
+    this.part('retry').textContent = this.word('retry');
   }
 
   listen() {
     this.part('stop').onclick = () => this.does.stop();
     this.part('pause').onclick = () => (this.isPaused ? this.does.resume() : this.does.pause());
     this.part('wake').onclick = () => this.does.wake();
+    this.part('retry').onclick = () => this.does.retry();
     this.part('volume').oninput = ({ target }) => this.does.volume(Number(target.value));
   }
 
@@ -68,6 +71,7 @@ class Strip {
     const state = this.part('state');
     if (state.textContent !== said) state.textContent = said; // read aloud once
     this.part('wake').hidden = key !== 'blocked';
+    this.part('retry').hidden = key !== 'lost';
     this.root.dataset.state = key;
   }
 

@@ -14,6 +14,7 @@ from gradio.events import api
 from studio.context import Studio
 from studio.ui.blend_pad.blend_pad import blend_pad
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, weights_at
+from studio.ui.drafts import keep_draft
 from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays
 from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
@@ -55,9 +56,10 @@ def build(studio: Studio) -> None:
             speak = gr.Button(word("Speak the blend"), variant="primary")
     player = live_player(studio.live, elem_id="blend-player")
     step, every = _strip()
-    gr.Markdown(word("### Keep it"))
+    gr.Markdown(word("### Save this voice"))
     form = save_form()
     form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
+    keep_draft("blend", [method, phrase, *form.fields])
     api(tab.program, api_name="blend", concurrency_limit=None)
     fields = (voices, pad, aloud, recipe, method, model, phrase)
     _wire(tab, Controls(*fields, speak, player, step, every))
@@ -81,14 +83,14 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
     return (
         gr.Textbox(
             written(first, middle),
-            label=word("The blend, written"),
+            label=word("Blend formula"),
             info=word("Change names and weights, and press Enter."),
             elem_id="blend-recipe",
         ),
         gr.Radio(
-            [(word("Straight"), "linear"), (word("Along the sphere"), "spherical")],
+            [(word("Linear"), "linear"), (word("Spherical"), "spherical")],
             value="linear",
-            label=word("Way between the voices"),
+            label=word("Interpolation"),
         ),
     )
 

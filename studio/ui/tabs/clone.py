@@ -27,6 +27,7 @@ from engine import (
     load_reference_audio,
 )
 from studio.context import Studio
+from studio.ui.drafts import keep_draft
 from studio.ui.i18n import tell, warning, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import live_player, plays
@@ -52,7 +53,9 @@ HELP: Final = (
     "Record a voice or drop a file: 5 to 15 seconds of one person, without music. "
     "It stays on this server."
 )
-WORDS: Final = "With the exact words the copy comes closer. Without them, only the voice is copied."
+WORDS: Final = (
+    "With the exact words the clone comes closer. Without them, only the voice is cloned."
+)
 CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
 NEED_CONSENT: Final = Message("Tick the box first: only copy a voice whose owner has agreed.")
 
@@ -163,9 +166,12 @@ def build(studio: Studio) -> None:
             shown = _shown()
     controls = Controls(audio, transcript, agreed, model, *shown)
     player = live_player(studio.live, elem_id="clone-player")
-    gr.Markdown(word("### Keep it"))
+    gr.Markdown(word("### Save this voice"))
     form = save_form()
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
+    for changed in (audio.upload, audio.clear, audio.start_recording):
+        changed(_another, None, [transcript, agreed], queue=False, **QUIET)
+    keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
@@ -175,12 +181,17 @@ def build(studio: Studio) -> None:
     _endpoint(tab)
 
 
+def _another() -> tuple[str, bool]:
+    """Words and consent belong to one recording."""
+    return "", False
+
+
 def _endpoint(tab: CloneTab) -> None:
     """`/clone` for programs; the components say what it takes, and check the file."""
     asked = [
         gr.Textbox(label="Name", visible=False),
         gr.Audio(type="filepath", label="Recording", visible=False),
-        gr.Textbox("", label="What is said in it", visible=False),
+        gr.Textbox("", label="Transcript", visible=False),
         gr.Checkbox(label=CONSENT, visible=False),
         gr.Textbox("", label="Model (empty: one that clones)", visible=False),
     ]
@@ -197,9 +208,7 @@ def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
             elem_id="clone-recording",
             buttons=["download"],
         ),
-        gr.Textbox(
-            "", label=word("What is said in it (optional)"), info=word(WORDS), lines=2, max_lines=5
-        ),
+        gr.Textbox("", label=word("Transcript (optional)"), info=word(WORDS), lines=2, max_lines=5),
         gr.Checkbox(label=word(CONSENT)),
     )
 
@@ -207,7 +216,7 @@ def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
 def _shown() -> tuple[gr.Audio, gr.Markdown, gr.Textbox, gr.Button]:
     return (
         gr.Audio(
-            label=word("As the model hears it"),
+            label=word("Cleaned reference"),
             interactive=False,
             format="wav",
             buttons=["download"],

@@ -31,6 +31,7 @@ from engine import (
     load_reference_audio,
 )
 from studio.context import Studio
+from studio.ui.drafts import keep_draft
 from studio.ui.i18n import tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, Update, save_form, save_voice, told_to_programs
 
@@ -235,7 +236,7 @@ def build(studio: Studio) -> None:
     sketches = gr.State([])
     pick = gr.Radio(
         [(word(f"Take {number + 1}"), number) for number in range(TAKES)],
-        label=word("Keep which one?"),
+        label=word("Which take to save?"),
     )
     form = save_form()
     outputs = [*labels, *sounds, sketches, on.status]
@@ -247,6 +248,7 @@ def build(studio: Studio) -> None:
         trigger_mode="once",
         **QUIET,
     )
+    keep_draft("design", [on.description, on.phrase, *form.fields])
     on.stop.click(tab.stop, None, None, **QUIET)
     form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
     api(tab.program, api_name="design", concurrency_limit=None)

@@ -50,16 +50,16 @@ def speed(looks: Sequence[Look]) -> list[float]:
 def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
     """The numbers as a table of tiles."""
     told = {
-        "State": both("Taking requests" if engine.alive else "Stopped. Start Timbre again."),
+        "State": both("Ready" if engine.alive else "Stopped. Start Timbre again."),
         "Running": f"{stats.running} / {stats.slots}",
         "Waiting": str(stats.waiting),
-        "First sound, half of them within": _milliseconds(stats, 0),
-        "First sound, 95 of 100 within": _milliseconds(stats, 1),
-        "Audio made in a second": "–" if made is None else f"{made:.1f} s",
-        "Audio made so far": f"{stats.audio_seconds:,.0f} s",
-        "Shortest lead": "–" if stats.lowest_lead is None else f"{stats.lowest_lead:.1f} s",
-        "Gaps": str(stats.gaps),
-        "In real time at most": str(stats.realtime_capacity),
+        "Latency, median": _milliseconds(stats, 0),
+        "Latency, p95": _milliseconds(stats, 1),
+        "Speed": "–" if made is None else f"{made:.1f}× real time",
+        "Audio so far": f"{stats.audio_seconds:,.0f} s",
+        "Lowest buffer": "–" if stats.lowest_lead is None else f"{stats.lowest_lead:.1f} s",
+        "Dropouts": str(stats.gaps),
+        "Real-time capacity": str(stats.realtime_capacity),
         "Memory": _bytes(stats.memory),
         "Profile": both(profile_of(engine)),
     }
@@ -72,7 +72,7 @@ def plots(looks: Sequence[Look]) -> str:
     lines = {
         "Running": [float(each[2]) for each in looks],
         "Waiting": [float(each[3]) for each in looks],
-        "Audio seconds made in a second": speed(looks),
+        "Speed (× real time)": speed(looks),
     }
     return f'<div class="timbre-plots">{"".join(_plot(*each) for each in lines.items())}</div>'
 

@@ -9,12 +9,12 @@ from studio.ui.i18n import word
 from studio.ui.tabs import check, takes, voices
 
 
-def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
-    """Lay out the tab. `known`: the takes that this browser has made."""
+def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
+    """Lay out the tab. `owner`: this browser's id."""
     with gr.Tabs():
         with gr.Tab(word("Takes")):
-            takes.build(studio, known)
+            takes.build(studio, owner)
         with gr.Tab(word("Voices")):
             voices.build(studio)
-        with gr.Tab(word("Check")):
+        with gr.Tab(word("Watermark check")):
             check.build(studio)

@@ -1,4 +1,4 @@
-"""The models of the engine: what each can do, loaded and unloaded, one exchanged for another.
+"""The models of the engine: what each can do, loaded and unloaded, and more of them added.
 
 On a server with guests it is for looking only. Knows names, not files.
 """
@@ -13,8 +13,9 @@ from typing import Any, Final, TypeAlias
 
 import gradio as gr
 
-from engine import Capabilities, InvalidSetting, Message, TimbreError, exchange
+from engine import Capabilities, InvalidSetting, Message, TimbreError, add_model
 from studio.context import Studio
+from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -22,7 +23,7 @@ Update: TypeAlias = Any  # what Gradio takes for a component
 
 TICK: Final = 0.5  # seconds between looks at something long
 ABLE: Final = {
-    "preset": "speakers of its own",
+    "preset": "preset voices",
     "clone": "clones",
     "design": "designs",
     "instruct": "follows instructions",
@@ -43,6 +44,7 @@ class ModelsTab:
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
+        self._stopped: set[str] = set()  # pages that want no more of it
 
     def table(self) -> str:
         """A row for each model."""
@@ -50,11 +52,6 @@ class ModelsTab:
         models = self._studio.engine.capabilities().items()
         rows = "".join(self._row(name, own, name in loaded) for name, own in models)
         return f'<ul class="timbre-models">{rows}</ul>'
-
-    def places(self) -> Update:
-        """Which model may be exchanged: the first, unless somebody says otherwise."""
-        names = list(self._studio.engine.capabilities())
-        return gr.update(choices=names, value=names[0], visible=len(names) > 1)
 
     async def change(self, event: gr.EventData) -> AsyncIterator[tuple[str, str]]:
         """A button of a row: the status while it goes on, and the table afterwards."""
@@ -73,18 +70,31 @@ class ModelsTab:
         async for said in self._told(run):
             yield said, self.table()
 
-    async def exchange(self, model: str, out: str | None) -> AsyncIterator[tuple[str, str, Update]]:
-        """Another model instead of one that is here; `out` None where the page knows none yet."""
+    async def add(
+        self, model: str, page: gr.Request | None = None
+    ) -> AsyncIterator[tuple[str, str]]:
+        """One more model beside those that are here."""
+        mark = _mark(page)
+        self._stopped.discard(mark)
 
         def run(note: Callable[[Message], None]) -> str:
             if not model.strip():
                 raise InvalidSetting("Type a folder or a hub id first.")
-            engine = self._studio.engine
-            name = exchange(engine, out or next(iter(engine.capabilities())), model, note)
+
+            def told(message: Message) -> None:
+                if mark in self._stopped:
+                    raise InvalidSetting("Stopped. Nothing was added.")
+                note(message)
+
+            name = add_model(self._studio.engine, model, told)
             return f"**{name}** {word('is loaded.')}"
 
         async for said in self._told(run):
-            yield said, self.table(), self.places()
+            yield said, self.table()
+
+    def stop(self, page: gr.Request | None = None) -> None:
+        """Add no model that is still being downloaded."""
+        self._stopped.add(_mark(page))
 
     async def _told(self, run: Callable[[Callable[[Message], None]], str]) -> AsyncIterator[str]:
         """What is going on and for how long, then how it ended."""
@@ -127,22 +137,27 @@ def build(studio: Studio) -> None:
     with gr.Row():
         model = gr.Textbox(
             "",
-            label=word("Another model"),
+            label=word("Add model"),
             placeholder=word("A folder, or a hub id like Qwen/Qwen3-TTS-12Hz-0.6B-Base"),
             max_lines=1,
             scale=3,
             min_width=280,
         )
-        out = gr.Dropdown(label=word("In place of"), visible=False, scale=2, min_width=240)
-        go = gr.Button(word("Load it"), scale=0, min_width=110, elem_classes="timbre-end")
+        go = gr.Button(word("Add"), scale=0, min_width=110, elem_classes="timbre-end")
+        stop = gr.Button(word("Stop"), scale=0, min_width=90, elem_classes="timbre-end")
     status = gr.Markdown(min_height=24, elem_id="models-status")
-    on_show(tab.places, [out])
+    keep_draft("engine", [model])
     table.switch(tab.change, None, [status, table], **QUIET)
     gr.on(
         [go.click, model.submit],
-        tab.exchange,
-        [model, out],
-        [status, table, out],
+        tab.add,
+        model,
+        [status, table],
         trigger_mode="once",
         **QUIET,
     )
+    stop.click(tab.stop, None, None, **QUIET)
+
+
+def _mark(page: gr.Request | None) -> str:
+    return (page.session_hash or "") if page else ""

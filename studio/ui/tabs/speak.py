@@ -13,6 +13,7 @@ import gradio as gr
 from studio.context import Studio
 from studio.takes.downloads import KINDS
 from studio.ui import take_card
+from studio.ui.drafts import browser_id, keep_draft, on_back
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
 from studio.ui.player.event_transport import Payload
@@ -47,21 +48,16 @@ class Outcome(NamedTuple):
 
     pair: TakeCompare
     list: gr.HTML
-    known: gr.BrowserState  # ids of the takes this browser has made, the newest first
+    owner: gr.Textbox  # the browser's id
 
 
-def own_takes() -> gr.BrowserState:
-    """The takes a browser has made; who knows an id may have its take."""
-    return gr.BrowserState([], storage_key="timbre-takes", secret="timbre")  # no secrets in it
-
-
-def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
+def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     """The tab, inside whatever block is open."""
     speaking = SpeakHandlers(studio)
     with gr.Row(elem_classes="timbre-fields"):
         with gr.Column(scale=3, min_width=320):
             text, count = _text()
-            instruct = gr.Textbox("", label=word("How to speak (optional)"), max_lines=3)
+            instruct = gr.Textbox("", label=word("Style instructions (optional)"), max_lines=3)
         with gr.Column(scale=2, min_width=300):
             voice, about, listen = _voice(speaking)
             language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
@@ -70,10 +66,11 @@ def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
     with gr.Row(elem_classes="timbre-go-row"):
         speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
     player = live_player(studio.live, elem_id="speak-player")
-    outcome = Outcome(pair(), _list(), known or own_takes())
+    outcome = Outcome(pair(), _list(), owner or browser_id())
     fields = Fields(text, voice, language, instruct, seed, advanced)
     _watch(speaking, fields, count, about, lock, dice)
-    _speak(speaking, fields, lock, player, speak, listen, outcome)
+    _draft(speaking, fields, lock, about)
+    _speak(speaking, fields, player, speak, listen, outcome)
     _again(studio, speaking, player, outcome, fields, lock)
     _show(speaking, player, outcome, seed, lock)
     _endpoint(studio)
@@ -112,15 +109,15 @@ def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
         seed = gr.Textbox(
             "", label=word("Seed"), placeholder=word("New each time"), max_lines=1, min_width=120
         )
-        dice = gr.Button(word("Roll"), size="sm", scale=0, min_width=72)
-        lock = gr.Checkbox(label=word("Keep"), scale=0, min_width=88, container=False)
+        dice = gr.Button(word("Randomise"), size="sm", scale=0, min_width=72)
+        lock = gr.Checkbox(label=word("Lock seed"), scale=0, min_width=88, container=False)
     return seed, dice, lock
 
 
 def _advanced() -> list[gr.Textbox]:
     """Texts: an empty gr.Number becomes 0 as soon as a page shows it."""
     with gr.Accordion(word("Advanced"), open=False):
-        gr.Markdown(word("Empty: as the model's makers recommend."), elem_classes="timbre-hint")
+        gr.Markdown(word("Leave empty for defaults."), elem_classes="timbre-hint")
         with gr.Row():
             return [
                 gr.Textbox("", label=word(own.label), placeholder="–", max_lines=1, min_width=120)
@@ -153,21 +150,30 @@ def _watch(
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
 
+def _draft(speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr.HTML) -> None:
+    """What was typed is there again, and what has gone meanwhile gives way."""
+    filled = keep_draft("speak", [*fields.all(), lock])
+    if filled is not None:
+        now = [fields.voice, fields.language]
+        filled.then(speaking.arrive, now, now, **QUICK).then(
+            speaking.picked, [fields.voice], [about, fields.instruct], **QUICK
+        )
+
+
 def _speak(
     speaking: SpeakHandlers,
     fields: Fields,
-    lock: gr.Checkbox,
     player: gr.HTML,
     speak: gr.Button,
     listen: gr.Button,
     outcome: Outcome,
 ) -> None:
     """Everything that makes the player speak."""
-    plays(player, [speak.click], speaking.press, [lock, *fields.all()])
+    plays(player, [speak.click], speaking.press, [outcome.owner, *fields.all()])
     plays(player, [listen.click], speaking.sample, [fields.voice])
     hello = outcome.list.hello
     hello(lambda: WELCOME, None, fields.text, **QUICK)
-    hello(speaking.welcome, fields.voice, player, **PLAYING)
+    hello(speaking.welcome, [outcome.owner, fields.voice], player, **PLAYING)
 
 
 def _again(
@@ -180,16 +186,16 @@ def _again(
 ) -> None:
     """The buttons of cards and list."""
 
-    async def anew(event: gr.EventData) -> AsyncIterator[Payload]:
-        async for payload in again(studio, event):
+    async def anew(owner: str, event: gr.EventData) -> AsyncIterator[Payload]:
+        async for payload in again(studio, event, owner):
             yield payload
 
     cards = [outcome.pair.left.card, outcome.pair.right.card]
     shown = [outcome.list, *outcome.pair.outputs]
     for own in cards:
-        own.again(anew, None, player, **PLAYING)
+        own.again(anew, outcome.owner, player, **PLAYING)
     for own in (*cards, outcome.list):
-        own.act(speaking.act, [outcome.known, outcome.pair.ids], shown, **QUICK)
+        own.act(speaking.act, [outcome.owner, outcome.pair.ids], shown, **QUICK)
     cards[0].act(speaking.fill, None, [*fields.all(), lock], **QUICK)
 
 
@@ -197,9 +203,12 @@ def _show(
     speaking: SpeakHandlers, player: gr.HTML, outcome: Outcome, seed: gr.Textbox, lock: gr.Checkbox
 ) -> None:
     """The take when it is made, and the list when the page opens."""
-    kept = [outcome.known, outcome.list, seed, *outcome.pair.outputs]
-    player.take(speaking.keep, [outcome.known, lock, seed], kept, **QUICK)
-    gr.on(None, speaking.last, outcome.known, outcome.list, **QUICK)
+    kept = [outcome.list, seed, *outcome.pair.outputs]
+    player.take(speaking.keep, [outcome.owner, lock, seed], kept, **QUICK)
+    lock.input(speaking.lock, [lock, seed, outcome.owner], seed, **QUICK)
+    before = gr.BrowserState([], storage_key="timbre-takes", secret="timbre")  # ids of its takes
+    outcome.owner.change(speaking.arrived, [outcome.owner, before], outcome.list, **QUICK)
+    on_back(speaking.last, [outcome.owner], [outcome.list])
 
 
 def _endpoint(studio: Studio) -> None:
@@ -209,7 +218,7 @@ def _endpoint(studio: Studio) -> None:
         gr.Textbox(label="Text", visible=False),
         gr.Textbox("", label="Voice", visible=False),
         gr.Textbox("auto", label="Language", visible=False),
-        gr.Textbox("", label="How to speak", visible=False),
+        gr.Textbox("", label="Style instructions", visible=False),
         gr.Textbox("", label="Seed", visible=False),
         gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
     ]

@@ -25,7 +25,6 @@ from engine import (
     speaking_seconds,
 )
 from studio.context import Studio
-from studio.takes.take_store import Take
 from studio.ui import take_card
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload, refusal
@@ -48,12 +47,11 @@ FOREIGN = "No model here speaks this language, so what you hear will mean nothin
 WELCOME = "Welcome to Timbre. Type anything you like, and I will say it."
 SAMPLE = "Hello. This is how I sound."
 SHOWN = 8  # takes in the list
-KNOWN = 200  # takes a browser remembers as its own
-FILL = ("fill", "Use its settings")  # a button of a card
-LETTERS = "{count} of {most} letters · about {seconds}"
+FILL = ("fill", "Load these settings")  # a button of a card
+LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
-KEPT_OUTPUTS = 10
+KEPT_OUTPUTS = 9
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,10 @@ ADVANCED = (
     Setting("top_k", "Top-k", {"minimum": 0, "maximum": 4096, "precision": 0}),
     Setting("top_p", "Top-p", {"minimum": 0.01, "maximum": 1, "step": 0.05}),
     Setting("repetition_penalty", "Repetition penalty", {"minimum": 1, "maximum": 5, "step": 0.05}),
-    Setting("predictor_temperature", "Predictor's temperature", {"maximum": 5, "step": 0.05}),
-    Setting("predictor_top_k", "Predictor's top-k", {"maximum": 4096, "precision": 0}),
-    Setting("predictor_top_p", "Predictor's top-p", {"maximum": 1, "step": 0.05}),
-    Setting("longest", "Longest, in seconds", {"minimum": 0}),
+    Setting("predictor_temperature", "Acoustic temperature", {"maximum": 5, "step": 0.05}),
+    Setting("predictor_top_k", "Acoustic top-k", {"maximum": 4096, "precision": 0}),
+    Setting("predictor_top_p", "Acoustic top-p", {"maximum": 1, "step": 0.05}),
+    Setting("longest", "Max. length (s)", {"minimum": 0}),
 )
 
 
@@ -123,10 +121,11 @@ class SpeakHandlers:
     def picked(self, voice: str | None) -> tuple[str, Update]:
         """Its description, and the field for instructions, closed where they do nothing."""
         name = voice or ""
-        reason = self._studio.choices().refusal(name) if name else ""
+        reason = self._refusal(name)
         hint = tell(reason) or word("For example: slowly, with a smile")
-        changes: dict[str, Any] = {"value": ""} if reason else {}
-        return self.about(name), gr.update(interactive=not reason, placeholder=hint, **changes)
+        return self.about(name), gr.update(
+            interactive=not reason, placeholder=hint, info=tell(reason)
+        )
 
     def count(self, text: str) -> str:
         """Letters, and about how long they take."""
@@ -139,52 +138,58 @@ class SpeakHandlers:
             told = f"{told}<br>⚠️ {both(FOREIGN)}"
         return told if len(text) <= most else f"<b>{told}. {both(TOO_MANY)}</b>"
 
+    def lock(self, locked: bool, seed: str, owner: str) -> str:
+        """The seed to stay with: what is there, else the last take's; none once it is unlocked."""
+        if not locked:
+            return ""
+        last = self._studio.takes.search(owner=owner, limit=1) if owner and not seed.strip() else []
+        return str(last[0].seed) if last else seed
+
     def roll(self) -> tuple[str, bool]:
         """A new seed, kept."""
         return draw_seed(), True
 
     # Speaking.
 
-    async def press(self, keep_seed: bool, *fields: Any) -> AsyncIterator[Payload]:
+    async def press(self, owner: str, *fields: Any) -> AsyncIterator[Payload]:
         """What the player is told of a press of Speak."""
         text, voice, language, instruct, seed, *advanced = fields
-        wanted = seed if keep_seed else ""
-        asking = partial(read, text, voice, language, instruct, wanted, advanced)
-        async for payload in self._play(asking):
+        if self._refusal(voice or ""):
+            instruct = ""  # it stands there for another voice
+        asking = partial(read, text, voice, language, instruct, seed, advanced)
+        async for payload in self._play(asking, owner):
             yield payload
 
     async def sample(self, voice: str | None) -> AsyncIterator[Payload]:
         """A short sentence in a voice, not kept."""
-        async for payload in self._play(lambda: SpeechForm(SAMPLE, voice or ""), keep=False):
+        async for payload in self._play(lambda: SpeechForm(SAMPLE, voice or ""), None):
             yield payload
 
-    async def welcome(self, voice: str | None) -> AsyncIterator[Payload]:
-        async for payload in self._play(lambda: SpeechForm(WELCOME, voice or "")):
+    async def welcome(self, owner: str, voice: str | None) -> AsyncIterator[Payload]:
+        async for payload in self._play(lambda: SpeechForm(WELCOME, voice or ""), owner):
             yield payload
 
     # Showing.
 
     def keep(
-        self, known: list[str], keep_seed: bool, seed: str, event: gr.EventData
+        self, owner: str, keep_seed: bool, seed: str, event: gr.EventData
     ) -> tuple[Update, ...]:
-        """A take has been made: its browser's list, its seed, and the take itself."""
+        """A take has been made: its browser's list, its seed where it is locked, and the take."""
         number = event._data.get("take")
         if not number:
             return (gr.skip(),) * KEPT_OUTPUTS
-        known = [number, *known][:KNOWN]
         take = self._studio.takes.get(number)
-        shown_seed = seed if keep_seed else str(take.seed)
         pair = shown(self._studio.takes, newest(self._studio.takes, number), FILL)
-        return known, self.last(known), shown_seed, *pair
+        return self.last(owner), str(take.seed) if keep_seed else seed, *pair
 
-    def act(self, known: list[str], ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
+    def act(self, owner: str, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
         """A button of the list or of a card: the list, and the takes that are shown then."""
         takes, told = self._studio.takes, event._data
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
-        return self.last(known), *shown(takes, ids, FILL)
+        return self.last(owner), *shown(takes, ids, FILL)
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
         """The fields as they were for a take, its seed kept; nothing for any other button."""
@@ -196,32 +201,31 @@ class SpeakHandlers:
         said = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
         return *said, *advanced, True
 
-    def last(self, known: list[str] | None) -> str:
-        """The list as it was left, or how to begin."""
-        takes = self._takes(known or [])
+    def last(self, owner: str) -> str:
+        """What a browser has spoken last, or how to begin."""
+        takes = self._studio.takes.search(owner=owner, limit=SHOWN) if owner else []
         return take_card.rows(takes) if takes else take_card.EMPTY
 
-    def _play(self, asking: Callable[[], SpeechForm], keep: bool = True) -> AsyncIterator[Payload]:
+    def arrived(self, owner: str, known: list[str] | None) -> str:
+        """The list; takes that were listed in the browser alone become its own."""
+        for number in known or []:
+            self._studio.takes.adopt(str(number), owner)
+        return self.last(owner)
+
+    def _play(self, asking: Callable[[], SpeechForm], owner: str | None) -> AsyncIterator[Payload]:
+        """`owner` None: not kept."""
         try:
             asked = asking()
         except TimbreError as error:
             return _refused(error.message)
-        if keep:
-            return speak(self._studio, asked)
+        if owner is not None:
+            return speak(self._studio, asked, owner)
         studio = self._studio
         return studio.live.play(lambda: studio.engine.submit(asked.request(studio.choices())))
 
-    def _takes(self, known: Sequence[str]) -> list[Take]:
-        """The last ones that are still there."""
-        found: list[Take] = []
-        for number in known:
-            try:
-                found.append(self._studio.takes.get(str(number)))
-            except RequestError:
-                continue
-            if len(found) == SHOWN:
-                break
-        return found
+    def _refusal(self, name: str) -> Message:
+        """Why a voice follows no instructions; empty where it does, or is not here."""
+        return self._studio.choices().refusal(name) if name else Message("")
 
     def _there(self, name: str) -> bool:
         """All that it names is here; the model's own voice, where it has no others."""
@@ -234,7 +238,7 @@ class SpeakHandlers:
     def _described(self, name: str) -> str:
         choices = self._studio.choices()
         if not name:
-            return both("The model's own voice")
+            return both("The model's default voice")
         known = {own.name.casefold(): own for own in choices.list()}
         own = known.get(name.casefold())
         if own is None and any(mark in name for mark in BLEND_MARKS):
@@ -244,9 +248,9 @@ class SpeakHandlers:
             choices.named(name)
             return both("A saved voice")
         kinds = {
-            "preset": "One of the model's own voices",
+            "preset": "A preset voice",
             "saved": "A saved voice",
-            "design": "A voice described in words",
+            "design": "A designed voice",
         }
         kind = both(kinds[own.kind])
         stranger = tell(choices.stranger(choices.named(name)))

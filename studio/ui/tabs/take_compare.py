@@ -95,7 +95,7 @@ def newest(takes: Takes, number: str) -> Shown:
     return number, str(takes.get(number).settings.get(LINEAGE, ""))
 
 
-async def again(studio: Studio, event: gr.EventData) -> AsyncIterator[Payload]:
+async def again(studio: Studio, event: gr.EventData, owner: str = "") -> AsyncIterator[Payload]:
     """Speak a take once more, with a new seed or with its own."""
     number = str(event._data.get("take"))
     try:
@@ -105,16 +105,19 @@ async def again(studio: Studio, event: gr.EventData) -> AsyncIterator[Payload]:
         return
     if event._data.get("do") != "same":
         asked = replace(asked, seed=None)
-    async for payload in speak(studio, asked, **{LINEAGE: number}):
+    async for payload in speak(studio, asked, owner, **{LINEAGE: number}):
         yield payload
 
 
-async def speak(studio: Studio, asked: SpeechForm, **notes: str) -> AsyncIterator[Payload]:
-    """Speak and keep; `notes` are kept with the settings."""
+async def speak(
+    studio: Studio, asked: SpeechForm, owner: str = "", **notes: str
+) -> AsyncIterator[Payload]:
+    """Speak and keep for a browser; `notes` are kept with the settings."""
 
     def keep(pcm: Pcm, end: End) -> str:
         settings = {**asked.settings(), **notes}
-        return studio.takes.add(pcm, asked.text, asked.voice, end.seed, settings).id
+        about = {"owner": owner, "stopped": end.reason == "cancelled"}
+        return studio.takes.add(pcm, asked.text, asked.voice, end.seed, settings, **about).id
 
     async for payload in studio.live.play(
         lambda: studio.engine.submit(asked.request(studio.choices())), keep

@@ -6,7 +6,7 @@ finds all. Knows no files; `Takes` does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
@@ -15,20 +15,20 @@ from engine import RequestError
 from studio.context import Studio
 from studio.takes.take_store import Take
 from studio.ui import take_card
+from studio.ui.drafts import browser_id, on_back
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player
-from studio.ui.tabs.speak_handlers import KNOWN
 from studio.ui.tabs.take_compare import Shown, TakeCompare, act, again, newest, pair, shown
 from studio.ui.tabs.voice_form import QUIET, on_show
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
 PAGE: Final = 20  # takes in the list at first, and more with each press
-SHOW: Final = (("All", "all"), ("With a star", "starred"), ("Deleted", "deleted"))
+SHOW: Final = (("All", "all"), ("Starred", "starred"), ("Deleted", "deleted"))
 NONE: Final = {
     "all": "What is spoken under Speak is kept here.",
-    "starred": "No take has a star. Give one to those you want to keep for good.",
+    "starred": "No take is starred. Star those that you want to keep.",
     "deleted": "Nothing is deleted. What you delete lies here for a while.",
 }
 
@@ -39,30 +39,33 @@ class TakesTab:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
-    def find(self, words: str, which: str, known: Sequence[str]) -> list[Take]:
+    def find(self, words: str, which: str, owner: str) -> list[Take]:
         """Those a visitor may see, the newest first."""
-        found = self._studio.takes.search(
-            words, starred=which == "starred", deleted=which == "deleted"
+        if self._studio.guests and not owner:
+            return []
+        return self._studio.takes.search(
+            words,
+            owner=owner if self._studio.guests else None,
+            starred=which == "starred",
+            deleted=which == "deleted",
         )
-        own = set(known)
-        return [take for take in found if take.id in own] if self._studio.guests else found
 
-    def listed(self, words: str, which: str, most: int, known: list[str]) -> tuple[str, Update]:
+    def listed(self, words: str, which: str, most: int, owner: str) -> tuple[str, Update]:
         """The list, and the button for more of it."""
-        found = self.find(words, which, known)
+        found = self.find(words, which, owner)
         if not found:
             return _empty(words, which), gr.update(visible=False)
         return take_card.rows(found[:most]), gr.update(visible=len(found) > most)
 
-    def anew(self, words: str, which: str, known: list[str]) -> tuple[int, str, Update]:
+    def anew(self, words: str, which: str, owner: str) -> tuple[int, str, Update]:
         """Other words: from the first page on."""
-        return PAGE, *self.listed(words, which, PAGE, known)
+        return PAGE, *self.listed(words, which, PAGE, owner)
 
-    def more(self, words: str, which: str, most: int, known: list[str]) -> tuple[int, str, Update]:
-        return most + PAGE, *self.listed(words, which, most + PAGE, known)
+    def more(self, words: str, which: str, most: int, owner: str) -> tuple[int, str, Update]:
+        return most + PAGE, *self.listed(words, which, most + PAGE, owner)
 
     def act(
-        self, ids: Shown, words: str, which: str, most: int, known: list[str], event: gr.EventData
+        self, ids: Shown, words: str, which: str, most: int, owner: str, event: gr.EventData
     ) -> tuple[Update, ...]:
         """A button of a row or a card: what is shown, and the list."""
         takes, told = self._studio.takes, event._data
@@ -70,23 +73,22 @@ class TakesTab:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
-        return *shown(takes, ids), *self.listed(words, which, most, known)
+        return *shown(takes, ids), *self.listed(words, which, most, owner)
 
     def keep(
-        self, words: str, which: str, most: int, known: list[str], event: gr.EventData
+        self, words: str, which: str, most: int, owner: str, event: gr.EventData
     ) -> tuple[Update, ...]:
-        """Spoken again: known as this browser's own, and shown beside what it came from."""
+        """Spoken again: owner as this browser's own, and shown beside what it came from."""
         number = event._data.get("take")
         if not number:
-            return (gr.skip(),) * 10
-        known = [number, *known][:KNOWN]
-        listed = self.listed(words, which, most, known)
+            return (gr.skip(),) * 9
+        listed = self.listed(words, which, most, owner)
         takes = self._studio.takes
-        return known, *shown(takes, newest(takes, number)), *listed
+        return *shown(takes, newest(takes, number)), *listed
 
 
 def _empty(words: str, which: str) -> str:
-    said = "Nothing is found." if words.strip() else NONE[which]
+    said = "No results" if words.strip() else NONE[which]
     return f'<div class="timbre-empty"><p>{both(said)}</p></div>'
 
 
@@ -96,20 +98,20 @@ class Found(NamedTuple):
     words: gr.Textbox
     which: gr.Radio
     most: gr.State
-    known: gr.BrowserState
+    owner: gr.Textbox
     rows: gr.HTML
     more: gr.Button
 
     @property
     def wanted(self) -> list[Any]:
-        return [self.words, self.which, self.most, self.known]
+        return [self.words, self.which, self.most, self.owner]
 
     @property
     def listing(self) -> list[Any]:
         return [self.rows, self.more]
 
 
-def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
+def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     """The page, inside whatever block is open."""
     with gr.Row(equal_height=True):
         words = gr.Textbox("", label=word("Search"), max_lines=1, min_width=200)
@@ -120,19 +122,21 @@ def build(studio: Studio, known: gr.BrowserState | None = None) -> None:
     sides = pair()
     rows = gr.HTML(js_on_load=take_card.PRESSES, elem_classes="timbre-plain", padding=False)
     more = gr.Button(word("Show more"), visible=False)
-    found = Found(words, which, gr.State(PAGE), known or gr.BrowserState([]), rows, more)
+    found = Found(words, which, gr.State(PAGE), owner or browser_id(), rows, more)
     _wire(studio, found, sides, player)
 
 
 def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> None:
     tab = TakesTab(studio)
 
-    async def anew(event: gr.EventData) -> AsyncIterator[Payload]:
-        async for payload in again(studio, event):
+    async def anew(owner: str, event: gr.EventData) -> AsyncIterator[Payload]:
+        async for payload in again(studio, event, owner):
             yield payload
 
     on_show(tab.listed, found.listing, found.wanted)
-    asked = [found.words, found.which, found.known]
+    on_back(tab.listed, found.wanted, found.listing)
+    found.owner.change(tab.listed, found.wanted, found.listing, **QUIET)
+    asked = [found.words, found.which, found.owner]
     gr.on(  # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
         [found.words.change, found.which.input],
         tab.anew,
@@ -146,5 +150,5 @@ def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> 
     for own in (*cards, found.rows):
         own.act(tab.act, [sides.ids, *found.wanted], [*sides.outputs, *found.listing], **QUIET)
     for own in cards:
-        own.again(anew, None, player, **PLAYING)
-    player.take(tab.keep, found.wanted, [found.known, *sides.outputs, *found.listing], **QUIET)
+        own.again(anew, found.owner, player, **PLAYING)
+    player.take(tab.keep, found.wanted, [*sides.outputs, *found.listing], **QUIET)

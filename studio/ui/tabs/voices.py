@@ -37,9 +37,9 @@ EMPTY: Final = Message(
     "No voice is kept yet. Make one under Clone, Design or Blend, or import a file from somebody."
 )
 KINDS: Final = {
-    "clone": Message("copied"),
+    "clone": Message("cloned"),
     "blend": Message("blended"),
-    "design": Message("described"),
+    "design": Message("designed"),
 }
 
 
@@ -106,7 +106,7 @@ class VoicesTab:
             ticket = self._studio.library.delete(own.id)
         except TimbreError as error:
             return warning(error), gr.skip(), gr.skip()
-        undo = gr.update(visible=True, value=f"{word('Bring it back')}: {own.name}")
+        undo = gr.update(visible=True, value=f"{word('Restore')}: {own.name}")
         return f"**{own.name}** {word('is deleted.')}", ticket, undo
 
     def restore(self, ticket: str) -> tuple[str, Update]:
@@ -160,7 +160,7 @@ class VoicesTab:
 
 def _counted(found: int, words: str) -> Message:
     if not found:
-        return Message("Nothing is found for “{words}”.", words=words) if words else EMPTY
+        return Message("No results for “{words}”.", words=words) if words else EMPTY
     if found > SHOWN:
         return Message("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
     return Message("1 voice.") if found == 1 else Message("{count} voices.", count=found)
@@ -183,7 +183,7 @@ def facts(own: SavedVoice, stranger: Message) -> str:
         card.model and Message("Model: {model}", model=card.model),
         stranger and Message("⚠️ {what}", what=stranger),
         card.consent and Message("Its owner has agreed to the copy."),
-        own.built_in and Message("It comes with the program and stays as it is."),
+        own.built_in and Message("Built in, read-only."),
     ]
     return "\n\n".join(tell(line) for line in lines if line)
 
@@ -258,7 +258,7 @@ def _found() -> Found:
         gr.Radio([], label=word("Voices"), elem_id="library-voices"),
         gr.Markdown(min_height=24),
         gr.UploadButton(str(word("Import a voice")), file_types=[".safetensors"]),
-        gr.Button(word("Bring it back"), visible=False),
+        gr.Button(word("Restore"), visible=False),
         gr.State(""),
         gr.Markdown(min_height=24, elem_id="library-status"),
     )

@@ -20,7 +20,7 @@ from engine.testing import FakeEngine
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell
-from studio.ui.shortcuts import KEYS
+from studio.ui.shortcuts import KEYS, WAITING
 from studio.ui.tabs.design import DESCRIBED, REFERENCE
 from studio.ui.tabs.models import ABLE, FOREIGN
 from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
@@ -35,6 +35,7 @@ TOLD_LATER = (
     LETTERS,
     TOO_MANY,
     *KEYS.values(),
+    WAITING,
     *ABLE.values(),
     *NONE.values(),
     FILL[1],
@@ -137,7 +138,9 @@ def test_a_chinese_browser_sees_chinese(open_page: OpenPage, url: str) -> None:
     expect(page.get_by_text("Hear a welcome").first).to_be_hidden()
     page.get_by_label("文本", exact=True).fill("你好。")
     page.get_by_role("button", name="朗读", exact=True).click()
-    page.locator(".timbre-take:visible").get_by_role("button", name="再来一次").wait_for()
+    page.locator(".timbre-take:visible").get_by_role(
+        "button", name="重新生成", exact=True
+    ).wait_for()
     page.get_by_role("tab", name="收藏").click()
     page.locator(".timbre-history:visible").get_by_text("你好。").wait_for()
     assert "__i18n__" not in page.inner_text("body")

@@ -120,7 +120,7 @@ def test_the_sheet_of_keys_opens_and_closes(open_page: OpenPage, url: str) -> No
     page = opened(open_page, url).page
     page.get_by_label("Text", exact=True).press("?")
     assert not page.get_by_role("dialog").is_visible()  # it was typed
-    page.get_by_role("button", name="Keys").click()
+    page.get_by_role("button", name="Shortcuts").click()
     page.get_by_role("dialog").get_by_text("Ctrl + Enter").wait_for()
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
@@ -128,7 +128,7 @@ def test_the_sheet_of_keys_opens_and_closes(open_page: OpenPage, url: str) -> No
 
 def test_a_chosen_shade_stays(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url, color_scheme="light").page
-    page.get_by_role("button", name="Light or dark").click()
+    page.get_by_role("button", name="Theme").click()
     page.wait_for_function("document.body.classList.contains('dark')")
     page.reload()
     page.get_by_role("button", name="Hear a welcome").wait_for()
@@ -146,7 +146,7 @@ def test_the_engine_page_moves(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url).page
     page.get_by_role("tab", name="Engine").click()
     page.locator(".timbre-plots polyline").first.wait_for(state="attached")
-    page.locator(".timbre-figures").get_by_text("Taking requests").wait_for()
+    page.locator(".timbre-figures").get_by_text("Ready").wait_for()
 
 
 def test_figures_are_the_engines() -> None:
@@ -156,7 +156,7 @@ def test_figures_are_the_engines() -> None:
         stats = engine.stats()
         shown = engine_page.figures(engine, stats, 1.25)
         assert f"0 / {stats.slots}" in shown
-        assert "1.2 s" in shown
+        assert "1.2× real time" in shown
         assert engine_page.profile_of(engine) == "cpu"
         assert stats.first_audio
         assert f"{1000 * stats.first_audio[0]:.0f} ms" in shown
@@ -183,4 +183,4 @@ def test_a_tab_nobody_can_use_says_what_to_load() -> None:
         able = list(engine.capabilities().values())
     assert all(not reason(entry, able) for entry in present())
     clone = next(entry for entry in ENTRIES if entry.name == "clone")
-    assert "Engine page" in reason(clone, [])
+    assert "Base model" in reason(clone, [])

@@ -64,14 +64,14 @@ def studio(tmp_path: Path, library: Library) -> Iterator[Studio]:
         yield Studio(engine, library, LiveTakes(), Takes(tmp_path / "takes"))
 
 
-def pressed(studio: Studio, keep_seed: bool = True, **changes: Any) -> list[Any]:
+def pressed(studio: Studio, owner: str = "me", **changes: Any) -> list[Any]:
     """What the player is told of a press of Speak."""
     fields = {"text": TEXT, "voice": "ryan", "language": "auto", "instruct": "", "seed": "3"}
     advanced = changes.pop("advanced", PLAIN)
 
     async def press() -> list[Any]:
         asked = {**fields, **changes}.values()
-        return [told async for told in SpeakHandlers(studio).press(keep_seed, *asked, *advanced)]
+        return [told async for told in SpeakHandlers(studio).press(owner, *asked, *advanced)]
 
     return asyncio.run(press())
 
@@ -103,6 +103,13 @@ def test_every_kind_of_voice_speaks(studio: Studio, voice: str | None) -> None:
     assert pressed(studio, voice=voice)[-1]["ended"]["reason"] == "finished"
 
 
+@pytest.mark.parametrize("voice", ["My Own", "ryan+vivian"])
+def test_an_instruction_for_another_voice_is_left_out(studio: Studio, voice: str) -> None:
+    ended = pressed(studio, voice=voice, instruct="softly")[-1]["ended"]
+    assert ended["reason"] == "finished"
+    assert studio.takes.get(ended["take"]).settings["instruct"] == ""
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -112,8 +119,6 @@ def test_every_kind_of_voice_speaks(studio: Studio, voice: str | None) -> None:
         ({"seed": "-1"}, "seed"),
         ({"seed": "x"}, "seed"),
         ({"language": "klingon"}, "speaks"),
-        ({"voice": "My Own", "instruct": "softly"}, "no instruction"),
-        ({"voice": "ryan+vivian", "instruct": "softly"}, "no instruction"),
         ({"advanced": ["9", *PLAIN[1:]]}, "temperature"),
         ({"advanced": ["warm", *PLAIN[1:]]}, "Temperature must be a number"),
         ({"advanced": ["", "2.5", *PLAIN[2:]]}, "top_k"),
@@ -126,10 +131,10 @@ def test_a_refusal_is_told(studio: Studio, changes: dict[str, Any], says: str) -
     assert says in told["ended"]["message"]
 
 
-def test_only_a_kept_seed_is_used(studio: Studio) -> None:
-    seeds = {pressed(studio, keep_seed=False)[-1]["ended"]["seed"] for _ in range(3)}
+def test_a_typed_seed_is_used(studio: Studio) -> None:
+    seeds = {pressed(studio, seed="")[-1]["ended"]["seed"] for _ in range(3)}
     assert len(seeds) == 3
-    assert pressed(studio, keep_seed=True)[-1]["ended"]["seed"] == 3
+    assert pressed(studio, seed="3")[-1]["ended"]["seed"] == 3
 
 
 def test_the_longest_is_in_seconds(studio: Studio) -> None:
@@ -148,22 +153,21 @@ def test_listening_to_a_voice_keeps_nothing(studio: Studio) -> None:
 
 def test_the_welcome_is_kept(studio: Studio) -> None:
     async def welcome() -> list[Any]:
-        return [told async for told in SpeakHandlers(studio).welcome("ryan")]
+        return [told async for told in SpeakHandlers(studio).welcome("me", "ryan")]
 
     kept = asyncio.run(welcome())[-1]["ended"]["take"]
     assert studio.takes.get(kept).text == WELCOME
 
 
 def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> None:
-    speaking, known = SpeakHandlers(studio), list[str]()
+    speaking = SpeakHandlers(studio)
     for _ in range(SHOWN + 2):
-        number = pressed(studio, keep_seed=False)[-1]["ended"]["take"]
-        kept = speaking.keep(known, False, "", event(take=number))
-        known, listed, seed, shown, column, card, sound, *right = kept
-        assert known[0] == number
-    assert len(known) == SHOWN + 2
+        number = pressed(studio)[-1]["ended"]["take"]
+        kept = speaking.keep("me", True, "", event(take=number))
+        listed, seed, shown, column, card, sound, *right = kept
+        assert listed.index(number) < listed.index("data-take", listed.index(number))
     assert listed.count('data-do="pick"') == SHOWN
-    assert seed == str(studio.takes.get(known[0]).seed)
+    assert seed == str(studio.takes.get(number).seed)
     assert shown == (number, "")
     assert column["visible"]
     assert not right[0]["visible"]
@@ -171,22 +175,34 @@ def test_a_take_is_shown_with_its_seed_and_heads_the_list(studio: Studio) -> Non
     assert sound[1].dtype == np.int16
 
 
-def test_a_kept_seed_stays_in_its_field(studio: Studio) -> None:
-    number = pressed(studio)[-1]["ended"]["take"]
-    assert SpeakHandlers(studio).keep([], True, "3", event(take=number))[2] == "3"
+def test_a_seed_is_written_only_where_it_is_locked(studio: Studio) -> None:
+    speaking, number = SpeakHandlers(studio), pressed(studio)[-1]["ended"]["take"]
+    own = str(studio.takes.get(number).seed)
+    assert speaking.keep("me", True, "", event(take=number))[1] == own
+    assert speaking.keep("me", False, "", event(take=number))[1] == ""
+    assert speaking.lock(True, "", "me") == own
+    assert speaking.lock(True, "3", "me") == "3"
+    assert speaking.lock(False, own, "me") == ""
 
 
 def test_nothing_is_shown_of_a_take_that_was_not_kept(studio: Studio) -> None:
-    shown = SpeakHandlers(studio).keep([], False, "", event(take=None))
+    shown = SpeakHandlers(studio).keep("me", False, "", event(take=None))
     assert all(update["__type__"] == "update" and len(update) == 1 for update in shown)
 
 
 def test_the_list_leaves_out_what_is_gone(studio: Studio) -> None:
     speaking, number = SpeakHandlers(studio), pressed(studio)[-1]["ended"]["take"]
-    assert number in speaking.last(["gone", number])
+    assert number in speaking.last("me")
+    assert speaking.last("") == speaking.last("you") == take_card.EMPTY
     studio.takes.delete(number)
-    assert speaking.last(["gone", number]) == take_card.EMPTY
-    assert speaking.last(None) == take_card.EMPTY
+    assert speaking.last("me") == take_card.EMPTY
+
+
+def test_takes_that_only_a_browser_listed_become_its_own(studio: Studio) -> None:
+    take = studio.takes.add(np.ones(10, np.int16), "x", "ryan", 1)
+    speaking = SpeakHandlers(studio)
+    assert take.id in speaking.arrived("me", ["gone", take.id])
+    assert speaking.arrived("you", [take.id]) == take_card.EMPTY
 
 
 def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path) -> None:
@@ -195,7 +211,7 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
     for closed in ("My Own", "ryan+vivian"):
         field = SpeakHandlers(studio).picked(closed)[1]
         assert not field["interactive"]
-        assert "takes no instruction" in field["placeholder"]
+        assert "can't follow style instructions" in field["placeholder"]
     with FakeEngine([plain]) as engine:
         unable = Studio(engine, Library(tmp_path / "none"), LiveTakes(), studio.takes)
         assert "follows no instructions" in SpeakHandlers(unable).picked("ryan")[1]["placeholder"]
@@ -204,10 +220,10 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
 @pytest.mark.parametrize(
     ("voice", "says"),
     [
-        ("ryan", "own voices"),
+        ("ryan", "A preset voice"),
         ("eric", "from Chengdu"),
         ("My Own", "mine"),
-        ("Narrator", "described in words"),
+        ("Narrator", "designed voice"),
         ("ryan(3)+vivian(1)", "ryan 75%, vivian 25%"),
         ("nobody", "No voice"),
         ("<b>", "&lt;b&gt;"),

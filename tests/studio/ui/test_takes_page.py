@@ -53,7 +53,7 @@ def test_a_take_is_spoken_again_and_stands_beside_the_first(page: Any, takes: Ta
     page.get_by_role("tab", name="Library").click()
     page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).click()
     card = page.locator(".timbre-take:visible")
-    card.get_by_role("button", name="Same seed").click()
+    card.get_by_role("button", name="Regenerate, same seed").click()
     card.nth(1).wait_for()
     [other, one] = takes.search(TEXTS[0])
     assert np.array_equal(takes.pcm(other.id), takes.pcm(one.id))
@@ -67,15 +67,15 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
     row = page.locator("[data-do=pick]:visible", has_text=TEXTS[1])
     row.click()
     card = page.locator(".timbre-take:visible")
-    card.get_by_role("button", name="Give it a star").click()
+    card.get_by_role("button", name="Star").click()
     row.get_by_text("★").wait_for()
     card.get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
     assert takes.search(TEXTS[1]) == []
-    card.get_by_role("button", name="Bring it back").click()
+    card.get_by_role("button", name="Restore").click()
     row.wait_for()
     assert takes.search(TEXTS[1])[0].starred
-    page.get_by_label("With a star").check()
+    page.get_by_label("Starred").check()
     page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).first.wait_for(state="detached")
     row.wait_for()
 
@@ -87,22 +87,22 @@ def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> No
     search = page.get_by_label("Search").locator("visible=true")
     search.focus()
     page.keyboard.insert_text("second one.x")  # as a paste or an input method: no key is pressed
-    page.get_by_text("Nothing is found.").locator("visible=true").wait_for()
+    page.get_by_text("No results").locator("visible=true").wait_for()
     page.keyboard.press("Backspace")
     rows.get_by_text(TEXTS[1]).wait_for()
     expect(rows).to_have_count(1)
 
 
-def test_models_are_exchanged_while_the_page_is_open(
+def test_models_are_added_while_the_page_is_open(
     page: Any, engine: FakeEngine, golden_dir: Path
 ) -> None:
-    page.get_by_role("tab", name="Design").click()
-    page.get_by_role("button", name="Make three takes").wait_for()
+    before = list(engine.capabilities())
     page.get_by_role("tab", name="Engine").click()
-    page.get_by_label("Another model").fill(str(golden_dir / "custom_voice-1b7"))
-    page.get_by_role("button", name="Load it").click()
+    page.get_by_label("Add model").fill(str(golden_dir / "custom_voice-1b7"))
+    page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("custom_voice-1b7 is loaded.").wait_for()
-    assert list(engine.capabilities()) == ["custom_voice-1b7"]
-    page.get_by_role("tab", name="Design").click()
-    page.get_by_text("Designing a voice needs a VoiceDesign model.").wait_for()
-    page.get_by_role("button", name="Make three takes").wait_for(state="hidden")
+    assert list(engine.capabilities()) == [*before, "custom_voice-1b7"]
+    row = page.locator(".timbre-models li").filter(has_text="custom_voice-1b7")
+    row.get_by_role("button", name="Unload").click()
+    page.get_by_text("custom_voice-1b7 is unloaded.").wait_for()
+    assert engine.stats().talkers == tuple(before)

@@ -193,7 +193,7 @@ def test_three_takes_are_made_and_one_is_kept(page, studio):
     page.get_by_text("Listen, pick one").wait_for()
     expect(page.get_by_text(re.compile(r"\d s, seed \d+"))).to_have_count(design.TAKES)
     page.get_by_label("Take 2", exact=True).check()
-    panel = page.get_by_role("tabpanel").filter(has=page.get_by_text("Keep which one?"))
+    panel = page.get_by_role("tabpanel").filter(has=page.get_by_text("Which take to save?"))
     panel.get_by_label("Name").fill("Old man")
     panel.get_by_role("button", name="Save as voice").click()
     panel.get_by_text("Old man is saved").wait_for()
@@ -230,7 +230,7 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_pat
     panel.get_by_role("button", name="Delete").click()
     panel.get_by_text("Ada Lovelace is deleted.").wait_for()
     assert studio.library.find("Ada Lovelace") is None
-    panel.get_by_role("button", name="Bring it back: Ada Lovelace").click()
+    panel.get_by_role("button", name="Restore: Ada Lovelace").click()
     panel.get_by_text("Ada Lovelace is back.").wait_for()
     panel.get_by_label("Ada Lovelace ·").wait_for()
     assert studio.library.find("Ada Lovelace")

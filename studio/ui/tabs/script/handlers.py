@@ -126,7 +126,7 @@ class ScriptTab:
             title = self.desk.delete(number)
         if not title:
             return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 2)
-        label = tell(Message("Bring “{title}” back", title=title[:30]))
+        label = tell(Message("Restore “{title}”", title=title[:30]))
         back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
 

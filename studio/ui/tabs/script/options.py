@@ -33,14 +33,14 @@ class MannerFields(NamedTuple):
 def manner_fields(languages: list[tuple[str, str]]) -> MannerFields:
     """Lay them out."""
     plain = Delivery()
-    with gr.Accordion(word("How it is read"), open=False, elem_id="script-manner"):
+    with gr.Accordion(word("Reading settings"), open=False, elem_id="script-manner"):
         with gr.Row():
             language = gr.Dropdown(languages, value="auto", label=word("Language"), min_width=140)
             seed = gr.Textbox(
                 "0", label=word("Seed"), info=word("One for all lines"), max_lines=1, min_width=120
             )
             with gr.Column(min_width=220):
-                numbers = gr.Checkbox(plain.numbers, label=word("English figures as words"))
+                numbers = gr.Checkbox(plain.numbers, label=word("Spell out numbers"))
                 directions = gr.Checkbox(
                     plain.directions, label=word("Follow directions: Anna (softly): …")
                 )

@@ -192,7 +192,7 @@ class ScriptStore:
     def _load(self, number: str) -> Project:
         project = self._projects.open(number)
         if project.deleted is not None:
-            raise RequestError("This script was deleted. Bring it back, or open another one.")
+            raise RequestError("This script was deleted. Restore it, or open another one.")
         return project
 
     def _opened(self, number: str, project: Project) -> Opened:

@@ -26,7 +26,7 @@ from studio.ui.tabs.voice_form import QUIET, on_show
 
 FOLDER = Path(__file__).parent
 HINT = (
-    "Name: what she says. An empty line between paragraphs, # before a chapter's title, "
+    "Speaker: line. An empty line between paragraphs, # before a chapter's title, "
     "[pause 1s] for a silence."
 )
 MOUNT = """
@@ -123,7 +123,7 @@ def _desktop(tab: ScriptTab) -> Desktop:
         title = gr.Textbox("", label=word("Name"), max_lines=1, scale=3, min_width=160)
         new = gr.Button(word("New"), size="sm", scale=0, min_width=80)
         delete = gr.Button(word("Delete"), size="sm", scale=0, min_width=80)
-    back = gr.Button(word("Bring it back"), visible=False, size="sm")
+    back = gr.Button(word("Restore"), visible=False, size="sm")
     with gr.Group():
         text = gr.Textbox(
             "", label=word("Text"), info=word(HINT), lines=6, max_lines=14,
@@ -138,7 +138,7 @@ def _desktop(tab: ScriptTab) -> Desktop:
             scale=0,
             min_width=150,
         )
-        read = gr.Button(word("Show the lines"), size="sm", scale=0, min_width=150)
+        read = gr.Button(word("Split into lines"), size="sm", scale=0, min_width=150)
     return Desktop(picked, title, new, delete, back, text, upload, read)
 
 
@@ -148,7 +148,7 @@ def _stage(studio: Studio) -> Stage:
         speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
         aloud = gr.Checkbox(
             True,
-            label=word("Listen meanwhile"),
+            label=word("Play while rendering"),
             container=False,
             scale=0,
             min_width=180,
@@ -233,7 +233,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         with gr.Row():
             kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
             by_line = gr.Radio(
-                [(word("One file"), False), (word("One a line, in a .zip"), True)],
+                [(word("One file"), False), (word("One file per line (.zip)"), True)],
                 value=False,
                 label=word("Files"),
                 min_width=240,
@@ -241,7 +241,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         with gr.Row():
             texts = gr.Checkbox(True, label=word("Subtitles and chapters"), min_width=180)
             even = gr.Checkbox(True, label=word("All voices equally loud"), min_width=180)
-            partial = gr.Checkbox(False, label=word("Leave out what is not spoken"), min_width=180)
+            partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
         press = gr.Button(word("Export"))
         files = gr.File(
             label=word("Files"), file_count="multiple", interactive=False, visible=False

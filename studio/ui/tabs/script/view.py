@@ -22,7 +22,7 @@ PAGE = 25  # lines
 BARS, HIGH = 44, 20  # of a waveform
 
 WORDS: dict[Status, str] = {
-    "waiting": "To speak",
+    "waiting": "Not rendered",
     "speaking": "Speaking …",
     "done": "",
     "failed": "Failed",
@@ -141,8 +141,8 @@ def pager(view: View, count: int) -> list[Item]:
         return []
     places = page_of(view, count)
     page = places.start // PAGE
-    before = _turn("Earlier", page - 1, page > 0)
-    after = _turn("Later", page + 1, places.stop < count)
+    before = _turn("Previous", page - 1, page > 0)
+    after = _turn("Next", page + 1, places.stop < count)
     told = both(
         "{first} to {last} of {count}",
         first=f"{places.start + 1:,}",
@@ -233,7 +233,7 @@ def _does(own: Row) -> str:
         return _button("locked", "unlock", "Locked. Press to unlock it", "held")
     parts = [
         _button("onward", "onward", f"Speak from line {own.place} on"),
-        _button("redo", "redo", "Speak it anew, with another seed"),
+        _button("redo", "redo", "Regenerate"),
         '<button type="button" class="icon" data-edit title="Change it" aria-label="Change it">'
         f"{_icon('edit')}</button>",
     ]

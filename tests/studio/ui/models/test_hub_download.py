@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import PATIENCE, OpenPage
+from tests.support.browser import PATIENCE, OpenPage, expect
 from tests.support.loopback_hub import REPOSITORY, Hub, running_hub
 
 ROOT = Path(__file__).parents[4]
@@ -36,7 +36,7 @@ def url(hub: Hub, golden_dir: Path, tmp_path: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "cache")}
     environment["TIMBRE_DATA"] = str(tmp_path / "data")
-    model = str(golden_dir / "custom_voice-1b7")
+    model = str(golden_dir / "base-0b6")
     command = [sys.executable, "app.py", "serve", "--model", model, "--port", str(port)]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
@@ -60,11 +60,26 @@ def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
     hub.pause = 0.05
     page: Any = open_page(url)
     page.get_by_role("tab", name="Engine").click()
-    page.get_by_label("Another model").fill(REPOSITORY)
-    page.get_by_role("button", name="Load it").click()
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add", exact=True).click()
     status = page.locator("#models-status")
     status.get_by_text(re.compile(r"Downloading timbre/tiny: \d+ of \d+ MB")).wait_for()
     page.get_by_text("tiny is loaded.").wait_for()
+    rows = page.locator(".timbre-models li")
+    expect(rows).to_have_count(2)  # beside the one that was there
+    expect(rows.get_by_role("button", name="Unload")).to_have_count(2)
+
+
+def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> None:
+    hub.pause = 0.1
+    page: Any = open_page(url)
+    page.get_by_role("tab", name="Engine").click()
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.locator("#models-status").get_by_text("Downloading").wait_for()
+    page.get_by_role("button", name="Stop").locator("visible=true").last.click()
+    page.get_by_text("Stopped. Nothing was added.").wait_for()
+    expect(page.locator(".timbre-models li")).to_have_count(1)
 
 
 def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
@@ -73,7 +88,7 @@ def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
     hub.gated = True
     page: Any = open_page(url)
     page.get_by_role("tab", name="Engine").click()
-    page.get_by_label("Another model").fill(REPOSITORY)
-    page.get_by_role("button", name="Load it").click()
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("Accept its terms").wait_for()
     assert urllib.request.urlopen(f"{url}/ready", timeout=10).status == 200

@@ -73,28 +73,22 @@ def test_a_model_nobody_knows_is_told(studio: Studio) -> None:
 
 @pytest.mark.parametrize("model", ["", " ", "/nowhere", "no hub id"])
 def test_what_cannot_be_loaded_leaves_all_as_it_was(studio: Studio, model: str) -> None:
-    said, _, places = last(ModelsTab(studio).exchange(model, "custom"))
+    said, _ = last(ModelsTab(studio).add(model))
     assert said.startswith("⚠️ ")
-    assert places["choices"] == ["custom", "<base>"]
+    assert list(studio.engine.capabilities()) == ["custom", "<base>"]
 
 
-def test_a_folder_takes_the_place_of_a_model(studio: Studio, golden_dir: Path) -> None:
+def test_a_folder_is_added_beside_the_models_that_speak(studio: Studio, golden_dir: Path) -> None:
     model = str(golden_dir / "custom_voice-1b7")
-    said, table, places = last(ModelsTab(studio).exchange(model, "custom"))
-    assert "custom_voice-1b7" in said
-    assert "custom_voice-1b7" in table
-    assert places["choices"] == ["custom_voice-1b7", "<base>"]
-    speaker = studio.choices().speakers()[0]
-    assert speaker in studio.engine.capabilities()["custom_voice-1b7"].speakers
-
-
-def test_a_press_before_the_page_knows_the_models_is_of_the_first(
-    studio: Studio, golden_dir: Path
-) -> None:
-    model = str(golden_dir / "custom_voice-1b7")
-    said, _, places = last(ModelsTab(studio).exchange(model, None))
+    stream = studio.engine.submit(SpeechRequest("x" * 60, Preset("ryan")))
+    said, table = last(ModelsTab(studio).add(model))
     assert said.startswith("**custom_voice-1b7**")
-    assert places["choices"] == ["custom_voice-1b7", "<base>"]
+    assert table.count("<li>") == 3
+    assert set(studio.engine.stats().talkers) == {"custom", "custom_voice-1b7"}
+    added = studio.engine.capabilities()["custom_voice-1b7"].speakers
+    assert set(added) <= set(studio.choices().speakers())
+    stream.collect()
+    assert "is here already" in last(ModelsTab(studio).add(model))[0]
 
 
 def test_a_guest_changes_nothing(studio: Studio, golden_dir: Path) -> None:
@@ -102,6 +96,6 @@ def test_a_guest_changes_nothing(studio: Studio, golden_dir: Path) -> None:
     assert "data-do" not in ModelsTab(strangers).table()
     assert FOREIGN in press(strangers, "load", "custom")[0]
     model = str(golden_dir / "custom_voice-1b7")
-    assert FOREIGN in last(ModelsTab(strangers).exchange(model, "custom"))[0]
+    assert FOREIGN in last(ModelsTab(strangers).add(model))[0]
     assert studio.engine.stats().talkers == ()
     assert list(studio.engine.capabilities()) == ["custom", "<base>"]

@@ -79,7 +79,7 @@ def press(page: Any, name: str) -> None:
 def laid_out(page: Any) -> Any:
     """With the lines of a text to be seen."""
     write(go(page), TEXT)
-    press(page, "Show the lines")
+    press(page, "Split into lines")
     return page
 
 
@@ -140,7 +140,7 @@ def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -
         page.reload()
         go(page)
         expect(box).to_have_value(typed)
-    press(page, "Show the lines")
+    press(page, "Split into lines")
     lines(page).nth(0).get_by_label("Change it").click()
     lines(page).nth(0).locator("textarea").fill("Changed as a line.")
     press(page, "Save")
@@ -189,7 +189,7 @@ def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
     speak(page)
     page.get_by_text("There is nothing to speak in this script.").wait_for()
     write(page, "One line, and no other.")
-    press(page, "Show the lines")
+    press(page, "Split into lines")
     lines(page).first.get_by_label("Change it").click()
     lines(page).first.get_by_role("button", name="Delete").click()
     page.get_by_text("A script keeps one line.").wait_for()
@@ -219,7 +219,7 @@ def test_stop_stops_the_engine_and_what_is_done_stays(
     page.locator("#script-lines").get_by_text("Speaking:").wait_for()
     page.locator("article.heard").wait_for()
     page.locator("article[data-status=done]").first.wait_for()
-    press(page, "Later")
+    press(page, "Next")
     press(page, "Show the heard line")
     page.locator("article.heard").wait_for()
     page.keyboard.press("Escape")
@@ -233,7 +233,7 @@ def test_a_reload_in_the_middle_stops_and_speak_goes_on(
 ) -> None:
     page = go(open_page(url))
     write(page, "\n\n".join(f"A short line with the number {number}." for number in range(60)))
-    page.get_by_label("Listen meanwhile").uncheck()
+    page.get_by_label("Play while rendering").uncheck()
     speak(page)
     page.locator("article[data-status=done]").first.wait_for()
     page.reload()
@@ -249,11 +249,11 @@ def test_a_thousand_lines_stay_quick_to_use(open_page: OpenPage, url: str) -> No
     page = go(open_page(url))
     write(page, MANY)
     began = time.monotonic()
-    press(page, "Show the lines")
+    press(page, "Split into lines")
     page.get_by_text("1 to 25 of 1,000").wait_for()
     read = time.monotonic() - began
     began = time.monotonic()
-    press(page, "Later")
+    press(page, "Next")
     page.get_by_text("26 to 50 of 1,000").wait_for()
     turned = time.monotonic() - began
     expect(lines(page)).to_have_count(PAGE)
@@ -272,5 +272,5 @@ def test_a_script_fits_on_a_phone_and_can_be_deleted_and_brought_back(
     assert wide <= PHONE["viewport"]["width"]
     press(page, "Delete")
     page.get_by_role("button", name="Show me an example").wait_for()
-    page.get_by_role("button", name="Bring “The Key” back").tap()
+    page.get_by_role("button", name="Restore “The Key”").tap()
     lines(page).nth(5).wait_for()

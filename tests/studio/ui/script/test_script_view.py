@@ -160,7 +160,7 @@ def test_a_duration_is_told(seconds, says):
 
 def test_the_tab_speaks_chinese():
     """Every word of its own HTML and of its fields that is written as one."""
-    written = set(board.WORDS.values()) - {""} | {"Voice", "Narrator", "Earlier", "Later"}
+    written = set(board.WORDS.values()) - {""} | {"Voice", "Narrator", "Previous", "Next"}
     for path in Path(board.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("word", "both"):

@@ -1,0 +1,133 @@
+"""Nothing typed and nothing spoken is lost by a cut, a restart or a reload, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import pytest
+from gradio.context import Context
+
+from engine import Library
+from engine.testing import Costs, FakeEngine
+from studio.takes.take_store import Takes
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, Tap, expect, wait_until
+from tests.support.cuttable import Wire
+
+TEXT = "Something that took an evening to write."
+LONG = "x" * 400
+
+
+class House:
+    """Servers on one data folder, and the wire that leads to one of them."""
+
+    def __init__(self, folder: Path, stack: ExitStack, guests: bool = True) -> None:
+        self.takes = Takes(folder / "takes")
+        self._folder, self._stack, self._guests = folder, stack, guests
+        self._engine: FakeEngine | None = None
+        self.wire = Wire(self.start())
+        stack.callback(self.wire.close)
+
+    def start(self) -> str:
+        application = fastapi.FastAPI()
+        Context.id = 0  # as in a process of its own
+        engine = self._stack.enter_context(FakeEngine(costs=Costs(step=0.02)))
+        mount_page(
+            application, engine, Library(self._folder / "voices"), self.takes, guests=self._guests
+        )
+        return self._stack.enter_context(Server(application))
+
+
+@pytest.fixture
+def house(browser: Any, tmp_path: Path) -> Iterator[House]:
+    with ExitStack() as stack:
+        yield House(tmp_path, stack)
+
+
+def opened(open_page: OpenPage, url: str) -> Tap:
+    page = open_page(url)
+    tap = Tap(page, 0)
+    page.wait_for_function("document.querySelector('.timbre-unseen :is(input, textarea)')?.value")
+    return tap
+
+
+def fill(page: Any, label: str, text: str) -> None:
+    page.get_by_label(label, exact=True).locator("visible=true").fill(text)
+
+
+def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House) -> None:
+    page = opened(open_page, house.wire.url).page
+    fill(page, "Text", TEXT)
+    fill(page, "Style instructions (optional)", "slowly")
+    fill(page, "Seed", "4711")
+    page.get_by_label("Voice", exact=True).click()
+    page.get_by_role("option", name="Vivian").click()
+    page.get_by_role("tab", name="Design").click()
+    fill(page, "The voice", "An old man.")
+    for again in range(2):
+        if again:
+            house.wire.cut()
+            house.wire.mend(house.start())
+        page.reload()
+        expect(page.get_by_label("Text", exact=True).first).to_have_value(TEXT)
+        expect(page.get_by_label("Seed", exact=True)).to_have_value("4711")
+        expect(page.get_by_label("Style instructions (optional)")).to_have_value("slowly")
+        expect(page.get_by_label("Voice", exact=True)).to_have_value("Vivian")
+        page.get_by_role("tab", name="Design").click()
+        expect(page.get_by_label("The voice", exact=True)).to_have_value("An old man.")
+
+
+def test_a_cut_is_told_and_waited_for_without_a_reload(open_page: OpenPage, house: House) -> None:
+    tap = opened(open_page, house.wire.url)
+    page = tap.page
+    page.evaluate("window.same = true")
+    fill(page, "Text", LONG)
+    page.get_by_role("button", name="Speak", exact=True).click()
+    tap.wait("now?.report?.played > 4800")
+    house.wire.cut()
+    page.locator(".timbre-player[data-state=lost]").wait_for(timeout=2_000)
+    expect(page.get_by_text("The server does not answer")).to_be_visible()
+    house.wire.mend(house.start())  # another process, as after a restart
+    page.locator(".timbre-connection").wait_for(state="hidden")
+    assert page.evaluate("window.same")
+    expect(page.get_by_label("Text", exact=True).first).to_have_value(LONG)
+    first = tap.state()["id"]
+    wait_until(lambda: len(house.takes.search()) == 1)  # kept, and marked as what it is
+    assert house.takes.search()[0].stopped
+    fill(page, "Text", TEXT)
+    page.get_by_role("button", name="Try again").locator("visible=true").click()
+    tap.wait(f"now.id !== '{first}' && now.made")
+    wait_until(lambda: house.takes.search(TEXT))
+    page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
+    page.locator(".timbre-history:visible").get_by_text("Stopped early").first.wait_for()
+
+
+def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, house: House) -> None:
+    tap = opened(open_page, house.wire.url)
+    fill(tap.page, "Text", TEXT)
+    house.wire.cut()
+    tap.page.get_by_role("button", name="Speak", exact=True).click()
+    tap.page.locator(".timbre-connection").wait_for(state="visible")
+    house.wire.mend()
+    tap.wait("now?.made")
+    tap.page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
+
+
+def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, house: House) -> None:
+    first = opened(open_page, house.wire.url)
+    page = first.page.context.new_page()
+    page.goto(house.wire.url)
+    page.wait_for_function("document.querySelector('.timbre-unseen :is(input, textarea)')?.value")
+    for number, each in enumerate((first.page, page)):
+        fill(each, "Text", f"Take number {number}.")
+        each.get_by_role("button", name="Speak", exact=True).click()
+        each.locator(".timbre-history:visible").get_by_text(f"Take number {number}.").wait_for()
+    first.page.reload()
+    rows = first.page.locator(".timbre-history:visible [data-do=pick]")
+    expect(rows).to_have_count(2)
+    stranger = opened(open_page, house.wire.url).page
+    stranger.locator(".timbre-empty:visible").first.wait_for()
