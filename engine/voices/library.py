@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from engine.atomic import PARTIAL_SUFFIX, explain_write_errors, sync, write_atomic
 from engine.errors import InvalidVoice, NotSaved, UnknownVoice
 from engine.messages import misfit
-from engine.types import Design
+from engine.types import Clone, Design
 from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
 from engine.voices.voice_store import (
     CARD,
@@ -43,6 +43,7 @@ from engine.voices.voice_store import (
 
 TRASH = ".trash"
 REMEMBERED = 10_000  # voices, some 10 kB each
+LONGEST_NUMBERED = 74  # characters of a name that gets a number
 STALE = 3600.0  # seconds after which an unfinished voice belongs to nobody
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
 
@@ -72,7 +73,9 @@ class Library:
         """Keep a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
         kind = "design" if isinstance(voice, Design) else "clone"
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
-        return self._store(card, voice)
+        with self._lock:
+            self._check_free(card.name)
+            return self._store(card, voice)
 
     def list(self) -> tuple[SavedVoice, ...]:
         """Every voice that can be read, by name."""
@@ -103,6 +106,7 @@ class Library:
         with self._lock:
             saved = self._own(voice_id)
             card = _card({**saved.card.model_dump(), **details}, saved.voice)
+            self._check_free(card.name, own=voice_id)
             write_atomic(self.folder / voice_id / CARD, write_card(card))
             return SavedVoice(voice_id, card, saved.voice)
 
@@ -119,8 +123,10 @@ class Library:
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
                 raise UnknownVoice("The trash holds no voice '{ticket}'.", ticket=ticket)
-            read_folder(place)
-            return read_folder(_move(place, self.folder, ticket, self._built_in))
+            name = read_folder(place).name
+            free = self._free_name(name)
+            back = _move(place, self.folder, ticket, self._built_in)
+            return self.rename(back.name, free) if free != name else read_folder(back)
 
     def export(self, voice_id: str) -> bytes:
         """A voice as one file."""
@@ -128,8 +134,37 @@ class Library:
         return pack(saved.card, saved.voice)
 
     def import_file(self, data: bytes) -> SavedVoice:
-        """A voice from one file of anybody's; checked before anything is written."""
-        return self._store(*unpack(data))
+        """A voice from one file of anybody's; checked before anything is written.
+
+        A name that is taken gets a number, so that nobody's voice is spoken for by another's. A
+        copied voice without its owner's consent is refused.
+        """
+        card, voice = unpack(data)
+        if card.kind == "clone" and isinstance(voice, Clone) and not card.consent:
+            raise InvalidVoice(
+                "'{name}' is a copied voice without its owner's consent. Ask for it, then export "
+                "the voice again.",
+                name=card.name,
+            )
+        with self._lock:
+            card = card.model_copy(update={"name": self._free_name(card.name)})
+            return self._store(card, voice)
+
+    def _check_free(self, name: str, own: str = "") -> None:
+        """Raises InvalidVoice where another voice than `own` has this name."""
+        if name.casefold() in self._names(own):
+            raise InvalidVoice(
+                "There is a voice called '{name}' already. Choose another name.", name=name
+            )
+
+    def _free_name(self, name: str) -> str:
+        """The name, or with a number where it is taken."""
+        taken = self._names()
+        numbered = (f"{name[:LONGEST_NUMBERED]} {number}" for number in count(2))
+        return next(each for each in chain([name], numbered) if each.casefold() not in taken)
+
+    def _names(self, but: str = "") -> set[str]:
+        return {saved.name.casefold() for saved in self._scan(SavedVoice) if saved.id != but}
 
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
         """Filled aside, then given its name."""

@@ -17,7 +17,7 @@ from engine import Clone, InvalidVoice, Library, NotSaved, TimbreError, UnknownV
 from tests.hostile.bounds import Worst
 
 NUMBERS = struct.pack("<ff", 1, 2)
-CARD = {"name": "Ada", "kind": "clone", "width": 2}
+CARD = {"name": "Ada", "kind": "clone", "width": 2, "consent": True}
 VECTOR = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 ANYTHING = settings(
     max_examples=80,

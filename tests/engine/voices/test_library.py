@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -54,17 +55,48 @@ def test_what_is_saved_is_what_is_got_by_anybody(library: Library, voice: Any) -
     assert saved.id == "cafe-noir"
     assert same(saved, again)
     assert again.card.consent
-    assert same(library.import_file(library.export(saved.id)), saved)
+    received = Library(library.folder / "another").import_file(library.export(saved.id))
+    assert same(received, saved)
 
 
-def test_names_are_shared_ids_are_not(library: Library) -> None:
-    ids = [library.save("Anna", Clone(VECTOR)).id for _ in range(3)]
-    assert ids == ["anna", "anna-2", "anna-3"]
-    assert [saved.id for saved in library.list()] == ids
-    found = library.find("ANNA-2")
+def test_a_name_belongs_to_one_voice(library: Library) -> None:
+    library.save("Anna", Clone(VECTOR), consent=True)
+    library.save("Berta", Clone(VECTOR))
+    for taken in (
+        lambda: library.save("ANNA", Clone(VECTOR)),
+        lambda: library.rename("berta", "anna"),
+    ):
+        with pytest.raises(InvalidVoice, match="already"):
+            taken()
+    assert library.rename("anna", "ANNA").name == "ANNA"
+    names = [library.import_file(library.export("anna")).name for _ in range(2)]
+    assert names == ["ANNA 2", "ANNA 3"]
+    found = library.find("anna")
     assert found is not None
-    assert found.id == "anna-2"
+    assert found.id == "anna"
     assert library.find("nobody") is None
+
+
+def test_of_many_that_save_one_name_at_once_one_succeeds(library: Library) -> None:
+    def save(_: int) -> bool:
+        try:
+            library.save("Anna", Clone(VECTOR))
+        except InvalidVoice:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(save, range(16))) == 1
+    assert len(library.list()) == 1
+
+
+def test_a_copied_voice_without_consent_is_not_imported(library: Library) -> None:
+    other = Library(library.folder / "other")
+    copied = library.export(library.save("Anna", CLONE).id)
+    with pytest.raises(InvalidVoice, match="consent"):
+        other.import_file(copied)
+    assert other.list() == ()
+    other.import_file(library.export(library.save("Dora", Design("calm")).id))
 
 
 def test_a_new_name_keeps_the_id_and_the_numbers(library: Library) -> None:
@@ -94,8 +126,8 @@ def test_what_is_deleted_comes_back(library: Library) -> None:
     assert library.list() == ()
     other = library.save("Anna", Clone(VECTOR))
     back = library.restore(ticket)
-    assert (other.id, back.id) == ("anna", "anna-2")
-    assert same(back, saved)
+    assert (other.id, back.id, back.name) == ("anna", "anna-2", "Anna 2")
+    assert np.array_equal(back.voice.codes, saved.voice.codes)
     with pytest.raises(UnknownVoice):
         library.get("gone")
 
@@ -104,7 +136,9 @@ def test_built_in_voices_are_read_and_never_changed(tmp_path: Path) -> None:
     Library(tmp_path / "built").save("Anna", CLONE)
     library = Library(tmp_path / "own", tmp_path / "built")
     assert library.get("anna").built_in
-    assert library.save("Anna", CLONE).id == "anna-2"
+    assert library.save("Anna B", CLONE).id == "anna-b"
+    with pytest.raises(InvalidVoice, match="already"):
+        library.save("anna", CLONE)
     assert len(library.list()) == 2
     for change in (library.delete, lambda voice: library.rename(voice, "Berta")):
         with pytest.raises(InvalidVoice, match="comes with the program"):

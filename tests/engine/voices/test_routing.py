@@ -99,7 +99,7 @@ def test_the_model_restricts_the_choice() -> None:
         (Clone(np.full(8, np.nan, np.float32)), InvalidVoice, "damaged"),
         (Design(" "), InvalidVoice, "Describe"),
         (Blend(()), InvalidSetting, "at least one"),
-        (Blend(((Preset("ryan", "softly"), 1),)), NotCapable, "no instruction"),
+        (Blend(((Preset("ryan", "softly"), 1),)), NotCapable, "style instructions"),
         (Blend(((Preset("ryan"), 1), (Clone(VECTOR), 1))), InvalidVoice, "one width"),
     ],
 )

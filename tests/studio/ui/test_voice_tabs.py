@@ -213,7 +213,7 @@ def test_takes_that_were_stopped_do_not_wait(browser: Any, open_page: OpenPage, 
 
 
 def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_path: Path):
-    studio.library.save("Ada", blend_of(studio))
+    studio.library.save("Ada", blend_of(studio), consent=True)
     go(page, "Library")
     go(page, "Voices")
     page.get_by_label("Ada", exact=False).first.check()

@@ -22,7 +22,7 @@ def tab(studio, tmp_path):
 def kept(studio):
     save = studio.library.save
     return [
-        save("Ada", some_clone(1), tags=("warm", "old"), note="from the radio"),
+        save("Ada", some_clone(1), tags=("warm", "old"), note="from the radio", consent=True),
         save("Bo", some_clone(2), tags=("cold",), kind="blend"),
         save("Cy", Design("A warm voice."), note="nobody"),
     ]
