@@ -37,6 +37,7 @@ from engine.errors import (
 from engine.messages import Message
 from engine.open import add_model, exchange, open_engine, open_zerogpu, read_capabilities
 from engine.requests.text_groups import (
+    LANGUAGE_CODES,
     SYLLABIC,
     cut_text,
     speaking_seconds,
@@ -77,6 +78,7 @@ __all__ = [
     "CODEBOOKS",
     "FRAME_SAMPLES",
     "FRAME_SECONDS",
+    "LANGUAGE_CODES",
     "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
     "SYLLABIC",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import sentencex
 
-ISO = {
+LANGUAGE_CODES = {
     "auto": "en",  # the rules for English hold for most scripts
     "english": "en",
     "chinese": "zh",
@@ -60,7 +60,7 @@ def split_sentences(
     text: str, language: str = "auto", keep: re.Pattern[str] = _NOTHING_KEPT
 ) -> list[str]:
     """Sentences with the space after them. What `keep` matches is never cut."""
-    iso = ISO.get(language.lower(), "en")
+    iso = LANGUAGE_CODES.get(language.lower(), "en")
     parts: list[str] = [
         part for piece in _bounded(text, keep) for part in sentencex.segment(iso, piece)
     ]

@@ -13,11 +13,13 @@ from engine import Library, SpeechEngine, TimbreError
 from studio.api import speech_routes, status_routes, voice_routes
 from studio.api.api_context import ApiContext, build_context, context_of
 from studio.api.auth import AuthGate, ForPaths
+from studio.api.compat import captioned_speech, elevenlabs
+from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
 from studio.settings import ApiSettings
 
-OURS = ("/v1/", "/metrics", "/health", "/ready")
-GUARDED = ("/v1/", "/metrics")
+OURS = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/health", "/ready")
+GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics")
 
 
 def create_api(
@@ -27,8 +29,8 @@ def create_api(
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
     api.state.wire = build_context(engine, library, settings)
-    for router in (speech_routes.router, voice_routes.router, status_routes.router):
-        api.include_router(router)
+    for routes in (speech_routes, voice_routes, status_routes, elevenlabs, captioned_speech):
+        api.include_router(routes.router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
     for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, _refuse)
@@ -39,7 +41,7 @@ def create_api(
         allow_origins=settings.origins,
         allow_methods=_METHODS,
         allow_headers=["*"],
-        expose_headers=["X-Seed", "X-Finish-Reason", "Retry-After"],
+        expose_headers=["X-Seed", "X-Finish-Reason", "X-Request-Id", "Retry-After"],
     )
     return api
 
@@ -51,10 +53,8 @@ class _Doors:
     """The gate in front of the API's paths; the page passes beside it."""
 
     def __init__(self, app: ASGIApp, wire: ApiContext) -> None:
-        inner: ASGIApp = ForPaths(
-            app, AuthGate(app, wire.settings, wire.rates, wire.metrics.refuse), GUARDED
-        )
-        self._app = ForPaths(app, inner, OURS)
+        gate = AuthGate(app, wire.settings, wire.rates, wire.metrics.refuse)
+        self._app = ForPaths(app, RequestLabels(ForPaths(app, gate, GUARDED)), OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

@@ -22,6 +22,7 @@ from studio.api.errors import ApiError, too_many
 from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # in the scope: who asks
+SOCKET_KEY = "openai-insecure-api-key."  # a subprotocol: browsers set no headers on sockets
 CLOCK_SLACK = 1.0  # seconds that a clock may be put right by
 
 
@@ -31,12 +32,11 @@ class Keys:
     def __init__(self, keys: Iterable[str]) -> None:
         self._digests = [_digest(key) for key in keys]
 
-    def check(self, header: str) -> str:
+    def check(self, key: str) -> str:
         """The name a valid key goes by in here; empty when no keys are set."""
         if not self._digests:
             return ""
-        scheme, _, key = header.partition(" ")
-        asked = _digest(key.strip() if scheme.lower() == "bearer" else "")
+        asked = _digest(key)
         matches = [hmac.compare_digest(asked, known) for known in self._digests]  # all of them
         if not any(matches):
             raise _no_key()
@@ -96,9 +96,9 @@ class AuthGate:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        key = self._keys.check(headers.get("authorization", ""))
+        key = self._keys.check(_key_of(headers))
         scope[IDENTITY] = _identity(key, scope)
-        if scope["path"].startswith("/v1/"):
+        if scope["path"] != "/metrics":
             self._rates.take(scope[IDENTITY])
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limit:
@@ -132,6 +132,22 @@ class ForPaths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         ours = scope["type"] != "lifespan" and scope["path"].startswith(self._prefixes)
         await (self._inner if ours else self.app)(scope, receive, send)
+
+
+def offered_protocols(headers: Headers) -> list[str]:
+    """The subprotocols that a socket's client offers."""
+    return [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")]
+
+
+def _key_of(headers: Headers) -> str:
+    """The key as OpenAI's clients send it, as ElevenLabs' do, or as a browser's socket can."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return key.strip()
+    for each in offered_protocols(headers):
+        if each.startswith(SOCKET_KEY):
+            return each.removeprefix(SOCKET_KEY)
+    return headers.get("xi-api-key", "")
 
 
 def _identity(key: str, scope: Scope) -> dict[str, str]:

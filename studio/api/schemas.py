@@ -1,4 +1,4 @@
-"""The JSON bodies of the wire. An unknown key is refused by name.
+"""The JSON bodies of the wire.
 
 Field names are OpenAI's where OpenAI has one, and those of the other Qwen3-TTS servers where
 it has none. Says what may be written; what it means is told in `voices.py` and `speech.py`.
@@ -6,13 +6,25 @@ it has none. Says what may be written; what it means is told in `voices.py` and 
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from engine import SamplingParams, format_blend
+from studio.api.compat.names import language_name
+from studio.api.compat.request_labels import report_ignored
 from studio.api.encoding import Format
 
+MISTYPED = 0.8  # how alike a key is to a field's name
 Language = Annotated[str, Field(max_length=64)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 Numbers = Annotated[list[Number], Field(min_length=1, max_length=8192, fail_fast=True)]
@@ -20,9 +32,37 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Body(BaseModel):
+    """Null counts as left out. A key that is no field's is ignored and reported, unless it looks
+    like a field's that was mistyped: that is refused.
+    """
+
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, populate_by_name=True
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_of_others(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        known = cls._names()
+        kept = {}
+        for key, value in values.items():
+            if key not in known and not get_close_matches(str(key)[:64], known, 1, MISTYPED):
+                report_ignored(str(key)[:64])
+            elif value is not None:
+                kept[key] = value
+        return kept
+
+    @classmethod
+    @cache
+    def _names(cls) -> frozenset[str]:
+        """Every way to write a field."""
+        names = set(cls.model_fields)
+        for field in cls.model_fields.values():
+            if isinstance(field.validation_alias, AliasChoices):
+                names |= {each for each in field.validation_alias.choices if isinstance(each, str)}
+        return frozenset(names)
 
 
 class VoiceId(Body):
@@ -64,6 +104,11 @@ class SpeechOptions(Body):
     ignore_eos: bool = False
     initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: as soon as there is sound
     non_streaming_mode: bool | None = None  # how the text is laid out, not how audio is sent
+
+    @field_validator("language")
+    @classmethod
+    def _language(cls, language: str) -> str:
+        return language_name(language)
 
     def sampling(self) -> SamplingParams:
         """A temperature of 0 means the most likely code, as it does elsewhere."""

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from engine import TimbreError
 from studio.api.api_context import ApiContext, Shared, context_of, json_only
 from studio.api.audio_output import render
+from studio.api.auth import offered_protocols
 from studio.api.disconnect import unless_left
 from studio.api.encoding import MEDIA_TYPES
 from studio.api.errors import ApiError, explain
@@ -23,6 +24,7 @@ from studio.api.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
 
+REALTIME = "realtime"  # the subprotocol that OpenAI's browsers offer beside the key
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
@@ -58,7 +60,8 @@ async def stream(socket: WebSocket) -> None:
     """Text in as it is written, audio out from the first words."""
     wire = context_of(socket)
     with wire.sockets:
-        await socket.accept()
+        offered = offered_protocols(socket.headers)
+        await socket.accept(next((name for name in offered if name == REALTIME), None))
         await WsSession(socket, wire).run()
 
 
@@ -67,7 +70,12 @@ async def _one(
 ) -> dict[str, Any]:
     async with turns:
         try:
-            return {"index": index, "status": "success", **await _spoken(wire, fields)}
+            return {
+                "index": index,
+                "status": "success",
+                "error": None,
+                **await _spoken(wire, fields),
+            }
         except (TimbreError, ApiError, ValidationError) as error:
             return {"index": index, "status": "error", **explain(error).body()}
 

@@ -10,19 +10,31 @@ from starlette.responses import JSONResponse, Response
 
 from engine import Capabilities
 from studio.api.api_context import Shared
+from studio.api.compat.names import OPENAI_MODELS
 from studio.api.errors import ApiError
 
 router = APIRouter(tags=["server"])
+_OWNER = {"created": 0, "owned_by": "timbre"}
 
 
 @router.get("/v1/models")
 async def models(wire: Shared) -> dict[str, Any]:
     every = wire.engine.capabilities()
-    return {"object": "list", "data": [_model(name, own) for name, own in every.items()]}
+    here = [_model(name, own) for name, own in every.items()]
+    return {"object": "list", "data": [*here, *map(_alias, OPENAI_MODELS)]}
+
+
+@router.get("/v1/audio/models")
+async def audio_models(wire: Shared) -> dict[str, Any]:
+    """As Open WebUI asks for them."""
+    names = [*wire.engine.capabilities(), *OPENAI_MODELS]
+    return {"models": [{"id": name, "name": name} for name in names]}
 
 
 @router.get("/v1/models/{name:path}")
 async def model(name: str, wire: Shared) -> dict[str, Any]:
+    if name in OPENAI_MODELS:
+        return _alias(name)
     own = wire.voices.model(name)
     if own is None:
         raise ApiError(404, f"No model is called '{name}'.", "model_not_found", "model")
@@ -49,13 +61,17 @@ async def metrics(wire: Shared) -> Response:
     return Response(wire.metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
+def _alias(name: str) -> dict[str, Any]:
+    """A name that leaves the choice of the model to the voice."""
+    return {"id": name, "object": "model", **_OWNER}
+
+
 def _model(name: str, own: Capabilities) -> dict[str, Any]:
     able = ("preset", "clone", "design", "instruct")
     return {
         "id": name,
         "object": "model",
-        "created": 0,
-        "owned_by": "timbre",
+        **_OWNER,
         "size": own.size,
         "capabilities": [ability for ability in able if getattr(own, ability)],
         "speakers": list(own.speakers),

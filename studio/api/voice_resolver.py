@@ -2,7 +2,7 @@
 
 In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name.
 A name is a preset speaker, an uploaded voice's id or name, a blend like clara:0.7,robert:0.3, or
-one of OpenAI's own voices, each of which stands for one of those, so that clients with a
+a voice of another service, each of which stands for one of those, so that clients with a
 fixed voice work too. Knows no HTTP but its refusals.
 """
 
@@ -26,6 +26,8 @@ from engine import (
     Voice,
     load_reference_audio,
 )
+from studio.api.compat.names import FOREIGN_VOICES, OPENAI_MODELS
+from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.schemas import SpeechOptions, VoiceId
@@ -33,11 +35,6 @@ from studio.settings import ApiSettings
 from studio.voices.voice_catalog import NO_INSTRUCTION, Choices
 
 Method: TypeAlias = Literal["linear", "spherical"]
-OPENAI_VOICES = (
-    *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
-    *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
-)
-OPENAI_MODELS = ("tts-", "gpt-")
 BLEND_MARKS = ":+,("
 NO_NAMES = ("", "default")
 
@@ -56,32 +53,30 @@ class Voices:
         return voice
 
     def model(self, name: str) -> str | None:
-        """A loaded checkpoint's name; OpenAI's names leave the choice to the voice."""
-        if not name.strip() or name.lower().startswith(OPENAI_MODELS):
-            return None
+        """A checkpoint's name; a name of another service leaves the choice to the voice."""
         wanted = name.rstrip("/").rpartition("/")[2].casefold()
         for own in self._engine.capabilities():
             if own.casefold() in (wanted, name.casefold()):
                 return own
-        there = ", ".join(self._engine.capabilities())
-        said = f"No model is called '{name}'. There are: {there}; or leave the model out."
-        raise ApiError(404, said, "model_not_found", "model")
+        if name.strip() and name.lower() not in OPENAI_MODELS:
+            report_ignored("model")
+        return None
 
     def speakers(self) -> tuple[str, ...]:
         return self._choices.speakers()
 
     def aliases(self) -> dict[str, str]:
-        """OpenAI's voices by the voice each stands for; a voice of that name comes first.
+        """Voices of other services by the voice each stands for; one of that name comes first.
 
         They are dealt out over the preset speakers, or where there are none over the kept voices.
         """
         voices = self.speakers() or tuple(choice.name for choice in self._choices.list())
         taken = {name.casefold() for name in voices}
-        free = [name for name in OPENAI_VOICES if name not in taken]
+        free = [name for name in FOREIGN_VOICES if name not in taken]
         return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
 
     def named(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
-        """A speaker, an uploaded voice, a blend, or one of OpenAI's names."""
+        """A speaker, an uploaded voice, a blend, or a name of another service."""
         try:
             return self._choices.named(name, instruct)
         except UnknownVoice:

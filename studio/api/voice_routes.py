@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import anyio.to_thread
 import numpy as np
@@ -24,6 +24,7 @@ from studio.api.voice_resolver import NO_NAMES
 from studio.voices.consent import blend_consent, is_consent
 
 router = APIRouter(tags=["voices"], route_class=BoundedJson)
+WANT_OBJECTS = ("python-requests", "Python/")  # Open WebUI: requests, then aiohttp
 PREVIEW = "Hello. This is how I sound when I read to you."
 MOST_NUMBERS = 8192
 MARKS = ":+,()"  # what a blend is written with
@@ -40,11 +41,21 @@ _EMBEDDING = {"audio": ("audio", "audio_sample", "file"), "model": ("model",)}
 
 
 @router.get("/v1/audio/voices")
-async def voices(wire: Shared) -> dict[str, Any]:
+async def voices(
+    wire: Shared, request: Request, form: Literal["names", "objects"] | None = None
+) -> dict[str, Any]:
+    """`voices` are names for most clients, and objects for those that know OpenAI's.
+
+    Open WebUI (which asks with Python's requests) wants objects; vllm-omni's and Kokoro-FastAPI's
+    clients want names at the same path. `?form=` says which.
+    """
     listing = await anyio.to_thread.run_sync(wire.library.list)
     names = [*wire.voices.speakers(), *(saved.card.name for saved in listing), "default"]
+    names = sorted(set(names), key=str.casefold)
+    agent = request.headers.get("user-agent", "")
+    objects = form == "objects" or (form is None and agent.startswith(WANT_OBJECTS))
     return {
-        "voices": sorted(set(names), key=str.casefold),
+        "voices": [{"id": name, "name": name} for name in names] if objects else names,
         "presets": list(wire.voices.speakers()),
         "aliases": wire.voices.aliases(),
         "uploaded_voices": [_describe(saved) for saved in listing],
@@ -61,7 +72,7 @@ async def upload(request: Request, wire: Shared) -> dict[str, Any]:
     voice = await unless_left(request, _uploaded(form, wire))
     made_from = form.filename or "a vector"
     details = {"consent": True, "note": form.text("note"), "made_from": made_from[:400]}
-    return {"success": True, "voice": _describe(await _save(wire, name, voice, **details))}
+    return _created(await _save(wire, name, voice, **details))
 
 
 @router.post("/v1/audio/voices/blend", dependencies=[Depends(json_only)])
@@ -73,7 +84,7 @@ async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
     parts = [part for part, _ in parse_blend(recipe)]
     consent = await anyio.to_thread.run_sync(blend_consent, parts, wire.library)
     details = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
-    return {"success": True, "voice": _describe(await _save(wire, name, voice, **details))}
+    return _created(await _save(wire, name, voice, **details))
 
 
 @router.delete("/v1/audio/voices/{name}")
@@ -155,6 +166,13 @@ async def _saved(wire: ApiContext, name: str) -> SavedVoice:
     if saved is None:
         raise ApiError(404, f"No uploaded voice is called '{name}'.", "voice_not_found", "voice")
     return saved
+
+
+def _created(saved: SavedVoice) -> dict[str, Any]:
+    """Its id, name and time stand at the top as well, where OpenAI's SDK looks for them."""
+    voice = _describe(saved)
+    top = {key: voice[key] for key in ("id", "name", "created_at")}
+    return {"object": "audio.voice", **top, "success": True, "voice": voice}
 
 
 def _describe(saved: SavedVoice) -> dict[str, Any]:

@@ -63,6 +63,7 @@ class WsSession:
         self._request: SpeechRequest | None = None  # None: not made yet from `_how`
         self._configured = True  # false after a session.config that was refused
         self._open: Turn | None = None  # the one that takes text
+        self._cancelled = False  # the open text was, so its input.done says nothing
         self._count = 0
 
     async def run(self) -> None:
@@ -131,10 +132,10 @@ class WsSession:
         elif isinstance(message, InputText):
             await self._feed(message.text)
         elif isinstance(message, InputDone):
-            self._finish_text()
+            await self._finish_text()
         elif isinstance(message, InputCancel):
             self._speaker.cancel()
-            self._open = None
+            self._cancelled, self._open = self._open is not None, None
 
     async def _feed(self, text: str) -> None:
         if self._open:  # one that has ended early takes the rest of its text and drops it
@@ -157,7 +158,16 @@ class WsSession:
         self._count += 1
         self._speaker.add(self._open)
 
-    def _finish_text(self) -> None:
+    async def _finish_text(self) -> None:
         if self._open:
             self._open.utterance.close()
-        self._open = None
+        elif not self._cancelled:  # there was no text: an utterance of nothing
+            await self._outlet.tell(
+                "session.done",
+                utterance_index=self._count,
+                total_sentences=0,
+                finish_reason="finished",
+                sentences=[],
+            )
+            self._count += 1
+        self._cancelled, self._open = False, None

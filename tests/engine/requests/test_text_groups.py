@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
-from engine.requests.text_groups import ISO, letters, spoken_size, text_groups
+from engine.requests.text_groups import LANGUAGE_CODES, letters, spoken_size, text_groups
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.simulation import Simulation
 
@@ -18,7 +18,7 @@ TEXTS = st.text(st.sampled_from("abc de.f!?… 你好。,;\n\"'(1"), max_size=40
 )
 
 
-@given(TEXTS, st.integers(40, 200), st.sampled_from(sorted(ISO)))
+@given(TEXTS, st.integers(40, 200), st.sampled_from(sorted(LANGUAGE_CODES)))
 @settings(deadline=None, max_examples=200)
 def test_groups_joined_are_the_text_and_none_is_too_long_or_silent(text, longest, language):
     groups = text_groups(text, longest, language)

@@ -66,9 +66,9 @@ def test_keys_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> 
 
     keys = Keys(["one", "a much longer key", "three"])
     monkeypatch.setattr(gate_module.hmac, "compare_digest", watched)
-    keys.check("Bearer one")
+    keys.check("one")
     with pytest.raises(ApiError):
-        keys.check("Bearer x")
+        keys.check("x")
     assert compared == [(32, 32)] * 6
 
 

@@ -15,6 +15,7 @@ import soundfile
 
 from engine import FRAME_SAMPLES, Engine, Library
 from studio.api import ApiSettings, create_api
+from studio.api.compat.names import OPENAI_MODELS
 from tests.studio.api.conftest import Serve
 
 TEXT = "The morning train was late again, so she read the last chapter on the platform."
@@ -105,14 +106,16 @@ def test_its_errors_are_its_own(client: openai.OpenAI) -> None:
         client.audio.speech.create(model="tts-1", voice="nobody", input=TEXT)
     with pytest.raises(openai.BadRequestError) as told:
         client.audio.speech.create(
-            model="tts-1", voice="alloy", input=TEXT, extra_body={"colour": 1}
+            model="tts-1", voice="alloy", input=TEXT, extra_body={"instruction": 1}
         )
-    assert told.value.param == "colour"
+    assert told.value.param == "instruction"
     assert told.value.code == "unknown_key"
 
 
 def test_it_lists_models(client: openai.OpenAI, engine: Engine) -> None:
-    assert [model.id for model in client.models.list()] == list(engine.capabilities())
+    listed = [model.id for model in client.models.list()]
+    assert listed == [*engine.capabilities(), *OPENAI_MODELS]
+    assert client.models.retrieve("tts-1").id == "tts-1"
 
 
 def test_it_shows_its_key(engine: Engine, library: Library, serve: Serve) -> None:

@@ -15,6 +15,7 @@ from httpx import Response
 from engine import SAMPLE_RATE, Clone, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
+from studio.api.compat.names import OPENAI_MODELS
 
 TEXT = "The morning train was late again."
 
@@ -170,7 +171,8 @@ def test_bad_recordings_are_refused(client: TestClient, file: Any, status: int) 
 def test_models_health_and_metrics(client: TestClient, engine: Engine) -> None:
     name = next(iter(engine.capabilities()))
     listed = client.get("/v1/models").json()
-    assert [model["id"] for model in listed["data"]] == list(engine.capabilities())
+    assert [model["id"] for model in listed["data"]] == [*engine.capabilities(), *OPENAI_MODELS]
+    assert client.get("/v1/models/tts-1").json()["id"] == "tts-1"
     assert client.get(f"/v1/models/{name}").json() == listed["data"][0]
     assert client.get(f"/v1/models/Qwen/{name}").json() == listed["data"][0]
     assert client.get("/v1/models/none").status_code == 404

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine import spoken_size
-from engine.requests.text_groups import ISO
+from engine.requests.text_groups import LANGUAGE_CODES
 from studio.scripts.model import MAX_PAUSE
 from studio.scripts.text.sentences import SpokenPiece, sentences, spoken_pieces
 from studio.scripts.text.tags import TAG, around_tags, at_pauses, pause_of, pause_tag
@@ -43,7 +43,7 @@ BREATHS = st.builds(SpokenPiece, shortest=st.integers(0, 400), longest=st.intege
 
 
 @settings(max_examples=150)
-@given(TEXTS, st.sampled_from(sorted(ISO)))
+@given(TEXTS, st.sampled_from(sorted(LANGUAGE_CODES)))
 def test_sentences_joined_are_the_text(text: str, language: str) -> None:
     assert "".join(sentences(text, language)) == text
 

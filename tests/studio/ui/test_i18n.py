@@ -15,7 +15,7 @@ import pytest
 from gradio.i18n import I18nData
 
 from engine import Library
-from engine.requests.text_groups import ISO
+from engine.requests.text_groups import LANGUAGE_CODES
 from engine.testing import FakeEngine
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
@@ -105,7 +105,7 @@ def test_every_text_of_our_own_is_there_in_chinese() -> None:
 def test_no_translation_is_left_over(shell: Any) -> None:
     told = {text for _, text in written()} | set(shown(shell.config)) | set(TOLD_LATER)
     told |= (
-        {name.capitalize() for name in ISO}
+        {name.capitalize() for name in LANGUAGE_CODES}
         | {own.missing for own in ENTRIES}
         | {text.capitalize() for text in told}
     )

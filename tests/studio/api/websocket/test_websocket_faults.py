@@ -73,7 +73,7 @@ def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
         ("[]", "invalid_message"),
         ('{"type": "dance"}', "invalid_message"),
         ('{"type": "input.text"}', "missing"),
-        ('{"type": "input.text", "text": "hi", "loud": true}', "unknown_key"),
+        ('{"type": "input.text", "text": "hi", "texts": 1}', "unknown_key"),
         ('{"type": "input.text", "text": 5}', "invalid_value"),
         ('{"type": "input.text", "text": "a\\u0000"}', "invalid_text"),
         ('{"type": "session.config", "voice": "nobody"}', "voice_not_found"),
@@ -160,7 +160,7 @@ def send_wild(socket: WebSocketTestSession, message: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "refused", [{"voice": "nobody"}, {"speed": 9}, {"unknown": 1}, {"response_format": "ape"}]
+    "refused", [{"voice": "nobody"}, {"speed": 9}, {"voices": "Ada"}, {"response_format": "ape"}]
 )
 def test_nothing_is_spoken_after_a_refused_config(
     engine: Engine, library: Library, refused: dict[str, Any]

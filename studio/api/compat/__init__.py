@@ -1,0 +1,1 @@
+"""What makes clients of other services work as they are: their names, paths and habits."""

@@ -1,0 +1,81 @@
+"""POST /dev/captioned_speech, as Kokoro-FastAPI has it: speech and when each word is heard.
+
+The model does not say when it speaks a word. A word's time follows from its share of the letters,
+laid over the parts of the sound that are not silent. docs/clients.md says how exact that is.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import JSONResponse, Response
+
+from engine import SAMPLE_RATE, Pcm
+from studio.api.api_context import Shared, json_only
+from studio.api.audio_output import render
+from studio.api.disconnect import unless_left
+from studio.api.json_body import BoundedJson
+from studio.api.schemas import SpeechBody
+from studio.api.streaming_response import whole
+
+router = APIRouter(tags=["captions"], route_class=BoundedJson)
+HOP = 240  # samples: 10 ms
+SILENT = 10 ** (-35 / 20)  # below the loudest
+_WORD = re.compile(r"\S+")
+
+
+class CaptionedBody(SpeechBody):
+    return_timestamps: bool = True
+
+
+@router.post("/dev/captioned_speech", dependencies=[Depends(json_only)])
+async def captioned_speech(body: CaptionedBody, wire: Shared, request: Request) -> Response:
+    """One object, whole or as the only line of a stream."""
+    watch = wire.metrics.watch("whole", body.response_format)
+    stream = wire.engine.submit(await wire.request(body, body.input, live=False))
+    async with stream:
+        try:
+            pcm = await unless_left(request, whole(stream))
+        finally:
+            watch.end(stream.end)
+    data = await anyio.to_thread.run_sync(render, pcm, body.response_format, body.speed)
+    times = word_times(body.input, pcm) if body.return_timestamps else []
+    told: dict[str, Any] = {
+        "audio": b64encode(data).decode(),
+        "audio_format": body.response_format,
+        "timestamps": [
+            {
+                "word": word,
+                "start_time": round(start / body.speed, 3),
+                "end_time": round(stop / body.speed, 3),
+            }
+            for word, start, stop in times
+        ],
+    }
+    return JSONResponse(told, headers={"x-seed": str(stream.seed)})
+
+
+def word_times(text: str, pcm: Pcm) -> list[tuple[str, float, float]]:
+    """Words with the seconds at which each begins and ends."""
+    words = _WORD.findall(text)
+    shares = np.cumsum([0, *(max(1, sum(map(str.isalnum, word))) for word in words)])
+    spoken = _spoken_at(pcm)
+    if not words or not len(spoken):
+        return []
+    places = np.interp(shares / shares[-1], np.linspace(0, 1, len(spoken)), spoken)
+    return [
+        (word, float(start), float(stop))
+        for word, start, stop in zip(words, places[:-1], places[1:], strict=True)
+    ]
+
+
+def _spoken_at(pcm: Pcm) -> np.ndarray:
+    """The seconds of every 10 ms that are not silent."""
+    frames = np.abs(pcm[: len(pcm) // HOP * HOP].reshape(-1, HOP).astype(np.float32)).max(axis=1)
+    loud = np.flatnonzero(frames > frames.max(initial=0) * SILENT)
+    return (loud * HOP) / SAMPLE_RATE

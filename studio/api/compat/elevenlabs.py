@@ -1,0 +1,83 @@
+"""ElevenLabs' routes for speech, as its SDK with a `base_url` asks for them.
+
+The voice is in the path, the format in the query. Settings of their voices that mean nothing here
+are ignored and named in a header.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from studio.api.api_context import Shared, json_only
+from studio.api.compat.request_labels import report_ignored
+from studio.api.encoding import Format
+from studio.api.errors import ApiError
+from studio.api.json_body import BoundedJson
+from studio.api.schemas import Body, Language, SpeechBody
+from studio.api.speech_routes import speech
+
+router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
+RATE = "24000"
+FORMATS: dict[str, Format] = {"mp3": "mp3", "opus": "opus", "pcm": "pcm", "wav": "wav"}
+FormatName = Annotated[str, Query(max_length=64)]
+
+
+class VoiceSettings(Body):
+    speed: float = Field(1.0, ge=0.25, le=4.0)
+
+
+class SpeechText(Body):
+    """POST /v1/text-to-speech/{voice}."""
+
+    text: str
+    model_id: Annotated[str, Field(max_length=512)] = ""
+    language_code: Language = "auto"
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    voice_settings: VoiceSettings = VoiceSettings()
+
+
+@router.get("/v1/voices")
+@router.get("/v2/voices")
+async def voices(wire: Shared) -> dict[str, Any]:
+    saved = await anyio.to_thread.run_sync(wire.library.list)
+    listed = [(name, name, "premade") for name in wire.voices.speakers()]
+    listed += [(each.id, each.card.name, each.card.kind) for each in saved]
+    own = [{"voice_id": id, "name": name, "category": kind} for id, name, kind in listed]
+    return {"voices": own, "has_more": False, "total_count": len(own), "next_page_token": None}
+
+
+@router.post("/v1/text-to-speech/{voice}", dependencies=[Depends(json_only)])
+@router.post("/v1/text-to-speech/{voice}/stream", dependencies=[Depends(json_only)])
+async def text_to_speech(
+    voice: str, body: SpeechText, wire: Shared, output_format: FormatName = "mp3_24000"
+) -> Response:
+    """The whole answer is streamed too: their SDK joins it."""
+    asked = SpeechBody(
+        input=body.text,
+        voice=voice,
+        model=body.model_id,
+        language=body.language_code,
+        seed=body.seed,
+        speed=body.voice_settings.speed,
+        response_format=_format(output_format),
+        stream=True,
+    )
+    answer: Response = await speech(asked, wire)
+    return answer
+
+
+def _format(name: str) -> Format:
+    """Theirs is a format, a rate and a bitrate; speech here has 24 kHz."""
+    kind, _, rest = name.partition("_")
+    rate = rest.partition("_")[0]
+    if kind not in FORMATS or (kind == "pcm" and rate != RATE):
+        said = f"output_format is mp3, opus or wav of any rate, or pcm_{RATE}, not {name}."
+        raise ApiError(400, said, "invalid_value", "output_format")
+    if rate not in ("", RATE):
+        report_ignored("output_format.rate")
+    return FORMATS[kind]

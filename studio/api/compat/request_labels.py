@@ -1,0 +1,51 @@
+"""Headers on every answer of the API: an id of the request, and the fields that were ignored.
+
+Pure ASGI. The fields are reported by the schemas while the body is read, in the same context.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from contextvars import ContextVar
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SAFE = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+_MOST = 20  # names in one header
+_ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
+
+
+def report_ignored(name: str) -> None:
+    """A field, or a value, that means nothing here."""
+    names = _ignored.get()
+    if names is not None and len(names) < _MOST and name not in names:
+        names.append(name)
+
+
+class RequestLabels:
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        names: list[str] = []
+        given = Headers(scope=scope).get("x-request-id", "")
+        identity = given if _SAFE.fullmatch(given) else f"req_{uuid.uuid4().hex}"
+
+        async def labelled(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = identity
+                if names:
+                    headers["x-ignored-fields"] = ", ".join(filter(_SAFE.fullmatch, names))
+            await send(message)
+
+        token = _ignored.set(names)
+        try:
+            await self.app(scope, receive, labelled)
+        finally:
+            _ignored.reset(token)
