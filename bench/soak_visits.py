@@ -66,7 +66,9 @@ class Visitor:
     async def file(self) -> str:
         """A whole WAV."""
         frames = self._random.randint(4, 40)
-        answer = await self._http.post(self._url + SPEECH, json=self._body(frames, "wav"))
+        answer = await self._http.post(
+            self._url + SPEECH, json=self._body(frames, "wav", stream=False)
+        )
         check(answer.status_code, answer.content)
         with wave.open(BytesIO(answer.content)) as sound:
             expect(sound.getnframes() * 2, frames * FRAME_BYTES)

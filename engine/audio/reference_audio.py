@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.audio import av_decoder
 from engine.errors import InvalidAudio
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
@@ -27,7 +28,7 @@ MAX_CHANNELS = 8
 RATES = (8_000, 192_000)
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 LEVEL = 0.1  # -20 dBFS: the loudness of the sounding parts after levelling
-_READABLE = Message("Use a WAV, FLAC, OGG or MP3 file.")
+_READABLE = Message("Use a WAV, FLAC, OGG, MP3, M4A or WebM file.")
 _WHOLE = Message("The recording")
 _BLOCK = 1 << 16  # frames read at once
 _WINDOW = SAMPLE_RATE // 100  # 10 ms
@@ -101,6 +102,8 @@ def _decode(data: bytes) -> _Raw:
     """The content says what it is; the name of the file is never asked."""
     import soundfile
 
+    if av_decoder.container_of(data):
+        return _decode_container(data)
     _check_riff(data)
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
@@ -116,6 +119,17 @@ def _decode(data: bytes) -> _Raw:
         raise InvalidAudio(
             "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
         ) from error
+
+
+def _decode_container(data: bytes) -> _Raw:
+    try:
+        mono, rate, channels = av_decoder.decode(data, LONGEST)
+    except av_decoder.Undecodable as error:
+        raise InvalidAudio(
+            "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
+        ) from error
+    _check_shape(rate, channels, len(mono))
+    return _Raw(mono, rate, channels)
 
 
 def _check_riff(data: bytes) -> None:

@@ -45,7 +45,7 @@ class Login:
 
     def _allows(self, name: str, password: str) -> bool:
         try:
-            self._keys.check(f"Bearer {password}")
+            self._keys.check(password)
         except ApiError:
             return False
         return True

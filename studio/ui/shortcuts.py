@@ -74,6 +74,17 @@ SCRIPT = """
     if (wanted !== 'stop') event.preventDefault();
     keys[wanted]();
   }, true);
+  // Arrows go from tab to tab.
+  document.addEventListener('keydown', (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const bar = step && event.target.closest?.('[role=tab]')?.closest('[role=tablist]');
+    if (!bar) return;
+    const tabs = [...bar.querySelectorAll('[role=tab]')].filter((each) => each.offsetParent);
+    const next = tabs.at((tabs.indexOf(event.target) + step) % tabs.length);
+    event.preventDefault();
+    next.focus();
+    next.click();
+  });
   document.addEventListener('click', (event) => {
     const wanted = event.target.closest?.('[data-timbre]')?.dataset.timbre;
     if (wanted) keys[wanted]();

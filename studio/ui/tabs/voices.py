@@ -117,13 +117,25 @@ class VoicesTab:
             return warning(error), gr.update(visible=False)
         return f"**{own.name}** {word('is back.')}", gr.update(visible=False)
 
-    def receive(self, path: str | None) -> str:
-        """A voice from somebody's file. Says how it went."""
+    def receive(self, path: str | None) -> tuple[str, str, Update]:
+        """A voice from somebody's file: status, and the way to import what is here already."""
+        try:
+            data = _bytes(path)
+            if there := self._same(data):
+                asked = Message("{name} is in the library already. Import it again?", name=there)
+                return f"⚠️ {tell(asked)}", str(path), gr.update(visible=True)
+            own = self._studio.library.import_file(data)
+        except TimbreError as error:
+            return warning(error), "", gr.update(visible=False)
+        return f"**{own.name}** {word('is here.')}", "", gr.update(visible=False)
+
+    def receive_again(self, path: str) -> tuple[str, str, Update]:
+        """A second copy, as asked for."""
         try:
             own = self._studio.library.import_file(_bytes(path))
-        except TimbreError as error:
-            return warning(error)
-        return f"**{own.name}** {word('is here.')}"
+        except (TimbreError, OSError):
+            return warning(InvalidVoice("Choose a file first.")), "", gr.update(visible=False)
+        return f"**{own.name}** {word('is here.')}", "", gr.update(visible=False)
 
     async def speak(self, picked: str | None, phrase: str) -> AsyncIterator[Payload]:
         def line() -> SpeechRequest:
@@ -145,6 +157,12 @@ class VoicesTab:
         path = folder / f"{own.id}{ENDING}"
         path.write_bytes(self._studio.library.export(own.id))
         return str(path)
+
+    def _same(self, data: bytes) -> str:
+        """The name of a voice that this file would be once more; empty where there is none."""
+        library = self._studio.library
+        same = (own.name for own in library.list() if library.export(own.id) == data)
+        return next(same, "")
 
     def _summary(self, found: Sequence[SavedVoice], words: str) -> str:
         broken = (
@@ -217,6 +235,8 @@ class Found(NamedTuple):
     picked: gr.Radio
     summary: gr.Markdown
     receive: gr.UploadButton
+    again: gr.Button
+    waiting: gr.State  # the file that is here already
     undo: gr.Button
     ticket: gr.State
     status: gr.Markdown
@@ -258,6 +278,8 @@ def _found() -> Found:
         gr.Radio([], label=word("Voices"), elem_id="library-voices"),
         gr.Markdown(min_height=24),
         gr.UploadButton(str(word("Import a voice")), file_types=[".safetensors"]),
+        gr.Button(word("Import again"), visible=False),
+        gr.State(""),
         gr.Button(word("Restore"), visible=False),
         gr.State(""),
         gr.Markdown(min_height=24, elem_id="library-status"),
@@ -294,7 +316,9 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
     changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
     deleted = actions.delete.click(tab.delete, picked, [status, found.ticket, found.undo], **QUIET)
-    received = found.receive.upload(tab.receive, found.receive, status, **QUIET)
+    asked = [status, found.waiting, found.again]
+    received = found.receive.upload(tab.receive, found.receive, asked, **QUIET)
+    again = found.again.click(tab.receive_again, found.waiting, asked, **QUIET)
     back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
-    for event in (changed, deleted, received, back):
+    for event in (changed, deleted, received, again, back):
         event.then(tab.search, wanted, listing, **QUIET)

@@ -126,6 +126,15 @@ def test_the_sheet_of_keys_opens_and_closes(open_page: OpenPage, url: str) -> No
     page.get_by_role("dialog").wait_for(state="hidden")
 
 
+def test_arrows_go_from_tab_to_tab(open_page: OpenPage, url: str) -> None:
+    page = opened(open_page, url).page
+    page.get_by_role("tab", name="Speak", exact=True).focus()
+    for name in ("Clone", "Design", "Blend"):
+        page.keyboard.press("ArrowRight")
+        tab = page.get_by_role("tab", name=name, exact=True)
+        expect(tab).to_have_attribute("aria-selected", "true")
+
+
 def test_a_chosen_shade_stays(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url, color_scheme="light").page
     page.get_by_role("button", name="Theme").click()

@@ -224,7 +224,7 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_pat
     wait_for_name(page, panel, tmp_path, "Ada Lovelace")
     panel.get_by_label("Search").focus()
     page.keyboard.insert_text("nobody")  # as a paste: no key is pressed
-    panel.get_by_text("Nothing is found for “nobody”.").wait_for()
+    panel.get_by_text("No results for “nobody”.").wait_for()
     panel.get_by_label("Search").fill("lovelace")
     panel.get_by_label("Ada Lovelace ·").check()
     panel.get_by_role("button", name="Delete").click()

@@ -70,7 +70,14 @@ def test_an_exported_file_is_the_voice_for_somebody_else(tab, kept, tmp_path):
         theirs = VoicesTab(other, tmp_path)
         for own in kept:
             path = tab.show(own.id)[-1]
-            assert own.name in theirs.receive(path)
+            assert own.name in theirs.receive(path)[0]
+            count = len(theirs.find(""))
+            said, waiting, again = theirs.receive(path)
+            assert "already" in said
+            assert again["visible"]
+            assert len(theirs.find("")) == count
+            assert own.name in theirs.receive_again(waiting)[0]
+            assert len(theirs.find("")) == count + 1
             came = other.library.find(own.name)
             assert came.card == own.card
             if isinstance(own.voice, Clone):
@@ -83,7 +90,7 @@ def test_an_exported_file_is_the_voice_for_somebody_else(tab, kept, tmp_path):
 def test_a_foreign_file_changes_nothing(tab, studio, tmp_path, data):
     path = tmp_path / "foreign.safetensors"
     path.write_bytes(data)
-    assert tab.receive(str(path)).startswith("⚠️")
+    assert tab.receive(str(path))[0].startswith("⚠️")
     assert studio.library.list() == ()
 
 

@@ -186,7 +186,7 @@ def test_a_file_that_is_no_sound_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.wav").write_text(json.dumps({"a": 1}))
     ran = CliRunner().invoke(app.cli, ["check", str(tmp_path / "a.wav")])
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert "no sound file" in ran.stderr
+    assert "it is no sound" in ran.stderr
 
 
 @real
@@ -197,7 +197,7 @@ def test_the_page_and_programs_are_told_the_same(tmp_path: Path) -> None:
     assert both(answer["said"]) in check.answered(file)
     assert check.answered(None) == ""
     (tmp_path / "a.wav").write_text("<b>")
-    assert "no sound file" in check.answered(str(tmp_path / "a.wav"))
+    assert "it is no sound" in check.answered(str(tmp_path / "a.wav"))
 
 
 @pytest.mark.parametrize(("score", "said"), [(0.99, True), (0.5, None), (0.01, False)])
