@@ -59,7 +59,10 @@ def keepers(folder: Path) -> dict[str, tuple[Callable[[], object], Callable[[], 
     library, takes, projects = Library(folder / "v"), Takes(folder / "t"), Projects(folder / "s")
     number = projects.create(project(1))
     return {
-        "voice": (lambda: library.save("Ada", VOICE), lambda: len(library.list())),
+        "voice": (
+            lambda: library.save(f"Ada {len(library.list()) + 1}", VOICE),
+            lambda: len(library.list()),
+        ),
         "take": (lambda: takes.add(noise(), "x", "ryan", 1), lambda: len(takes.search())),
         "script": (lambda: projects.create(project()), lambda: len(projects.listed())),
         "edit": (
