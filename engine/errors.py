@@ -12,6 +12,7 @@ TimbreError
 ├── Busy                    too many are waiting; come back after `retry_after` seconds
 │   └── TooMany             one person asks for more than a share
 ├── CheckpointError         a model folder that cannot be loaded
+│   └── OtherCodec          it cannot stand beside the models that are here
 ├── NoLoudspeaker           this machine cannot play sound
 ├── NotSaved                the disk is full, or its folder may not be written
 └── EngineError             the engine failed, the request was fine
@@ -89,6 +90,10 @@ class TooMany(Busy):
 
 class CheckpointError(TimbreError):
     """A model folder that cannot be loaded."""
+
+
+class OtherCodec(CheckpointError):
+    """Its codec differs from that of the models that are here; it can only replace them."""
 
 
 class NoLoudspeaker(TimbreError):

@@ -15,7 +15,7 @@ from engine.checkpoints.config_file import codec_digest
 from engine.checkpoints.hub import resolve
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
-from engine.errors import CheckpointError, InvalidSetting, TimbreError
+from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
 from engine.messages import Message
 from engine.plan import Worker
 from engine.speech_engine import SpeechEngine
@@ -118,13 +118,13 @@ def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
 
 
 def check_one_codec(folders: Mapping[str, Path]) -> None:
-    """ModelManager in one engine share a codec, so their checkpoints must have the same one."""
+    """The models of one engine share a codec, so their checkpoints must have the same one."""
     if len(folders) < 2:
         return
     (first, own), *others = ((name, codec_digest(at)) for name, at in folders.items())
     strangers = [name for name, digest in others if digest != own]
     if strangers:
-        raise CheckpointError(
+        raise OtherCodec(
             "{there} and {first} have different codecs, and one engine has one. "
             "Serve them in processes of their own.",
             there=", ".join(strangers),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -135,26 +135,34 @@ def _fill(entry: Entry, studio: Studio) -> None:
     with gr.Column(visible=tab["visible"]) as filled:
         importlib.import_module(f"studio.ui.tabs.{entry.name}").build(studio)
     on_show(shown, [instead, filled])
-    if got is not None:
-        got.then(shown, None, [instead, filled], **QUIET)
+    for event in got:
+        event.then(shown, None, [instead, filled], **QUIET)
 
 
-def _offer(entry: Entry, studio: Studio) -> Any:
-    """One press for the model that a tab needs; only for whoever may change the models."""
+def _offer(entry: Entry, studio: Studio) -> Sequence[Any]:
+    """One press for the model that a tab needs, where models may be changed; its events."""
     if not entry.get or studio.guests:
-        return None
+        return ()
     models = ModelsTab(studio)
     with gr.Row():
         get = gr.Button(f"{word('Get this model')}: {entry.get}", variant="primary")
+        instead = gr.Button(word("Replace"), scale=0, min_width=110, visible=False)
         stop = gr.Button(word("Stop"), scale=0, min_width=90)
     status = gr.Markdown(min_height=24)
     stop.click(models.stop, None, None, **QUIET)
 
-    async def add(page: gr.Request) -> AsyncIterator[str]:
-        async for said, _ in models.add(entry.get, page):
-            yield said
+    async def add(page: gr.Request) -> AsyncIterator[tuple[str, Any]]:
+        async for said, _, offered in models.add(entry.get, page):
+            yield said, offered
 
-    return get.click(add, None, status, trigger_mode="once", **QUIET)
+    async def replace(page: gr.Request) -> AsyncIterator[tuple[str, Any]]:
+        async for said, _, offered in models.replace(entry.get, page):
+            yield said, offered
+
+    return [
+        button.click(bring, None, [status, instead], trigger_mode="once", **QUIET)
+        for button, bring in ((get, add), (instead, replace))
+    ]
 
 
 def _note(entry: Entry) -> str:

@@ -13,7 +13,16 @@ from typing import Any, Final, TypeAlias
 
 import gradio as gr
 
-from engine import Capabilities, InvalidSetting, Message, TimbreError, add_model
+from engine import (
+    Capabilities,
+    InvalidSetting,
+    Message,
+    OtherCodec,
+    SpeechEngine,
+    TimbreError,
+    add_model,
+    exchange,
+)
 from studio.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
@@ -28,6 +37,7 @@ ABLE: Final = {
     "design": "designs",
     "instruct": "follows instructions",
 }
+OFFER: Final = "Press Replace to use it in place of the one that is here."
 FOREIGN: Final = "Only who runs this server can change its models."
 
 # A button of a row says what it does, and with which model.
@@ -72,8 +82,40 @@ class ModelsTab:
 
     async def add(
         self, model: str, page: gr.Request | None = None
-    ) -> AsyncIterator[tuple[str, str]]:
-        """One more model beside those that are here."""
+    ) -> AsyncIterator[tuple[str, str, Update]]:
+        """One more model beside those that are here, or the offer to replace the only one."""
+        other: list[OtherCodec] = []
+
+        def run(engine: SpeechEngine, note: Callable[[Message], None]) -> str:
+            try:
+                return add_model(engine, model, note)
+            except OtherCodec as error:
+                other.append(error)
+                raise
+
+        async for said in self._bring(model, page, run):
+            offered = bool(other) and len(self._studio.engine.capabilities()) == 1
+            said = f"{said} {word(OFFER)}" if offered else said
+            yield said, self.table(), gr.update(visible=offered)
+
+    async def replace(
+        self, model: str, page: gr.Request | None = None
+    ) -> AsyncIterator[tuple[str, str, Update]]:
+        """A model in place of the only one that is here."""
+
+        def run(engine: SpeechEngine, note: Callable[[Message], None]) -> str:
+            return exchange(engine, next(iter(engine.capabilities())), model, note)
+
+        async for said in self._bring(model, page, run):
+            yield said, self.table(), gr.update(visible=False)
+
+    async def _bring(
+        self,
+        model: str,
+        page: gr.Request | None,
+        bring: Callable[[SpeechEngine, Callable[[Message], None]], str],
+    ) -> AsyncIterator[str]:
+        """What is going on while a model is downloaded and loaded, until it is stopped."""
         mark = _mark(page)
         self._stopped.discard(mark)
 
@@ -86,11 +128,10 @@ class ModelsTab:
                     raise InvalidSetting("Stopped. Nothing was added.")
                 note(message)
 
-            name = add_model(self._studio.engine, model, told)
-            return f"**{name}** {word('is loaded.')}"
+            return f"**{bring(self._studio.engine, told)}** {word('is loaded.')}"
 
         async for said in self._told(run):
-            yield said, self.table()
+            yield said
 
     def stop(self, page: gr.Request | None = None) -> None:
         """Add no model that is still being downloaded."""
@@ -144,6 +185,9 @@ def build(studio: Studio) -> None:
             min_width=280,
         )
         go = gr.Button(word("Add"), scale=0, min_width=110, elem_classes="timbre-end")
+        instead = gr.Button(
+            word("Replace"), scale=0, min_width=110, elem_classes="timbre-end", visible=False
+        )
         stop = gr.Button(word("Stop"), scale=0, min_width=90, elem_classes="timbre-end")
     status = gr.Markdown(min_height=24, elem_id="models-status")
     keep_draft("engine", [model])
@@ -152,10 +196,11 @@ def build(studio: Studio) -> None:
         [go.click, model.submit],
         tab.add,
         model,
-        [status, table],
+        [status, table, instead],
         trigger_mode="once",
         **QUIET,
     )
+    instead.click(tab.replace, model, [status, table, instead], trigger_mode="once", **QUIET)
     stop.click(tab.stop, None, None, **QUIET)
 
 

@@ -39,7 +39,7 @@ def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
     assert "at least" in said
     foreign = tmp_path / "foreign.wav"
     foreign.write_bytes(b"no sound at all")
-    assert "WAV, FLAC, OGG or MP3" in tab.check(str(foreign))[1]
+    assert "Use a WAV, FLAC, OGG, MP3" in tab.check(str(foreign))[1]
 
 
 @pytest.mark.parametrize("words", ["", "These are the words."])

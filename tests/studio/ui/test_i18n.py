@@ -22,7 +22,7 @@ from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell
 from studio.ui.shortcuts import KEYS, WAITING
 from studio.ui.tabs.design import DESCRIBED, REFERENCE
-from studio.ui.tabs.models import ABLE, FOREIGN
+from studio.ui.tabs.models import ABLE, FOREIGN, OFFER
 from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
 from studio.ui.tabs.takes import NONE
 from studio.ui.tabs.voice_form import SAVED
@@ -42,6 +42,7 @@ TOLD_LATER = (
     SAVED,
     REFERENCE,
     DESCRIBED,
+    OFFER,
 )
 
 

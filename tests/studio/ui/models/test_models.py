@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from engine import Library, Preset, SpeechRequest
+from engine import Library, Preset, SpeechRequest, open_engine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from engine.testing import fake_capabilities as fake
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.tabs.models import FOREIGN, ModelsTab
+from studio.ui.tabs.models import FOREIGN, OFFER, ModelsTab
 
+ROOT = Path(__file__).parents[4]
 CUSTOM = FakeCheckpoint(fake("custom", clone=False, design=False))
 BASE = FakeCheckpoint(fake("<base>", speakers=(), preset=False, design=False))
 
@@ -73,7 +74,7 @@ def test_a_model_nobody_knows_is_told(studio: Studio) -> None:
 
 @pytest.mark.parametrize("model", ["", " ", "/nowhere", "no hub id"])
 def test_what_cannot_be_loaded_leaves_all_as_it_was(studio: Studio, model: str) -> None:
-    said, _ = last(ModelsTab(studio).add(model))
+    said, _, _ = last(ModelsTab(studio).add(model))
     assert said.startswith("⚠️ ")
     assert list(studio.engine.capabilities()) == ["custom", "<base>"]
 
@@ -81,7 +82,7 @@ def test_what_cannot_be_loaded_leaves_all_as_it_was(studio: Studio, model: str) 
 def test_a_folder_is_added_beside_the_models_that_speak(studio: Studio, golden_dir: Path) -> None:
     model = str(golden_dir / "custom_voice-1b7")
     stream = studio.engine.submit(SpeechRequest("x" * 60, Preset("ryan")))
-    said, table = last(ModelsTab(studio).add(model))
+    said, table, _ = last(ModelsTab(studio).add(model))
     assert said.startswith("**custom_voice-1b7**")
     assert table.count("<li>") == 3
     assert set(studio.engine.stats().talkers) == {"custom", "custom_voice-1b7"}
@@ -89,6 +90,25 @@ def test_a_folder_is_added_beside_the_models_that_speak(studio: Studio, golden_d
     assert set(added) <= set(studio.choices().speakers())
     stream.collect()
     assert "is here already" in last(ModelsTab(studio).add(model))[0]
+
+
+def test_a_model_with_another_codec_is_offered_as_a_replacement(
+    tmp_path: Path, golden_dir: Path
+) -> None:
+    mini, other = str(ROOT / "presets" / "mini"), str(golden_dir / "custom_voice-1b7")
+    with open_engine([mini], "cpu") as engine:
+        studio = Studio(engine, Library(tmp_path / "v"), LiveTakes(), Takes(tmp_path / "t"))
+        tab = ModelsTab(studio)
+        said, _, instead = last(tab.add(other))
+        assert OFFER in said
+        assert instead["visible"]
+        assert list(engine.capabilities()) == ["mini"]
+        said, table, instead = last(tab.replace(other))
+        assert said.startswith("**custom_voice-1b7**")
+        assert table.count("<li>") == 1
+        assert not instead["visible"]
+        stream = engine.submit(SpeechRequest("One.", Preset("ryan"), max_frames=3))
+        assert stream.collect().size
 
 
 def test_a_guest_changes_nothing(studio: Studio, golden_dir: Path) -> None:
