@@ -31,6 +31,7 @@ Models = Annotated[
 ]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1 …")]
 Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Weights = Annotated[str | None, typer.Option(help="On CPUs: auto, full, 8bit or 4bit.")]
 Profile = Annotated[str | None, typer.Option(help="latency, balanced, throughput or cpu.")]
 Data = Annotated[Path | None, typer.Option(help="Where saved voices are kept.")]
 Server = Annotated[str | None, typer.Option(help="Ask this Timbre server: http://HOST:PORT")]
@@ -65,6 +66,7 @@ def serve(
     model: Models = None,
     device: Device = None,
     dtype: Dtype = None,
+    weights: Weights = None,
     profile: Profile = None,
     data: Data = None,
     api_key: Annotated[list[str] | None, typer.Option(help="Who may ask; none: anybody.")] = None,
@@ -83,6 +85,7 @@ def serve(
             model=model,
             device=device,
             dtype=dtype,
+            weights=weights,
             profile=profile,
             data=data,
             api=api,
@@ -118,6 +121,7 @@ def say(
     model: Models = None,
     device: Device = None,
     dtype: Dtype = None,
+    weights: Weights = None,
     profile: Profile = None,
     data: Data = None,
     server: Server = None,
@@ -129,6 +133,7 @@ def say(
             model=model,
             device=device,
             dtype=dtype,
+            weights=weights,
             profile=profile,
             data=data,
             server=server,

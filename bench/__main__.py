@@ -154,6 +154,7 @@ def main(
     natural: Annotated[bool, typer.Option(help="let speech end by itself")] = False,
     device: str = "auto",
     dtype: str = "auto",
+    weights: str = "auto",
     profile: str | None = None,
     change: Annotated[
         list[str], typer.Option("--set", help="of the engine: max_num_seqs=256")
@@ -173,7 +174,13 @@ def main(
         asked = over_http(plan, work, url, key, voice, json.loads(extra))
         report: dict[str, Any] = {"url": url, "loads": asyncio.run(asked)}
     else:
-        how = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
+        how = {
+            "device": device,
+            "dtype": dtype,
+            "weights": weights,
+            "profile": profile,
+            **changes(change),
+        }
         report = {"model": model, **in_process(plan, work, model, voice, **how)}
     report |= {"kinds": kinds, "frames": frames, "natural": natural, **machine()}
     typer.echo(table(report["loads"]))

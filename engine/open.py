@@ -25,6 +25,7 @@ from engine.zerogpu import Lend, ZeroGpuEngine
 if TYPE_CHECKING:
     import torch
 
+WEIGHTS = ("auto", "full", "8bit", "4bit")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -35,13 +36,16 @@ def open_engine(
     profile: str | None = None,
     preload: bool = True,
     start: bool = True,
+    weights: str = "auto",
     **changes: Any,
 ) -> Engine:
     """An engine with these checkpoints: folders, or hub ids that are downloaded first.
 
     `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
     EngineSettings. `preload`: the first model is on the device when this returns.
-    `start` False: no thread is started, the caller runs the loop; then nothing can be preloaded.
+    `weights`: one of WEIGHTS, in how many bits a CPU keeps the talker's; auto takes 8 where the
+    model is large, which is not heard. `start` False: no thread is started, the caller runs the
+    loop; then nothing can be preloaded.
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
@@ -60,7 +64,8 @@ def open_engine(
     settings = _settings(profile, place.type, changes)
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
-        settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype), trace=True,
+        settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
+        weights=_weights(weights), trace=True,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
@@ -163,6 +168,16 @@ def _checkpoints(
         name: LocalCheckpoint(folder, settings.max_seq_len, name)
         for name, folder in folders.items()
     }
+
+
+def _weights(name: str) -> str:
+    if name not in WEIGHTS:
+        raise InvalidSetting(
+            "No weights are called '{name}'. Choose from {there}.",
+            name=name,
+            there=", ".join(WEIGHTS),
+        )
+    return name
 
 
 def _dtype(name: str) -> torch.dtype | None:

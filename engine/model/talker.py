@@ -46,7 +46,8 @@ class Talker(nn.Module):
 
     def embed_text(self, ids: Tensor) -> Tensor:
         """Text ids [...] -> [..., width]."""
-        return self.text_projection(self.model.text_embedding(ids))
+        rows = self.model.text_embedding(ids)  # the table may be of fewer bits than the rest
+        return self.text_projection(rows.to(self.model.codec_embedding.weight.dtype))
 
     def embed_first(self, ids: Tensor) -> Tensor:
         """Codebook 0, special codes and preset speakers: ids [...] -> [..., width]."""

@@ -46,6 +46,7 @@ class WorkerSettings:
     device: str | None = None  # None: a GPU where there is one
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
     codec_dtype: torch.dtype | None = None  # None: float16 beside a talker of two bytes
+    weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
     trace: bool = False  # replay small predictors without Python, on CPUs
     reference_silence: float = 0.5  # seconds put after a recording before it is encoded
     reference_bytes: int = 512 << 20  # kept of encoded references
@@ -269,7 +270,7 @@ class TorchWorker:
     def _load_runner(self, talker: str) -> ModelRunner:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
-        networks = load_talker(checkpoint.folder, *place)
+        networks = load_talker(checkpoint.folder, *place, settings.weights)
         positions = min(settings.max_seq_len, checkpoint.max_positions)
         among = len(self._checkpoints) - len(self._runners)
         runner = make_model_runner(

@@ -32,7 +32,9 @@ class AppContext:
         own, models, finish = self.own, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
         changes = own.engine_changes()
-        engine = open_engine(models, own.device, own.dtype, own.profile, **changes)
+        engine = open_engine(
+            models, own.device, own.dtype, own.profile, weights=own.weights, **changes
+        )
         engine.postprocess = finish
         return engine
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from engine.checkpoints.config_file import read_codec_config, read_model_config
 from engine.checkpoints.files import CODEC_FOLDER
-from engine.errors import CheckpointError
+from engine.errors import CheckpointError, InvalidSetting
 from engine.model.codec import CodecDecoder
 from engine.model.configs import (
     CodecConfig,
@@ -22,10 +22,13 @@ from engine.model.configs import (
     TransformerConfig,
 )
 from engine.model.encoder import CodecEncoder
+from engine.model.quantized_linear import QuantizedLinear
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
 from engine.worker.loading.weight_loader import check, empty_network, load
 
+BITS = {"full": None, "8bit": 8, "4bit": 4}
+QUANTIZED_FROM = 100_000_000  # weights of all layers: fewer are as quick in full
 MAX_SIZE, MAX_COUNT = 1 << 20, 512  # of a width, of anything that there are modules of
 _COUNTED = (
     "layers",
@@ -48,13 +51,44 @@ def check_weights(folder: Path) -> None:
     check(inner, {"decoder.": codec}, unused=("encoder.*",))
 
 
-def load_talker(folder: Path, device: torch.device, dtype: torch.dtype) -> Talker:
-    """The talker and its predictor."""
+def load_talker(
+    folder: Path, device: torch.device, dtype: torch.dtype, weights: str = "full"
+) -> Talker:
+    """The talker and its predictor; `weights`, on CPUs, says in how many bits."""
     talker = _build(folder, TalkerConfig.from_dict, Talker, dtype, "talker_config")
+    bits = weight_bits(talker, device, weights)
+    if bits is not None:
+        _quantize(talker, bits)
     load(folder, {"talker.": talker}, device, unused=("speaker_encoder.*",))
-    if device.type == "cpu":
+    if device.type == "cpu" and bits is None:
         _transpose(talker)
     return talker
+
+
+def weight_bits(talker: Talker, device: torch.device, weights: str) -> int | None:
+    """8, 4, or None: as they are."""
+    if weights == "auto":
+        layers = (*talker.model.layers.parameters(), *talker.code_predictor.model.parameters())
+        large = sum(weight.numel() for weight in layers) >= QUANTIZED_FROM
+        return 8 if large and device.type == "cpu" else None
+    bits = BITS[weights]
+    if bits is not None and device.type != "cpu":
+        raise InvalidSetting("Weights of {bits} bits are for CPUs. Leave them at auto.", bits=bits)
+    return bits
+
+
+def _quantize(talker: Talker, bits: int) -> None:
+    """The blocks in so many bits, other layers in 8, and the table of the text in bfloat16.
+
+    No layer stays full: its sums differ in the last place by how many rows it is given, and a
+    rounding to bfloat16 behind it can make that a difference of other codes.
+    """
+    blocks = {*talker.model.layers.modules(), *talker.code_predictor.model.layers.modules()}
+    for parent in list(talker.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, nn.Linear) and QuantizedLinear.takes(child):
+                setattr(parent, name, QuantizedLinear(child, bits if child in blocks else 8))
+    talker.model.text_embedding.to(torch.bfloat16)
 
 
 def _transpose(network: nn.Module) -> None:

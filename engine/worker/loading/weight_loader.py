@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from engine.errors import CheckpointError
 from engine.model.convs import Foldable
 from engine.model.layers import Attention, GatedMLP
+from engine.model.quantized_linear import QuantizedLinear
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -66,6 +67,8 @@ def load(
         for entry in entries:
             entry.fill(tensors, device)
             entry.check_finite(folder)
+            if isinstance(entry.owner, QuantizedLinear) and entry.name == "weight":
+                entry.owner.pack()
     for part in parts.values():
         for module in part.modules():
             if isinstance(module, Foldable):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = tuple[Tensor, Tensor]  # codes [R, 15], the sum of all 16 embeddings [R, width]
 Trace: TypeAlias = Callable[..., Frame]
-TRACE_LIMIT = 64 << 20  # bytes of all layers: larger ones keep the kernels busy
+TRACE_LIMIT = 128 << 20  # bytes of all layers: larger ones keep the kernels busy
 
 
 _TRACES: dict[tuple[int, tuple[object, ...]], Trace] = {}  # by rows and shapes of weights
@@ -57,7 +57,8 @@ class CodePredictor:
     def trace(self, max_rows: int) -> None:
         """Trace steps of up to `max_rows` rows, where that is faster."""
         network = self._predictor.model
-        if sum(weight.nbytes for weight in network.layers.parameters()) > TRACE_LIMIT:
+        tensors = (*network.layers.parameters(), *network.layers.buffers())
+        if sum(weight.nbytes for weight in tensors) > TRACE_LIMIT:
             return
         for rows in range(1, max_rows + 1):
             trace = Candidate(

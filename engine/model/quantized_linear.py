@@ -1,0 +1,65 @@
+"""A linear layer whose weights are kept in 8 or 4 bits, for CPUs.
+
+8 bits: a scale for each output. 4 bits: a scale and a zero for each group of inputs. The products
+are torch's own and take bfloat16; sums are in float32. Knows no networks.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+GROUP = 32  # inputs that share a scale, in 4 bits
+_INPUTS, _OUTPUTS = 32, 16  # what the products take is a multiple of these
+_LEVELS = {8: 127, 4: 15}
+
+
+class QuantizedLinear(nn.Module):
+    """`weight` is whole until `pack` is called, so that it is filled as that of any other layer."""
+
+    scales: Tensor  # 8 bits: [outputs]; 4 bits: [groups, outputs, 2], scales and zeros
+
+    def __init__(self, linear: nn.Linear, bits: int) -> None:
+        """In place of a layer whose weights are not read yet."""
+        super().__init__()
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.bits = bits
+        self.weight, self.bias = linear.weight, linear.bias
+
+    @staticmethod
+    def takes(linear: nn.Linear) -> bool:
+        return linear.in_features % _INPUTS == 0 and linear.out_features % _OUTPUTS == 0
+
+    def pack(self) -> None:
+        """Keep the weights in few bits alone."""
+        packed, scales = (_in_8_bits if self.bits == 8 else _in_4_bits)(self.weight.detach())
+        del self.weight
+        self.register_buffer("weight", packed)
+        self.register_buffer("scales", scales)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, self.in_features).bfloat16()
+        if self.bits == 8:
+            out = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales)
+        else:
+            out = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales)
+        out = out.to(x.dtype).view(*x.shape[:-1], self.out_features)
+        return out if self.bias is None else out + self.bias
+
+
+def _in_8_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
+    scales = weight.abs().amax(1).clamp(min=torch.finfo(weight.dtype).tiny) / _LEVELS[8]
+    scales = scales.bfloat16()
+    whole = (weight / scales.float()[:, None]).round().clamp(-_LEVELS[8], _LEVELS[8])
+    return whole.to(torch.int8), scales
+
+
+def _in_4_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
+    groups = weight.float().unflatten(1, (-1, GROUP))  # [outputs, groups, GROUP]
+    low, high = groups.amin(2), groups.amax(2)
+    scales = ((high - low).clamp(min=1e-12) / _LEVELS[4]).bfloat16()
+    zeros = (low + 8 * scales.float()).bfloat16()  # the value of level 8
+    levels = ((groups - zeros.float()[..., None]) / scales.float()[..., None] + 8).round()
+    whole = levels.clamp(0, _LEVELS[4]).flatten(1).to(torch.int32)
+    packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole, 1)
+    return packed, torch.stack((scales, zeros), 2).transpose(0, 1).contiguous()
