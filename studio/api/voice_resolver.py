@@ -9,7 +9,6 @@ fixed voice work too. Knows no HTTP but its refusals.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, TypeAlias
 
 import anyio.to_thread
 import numpy as np
@@ -22,20 +21,17 @@ from engine import (
     Library,
     Preset,
     SpeechEngine,
-    UnknownVoice,
     Voice,
     load_reference_audio,
 )
-from studio.api.compat.names import FOREIGN_VOICES, OPENAI_MODELS
+from studio.api.compat.names import OPENAI_MODELS
 from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.schemas import SpeechOptions, VoiceId
 from studio.settings import ApiSettings
-from studio.voices.voice_catalog import NO_INSTRUCTION, Choices
+from studio.voices.voice_catalog import Choices, Method
 
-Method: TypeAlias = Literal["linear", "spherical"]
-BLEND_MARKS = ":+,("
 NO_NAMES = ("", "default")
 
 
@@ -66,28 +62,11 @@ class Voices:
         return self._choices.speakers()
 
     def aliases(self) -> dict[str, str]:
-        """Voices of other services by the voice each stands for; one of that name comes first.
-
-        They are dealt out over the preset speakers, or where there are none over the kept voices.
-        """
-        voices = self.speakers() or tuple(choice.name for choice in self._choices.list())
-        taken = {name.casefold() for name in voices}
-        free = [name for name in FOREIGN_VOICES if name not in taken]
-        return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
+        return self._choices.aliases()
 
     def named(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
         """A speaker, an uploaded voice, a blend, or a name of another service."""
-        try:
-            return self._choices.named(name, instruct)
-        except UnknownVoice:
-            alias = self.aliases().get(name.casefold())
-            if alias:
-                return self._choices.named(alias, instruct)
-            if not any(mark in name for mark in BLEND_MARKS):
-                raise
-        if instruct.strip():
-            raise _clash(NO_INSTRUCTION, "instructions")
-        return self._choices.blend(name, method)
+        return self._choices.requested(name, instruct, method)
 
     def mixed(self, recipe: str, method: Method) -> Clone:
         """A written blend as the one vector it is."""

@@ -28,12 +28,12 @@ class Endpoints:
 
     async def speak(
         self,
-        text: str,
-        voice: str,
-        language: str,
-        instruct: str,
-        seed: str,
-        format: str,
+        text: str | None,
+        voice: str | None,
+        language: str | None,
+        instruct: str | None,
+        seed: str | None,
+        format: str | None,
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
@@ -55,17 +55,28 @@ class Endpoints:
                 predictor_top_k=predictor_top_k,
                 predictor_top_p=predictor_top_p,
             )
-            seed_read = read_seed(seed)
-            asked = SpeechForm(text, voice, language, instruct, seed_read, sampling, longest)
+            asked = SpeechForm(
+                text or "",
+                voice or "",
+                language or "auto",
+                instruct or "",
+                read_seed(seed or ""),
+                sampling,
+                longest,
+            )
             pcm = await self._whole(asked)
         with tempfile.TemporaryDirectory() as folder:
-            yield str(save_sound(Path(folder) / f"take.{format}", pcm))
+            yield str(save_sound(Path(folder) / f"take.{format or 'wav'}", pcm))
 
     async def stream(
-        self, text: str, voice: str = "", language: str = "auto", instruct: str = ""
+        self,
+        text: str,
+        voice: str | None = "",
+        language: str | None = "auto",
+        instruct: str | None = "",
     ) -> AsyncIterator[dict[str, Any]]:
         """Speak, and return each chunk as it is made: PCM16, 24 kHz, mono, in base64."""
-        request = SpeechForm(text, voice, language, instruct)
+        request = SpeechForm(text or "", voice or "", language or "auto", instruct or "")
         with _told():
             submitted = self._studio.engine.submit(request.request(self._studio.choices()))
             async with submitted as spoken:

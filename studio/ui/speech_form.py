@@ -15,14 +15,11 @@ from engine import (
     InvalidSetting,
     SamplingParams,
     SpeechRequest,
-    UnknownVoice,
-    Voice,
     checked,
 )
 from studio.takes.take_store import Take
 from studio.voices.voice_catalog import Choices
 
-BLEND_MARKS = "+,(:"
 SEED_DIGITS = 9
 
 
@@ -42,7 +39,7 @@ class SpeechForm:
         """Raises RequestError."""
         return SpeechRequest(
             text=self.text,
-            voice=voice_of(choices, self.voice, self.instruct),
+            voice=choices.requested(self.voice, self.instruct),
             language=self.language or "auto",
             sampling=self.sampling,
             seed=self.seed,
@@ -73,20 +70,6 @@ def asked_for(take: Take) -> SpeechForm:
         sampling=checked(SamplingParams, **(known.get("sampling") or {})),
         longest=known.get("longest"),
     )
-
-
-def voice_of(choices: Choices, name: str, instruct: str = "") -> Voice:
-    """A named voice, a written blend, or with no name the model's own."""
-    if not name.strip():
-        return choices.default(instruct)
-    try:
-        return choices.named(name, instruct)
-    except UnknownVoice:
-        if not any(mark in name for mark in BLEND_MARKS):
-            raise
-    if instruct.strip():
-        raise InvalidSetting(choices.refusal(name))
-    return choices.blend(name)
 
 
 def read_seed(written: str) -> int | None:

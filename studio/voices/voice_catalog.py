@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from engine import (
     Blend,
@@ -21,9 +21,12 @@ from engine import (
     is_native,
     parse_blend,
 )
+from studio.voices.foreign_names import FOREIGN_VOICES
 from studio.voices.speaker_notes import described
 
 MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
+BLEND_MARKS = "+,(:"  # one of these makes a name a written blend
+Method: TypeAlias = Literal["linear", "spherical"]
 NO_INSTRUCTION = Message("Saved voices can't follow style instructions. Clear that field.")
 
 
@@ -111,7 +114,40 @@ class Choices:
             return Design(instruct.strip() or "A calm, clear voice.")
         raise NotCapable("This model has no voices of its own. Give it one with --reference FILE.")
 
-    def blend(self, text: str, method: Literal["linear", "spherical"] = "linear") -> Blend:
+    def read(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
+        """A named voice, a written blend, or with no name the models' own."""
+        if not name.strip():
+            return self.default(instruct)
+        try:
+            return self.named(name, instruct)
+        except UnknownVoice:
+            if not any(mark in name for mark in BLEND_MARKS):
+                raise
+        if instruct.strip():
+            raise InvalidSetting(NO_INSTRUCTION)
+        return self.blend(name, method)
+
+    def aliases(self) -> dict[str, str]:
+        """Voices of other services by the voice each stands for; one of that name comes first.
+
+        They are dealt out over the preset speakers, or where there are none over the saved voices.
+        """
+        voices = self.speakers() or tuple(choice.name for choice in self.list())
+        taken = {name.casefold() for name in voices}
+        free = [name for name in FOREIGN_VOICES if name not in taken]
+        return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
+
+    def requested(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
+        """What a request names: as `read`, or a voice of another service."""
+        try:
+            return self.read(name, instruct, method)
+        except UnknownVoice:
+            alias = self.aliases().get(name.strip().casefold())
+            if alias is None:
+                raise
+        return self.named(alias, instruct)
+
+    def blend(self, text: str, method: Method = "linear") -> Blend:
         """A written blend of named voices."""
         parts = tuple((self._part(name), weight) for name, weight in parse_blend(text))
         return Blend(parts, method)

@@ -38,6 +38,12 @@ def visit(data: Path) -> dict[str, Any]:
         return {
             "expected": expected.tobytes().hex(),
             "file": _samples(client.predict(**asked, api_name="/speak")),
+            "others": {
+                "no voice": _samples(
+                    client.predict(text=TEXT, voice=None, seed=None, api_name="/speak")
+                ),
+                "alloy": _samples(client.predict(**{**asked, "voice": "alloy"}, api_name="/speak")),
+            },
             "stream": _joined(client.submit(TEXT, "ryan", api_name="/stream")),
             "voices": client.predict(api_name="/voices"),
             "script": _script(client.predict(text=f"{TEXT} [pause 1s] {TEXT}", api_name="/script")),

@@ -29,17 +29,16 @@ from studio.ui import take_card
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import (
-    BLEND_MARKS,
     SpeechForm,
     asked_for,
     draw_seed,
     read_seed,
     rounded,
-    voice_of,
 )
 from studio.ui.tabs.take_compare import Shown, act, newest, shown, speak
 from studio.voices.speaker_notes import described
 from studio.voices.text_script import foreign
+from studio.voices.voice_catalog import BLEND_MARKS
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -231,7 +230,7 @@ class SpeakHandlers:
         """All that it names is here; the model's own voice, where it has no others."""
         choices = self._studio.choices()
         try:
-            return voice_of(choices, name) is not None if name else not choices.list()
+            return choices.read(name) is not None if name else not choices.list()
         except TimbreError:
             return False
 

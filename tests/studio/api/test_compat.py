@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from engine import SAMPLE_RATE, Engine, Library
 from studio.api import ApiSettings, create_api
 from studio.api.compat.captioned_speech import word_times
-from studio.api.compat.names import FOREIGN_VOICES
+from studio.voices.foreign_names import FOREIGN_VOICES
 
 TEXT = "The morning train was late again."
 PATH = "/v1/audio/speech"

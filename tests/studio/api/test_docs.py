@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs" / "api.md"
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", DOCS.read_text("utf-8"), re.M | re.S)
 ADDRESS = "127.0.0.1:7860"
+WRITTEN = re.compile(r"(?:-o |--out |open\(\"|_file\(\")([\w-]+\.\w+)")  # files an example names
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +54,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_example(kind: str, code: str, address: str, folder: Path) -> None:
     code = code.replace(ADDRESS, address)
     assert address in code
-    run(["bash", "-euo", "pipefail", "-c"] if kind == "sh" else [sys.executable, "-c"], code)
-    for file in folder.iterdir():
-        check(file)
+    shell = ["bash", "-euo", "pipefail", "-c"]
+    printed = run(shell if kind == "sh" else [sys.executable, "-c"], code)
+    if "gradio_client" in code:  # a line for a path
+        check(Path(printed.strip()))
+    for name in WRITTEN.findall(code):
+        check(folder / name)
 
 
-def run(command: list[str], code: str) -> None:
+def run(command: list[str], code: str) -> str:
     """As a reader would; curl is told to fail when it is refused."""
     code = code.replace("curl -sS", "curl --fail-with-body -sS")
     code = code.replace("python app.py", f"{sys.executable} {ROOT / 'app.py'}")
     done = subprocess.run([*command, code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def check(file: Path) -> None:
@@ -71,6 +77,8 @@ def check(file: Path) -> None:
         assert soundfile.info(file).duration > 0.3
     elif file.suffix == ".pcm":
         assert file.stat().st_size > 3840
+    else:
+        assert "error" not in json.loads(file.read_text("utf-8"))
 
 
 def test_every_field_is_in_the_table() -> None:

@@ -23,6 +23,11 @@ def test_speak_answers_the_engines_own_samples(told: Any) -> None:
     assert told["file"] == told["expected"]
 
 
+@pytest.mark.parametrize("way", ["no voice", "alloy"])
+def test_a_voice_may_be_left_out_or_be_another_services(told: Any, way: str) -> None:
+    assert len(told["others"][way]) > SAMPLE_RATE // 10
+
+
 def test_stream_answers_every_chunk_once_and_in_order(told: Any) -> None:
     stream = told["stream"]
     assert stream["indexes"] == list(range(len(stream["indexes"])))

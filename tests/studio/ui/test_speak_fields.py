@@ -9,7 +9,6 @@ from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.context import Studio
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
-from studio.ui.speech_form import voice_of
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from tests.support.tab_makers import some_clone
 
@@ -36,8 +35,4 @@ def test_what_is_saved_is_listed_as_it_was_written(studio: Studio) -> None:
 def test_the_hint_names_a_blend_that_can_be_spoken(studio: Studio) -> None:
     written = studio.choices().example()
     assert SpeakHandlers(studio).hint().endswith(f" {written}")
-    assert (
-        studio.engine.submit(SpeechRequest("Hi", voice_of(studio.choices(), written)))
-        .collect()
-        .any()
-    )
+    assert studio.engine.submit(SpeechRequest("Hi", studio.choices().read(written))).collect().any()

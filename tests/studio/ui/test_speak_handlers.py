@@ -41,7 +41,6 @@ from studio.ui.speech_form import (
     asked_for,
     draw_seed,
     read_seed,
-    voice_of,
 )
 from studio.ui.tabs.speak_handlers import ADVANCED, SHOWN, WELCOME, SpeakHandlers, read
 
@@ -283,9 +282,9 @@ def test_a_card_speaks_its_take_again(
 
 def test_a_name_with_a_mark_in_it_is_still_a_name(studio: Studio) -> None:
     studio.library.save("Me (again)", Clone(np.full(16, 2, np.float32)))
-    assert isinstance(voice_of(studio.choices(), "Me (again)"), Clone)
+    assert isinstance(studio.choices().read("Me (again)"), Clone)
     with pytest.raises(UnknownVoice):
-        voice_of(studio.choices(), "nobody")
+        studio.choices().read("nobody")
 
 
 def test_fields_that_mean_nothing_are_refused() -> None:

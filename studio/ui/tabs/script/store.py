@@ -32,7 +32,6 @@ from studio.scripts import (
 )
 from studio.scripts.edits import revise
 from studio.scripts.importers.reader import MAX_BYTES
-from studio.ui.speech_form import voice_of
 
 STEPS_BACK = 30
 TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
@@ -181,7 +180,7 @@ class ScriptStore:
     # Voices.
 
     def resolve(self, name: str) -> Voice:
-        return voice_of(self._studio.choices(), name)
+        return self._studio.choices().read(name)
 
     def ready(self, number: str) -> Opened:
         """A script to be spoken. Raises UnknownVoice naming the speakers that have none."""
