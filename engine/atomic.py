@@ -1,4 +1,4 @@
-"""Files that appear whole under their name or not at all. Knows nothing of what is in them."""
+"""Atomic file writes: a file appears under its name complete, or not at all."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from engine.errors import NotSaved
 from engine.messages import Message
 
-PARTIAL_SUFFIX = ".part"  # the ending of a file on its way
+PARTIAL_SUFFIX = ".part"  # the ending of a file that is being written
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
 def atomic_replace(target: Path) -> Iterator[Path]:
-    """A new empty file beside `target` to be filled; it takes the name when the block ends well."""
+    """A new empty file beside `target`, renamed to it when the block ends without an exception."""
     part = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}{PARTIAL_SUFFIX}")
     with explain_write_errors(target):
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -35,14 +35,14 @@ def atomic_replace(target: Path) -> Iterator[Path]:
 
 
 def write_atomic(target: Path, data: bytes) -> None:
-    """Write a file in one go, safe against a crash in the middle."""
+    """Write a file atomically."""
     with atomic_replace(target) as part, explain_write_errors(target):
         part.write_bytes(data)
 
 
 @contextmanager
 def explain_write_errors(target: Path) -> Iterator[None]:
-    """A disk that refuses becomes a NotSaved that says what to do."""
+    """Turn an OSError into a NotSaved that says what to do."""
     try:
         yield
     except OSError as error:
@@ -68,12 +68,12 @@ def _reason(error: OSError, target: Path) -> Message:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or a folder is on the disk; where folders cannot be asked, go on."""
+    """Flush a file or a folder to the disk; do nothing for folders that cannot be opened."""
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR
     try:
         descriptor = os.open(path, flags)
     except OSError:
-        if path.is_dir():  # Windows opens no folders
+        if path.is_dir():  # Windows cannot open folders
             return
         raise
     try:

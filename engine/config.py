@@ -1,7 +1,7 @@
-"""The engine's settings: each default and each description is written here and nowhere else.
+"""The engine's settings, each with its default and its description.
 
-A profile is a JSON file in presets/profiles that changes some of them. What a checkpoint says of
-itself is not a setting. Knows no devices and reads no environment.
+A profile is a JSON file in presets/profiles that changes some of them. Properties of a checkpoint
+are not settings. This module reads no environment.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EngineSettings(Settings):
     }
     removed: ClassVar[dict[str, str]] = {"eight_bits": "FP8 weights were no faster than BF16."}
 
-    # What is held on the device.
+    # Device memory and batch sizes.
     max_num_seqs: int = Field(
         64,
         ge=1,
@@ -67,7 +67,7 @@ class EngineSettings(Settings):
         description="Prompt tokens of one step even while listeners have little audio buffered.",
     )
 
-    # Which request goes first.
+    # Scheduling.
     chunk_schedule: tuple[int, ...] = Field(
         (1, 2, 4, 8, 12),
         description="Frames of a stream's chunks, growing with the audio that its listener has.",
@@ -105,7 +105,7 @@ class EngineSettings(Settings):
         description="Share of slots and queue that files may fill.",
     )
 
-    # What is refused, and when a request ends.
+    # Limits.
     max_waiting: int = Field(
         128,
         ge=0,
@@ -142,7 +142,7 @@ class EngineSettings(Settings):
 
 
 def checked(kind: type[Group], **values: Any) -> Group:
-    """A group of settings from plain values. Raises InvalidSetting with all that is wrong."""
+    """A group of settings from plain values. Raises one InvalidSetting for all errors."""
     try:
         return kind(**values)
     except ValidationError as error:

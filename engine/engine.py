@@ -34,7 +34,7 @@ CLOSED = Message("The engine is closed. Start it again.")
 STUCK = Message("The engine got stuck and is starting anew. Try again in a minute.")
 DRAINING = Message("The engine is shutting down and takes no new requests. Try again in a minute.")
 JOIN_SECONDS = 10.0  # for the last step when the engine closes
-MAX_REPLACEMENTS = 3  # workers in a row that may get stuck before they complete a step
+MAX_REPLACEMENTS = 3  # workers in a row that got stuck before they completed a step
 
 log = logging.getLogger("timbre")
 
@@ -53,7 +53,7 @@ class Engine:
     ) -> None:
         """`start` False: no thread is started, the caller calls `loop.run_once`.
 
-        `rebuild` makes another worker when a step never returns; None: the engine closes then.
+        `rebuild` makes a new worker after a step that never returns; None: the engine closes.
         """
         self.settings = settings or EngineSettings()
         self.admission_hook: AdmissionHook = admit_all
@@ -99,7 +99,7 @@ class Engine:
         return replace(self._worker.encode(name, audio, transcript), model=name)
 
     def resolve(self, voice: Voice, model: str | None = None) -> Routed:
-        """The checkpoint that speaks a voice, and a blend as the one voice it is."""
+        """The checkpoint for a voice, and the voice with a blend resolved to one vector."""
         return route_voice(voice, self._checkpoints, model)
 
     # Models.
@@ -128,7 +128,7 @@ class Engine:
         self._call(partial(self.loop.models.unload, model))
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
-        """Replace a checkpoint that no request uses by another one, which is not loaded yet."""
+        """Replace a checkpoint that no request uses with another one, which is not loaded."""
         if name in self._checkpoints:
             raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
         self.unload(out)
@@ -140,7 +140,7 @@ class Engine:
         self._input_processor.checkpoints = self._checkpoints
 
     def add(self, name: str, checkpoint: Checkpoint) -> None:
-        """Load one more checkpoint beside the others. Where that fails, all is as before."""
+        """Add a checkpoint and load it. If that fails, nothing has changed."""
         if name in self._checkpoints:
             raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
         self._worker.add(name, checkpoint)
@@ -172,7 +172,7 @@ class Engine:
         self._registry.close(CLOSED)
         if self._thread.is_alive():
             self.loop.commands.post(self.loop.stop)
-            self._thread.join(JOIN_SECONDS)  # a stuck one ends with the process
+            self._thread.join(JOIN_SECONDS)  # a stuck thread ends with the process
             self._watchdog.stop()
         elif not self._started:
             self._registry.end_all(CLOSED)
@@ -187,7 +187,7 @@ class Engine:
     # The worker and its thread.
 
     def _start_worker(self, worker: Worker, counters: Counters | None = None) -> None:
-        """Run steps on a worker, in a thread of its own."""
+        """Start a loop and its thread on a worker."""
         self._worker = worker
         self.loop = Loop(worker, self.settings, self._clock, self._registry)
         self.loop.counters = counters or self.loop.counters
@@ -214,10 +214,10 @@ class Engine:
     def _on_stuck(self) -> None:
         """A step never returned: end the open requests and replace the worker."""
         stuck = self.loop
-        log.critical("A step has not come back for %g s.", self.settings.step_timeout)
+        log.critical("A step has not returned for %g s.", self.settings.step_timeout)
         self._registry.pause(STUCK)
         stuck.counters.failed_steps += 1
-        stuck.stopping = stuck.abandoned = True  # its thread ends if it ever wakes up
+        stuck.stopping = stuck.abandoned = True  # its thread ends if the step ever returns
         try:
             self._replace_worker(stuck)
         except Exception as error:
@@ -228,13 +228,13 @@ class Engine:
             )
 
     def _replace_worker(self, stuck: Loop) -> None:
-        """Raises where there is no replacement, or where replacements get stuck as well."""
+        """Raises if there is no replacement, or if replacements got stuck as well."""
         steps = stuck.counters.steps
         self._replaced_at = [each for each in self._replaced_at if each == steps]
         self._replaced_at.append(steps)
         exhausted = len(self._replaced_at) > MAX_REPLACEMENTS
         if not self._rebuild or self._registry.is_closed or exhausted:
-            raise EngineError("a step never came back")
+            raise EngineError("a step never returned")
         loaded = stuck.models.loaded
         self._start_worker(self._rebuild(self._checkpoints), stuck.counters)
         for name in loaded:
@@ -252,7 +252,7 @@ class Engine:
         self._registry.register(sequence, output, scheduler.slots.total, queue, service)
 
     def _cancel(self, sequence: Sequence, output: OutputQueue) -> None:
-        """Called by finalisers too: nothing here may take a lock."""
+        """Also called from finalisers, so it must not take a lock."""
         if not output.end:
             self.loop.commands.post(partial(self.loop.cancel, sequence))
 

@@ -1,27 +1,27 @@
-"""Everything that can go wrong, as one tree. Each message says what to do next.
+"""The tree of exceptions. Each message says what to do next.
 
 TimbreError
-├── RequestError            the request cannot be served as it was asked
+├── RequestError            the request cannot be served as it is
 │   ├── InvalidText         empty, too long, not text
 │   ├── InvalidSetting      an unknown key, a value out of range
 │   ├── UnknownVoice        no checkpoint has this speaker, no saved voice has this name
 │   ├── UnknownLanguage     the checkpoint does not speak it
 │   ├── NotCapable          the checkpoint cannot do this (and what it can do)
-│   ├── InvalidAudio        a reference that is no usable recording
+│   ├── InvalidAudio        a recording that cannot be used as a reference
 │   └── InvalidVoice        a vector of the wrong width, a damaged voice file
-├── Busy                    too many are waiting; come back after `retry_after` seconds
-│   └── TooMany             one person asks for more than a share
+├── Busy                    too many requests are waiting; retry after `retry_after` seconds
+│   └── TooMany             one visitor has more requests than allowed
 ├── CheckpointError         a model folder that cannot be loaded
-│   └── OtherCodec          it cannot stand beside the models that are here
+│   └── OtherCodec          its codec differs from that of the loaded models
 ├── NoLoudspeaker           this machine cannot play sound
 ├── NotSaved                the disk is full, or its folder may not be written
-└── EngineError             the engine failed, the request was fine
-    ├── StepFailed          a step raised; the engine goes on
-    ├── OutOfMemory         the device has no room for this
+└── EngineError             the engine failed, not the request
+    ├── StepFailed          a step raised; the engine keeps running
+    ├── OutOfMemory         the device has too little memory
     └── EngineClosed        the engine has stopped
 
-An error carries a key and values (said.py), so that a page can say it in another language.
-This module knows nothing of HTTP, pages or devices.
+An error carries a key and values (engine/messages.py), so that a page can translate it. This module
+knows nothing of HTTP, pages or devices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engine.messages import Message
 
 
 class TimbreError(Exception):
-    """The root. `message` is a sentence for people, with key and values; `str` is its English."""
+    """The root. `message` has the key and values for translation; `str` is the English text."""
 
     def __init__(self, key: str = "", /, **values: object) -> None:
         super().__init__(key if isinstance(key, Message) else Message(key, **values))
@@ -42,7 +42,7 @@ class TimbreError(Exception):
 
 
 class RequestError(TimbreError):
-    """The request cannot be served as it was asked."""
+    """The request cannot be served as it is."""
 
 
 class InvalidText(RequestError): ...
@@ -67,7 +67,7 @@ class InvalidVoice(RequestError): ...
 
 
 class Busy(TimbreError):
-    """Refused for now: the queue is full."""
+    """The queue is full."""
 
     def __init__(self, waiting: int, retry_after: float) -> None:
         seconds = max(1, round(retry_after))
@@ -81,7 +81,7 @@ class Busy(TimbreError):
 
 
 class TooMany(Busy):
-    """One person asks for more than a share, whatever the queue."""
+    """One visitor has more requests than allowed, however short the queue is."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(0, retry_after)
@@ -93,7 +93,7 @@ class CheckpointError(TimbreError):
 
 
 class OtherCodec(CheckpointError):
-    """Its codec differs from that of the models that are here; it can only replace them."""
+    """A model whose codec differs from that of the loaded models; it can only replace them."""
 
 
 class NoLoudspeaker(TimbreError):
@@ -101,11 +101,11 @@ class NoLoudspeaker(TimbreError):
 
 
 class NotSaved(TimbreError):
-    """The disk is full, or its folder may not be written. Nothing half-written is left."""
+    """The disk is full, or the folder is not writable. No partial file is left."""
 
 
 class EngineError(TimbreError):
-    """The engine failed; the request was fine."""
+    """The engine failed, not the request."""
 
 
 class StepFailed(EngineError): ...

@@ -1,8 +1,8 @@
 """The engine's loop: run commands, plan, launch, commit the codes of the step `pipeline_depth`
-behind, deliver audio as it comes.
+behind, deliver audio as it becomes ready.
 
-One thread runs it, and nothing here waits for a reader. A step that raises ends the running
-requests and the loop goes on; several in a row, or a worker that cannot be reset, end it.
+One thread runs it and never waits for a reader. A step that raises ends the running requests and
+the loop continues; several failures in a row, or a worker that cannot be reset, end it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from engine.requests.sequence import Sequence, TextPiece
 from engine.scheduler.scheduler import Delivery, Scheduler
 from engine.stats import Counters, Stats
 
-AUDIO_POLL = 5e-5  # seconds between two looks for audio while codes are awaited
+AUDIO_POLL = 5e-5  # seconds between two checks for audio while waiting for codes
 
 log = logging.getLogger("timbre")
 
 
 class Loop:
-    """Everything that belongs to the engine's thread."""
+    """State and methods of the engine's thread."""
 
     def __init__(
         self,
@@ -43,20 +43,20 @@ class Loop:
         self.counters = Counters()
         self.models = ModelManager(worker, self.scheduler, self.commands, self.deliver)
         self.stopping = False
-        self.abandoned = False  # another loop has taken its place
+        self.abandoned = False  # another loop has replaced this one
         self.ticks = 0  # odd while a step runs, which the watchdog times
         self._worker = worker
         self._clock = clock
         self._registry = registry
         self._depth = settings.pipeline_depth or 0
         self._failures = 0  # in a row
-        self._launched: deque[StepHandle] = deque()  # codes are to come, the oldest first
-        self._decoding: deque[tuple[int, StepHandle]] = deque()  # audio is to come, by step
+        self._launched: deque[StepHandle] = deque()  # steps whose codes are due, oldest first
+        self._decoding: deque[tuple[int, StepHandle]] = deque()  # (step, handle) whose audio is due
         self._idle = False
-        self._committed_at: float | None = None  # None: nothing ran before
+        self._committed_at: float | None = None  # None: the device was idle
 
     def run_once(self, wait: bool = True) -> bool:
-        """One iteration. `wait`: sleep while there is nothing to do. False: there was nothing."""
+        """One iteration; False if there was nothing to do. `wait`: sleep until there is."""
         self._run_commands(wait and self._idle)
         self.models.load_next()
         self.deliver(self.scheduler.drop_stale_texts(self._clock()))
@@ -131,7 +131,7 @@ class Loop:
             command()
 
     def _timeout(self) -> float | None:
-        """Seconds until there is work without a command."""
+        """Seconds until the next deadline."""
         deadline = self.scheduler.next_deadline()
         return None if deadline is None else max(0.0, deadline - self._clock())
 
@@ -142,7 +142,7 @@ class Loop:
         return bool(plan)
 
     def _commit(self, behind: int) -> int:
-        """Commit steps until only `behind` are under way; audio may be one step later still."""
+        """Commit codes until `behind` steps are in flight; audio may lag by one more step."""
         committed = 0
         while len(self._launched) > behind:
             self._wait_codes(self._launched[0])
@@ -156,28 +156,28 @@ class Loop:
         return committed
 
     def _wait_codes(self, handle: StepHandle) -> None:
-        """Wait for a step's codes; audio that is ready first is delivered meanwhile."""
+        """Wait for a step's codes; deliver audio that becomes ready meanwhile."""
         while self._decoding and not (self.abandoned or handle.wait_codes(AUDIO_POLL)):
             self._commit_audio(len(self._decoding))
 
     def _commit_audio(self, most: int) -> None:
-        """Deliver audio in order: all that is ready, and until at most `most` steps are awaited."""
+        """Deliver ready audio in order; wait until at most `most` steps have audio due."""
         while self._decoding and (len(self._decoding) > most or self._decoding[0][1].audio_ready()):
             number, handle = self._decoding.popleft()
             self.deliver(self.scheduler.commit_audio(number, handle.audio(), self._clock()))
             self._failures = 0
 
     def _timed(self, result: StepResult) -> StepResult:
-        """With the seconds since the last result: steps overlap, and the host takes time too."""
+        """Set the seconds to those since the last result, since steps overlap with each other."""
         now, before = self._clock(), self._committed_at
         self._committed_at = now
         return result if before is None else replace(result, seconds=now - before)
 
     def _recover(self, error: Exception) -> None:
-        """End the running requests and clear the device; the loop goes on."""
+        """End the running requests and clear the device."""
         log.error("A step failed.", exc_info=error)
         self._launched.clear()
-        with suppress(Exception):  # audio that was decoded before the failure is not lost
+        with suppress(Exception):  # audio of earlier steps is still delivered
             self._commit_audio(len(self._decoding) if self.abandoned else 0)
         self._decoding.clear()
         reason = error if isinstance(error, EngineError) else _step_failed(error)

@@ -1,7 +1,7 @@
-"""A sentence for a person: English as it stands, and what other languages are made from.
+"""Translatable messages: English text, with a key and values for other languages.
 
-`key` is the English with `{names}` in it, `values` are what stands there. Whoever speaks to
-people looks the key up in a table (studio/words); programs and logs read the text. Knows no tables.
+`key` is the English template with `{names}`, `values` fill them. The page looks the key up in its
+tables (studio/ui/i18n); programs and logs use the text.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from typing import Any, Final
 
 
 class Message(str):
-    """`Said("No voice is called '{name}'.", name="bob")`."""
+    """`Message("No voice is called '{name}'.", name="bob")`."""
 
     key: str
     values: Mapping[str, Any]
 
     def __new__(cls, key: str, /, **values: object) -> Message:
         plain = {name: _plain(value) for name, value in values.items()}
-        said = super().__new__(cls, key.format(**plain) if plain else key)
-        said.key, said.values = key, plain
-        return said
+        message = super().__new__(cls, key.format(**plain) if plain else key)
+        message.key, message.values = key, plain
+        return message
 
     @classmethod
     def listed(cls, parts: Iterable[str], between: str = ", ") -> Message:
-        """Several, one after the other; each keeps its own key."""
+        """Several messages joined; each keeps its own key."""
         values = {f"part{number}": part for number, part in enumerate(parts)}
         return cls(between.join(f"{{{name}}}" for name in values), **values)
 
 
 def misfit(problem: Mapping[str, Any]) -> Message:
-    """One of pydantic's complaints, in its own words."""
+    """The message of one of pydantic's validation errors."""
     key = _MISFITS.get(problem["type"])
     return Message(key, **problem["ctx"]) if key else Message(problem["msg"])
 
 
 def _plain(value: object) -> object:
-    """A sentence goes through processes and outlives its error: no exception stays in it."""
+    """Messages are pickled and outlive their errors, so values must not hold exceptions."""
     return value if isinstance(value, int | float | str) else str(value)
 
 
-# By pydantic's name for it; the names in braces are pydantic's too.
+# By pydantic's error type; the names in braces are pydantic's too.
 _MISFITS: Final[Mapping[str, str]] = {
     "string_too_long": "String should have at most {max_length} characters",
     "string_too_short": "String should have at least {min_length} character",

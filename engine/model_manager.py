@@ -1,9 +1,9 @@
-"""Which talkers are loaded; they are loaded and unloaded while others run.
+"""Loads and unloads talkers while others run.
 
 One load at a time runs in a thread of its own and reports to the engine's thread through the
-command queue. If the device has no room, the least recently used idle talker is unloaded. While
-none is idle, requests later than the oldest one for the new talker wait, so that it gets its turn.
-Everything but `_load` runs on the engine's thread.
+command queue. If the device has too little memory, the least recently used idle talker is unloaded.
+While none is idle, requests later than the oldest one for the new talker wait, so that a talker
+becomes idle. Everything but `_load` runs on the engine's thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.scheduler.scheduler import Delivery, Scheduler
 
 
 class ModelManager:
-    """Loaded talkers, and those that are being loaded."""
+    """Loaded talkers, and the queue of those to be loaded."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ModelManager:
         self._loaded: list[str] = []  # least recently used first
         self._queue: dict[str, list[Future[None]]] = {}  # to be loaded, in this order
         self._loading = False
-        self._no_room: Exception | None = None  # why the first of the queue was not loaded
+        self._no_room: Exception | None = None  # why the first in the queue could not be loaded
 
     @property
     def loaded(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class ModelManager:
             self._give_up(name, self._no_room)
 
     def _load(self, name: str) -> None:
-        """In a thread of its own."""
+        """Runs in a thread of its own."""
         try:
             slots = self._worker.load(name)
         except Exception as error:
@@ -129,7 +129,7 @@ class ModelManager:
             done.set_exception(error)
 
     def _evict(self) -> bool:
-        """Unload the least recently used idle talker; queue it again if it is needed."""
+        """Unload the least recently used idle talker; queue it again if a request waits for it."""
         idle = next((name for name in self._loaded if self._is_idle(name)), None)
         if idle is None:
             return False
@@ -140,7 +140,7 @@ class ModelManager:
         return True
 
     def _is_idle(self, name: str) -> bool:
-        """No request uses the talker, and none that waits for it may start before the limit."""
+        """Whether no request uses the talker or may start on it before `latest_turn`."""
         active = self._scheduler.active.values()
         running = any(sequence.talker == name and sequence.attempt for sequence in active)
         if running or not self._scheduler.slots.is_idle(name):
@@ -148,7 +148,7 @@ class ModelManager:
         return self._oldest_turn(name, ready=True) >= self._scheduler.latest_turn
 
     def _oldest_turn(self, name: str, ready: bool = False) -> float:
-        """The first turn of the requests that wait for a talker; `ready`: of those with text."""
+        """The earliest turn of the requests that wait for a talker; `ready`: of those with text."""
         waiting = (each for each in self._scheduler.waiting if each.talker == name)
         turns = (each.turn for each in waiting if not (ready and each.needs_text))
         return min(turns, default=math.inf)

@@ -1,6 +1,6 @@
-"""From model names to a running engine, and from one model to another while it runs.
+"""Opens an engine from model names, and adds or replaces models while it runs.
 
-The one place on the host side that loads torch.
+The only module on the host side that imports torch.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def open_engine(
     """An engine with these checkpoints: folders, or hub ids that are downloaded first.
 
     `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
-    EngineSettings. `preload`: the first model is on the device when this returns.
-    `weights`: one of WEIGHTS, in how many bits a CPU keeps the talker's; auto takes 8 where the
-    model is large, which is not heard. `start` False: no thread is started, the caller runs the
-    loop; then nothing can be preloaded.
+    EngineSettings. `preload`: load the first model before returning. `weights`: one of WEIGHTS,
+    the precision of the talker's weights on a CPU; auto takes 8 bits for large models, with no
+    audible difference. `start` False: no thread is started, the caller runs the loop, and nothing
+    is preloaded.
     """
     if not models:
         raise CheckpointError("There is no model. Name a folder or a hub id.")
@@ -82,9 +82,9 @@ def open_zerogpu(
     profile: str | None = None,
     **changes: Any,
 ) -> ZeroGpuEngine:
-    """An engine whose device is lent to one request at a time (ZeroGPU: `spaces.GPU`).
+    """An engine whose device is allocated to one request at a time (ZeroGPU: `spaces.GPU`).
 
-    Nothing is loaded here; the process that gets the device opens the files downloaded here.
+    Models are downloaded here and loaded by the process that gets the device.
     """
     folders = _named([resolve(str(model)) for model in models])
     check_one_codec(folders)
@@ -96,7 +96,7 @@ def open_zerogpu(
 
 
 def _check_present(device: torch.device) -> None:
-    """Torch takes the name of any CUDA device, and complains at the first tensor."""
+    """Torch accepts the name of any CUDA device and fails only at the first tensor."""
     import torch
 
     if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
@@ -123,7 +123,7 @@ def read_capabilities(models: Sequence[str | Path]) -> dict[str, Capabilities]:
 
 
 def check_one_codec(folders: Mapping[str, Path]) -> None:
-    """The models of one engine share a codec, so their checkpoints must have the same one."""
+    """All models of an engine share one codec, so it must be the same in every checkpoint."""
     if len(folders) < 2:
         return
     (first, own), *others = ((name, codec_digest(at)) for name, at in folders.items())
@@ -138,7 +138,7 @@ def check_one_codec(folders: Mapping[str, Path]) -> None:
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:
-    """Folders by their names, numbered where two are the same."""
+    """Folders by name, numbered where two have the same name."""
     named: dict[str, Path] = {}
     for folder in folders:
         base = folder.resolve()
@@ -149,7 +149,7 @@ def _named(folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def model_name(folder: Path) -> str:
-    """The folder's name; in the hub's cache that of the repository."""
+    """The folder's name; in the hub's cache the repository's."""
     snapshot = folder.parent.name == "snapshots" and folder.parent.parent.name
     return snapshot.rpartition("--")[2] if snapshot else folder.name
 
@@ -181,7 +181,7 @@ def _weights(name: str) -> str:
 
 
 def _dtype(name: str) -> torch.dtype | None:
-    """None: what suits the device."""
+    """None: the device's default."""
     import torch
 
     if name not in DTYPES:
@@ -199,9 +199,9 @@ def exchange(
 ) -> str:
     """Replace the model `out` by `model`, a folder or a hub id, and return its name.
 
-    May download, so it may take long; `note` is called with each step. Raises CheckpointError for
-    what cannot be used, EngineError while a request uses `out`, OutOfMemory where there is no room;
-    then `out` stays, or is loaded again.
+    This may download and take long; `note` is called at each stage. Raises CheckpointError for a
+    model that cannot be used, EngineError while a request uses `out`, OutOfMemory if it does not
+    fit; then `out` stays, or is loaded again.
     """
     name, checkpoint = _prepare(engine, out, model, note)
     note(Message("Loading {name}", name=name))
@@ -222,7 +222,7 @@ def add_model(
 ) -> str:
     """Load `model`, a folder or a hub id, beside the others and return its name.
 
-    As `exchange`; what `note` raises ends it while it downloads.
+    As `exchange`; an exception from `note` cancels a download.
     """
     name, checkpoint = _prepare(engine, "", model, note)
     if name in engine.checkpoints():
@@ -235,7 +235,7 @@ def add_model(
 def _prepare(
     engine: SpeechEngine, out: str, model: str, note: Callable[[Message], None]
 ) -> tuple[str, LocalCheckpoint]:
-    """A checkpoint that may stand beside all but `out`, downloaded and checked."""
+    """A checkpoint, downloaded, and checked against all others but `out`."""
     from engine.worker.loading.model_loader import check_weights
 
     def downloading(done: int, total: int) -> None:
@@ -260,7 +260,7 @@ def _prepare(
 
 
 def _check_same_codec(engine: SpeechEngine, out: str, folder: Path) -> None:
-    """It must be the codec of the models that stay."""
+    """The codec must be that of the models that stay."""
     others = {
         name: own.folder
         for name, own in engine.checkpoints().items()

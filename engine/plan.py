@@ -1,10 +1,10 @@
-"""The contract between scheduler and worker: a plan of one step, and its results.
+"""The interface between scheduler and worker: the plan of one step, and its results.
 
-This is the wall between host and device. The worker sees slots, never requests; the scheduler
-sees integers, never tensors. Nothing here imports torch.
+The worker sees slots, never requests; the scheduler sees integers, never tensors. Nothing here
+imports torch.
 
-The order of work inside one step is release, admit, append text, prefill, decode, codec decode, so
-a request that one plan takes through all of them has its first audio after one step.
+Work inside a step is done in the order release, admit, append text, prefill, decode, codec decode,
+so a request that passes through all of them in one plan has its first audio after one step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.types import (
 
 @dataclass(frozen=True)
 class ResolvedSampling:
-    """Sampling parameters with every number known: one row of the device's sampling tensors."""
+    """Sampling parameters with all gaps filled: one row of the device's sampling tensors."""
 
     greedy: bool
     temperature: float
@@ -43,7 +43,7 @@ class ResolvedSampling:
 
 @dataclass(frozen=True, eq=False)
 class ReferencePrompt:
-    """An in-context reference. Two prompts with the same `key` share cached device state."""
+    """An in-context reference. Prompts with the same `key` share cached device state."""
 
     key: str
     text_ids: tuple[int, ...]
@@ -52,9 +52,9 @@ class ReferencePrompt:
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """What a slot is filled with: ids and at most one speaker, as MODEL.md lays them out.
+    """A slot's prompt: ids and at most one speaker.
 
-    `text_ids` is the user's text alone. With `open_text` more ids follow by Feed; the layout
+    `text_ids` is the user's text alone. With `open_text` more ids follow by AppendText; the layout
     is then always streamed.
     """
 
@@ -73,7 +73,7 @@ class Prompt:
         head = len(self.instruct_ids) + len(self.role_ids)
         tags = 3 if self.language_id is None else 4
         speaker = self.speaker_id is not None or self.vector is not None
-        column = tags + speaker + 1  # …, pad; bos belongs to the body
+        column = tags + speaker + 1  # …, pad; bos is part of the body
         return head + column + self._body()
 
     def _body(self) -> int:
@@ -86,7 +86,7 @@ class Prompt:
 
 @dataclass(frozen=True, eq=False)
 class Admit:
-    """Give a free slot to a sequence. `salt` names the sequence's own random stream."""
+    """Assign a free slot to a sequence."""
 
     slot: int
     talker: str
@@ -108,7 +108,7 @@ class AppendText:
 
 @dataclass(frozen=True)
 class Prefill:
-    """Run rows [start, stop) of a slot's prompt; the last piece samples the first code."""
+    """Run rows [start, stop) of a slot's prompt; after the last row the first code is sampled."""
 
     slot: int
     start: int
@@ -117,7 +117,7 @@ class Prefill:
 
 @dataclass(frozen=True)
 class CodecDecode:
-    """Turn frames [start, stop) of a slot into audio; a slot is decoded strictly in order."""
+    """Decode frames [start, stop) of a slot into audio; a slot's frames are decoded in order."""
 
     slot: int
     start: int
@@ -126,7 +126,7 @@ class CodecDecode:
 
 @dataclass(frozen=True)
 class StepPlan:
-    """All work of one step. Slots in `decode` generate one frame each."""
+    """The work of one step. Each slot in `decode` generates one frame."""
 
     number: int
     release: tuple[int, ...] = ()
@@ -143,7 +143,7 @@ class StepPlan:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One frame of one slot. `ended`: the end of speech follows it."""
+    """One frame of one slot. `ended`: end of speech was sampled after it."""
 
     codes: Codes  # [16]
     ended: bool
@@ -151,7 +151,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """The codes of a step, by slot. `failed`: slots whose admission failed; they are free."""
+    """The codes of a step by slot. `failed`: slots whose admission failed; they are free."""
 
     number: int
     seconds: float
@@ -160,13 +160,13 @@ class StepResult:
 
 
 class StepHandle(Protocol):
-    """A step that runs on the device: its codes are ready first, its audio may come later."""
+    """A step in flight: its codes are ready first, its audio may be ready later."""
 
     def wait_codes(self, timeout: float) -> bool:
-        """Wait for the codes, `timeout` seconds at most; whether they are ready."""
+        """Wait at most `timeout` seconds for the codes; whether they are ready."""
 
     def result(self) -> StepResult:
-        """Wait for the codes and return them. Raises what the step raised."""
+        """Wait for the codes and return them. Raises the step's error."""
 
     def audio_ready(self) -> bool:
         """Whether `audio` would return at once."""
@@ -176,37 +176,37 @@ class StepHandle(Protocol):
 
 
 class Worker(Protocol):
-    """The device side as the host sees it. `launch` is called from one thread only."""
+    """The device side as the host sees it. `launch` is called from one thread."""
 
     def slots(self, talker: str) -> range:
         """The slots of a loaded talker; empty while it is not loaded."""
 
     def load(self, talker: str) -> range:
-        """Load a talker (any thread, may take long) and return its slots."""
+        """Load a talker and return its slots. Any thread; may take long."""
 
     def timings(self, talker: str) -> Mapping[int, float]:
-        """Seconds of a decode step by rows, where a loaded talker was timed; else empty."""
+        """Seconds of a decode step by rows if the talker was timed while loading; else empty."""
 
     def unload(self, talker: str) -> None:
-        """Drop a talker without running slots, and free its memory."""
+        """Unload a talker that has no running slots, and free its memory."""
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
-        """Replace a checkpoint that is not loaded."""
+        """Replace the checkpoint `out`, which is not loaded."""
 
     def add(self, name: str, checkpoint: Checkpoint) -> None:
-        """Know one more checkpoint, which is not loaded yet."""
+        """Register another checkpoint, which is not loaded."""
 
     def remove(self, name: str) -> None:
-        """Forget the checkpoint that was added last and is not loaded."""
+        """Remove the checkpoint that was added last and is not loaded."""
 
     def launch(self, plan: StepPlan) -> StepHandle:
         """Start a step without waiting for the device."""
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
-        """Make a clone from checked reference audio (any thread); each is encoded once."""
+        """Make a clone from checked reference audio. Any thread; results are cached."""
 
     def reset(self) -> None:
-        """Clear every slot; called after a step has raised."""
+        """Clear every slot, after a step has raised."""
 
     def memory(self) -> int:
         """Bytes in use on the device."""
@@ -215,10 +215,7 @@ class Worker(Protocol):
 
 
 class Checkpoint(Protocol):
-    """What the host knows of a model folder without loading its weights.
-
-    `LocalCheckpoint` reads one from disk; the fake engine has its own.
-    """
+    """A checkpoint as the host sees it, without weights."""
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -228,11 +225,11 @@ class Checkpoint(Protocol):
         """Positions a slot can hold: prompt and frames together."""
 
     def text_ids(self, text: str) -> tuple[int, ...]:
-        """Ids of a user's text; special tokens typed in it are ordinary text."""
+        """Ids of a user's text; special tokens spelt in it are ordinary text."""
 
     def language_id(self, language: str, speaker: str | None) -> int | None:
-        """The language's code id, None for Auto; a dialect speaker turns Chinese and Auto into
-        its dialect. Raises UnknownLanguage."""
+        """The language's code id, None for Auto. For a speaker with a dialect, Chinese and Auto
+        give the dialect's id. Raises UnknownLanguage."""
 
     def prompt(
         self,
@@ -242,10 +239,10 @@ class Checkpoint(Protocol):
         layout: Literal["whole", "streamed"],
         open_text: bool,
     ) -> Prompt:
-        """The prompt of a voice this checkpoint can speak. Raises RequestError."""
+        """The prompt for a voice. Raises RequestError for a voice that it cannot speak."""
 
     def resolve_sampling(self, sampling: SamplingParams) -> ResolvedSampling:
-        """Sampling with every gap filled from generation_config.json."""
+        """Sampling parameters with gaps filled from generation_config.json."""
 
     def speaker_vector(self, name: str) -> Vector:
         """A preset speaker's vector: its row of the codec embedding."""

@@ -1,7 +1,6 @@
-"""What the studio knows of an engine, wherever it runs.
+"""The protocol of an engine, as page, API and command line use it.
 
-`Engine` runs in this process, `ZeroGpuEngine` in a process that a device is lent to for each
-request. Anything with these members serves page, API and command line.
+`Engine` runs in this process, `ZeroGpuEngine` in a process that gets a device for each request.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from engine.stream import Postprocess, SpeechStream
 from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
 from engine.voices.routing import Routed
 
-# Called before each request in its caller's thread; may raise Busy. What it returns is given the
-# stream once the request is admitted.
+# Called before each request in its caller's thread; may raise Busy. The function that it returns is
+# called with the stream once the request is admitted.
 AdmissionHook: TypeAlias = Callable[[], Callable[[SpeechStream], object]]
 
 
 def admit_all() -> Callable[[SpeechStream], object]:
-    """The hook of an engine that admits every request."""
+    """The default hook: admits every request."""
     return lambda stream: None
 
 
@@ -32,7 +31,7 @@ class SpeechEngine(Protocol):
 
     settings: EngineSettings
     admission_hook: AdmissionHook
-    postprocess: Postprocess | None  # applied to all audio; a watermark, for one
+    postprocess: Postprocess | None  # applied to all audio, for example a watermark
 
     def submit(self, request: SpeechRequest) -> SpeechStream:
         """Start a request and return at once.
@@ -44,7 +43,7 @@ class SpeechEngine(Protocol):
         """Make a voice from checked reference audio, in the caller's thread."""
 
     def resolve(self, voice: Voice, model: str | None = None) -> Routed:
-        """The checkpoint that speaks a voice, and a blend as the one voice it is."""
+        """The checkpoint for a voice, and the voice with a blend resolved to one vector."""
 
     @property
     def alive(self) -> bool:
@@ -63,10 +62,10 @@ class SpeechEngine(Protocol):
         """Free the memory of a talker that no request uses."""
 
     def add(self, name: str, checkpoint: Checkpoint) -> None:
-        """Load one more checkpoint beside the others."""
+        """Add a checkpoint and load it."""
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
-        """Replace a checkpoint that no request uses by another one, which is not loaded yet."""
+        """Replace a checkpoint that no request uses with another one, which is not loaded."""
 
     def stats(self) -> Stats:
         """A snapshot of state and totals."""

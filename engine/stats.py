@@ -1,4 +1,4 @@
-"""The state of an engine and its totals, as plain numbers."""
+"""Statistics of an engine: its state and totals as plain numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
 
-RECENT = 512  # live requests whose first audio is remembered
+RECENT = 512  # live requests whose time to first audio is kept
 
 
 @dataclass(frozen=True)
 class Stats:
-    """A snapshot."""
+    """A snapshot of an engine's state and totals."""
 
     running: int
     waiting: int
@@ -37,7 +37,7 @@ class Stats:
 
 @dataclass
 class Counters:
-    """Totals; written by the engine's thread alone."""
+    """Running totals; only the engine's thread writes them."""
 
     steps: int = 0
     failed_steps: int = 0

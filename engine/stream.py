@@ -1,8 +1,8 @@
-"""What `Engine.submit` returns: chunks as they are generated, then exactly one end.
+"""The stream that `Engine.submit` returns: chunks as they are generated, then exactly one end.
 
-Iterate it, plainly or with `async for`; errors are raised after the last chunk. Leaving its `with`
-block early, or dropping it unread, cancels the request. One reader a stream. Knows no slots and no
-steps: the engine gives it an output queue and a few callbacks.
+Iterate it with `for` or `async for`; errors are raised after the last chunk. Leaving its `with`
+block early, or dropping it unread, cancels the request. One reader per stream. The engine gives it
+an output queue and a few callbacks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.errors import InvalidText
 from engine.requests.output_queue import OutputQueue
 from engine.types import Chunk, End, Pcm
 
-# Applied to every chunk, in the reader's thread or, for `async for`, in a worker thread.
+# Applied to every chunk, in the reader's thread, or for `async for` in a worker thread.
 Postprocess: TypeAlias = Callable[[Pcm], Pcm]
 
 
@@ -47,7 +47,7 @@ class Handles:
     """Callbacks into the engine."""
 
     cancel: Callable[[], None]
-    text: TextEntry | None  # None: the text was complete from the start
+    text: TextEntry | None  # None: the text was complete at submission
 
 
 class SpeechStream:
@@ -72,12 +72,12 @@ class SpeechStream:
 
     @property
     def seed(self) -> int:
-        """The seed of the speech; a file that was generated twice has its second seed."""
+        """The seed that was used; a file that was generated twice has its second seed."""
         return self.end.seed if self.end else self._progress.seed
 
     @property
     def position(self) -> int | None:
-        """Requests ahead of it in the queue; None once it has its slot."""
+        """Requests ahead of it in the queue; None once it has a slot."""
         return None if self.end else self._progress.position
 
     @property
@@ -98,7 +98,7 @@ class SpeechStream:
     # Control.
 
     def cancel(self) -> None:
-        """Stop it. Chunks that were delivered can still be read."""
+        """Cancel the request. Chunks that were delivered can still be read."""
         if not self.end:
             self._handles.cancel()
 
@@ -107,11 +107,11 @@ class SpeechStream:
         self._entry().append(text)
 
     def close_text(self) -> None:
-        """The text is complete; what was appended is spoken to its end."""
+        """Mark the text as complete; it is spoken to its end."""
         self._entry().close()
 
     def collect(self) -> Pcm:
-        """Wait for all audio."""
+        """Wait for all audio and return it."""
         parts = [chunk.pcm for chunk in self]
         return np.concatenate(parts) if parts else np.zeros(0, np.int16)
 
@@ -166,7 +166,7 @@ class SpeechStream:
         return replace(chunk, pcm=self._postprocess(chunk.pcm)) if self._postprocess else chunk
 
     def _over(self) -> bool:
-        """Whether everything was read; the end's error is raised once."""
+        """Whether everything was read; raises the end's error once."""
         end = self.end
         if end is None or len(self._output):
             return False
@@ -185,7 +185,7 @@ class SpeechStream:
                 changed.set_result(None)
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(resolve)
 
         self._output.notify(wake)
@@ -193,5 +193,5 @@ class SpeechStream:
 
     def _entry(self) -> TextEntry:
         if self._handles.text is None:
-            raise InvalidText("This text is complete. Ask with open_text to add to it later.")
+            raise InvalidText("This text is complete. Set open_text to add text later.")
         return self._handles.text

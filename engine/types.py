@@ -1,7 +1,7 @@
-"""The nouns of the engine: voices, requests, chunks and ends.
+"""The engine's data types: voices, requests, chunks and ends.
 
-All of them are immutable data. A voice says who speaks; it never says how the model is
-called. This module knows no tensors, no threads and no files.
+All are immutable. A voice is data and has no method that calls a model. This module knows no
+tensors, no threads and no files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Waveform: TypeAlias = NDArray[np.float32]  # [samples], 24 kHz mono
 
 @dataclass(frozen=True)
 class Preset:
-    """A speaker that lives in a checkpoint; the instruction is optional."""
+    """A speaker that is part of a checkpoint; the instruction is optional."""
 
     name: str
     instruct: str = ""
@@ -36,12 +36,12 @@ class Preset:
 
 @dataclass(frozen=True, eq=False)
 class Clone:
-    """A voice taken from a recording: its vector alone, or with what was said and its codes."""
+    """A voice from a recording: its speaker embedding, optionally with transcript and codes."""
 
     vector: Vector
     transcript: str = ""
     codes: Codes | None = None
-    model: str = ""  # the checkpoint among whose speakers the vector belongs; "": not known
+    model: str = ""  # the checkpoint whose speaker space the vector belongs to; "": unknown
 
     @property
     def in_context(self) -> bool:
@@ -50,14 +50,14 @@ class Clone:
 
 @dataclass(frozen=True)
 class Design:
-    """A voice described in words."""
+    """A voice made from a description."""
 
     instruct: str
 
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """Voices mixed by their speaker vectors; weights need not sum to one."""
+    """Voices mixed by their speaker embeddings; weights need not sum to one."""
 
     parts: tuple[tuple[Preset | Clone, float], ...]
     method: Literal["linear", "spherical"] = "linear"
@@ -67,12 +67,12 @@ Voice: TypeAlias = Preset | Clone | Design | Blend
 
 
 class Settings(BaseModel):
-    """The base of every group of settings: frozen, and an unknown key is an error."""
+    """The base of all settings: frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     renamed: ClassVar[dict[str, str]] = {}  # old name -> new name
-    removed: ClassVar[dict[str, str]] = {}  # name -> why it is gone
+    removed: ClassVar[dict[str, str]] = {}  # name -> why it was removed
 
     @model_validator(mode="before")
     @classmethod
@@ -86,7 +86,7 @@ class Settings(BaseModel):
 
 
 class SamplingParams(Settings):
-    """How codes are drawn. `None` means what the checkpoint's generation_config.json says."""
+    """How codes are sampled. None: the value in the checkpoint's generation_config.json."""
 
     greedy: bool = False
     temperature: float | None = Field(None, gt=0, le=5)
@@ -101,23 +101,23 @@ class SamplingParams(Settings):
 
 @dataclass(frozen=True)
 class SpeechRequest:
-    """What a user asked for.
+    """A request for speech.
 
-    `text` may be empty when `open_text` is set: then more is appended through the stream
-    while it speaks, until the text is closed. `layout` None takes the voice's own default:
-    text whole for presets and designs, streamed for clones, blends and open text.
+    With `open_text`, `text` may be empty, and more text is appended through the stream until it is
+    closed. `layout` None takes the voice's default: "whole" for presets and designs, "streamed" for
+    clones, blends and open text.
     """
 
     text: str
     voice: Voice
     language: str = "auto"
     sampling: SamplingParams = field(default_factory=SamplingParams)
-    seed: int | None = None  # None: drawn at submission, told by the stream
-    max_frames: int | None = None  # of the whole; None: a budget from the length of the text
-    live: bool = True  # somebody listens while it is made
+    seed: int | None = None  # None: drawn at submission, see SpeechStream.seed
+    max_frames: int | None = None  # in all; None: a budget from the length of the text
+    live: bool = True  # played while it is generated; False: a file
     open_text: bool = False
     layout: Literal["whole", "streamed"] | None = None
-    ignore_end: bool = False  # never sample the end of speech: for benchmarks
+    ignore_end: bool = False  # never sample end of speech, for benchmarks
     model: str | None = None  # None: the voice picks the checkpoint
 
 
@@ -127,7 +127,7 @@ class Chunk:
 
     index: int
     pcm: Pcm
-    codes: Codes  # the frames this audio was made of
+    codes: Codes  # of the frames in this audio
 
     @property
     def frames(self) -> int:
@@ -143,10 +143,10 @@ Reason = Literal["finished", "length", "runaway", "incomplete", "cancelled", "er
 
 @dataclass(frozen=True)
 class End:
-    """The one end of a stream.
+    """The end of a stream.
 
-    `length`: the frame budget was reached. `runaway`: speech that did not end by itself was
-    stopped. `incomplete`: speech ended by itself too early to hold its text.
+    `length`: the frame limit was reached. `runaway`: speech that did not end was stopped.
+    `incomplete`: end of speech was sampled too early for the text.
     """
 
     reason: Reason
@@ -157,16 +157,16 @@ class End:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a checkpoint is and can do; read from its files, never set."""
+    """What a checkpoint can do, read from its files."""
 
     name: str
     size: str
-    width: int  # of a speaker vector
+    width: int  # of a speaker embedding
     speakers: tuple[str, ...]
     languages: tuple[str, ...]
-    dialects: dict[str, str]  # speaker -> dialect it speaks when the language is Chinese or Auto
+    dialects: dict[str, str]  # speaker -> dialect, used when the language is Chinese or Auto
     preset: bool
     clone: bool
     design: bool
     instruct: bool  # presets follow an instruction
-    max_letters: int  # spoken well in one run; a longer text is spoken in groups of sentences
+    max_letters: int  # spoken well in one run; longer text is spoken in groups of sentences

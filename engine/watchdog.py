@@ -1,7 +1,7 @@
-"""Notices a step that never returns.
+"""Detects a step that never returns.
 
-It counts its own ticks, not the clock's seconds: neither a clock that jumps nor a machine that
-slept looks like a stuck step. Knows no steps and no engine, only a counter and a callback.
+It counts its own polls rather than clock time, so a clock that jumps or a machine that slept does
+not look like a stuck step. It knows only a counter and a callback.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-LOOKS = 8  # at the same value, before it counts as stuck
+LOOKS = 8  # polls at the same value before the step counts as stuck
 
 
 class Watchdog:

@@ -1,11 +1,11 @@
-"""An engine whose device is lent for one call at a time, to another process, as by ZeroGPU.
+"""An engine for ZeroGPU: a device is allocated for one call at a time, in another process.
 
     here    ZeroGpuEngine.submit ──▶ thread ──▶ run(request) ─┐ forked
     there   an Engine without a thread ◀── run_request() ◀────┘
             chunks as they are generated, then the end, come back
 
-Here requests are checked and streams handed out; no device is touched. There, the loop of an engine
-without a thread runs until the request has ended. The lender decorates the two functions.
+Here requests are checked and streams returned; no device is touched. There, the loop of an engine
+without a thread runs until the request has ended. `lend` decorates the two functions.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ from engine.stream import Handles, Postprocess, SpeechStream
 from engine.types import Capabilities, Chunk, Clone, End, SpeechRequest, Voice, Waveform
 from engine.voices.routing import Routed, cloner, route_voice
 
-START_SECONDS = 25  # of a call beside its speech: a process, the weights, the first kernels
-MAX_SECONDS = 120  # for which a device is lent at a time
-RELEASE_STEPS = 3  # after which a cancelled request has no slot
+START_SECONDS = 25  # overhead of a call: a process, the weights, the first kernels
+MAX_SECONDS = 120  # the longest call
+RELEASE_STEPS = 3  # steps after which a cancelled request has no slot
 
 Parts: TypeAlias = Generator[Chunk | End, None, None]
-Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it where the device is
+Lend: TypeAlias = Callable[
+    ..., Any
+]  # lend(function, duration=…): a function that runs in the device's process
 
 
 class ZeroGpuEngine:
-    """Serves each request by a call of its own. `make` is called there, once in each process."""
+    """Serves each request by its own call. `make` is called once in each device process."""
 
     def __init__(
         self,
@@ -83,12 +85,12 @@ class ZeroGpuEngine:
         on_admitted = self.admission_hook()
         sequence, output = self._input_processor.process(request).sequence, OutputQueue()
         self._registry.register(sequence, output, 0, self.settings.max_waiting, FIRST_GUESS)
-        cancelled: SimpleQueue[None] = SimpleQueue()  # a finaliser may put into it
+        cancelled: SimpleQueue[None] = SimpleQueue()  # safe to put into from a finaliser
         handles = Handles(partial(cancelled.put, None), None)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
         on_admitted(stream)
         work = partial(self._relay, replace(request, seed=sequence.seed), sequence, cancelled)
-        context = copy_context()  # the lender finds the visitor in it
+        context = copy_context()  # ZeroGPU reads the visitor from it
         threading.Thread(target=context.run, args=(work,), name="zerogpu", daemon=True).start()
         return stream
 
@@ -130,7 +132,7 @@ class ZeroGpuEngine:
         self.load(name)
 
     def stats(self) -> Stats:
-        """No device is held between requests, so there are no slots and no steps."""
+        """No device is held between requests, so slots and steps are 0."""
         counters = self._counters
         return Stats(
             running=0,
@@ -168,12 +170,12 @@ class ZeroGpuEngine:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # A request, in a thread of its own.
+    # One thread per request.
 
     def _relay(
         self, request: SpeechRequest, sequence: Sequence, cancelled: SimpleQueue[None]
     ) -> None:
-        """Pass what comes from the device's process to the stream here."""
+        """Pass chunks and the end from the device's process to the stream."""
         try:
             with closing(self._run(request)) as parts:
                 end = self._pass_on(parts, sequence, cancelled)
@@ -200,7 +202,7 @@ class ZeroGpuEngine:
 def run_request(engine: Engine, request: SpeechRequest) -> Parts:
     """Run the loop of an engine without a thread until the request has ended.
 
-    A generator that is closed early cancels the request.
+    Closing the generator early cancels the request.
     """
     try:
         stream = engine.submit(request)
@@ -221,7 +223,7 @@ def run_request(engine: Engine, request: SpeechRequest) -> Parts:
 def encode_reference(
     engine: Engine, audio: Waveform, transcript: str, model: str
 ) -> Clone | TimbreError:
-    """A refusal is returned: an exception would lose its message between the processes."""
+    """Errors are returned, not raised: an exception would lose its message between processes."""
     try:
         return engine.clone(audio, transcript, model)
     except TimbreError as error:
@@ -229,12 +231,12 @@ def encode_reference(
 
 
 def seconds_to_lend(request: SpeechRequest) -> int:
-    """How long the device is needed for a request, if its speech is slow."""
+    """How long a request needs the device if its speech is slow."""
     return min(MAX_SECONDS, ceil(START_SECONDS + speaking_seconds(request.text)))
 
 
 def _as_ours(error: Exception) -> TimbreError:
-    """The lender has errors of its own; some keep their message in an attribute."""
+    """ZeroGPU raises its own errors; some keep their message in an attribute."""
     if isinstance(error, TimbreError):
         return error
     return EngineError(str(getattr(error, "message", error)) or type(error).__name__)

@@ -1,1 +1,1 @@
-"""Audio in and out: checked reference audio, sound files, the loudspeaker."""
+"""Audio in and out: checked reference audio, audio files, the loudspeaker."""

@@ -1,7 +1,7 @@
-"""PCM out of the house: sound files and the loudspeaker.
+"""Audio output: files and the loudspeaker.
 
-The extension picks the format. Files appear whole under their name or not at all. Knows no
-requests and no streams: it is handed samples.
+The file's extension picks the format, and files are written atomically. This module takes samples;
+it knows no requests and no streams.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FORMATS = {
     ".mp3": ("MP3", "MPEG_LAYER_III"),
     ".ogg": ("OGG", "VORBIS"),
 }
-_PIECE = SAMPLE_RATE // 10  # played at once: silence comes after a tenth of a second at most
+_PIECE = SAMPLE_RATE // 10  # samples per write: stopping takes a tenth of a second at most
 _BLOCK = SAMPLE_RATE  # libsndfile's Vorbis writer overflows its stack on long buffers
 
 
 class SoundWriter:
-    """A sound file that grows chunk by chunk: the way to keep what was made so far."""
+    """An audio file that is written chunk by chunk."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -49,7 +49,7 @@ class SoundWriter:
 
 @contextmanager
 def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
-    """Write a sound file; it takes its name when the block ends without an exception."""
+    """Write an audio file; it is renamed to `path` when the block ends without an exception."""
     import soundfile
 
     target = check_target(path)
@@ -63,7 +63,7 @@ def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
 
 
 class _Disk:
-    """A file for libsndfile, which forgets what goes wrong while it closes: here it is kept."""
+    """A file for libsndfile that keeps write errors, which libsndfile drops while it closes."""
 
     def __init__(self, path: Path, target: Path) -> None:
         self._file, self._target = path.open("r+b", buffering=0), target
@@ -98,14 +98,14 @@ class _Disk:
 
 
 def save_sound(path: str | os.PathLike[str], pcm: Pcm) -> Path:
-    """Write samples as one file. Raises InvalidSetting for a format it cannot write."""
+    """Write samples to one file. Raises InvalidSetting for an unknown format."""
     with open_sound(path) as file:
         file.write(np.asarray(pcm, np.int16))
     return Path(path)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """A path that can be written to; asked before the work, not after it."""
+    """A path that can be written to; checked before the work, not after it."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         there = ", ".join(FORMATS)
@@ -122,7 +122,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def duration(path: str | os.PathLike[str]) -> float:
-    """Seconds of a sound file."""
+    """Length of an audio file in seconds."""
     import soundfile
 
     try:
@@ -134,7 +134,7 @@ def duration(path: str | os.PathLike[str]) -> float:
 
 
 class Loudspeaker:
-    """The machine's own output. `write` returns at once; a thread plays."""
+    """The machine's audio output. `write` returns at once; a thread plays."""
 
     def __init__(self) -> None:
         self._stream = _open_speaker()
@@ -152,7 +152,7 @@ class Loudspeaker:
         return self
 
     def __exit__(self, kind: object, value: object, at: object) -> None:
-        """Play what is left, or fall silent when something went wrong, or does while it plays."""
+        """Play the rest; after an exception, or at one while playing, stop at once."""
         try:
             self._queue.put(None)
             if kind is None:

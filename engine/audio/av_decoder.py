@@ -1,7 +1,7 @@
-"""Sound out of the containers that phones and browsers record: MP4 (.m4a) and WebM.
+"""Decodes audio from the containers that phones and browsers record: MP4 (.m4a) and WebM.
 
-Of an untrusted file only its first sound is decoded, never a picture, with a limit on samples,
-packets and seconds of work. Knows no voices.
+Files are untrusted: only the first audio stream is decoded, never video, within limits on samples,
+packets and decoding time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 MOST_PACKETS: Final = 50_000
 PATIENCE: Final = 10.0  # seconds of decoding
-# Nothing outside of the file is opened.
+# FFmpeg opens no other file and no address.
 OPTIONS: Final = {"protocol_whitelist": "", "enable_drefs": "0", "use_absolute_path": "0"}
 
 
 class Undecodable(Exception):
-    """Not such a container, or none that can be read to its end."""
+    """The data is no such container, or it cannot be read to its end."""
 
 
 def container_of(data: bytes) -> str:
-    """FFmpeg's name of the container; empty for all others."""
+    """FFmpeg's name of the container; empty for other data."""
     if data[4:8] == b"ftyp":
         return "mp4"
     return "matroska" if data[:4] == b"\x1a\x45\xdf\xa3" else ""

@@ -1,7 +1,7 @@
-"""A user's audio becomes a checked waveform: 24 kHz, mono, trimmed and levelled.
+"""Checks a user's recording and converts it: 24 kHz, mono, silence trimmed, level adjusted.
 
-Every limit is checked before the work it bounds, and every refusal is an InvalidAudio that
-says what to do. Knows no voices and no networks.
+Limits are checked before the work that they bound. Every error is an InvalidAudio that says what to
+do.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from engine.types import SAMPLE_RATE, Waveform
 Source: TypeAlias = "str | os.PathLike[str] | bytes | tuple[NDArray[Any], int]"
 
 SHORTEST, LONGEST = 1.0, 60.0  # seconds
-MAX_BYTES = 100 << 20  # a minute of 192 kHz, stereo, 32 bits, and some room
+MAX_BYTES = 100 << 20  # a minute of 192 kHz, stereo, 32 bits takes 92 MB
 MAX_CHANNELS = 8
 RATES = (8_000, 192_000)
 FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
-LEVEL = 0.1  # -20 dBFS: the loudness of the sounding parts after levelling
+LEVEL = 0.1  # RMS of the audible parts after levelling: -20 dBFS
 _READABLE = Message("Use a WAV, FLAC, OGG, MP3, M4A or WebM file.")
 _WHOLE = Message("The recording")
 _BLOCK = 1 << 16  # frames read at once
 _WINDOW = SAMPLE_RATE // 100  # 10 ms
 _FLOOR = 1e-3  # -60 dBFS is silence
-_QUIET = 1e-2  # -40 dB under the loudest window is a pause
-_MARGIN = 10  # windows kept around the sound
+_QUIET = 1e-2  # 40 dB below the loudest window is a pause
+_MARGIN = 10  # windows kept before and after the audible part
 _PEAK, _MAX_GAIN = 0.97, 30.0
 _CLIPPED = 0.9999  # of the loudest sample
 _CLIPPED_NOTED, _CLIPPED_REFUSED = 0.001, 0.1  # shares of all samples
-_RIFF_SLACK = 64  # bytes by which common writers get their own header wrong
+_RIFF_SLACK = 64  # bytes by which headers of common encoders are wrong
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A usable reference, and in plain words what was done to it."""
+    """A usable reference, and notes for the user on what was changed."""
 
     waveform: Waveform
     seconds: float
@@ -99,7 +99,7 @@ def _check_size(size: int) -> None:
 
 
 def _decode(data: bytes) -> _Raw:
-    """The content says what it is; the name of the file is never asked."""
+    """The format is read from the content, never from the file's name."""
     import soundfile
 
     if av_decoder.container_of(data):
@@ -133,7 +133,7 @@ def _decode_container(data: bytes) -> _Raw:
 
 
 def _check_riff(data: bytes) -> None:
-    """The decoder reads a WAV that was cut short without a word; its header knows better."""
+    """The decoder accepts a truncated WAV; its header has the true length."""
     size = int.from_bytes(data[4:8], "little")
     unknown = size in (0, 0xFFFFFFFF)  # written to a pipe
     if data[:4] == b"RIFF" and not unknown and size + 8 > len(data) + _RIFF_SLACK:
@@ -141,7 +141,7 @@ def _check_riff(data: bytes) -> None:
 
 
 def _promised(file: Any) -> int | None:
-    """Frames the header claims; None where the writer did not know."""
+    """The number of frames in the header; None where it is not given."""
     unknown = file.frames <= 0 or file.frames >= 1 << 62
     return None if unknown else int(file.frames)
 
@@ -178,7 +178,7 @@ def _check_long_enough(seconds: float, what: Message = _WHOLE) -> None:
 
 
 def _read_blocks(file: Any) -> Waveform:
-    """Mono samples, read in pieces and never past the limit, whatever the header claims."""
+    """Mono samples, read in blocks and never past the limit, whatever the header says."""
     limit, count = int(LONGEST * file.samplerate), 0
     blocks: list[Waveform] = []
     while count <= limit:
@@ -187,7 +187,7 @@ def _read_blocks(file: Any) -> Waveform:
             break
         blocks.append(block.mean(axis=1))
         count += len(block)
-    promised = None if file.format == "MP3" else _promised(file)  # an MP3 only estimates
+    promised = None if file.format == "MP3" else _promised(file)  # an MP3's header is an estimate
     if count < (promised or 0):
         raise InvalidAudio("The recording is cut short. Copy or download the file again.")
     _check_shape(file.samplerate, file.channels, count)
@@ -195,7 +195,7 @@ def _read_blocks(file: Any) -> Waveform:
 
 
 def _from_array(samples: NDArray[Any], rate: int) -> _Raw:
-    """[samples] or [samples, channels], whole numbers or floats."""
+    """From [samples] or [samples, channels], integers or floats."""
     array = np.asarray(samples)
     if array.ndim not in (1, 2) or array.dtype.kind not in "iuf":
         raise InvalidAudio("The recording must be samples, or samples by channels, as numbers.")
@@ -216,7 +216,7 @@ def _as_float(array: NDArray[Any]) -> Waveform:
 
 
 def _check_clipping(wave: Waveform, notes: list[Message]) -> None:
-    """Clipping is many neighbours at one and the same extreme."""
+    """Clipping shows as runs of samples at the same extreme value."""
     size = np.abs(wave)
     extreme = size >= _CLIPPED * max(float(size.max()), _FLOOR)
     share = float(np.mean(extreme[1:] & extreme[:-1]))
@@ -245,7 +245,7 @@ def _resample(wave: Waveform, rate: int, notes: list[Message]) -> Waveform:
 
 
 def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform]:
-    """Cut silence from both ends. Returns what is left, and its sounding windows alone."""
+    """Cut silence from both ends. Returns the rest, and its audible windows alone."""
     count = len(wave) // _WINDOW
     windows = wave[: count * _WINDOW].reshape(count, _WINDOW)
     loudness = np.sqrt(np.mean(np.square(windows, dtype=np.float64), axis=1))  # [windows]
@@ -265,7 +265,7 @@ def _trim(wave: Waveform, notes: list[Message]) -> tuple[Waveform, Waveform]:
 
 
 def _levelled(wave: Waveform, active: Waveform, notes: list[Message]) -> Waveform:
-    """One loudness for every reference, without clipping it."""
+    """Scale to the common loudness without clipping."""
     loudness = float(np.sqrt(np.mean(np.square(active, dtype=np.float64))))
     gain = min(LEVEL / loudness, _PEAK / float(np.abs(wave).max()), _MAX_GAIN)
     decibels = 20 * np.log10(gain)

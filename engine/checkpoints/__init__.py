@@ -1,1 +1,1 @@
-"""A model folder as the host reads it, without its weights."""
+"""Model folders as the host reads them: configuration and tokenizer, not weights."""

@@ -1,7 +1,7 @@
-"""A model folder as the host knows it: what it is, what it can do, how it is spoken to.
+"""A checkpoint folder as the host reads it: capabilities, tokenizer, special ids, defaults.
 
-Prompts are laid out here as ids and vectors; embedding them is the worker's part. No weights
-are loaded: a preset speaker's vector is one row read from the file. No torch.
+Prompts are laid out here as ids and vectors; the worker embeds them. No weights are loaded: a
+preset speaker's vector is one row read from the file. No torch.
 """
 
 from __future__ import annotations
@@ -34,19 +34,22 @@ from engine.types import (
 from engine.voices.routing import describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
-LARGEST = 1 << 20  # no vocabulary, width or length of a checkpoint comes near
-MIN_LETTERS, MAX_LETTERS = 40, 1_800  # of one run; the published models speak two minutes well
-RESERVED_CODES = 1024  # the end of the talker's vocabulary: special ids and speakers
+LARGEST = 1 << 20  # above every vocabulary, width or length of a real checkpoint
+MIN_LETTERS, MAX_LETTERS = (
+    40,
+    1_800,
+)  # of one run; the published models generate up to two minutes well
+RESERVED_CODES = 1024  # the end of the talker's vocabulary holds special ids and speakers
 _EMBEDDING = "talker.model.codec_embedding.weight"
 
-# What generation_config.json leaves out.
+# Values for keys that generation_config.json leaves out.
 _DEFAULTS: dict[str, float] = {"temperature": 0.9, "top_k": 50, "top_p": 1.0}
 _PENALTY = 1.05
 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """Control ids of a checkpoint: of its text vocabulary, then of its codes."""
+    """Control ids of a checkpoint, first in its text vocabulary, then among its codes."""
 
     im_start: int
     im_end: int
@@ -81,7 +84,7 @@ class SpecialIds:
 
 
 class LocalCheckpoint:
-    """A checkpoint folder in the published layout. `positions`: what a slot is to hold at most."""
+    """A checkpoint folder in the published layout. `positions`: the upper limit for a slot."""
 
     def __init__(self, folder: Path | str, positions: int = LARGEST, name: str = "") -> None:
         self.folder = Path(folder)
@@ -156,7 +159,7 @@ class LocalCheckpoint:
         return vector
 
     def _spoken_by(self, voice: Preset | Clone | Design) -> dict[str, Any]:
-        """What a prompt says of its voice."""
+        """The prompt's fields that depend on the voice."""
         if isinstance(voice, Preset):
             instruct = self._instruct_ids(voice.instruct, self.capabilities.instruct)
             return {"speaker_id": self._speaker_id(voice.name), "instruct_ids": instruct}
@@ -181,7 +184,9 @@ class LocalCheckpoint:
         if not instruct:
             return ()
         self._require(allowed, Message("follow instructions"))
-        words = self._tokens.encode(f"user\n{instruct}")  # as one text: words may join the newline
+        words = self._tokens.encode(
+            f"user\n{instruct}"
+        )  # as one text: a token may span the newline
         return (self.ids.im_start, *words, self.ids.im_end, *self._words.newline)
 
     def _vector(self, vector: Vector) -> Vector:
@@ -238,7 +243,7 @@ class LocalCheckpoint:
             preset=preset,
             clone="base" in kinds,
             design="voice_design" in kinds,
-            instruct=preset and size != "0b6",  # the small model was not trained to
+            instruct=preset and size != "0b6",  # the small model was not trained for it
             max_letters=config.integer("tts_max_letters", MIN_LETTERS, LARGEST, MAX_LETTERS),
         )
 
@@ -261,7 +266,7 @@ def _check_frame_rate(config: Table) -> None:
 
 
 def _kinds(config: Table) -> list[str]:
-    """What the checkpoint was trained for: one kind, or several."""
+    """What the checkpoint was trained for: one or several of KINDS."""
     kinds = config.raw.get("tts_capabilities") or [config.raw.get("tts_model_type")]
     if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
         raise config.wrong("tts_model_type", Message("one of {there}", there=", ".join(KINDS)))
@@ -269,7 +274,7 @@ def _kinds(config: Table) -> list[str]:
 
 
 def _dialects(talker: Table, languages: dict[str, int]) -> dict[str, str]:
-    """Dialect by speaker; most speakers have none (false)."""
+    """Dialect by speaker; false means none."""
     if talker.raw.get("spk_is_dialect") is None:
         return {}
     table = talker.table("spk_is_dialect")
@@ -285,7 +290,7 @@ def _lowered(table: dict[str, int]) -> dict[str, int]:
 
 
 def _read_sampling(path: Path) -> dict[str, Any]:
-    """The checkpoint's own sampling, each number checked as a user's would be."""
+    """The checkpoint's sampling defaults, checked like a user's."""
     raw = read_json(path) if path.is_file() else {}
     values = {key: raw.get(key, value) for key, value in _DEFAULTS.items()}
     values |= {f"predictor_{key}": raw.get(f"subtalker_{key}", _DEFAULTS[key]) for key in _DEFAULTS}

@@ -1,7 +1,7 @@
 """config.json as the reference package reads it: a key that is missing or null has its default.
 
-The defaults are those of the package's configuration classes (qwen-tts 0.1.1). What has none and
-what is of the wrong kind is left as it is: whoever reads the values checks them.
+The defaults are those of the package's configuration classes (qwen-tts 0.1.1). Values are not
+checked here; the code that reads them does that.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read_model_config(folder: Path) -> dict[str, Any]:
 
 
 def read_codec_config(folder: Path) -> dict[str, Any]:
-    """config.json of a checkpoint's speech tokenizer, which is `folder`."""
+    """config.json of a checkpoint's speech tokenizer; `folder` is the tokenizer's."""
     config = _filled(read_json(folder / "config.json"), CODEC)
     for key, defaults in (("decoder_config", DECODER), ("encoder_config", {})):
         if isinstance(config.get(key), dict):
@@ -95,7 +95,7 @@ def read_codec_config(folder: Path) -> dict[str, Any]:
 
 
 def codec_digest(folder: Path) -> str:
-    """What tells one codec from another: its decoder's shape and its weights."""
+    """A hash that identifies a codec: its decoder's sizes and its weights."""
     config = read_codec_config(folder / CODEC_FOLDER).get("decoder_config")
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for path in sorted((folder / CODEC_FOLDER).glob("*.safetensors")):
@@ -106,7 +106,7 @@ def codec_digest(folder: Path) -> str:
 
 
 def _filled(raw: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """With defaults where there is nothing; transformers 5 keeps rope_theta in rope_parameters."""
+    """Fill in defaults; transformers 5 writes rope_theta into rope_parameters."""
     rope = raw.get("rope_parameters")
     lifted = {"rope_theta": rope.get("rope_theta")} if isinstance(rope, dict) else {}
     present = {key: value for key, value in raw.items() if value is not None}

@@ -1,7 +1,7 @@
-"""Reading a checkpoint's files as what they are: untrusted.
+"""Reads a checkpoint's files, which are untrusted.
 
-JSON with its types and bounds checked, and single rows of a safetensors file. Every fault is
-a CheckpointError that names the file and the key. No torch, no prompts, no networks.
+JSON values are checked for type and range, and single rows can be read from a safetensors file.
+Every error is a CheckpointError that names the file and the key. No torch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
+    """The object that a JSON file holds."""
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise CheckpointError("{path} is too large to be a configuration.", path=path)
@@ -52,13 +52,13 @@ def _object(raw: bytes, path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Table:
-    """A JSON object read with care: a wrong type or a number out of bounds is an error."""
+    """A JSON object whose values are checked for type and range when they are read."""
 
     raw: Mapping[str, Any]
     source: str
 
     def integer(self, key: str, low: int, high: int, default: int | None = None) -> int:
-        """A whole number of low..high; `default` where there is none."""
+        """An integer from `low` to `high`; `default` where the key is missing."""
         value = self.raw.get(key)
         if value is None and default is not None:
             return default
@@ -83,7 +83,7 @@ class Table:
         return Table(value, f"{self.source}: {key}")
 
     def numbers(self, key: str, high: int) -> dict[str, int]:
-        """A table of whole numbers below `high`, by name; empty where the key is missing."""
+        """A table of integers below `high` by name; empty where the key is missing."""
         if self.raw.get(key) is None:
             return {}
         inner = self.table(key)
@@ -137,7 +137,7 @@ def _shard(folder: Path, name: str) -> str:
 
 
 def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
-    """How the numbers are stored, how many a row has, and where the row starts."""
+    """The stored dtype, the number of columns, and the byte offset of the row."""
     stored, shape, ends = (header.raw.get(key) for key in ("dtype", "shape", "data_offsets"))
     if stored not in _STORED:
         raise header.wrong("dtype", Message("one of {there}", there=", ".join(_STORED)))
@@ -150,7 +150,7 @@ def _place(header: Table, row: int) -> tuple[np.dtype[Any], int, int]:
 
 
 def _naturals(value: Any) -> TypeGuard[list[int]]:
-    """Two whole numbers, none negative."""
+    """Whether this is a list of two integers, none of them negative."""
     if not isinstance(value, list) or len(value) != 2:
         return False
     return all(type(number) is int and number >= 0 for number in value)

@@ -1,6 +1,6 @@
-"""Where a model's files are: a local folder as it is, or a repository of the Hugging Face hub.
+"""Finds a model's files: a local folder, or a repository of the Hugging Face hub.
 
-No torch here, and no look into the files: only their place.
+The files are located and downloaded here, not read. No torch.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Progress: TypeAlias = Callable[[int, int], None]  # bytes downloaded, bytes in a
 def resolve(model: str, offline: bool | None = None, progress: Progress | None = None) -> Path:
     """The folder of a model named by a path or a hub id; downloads what is missing.
 
-    `ID@REVISION` names a branch, tag or commit. `offline` None does as HF_HUB_OFFLINE says.
+    `ID@REVISION` names a branch, tag or commit. `offline` None follows HF_HUB_OFFLINE.
     Without `progress` the hub's own progress bars go to stderr. Raises CheckpointError.
     """
-    path = os.path.expanduser(model)  # os.path takes any text; pathlib raises at some
+    path = os.path.expanduser(model)  # os.path accepts any text; pathlib raises for some
     if os.path.isdir(path):
         return _checked(Path(path))
     if os.path.exists(path):
@@ -95,16 +95,16 @@ def _download(
 
 
 def _of_the_network(error: Exception) -> bool:
-    """The hub's library has used several HTTP clients; their errors share no base class."""
+    """huggingface_hub has used several HTTP clients, whose errors share no base class."""
     return type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "requests")
 
 
 def _reporting(progress: Progress) -> type[Any]:
-    """A progress bar that draws nothing and reports bytes instead."""
+    """A tqdm class that reports bytes instead of drawing a bar."""
 
     class Reporting(tqdm):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs.pop("name", None)  # of the hub's own bars
+            kwargs.pop("name", None)  # an argument of huggingface_hub's own bars
             super().__init__(*args, **kwargs | {"file": io.StringIO(), "mininterval": 0.1})
 
         def update(self, n: float | None = 1) -> bool | None:

@@ -1,8 +1,8 @@
-"""Text to ids, whole or as it is typed.
+"""Text to ids, as a whole or incrementally.
 
-A published folder may hold tokenizer.json or only vocab.json and merges.txt; both give the
-same ids. Control tokens do not exist here, so text that spells one is ordinary text: whoever
-builds prompts puts the control ids around the text. No prompts, no models, no torch.
+A published folder has tokenizer.json, or only vocab.json and merges.txt; both give the same ids.
+Control tokens are not part of this tokenizer, so text that spells one is ordinary text; the control
+ids are added where prompts are built. No torch.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from engine.errors import CheckpointError, InvalidText
 LARGEST_FILE = 64 << 20  # bytes; the published tokenizer.json has 11 MB
 
 WORDLIKE = ("L", "N")
-SIGNS = ("P", "S", "Z", "Cc")  # no marks, and no characters this Python may not know yet
+SIGNS = ("P", "S", "Z", "Cc")  # no combining marks, and none that an older Unicode version lacks
 
-# Qwen2's words: contractions, a run of letters with one sign before it, single digits, signs, space
+# Qwen2's pre-tokenizer: contractions, letters with one leading sign, single digits, signs, space
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -45,9 +45,9 @@ class Tokens:
 
 
 class TextFeed:
-    """Ids of a text that arrives in pieces: together exactly those of the whole text.
+    """Ids of a text that arrives in pieces; together exactly the ids of the whole text.
 
-    Words are held back until it is certain where they end; `close` gives what is left.
+    A word is held back until its end is certain; `close` returns the rest.
     """
 
     def __init__(self, encode: Callable[[str], tuple[int, ...]]) -> None:
@@ -55,7 +55,7 @@ class TextFeed:
         self._held = ""
 
     def append(self, text: str) -> tuple[int, ...]:
-        searched = max(len(self._held), 1)  # every cut before this was found unsafe
+        searched = max(len(self._held), 1)  # earlier positions were already rejected
         self._held += text
         cut = last_cut(self._held, searched)
         ready, self._held = self._held[:cut], self._held[cut:]
@@ -67,10 +67,11 @@ class TextFeed:
 
 
 def last_cut(text: str, start: int = 1) -> int:
-    """The last place, from `start` on, where a cut changes no ids; 0 where there is none.
+    """The last position, from `start` on, where a cut changes no ids; 0 if there is none.
 
-    Between a letter or digit and a sign or space: no word of the tokenizer has one inside,
-    and only marks and letters join what is before them under Unicode normalisation.
+    A cut is safe between a letter or digit and a sign or space: no word of the tokenizer contains
+    such a boundary, and under Unicode normalisation only marks and letters combine with the
+    character before them.
     """
     for at in range(len(text) - 1, start - 1, -1):
         if _category(text[at - 1]) in WORDLIKE and _category(text[at]) in SIGNS:
@@ -79,7 +80,7 @@ def last_cut(text: str, start: int = 1) -> int:
 
 
 def _category(character: str) -> str:
-    """Letter, number, punctuation, symbol and space by one character, the others by two."""
+    """The Unicode category: the first letter for L, N, P, S and Z, both letters otherwise."""
     name = unicodedata.category(character)
     return name if name[0] in "CM" else name[0]
 
@@ -91,7 +92,7 @@ def _load(folder: Path) -> Tokenizer:
         return _from_vocabulary(folder)
     except CheckpointError:
         raise
-    except Exception as error:  # the library raises bare exceptions
+    except Exception as error:  # tokenizers raises bare exceptions
         raise CheckpointError(
             "The tokenizer in {folder} cannot be read ({error}). Download the checkpoint again.",
             folder=folder,

@@ -1,1 +1,1 @@
-"""A request in flight: from what was asked to the queue its chunks wait in."""
+"""A request in flight: input processing, sequence state, output queue."""

@@ -1,7 +1,7 @@
-"""Commands from other threads to the engine's thread, run there in order.
+"""Commands from other threads to the engine's thread, which runs them in order.
 
-`post` never blocks and may be called from a finaliser at any point, which is why this is a
-SimpleQueue without a lock of our own.
+`post` never blocks and may be called from a finaliser at any point, so this is a SimpleQueue
+without further locks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Command: TypeAlias = Callable[[], None]
 
 
 class CommandQueue:
-    """Posted to by any thread, drained by one."""
+    """Any thread posts, one thread drains."""
 
     def __init__(self) -> None:
         self._commands: SimpleQueue[Command] = SimpleQueue()
@@ -23,9 +23,9 @@ class CommandQueue:
         self._commands.put(command)
 
     def drain(self, wait: bool, timeout: float | None = None) -> Iterator[Command]:
-        """Everything posted so far; with `wait` at least one command, unless it times out.
+        """All commands posted so far; with `wait` at least one, unless it times out.
 
-        What these commands post comes with the next call, so that a command may repost itself.
+        Commands posted by these are returned by the next call, so a command may repost itself.
         """
         try:
             first = self._commands.get(wait, timeout)

@@ -1,13 +1,13 @@
-"""Speech that does not end, or ends too early.
+"""Detects speech that does not end, or ends too early.
 
-About one request in 300 never samples the end of speech: it loops over the same audio or falls
-silent. Here are the frames that a text's length allows, and detectors for both. Counts over codes
-and samples; what follows from them is decided by the scheduler.
+About one request in 300 never samples the end of speech: it loops over the same audio or stays
+silent. This module has the frame budget of a text and detectors for both cases; the scheduler
+decides what to do about them.
 
-The budget: speech takes about 3.5 frames a token in languages with an alphabet (15 characters a
-second, 4 a token) and about 5 in Chinese and Japanese, where a token is often a whole word; a
-digit is a token and takes 6. So 12 and 16 frames a token leave room for slow, acted speech, and
-192 frames (15 s) for short texts with long pauses.
+The budget: speech takes about 3.5 frames per token in languages with an alphabet (15 characters per
+second, 4 per token) and about 5 in Chinese and Japanese, where a token is often a whole word; a
+digit is one token and takes 6. So 12 and 16 frames per token allow slow, acted speech, and 192
+frames (15 s) allow short texts with long pauses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MIN_LETTERS = 12  # shorter texts may end at any time
 
 
 def frame_budget(tokens: int, language: str) -> int:
-    """Frames that this many text tokens can take at most."""
+    """The most frames that this many text tokens may take."""
     slow = language.lower() in WORD_TOKEN_LANGUAGES
     return max(MIN_BUDGET, tokens * (WORD_TOKEN_FRAMES if slow else TOKEN_FRAMES))
 
@@ -45,14 +45,16 @@ def ended_too_early(frames: int, letters: int) -> bool:
 
 
 class LoopDetector:
-    """Looks for a short pattern of codebook 0 that keeps repeating."""
+    """Detects a short pattern of codebook 0 that keeps repeating."""
 
     def __init__(self) -> None:
         self._recent: deque[int] = deque(maxlen=LONGEST_PERIOD)  # newest first
-        self._repeats = [0] * LONGEST_PERIOD  # frames equal to the one 1, 2, 3, … before
+        self._repeats = [
+            0
+        ] * LONGEST_PERIOD  # run lengths of frames equal to the one 1, 2, 3, … before
 
     def looping(self, code: int) -> bool:
-        """Add a code; whether it has looped for too long."""
+        """Add a code; whether the loop has lasted too long."""
         for back, earlier in enumerate(self._recent):
             self._repeats[back] = self._repeats[back] + 1 if code == earlier else 0
         self._recent.appendleft(code)
@@ -60,7 +62,7 @@ class LoopDetector:
 
 
 class SilenceDetector:
-    """Looks for silence that does not end."""
+    """Detects silence that does not end."""
 
     def __init__(self) -> None:
         self._silent = 0  # frames in a row

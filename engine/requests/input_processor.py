@@ -1,7 +1,6 @@
-"""From a request to a sequence: whatever can be refused is refused here.
+"""Checks a request and turns it into a sequence; every refusal happens here.
 
-Runs in the caller's thread, so a bad request costs the engine nothing. Knows checkpoints and
-routing; no slots, no threads.
+Runs in the caller's thread, so an invalid request costs the engine nothing.
 """
 
 from __future__ import annotations
@@ -22,23 +21,25 @@ from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechReq
 from engine.voices.routing import route
 
 LARGEST_SEED = 2**63 - 1
-RANDOM_SEEDS = 2**31  # short enough to be typed in again
-MIN_TOKEN_FRAMES = 2  # a slot must have room for the text at this speed
-LETTER_POSITIONS = 2  # of a slot: slow speech takes 1.3 frames a letter, and the text its rows
+RANDOM_SEEDS = 2**31  # short enough to retype
+MIN_TOKEN_FRAMES = 2  # frames per token of the fastest possible speech, which must fit into a slot
+LETTER_POSITIONS = (
+    2  # positions per letter: slow speech takes 1.3 frames, the rest is for text rows
+)
 LARGEST_TEXT = 1 << 30  # letters
-SHORTEST_GROUP = 40  # letters, however little room a reference leaves
+SHORTEST_GROUP = 40  # letters, however few positions a reference leaves
 
 
 @dataclass(frozen=True)
 class AcceptedRequest:
-    """A request that can be served; `text` takes more text if it is open."""
+    """A request that can be served; `text` accepts more text if the request is open."""
 
     sequence: Sequence
     text: StreamingText | None
 
 
 class InputProcessor:
-    """Makes sequences of requests."""
+    """Turns requests into sequences."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class InputProcessor:
         settings: EngineSettings,
         clock: Callable[[], float],
     ) -> None:
-        self.checkpoints = checkpoints  # replaced, never changed: other threads read it
+        self.checkpoints = checkpoints  # replaced, never modified: other threads read it
         self._settings = settings
         self._clock = clock
         self._numbers = count(1)
@@ -105,8 +106,8 @@ class InputProcessor:
 
 
 def _longest_group(request: SpeechRequest, checkpoint: Checkpoint, rows: int) -> int:
-    """Letters that the checkpoint speaks well in one run, and that fit behind the prompt's rows."""
-    if request.ignore_end:  # its length is set, so there is one run
+    """Letters that the checkpoint speaks well in one run and that fit after the prompt's rows."""
+    if request.ignore_end:  # its length is fixed, so it is one run
         return LARGEST_TEXT
     room = (checkpoint.max_positions - rows) // LETTER_POSITIONS
     return max(SHORTEST_GROUP, min(checkpoint.capabilities.max_letters, room))
@@ -118,7 +119,7 @@ def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
     if not isinstance(request.voice, Preset | Clone | Design | Blend):
         raise InvalidSetting("The voice must be a Preset, a Clone, a Design or a Blend.")
     if not isinstance(request.sampling, SamplingParams):
-        raise InvalidSetting("The sampling must be a Sampling.")
+        raise InvalidSetting("The sampling must be SamplingParams.")
     if isinstance(request.voice, Preset | Design):
         check_text(request.voice.instruct, settings.max_text, empty=True)
     _check_number("seed", request.seed, 0, LARGEST_SEED)
@@ -145,7 +146,7 @@ def _check_number(name: str, value: int | None, least: int, most: int) -> None:
 
 
 def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:
-    """As requested, or the voice's default; a blend is a vector, so it is laid out like a clone."""
+    """The requested layout or the voice's default; a blend is laid out like a clone."""
     if request.layout:
         return request.layout
     streamed = request.open_text or isinstance(request.voice, Clone | Blend)
@@ -153,13 +154,13 @@ def layout_of(request: SpeechRequest) -> Literal["whole", "streamed"]:
 
 
 def text_rows(prompt: Prompt) -> int:
-    """Text rows that a streamed prompt may keep beside its frames."""
+    """Text rows of a streamed prompt that are not yet consumed by prompt rows."""
     reference = len(prompt.reference.text_ids) if prompt.reference else 0
     return len(prompt.text_ids) + reference + 2
 
 
 def check_room(prompt: Prompt, positions: int, max_frames: int | None) -> None:
-    """The prompt fits into a slot with the fastest possible speech. Raises InvalidText."""
+    """Check that the prompt fits into a slot at the fastest speech. Raises InvalidText."""
     needed = MIN_TOKEN_FRAMES * len(prompt.text_ids)
     needed = max(1, min(needed, max_frames or needed))
     if prompt.layout == "streamed":

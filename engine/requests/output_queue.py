@@ -1,7 +1,7 @@
-"""Where a stream's chunks wait for its reader.
+"""The queue of a stream's chunks between the engine's thread and the reader.
 
-The engine's thread puts and never waits: frames are bounded, so the queue is not. One reader takes,
-from any thread or event loop. The queue takes one end and nothing after it.
+The engine's thread puts and never waits: a request's frames are bounded, so the queue needs no
+limit. One reader takes, from any thread or event loop. Nothing is accepted after the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.types import Chunk, End
 
 
 class OutputQueue:
-    """Chunks in order, then the end."""
+    """Chunks in order, then one end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,7 +23,7 @@ class OutputQueue:
         self.end: End | None = None
 
     def __len__(self) -> int:
-        """Chunks that were not taken yet."""
+        """Chunks that were not taken."""
         return len(self._chunks)
 
     def put(self, item: Chunk | End) -> None:
@@ -43,7 +43,7 @@ class OutputQueue:
         return self._chunks.popleft() if self._chunks else None
 
     def notify(self, wake: Callable[[], object]) -> None:
-        """Call `wake` once when something new is put, at once if something is there."""
+        """Call `wake` once at the next put, or at once if the queue is not empty."""
         with self._lock:
             if not self._chunks and not self.end:
                 self._wake = wake

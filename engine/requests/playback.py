@@ -1,6 +1,6 @@
-"""How much audio a listener has left, if playback began with the first chunk.
+"""Estimates a listener's buffer, assuming that playback began with the first chunk.
 
-Has no clock: every call is given the time. A gap is counted, and playback goes on after it.
+It has no clock: every call passes the time. Gaps are counted, and playback resumes after them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ class Playback:
         self.delivered = 0.0  # seconds of audio
         self.gaps = 0  # times the audio ran out in the middle
         self.silence = 0.0  # seconds without audio, over all gaps
-        self._until = 0.0  # when what was delivered so far has been played
+        self._until = 0.0  # when the delivered audio has been played
 
     def deliver(self, seconds: float, now: float, excused: bool = False) -> None:
-        """`excused`: the chunk is late because the request's own text was."""
+        """`excused`: the chunk is late because the request's text was late."""
         if self.began is None:
             self.began = self._until = now
         if now > self._until:

@@ -1,7 +1,7 @@
 """The open requests of an engine, and whether new ones are admitted.
 
-Every registered request gets exactly one end, whatever becomes of the engine's thread: an engine
-that stops ends all of them here and admits none afterwards. Thread-safe.
+Every registered request gets exactly one end, even if the engine's thread dies: an engine that
+stops ends all of them here and admits none afterwards. Thread-safe.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class RequestRegistry:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._open: dict[int, tuple[Sequence, OutputQueue]] = {}
-        self._closed: str | None = None  # the reason, for good
-        self._paused: str | None = None  # the reason, for now
+        self._closed: str | None = None  # the reason; permanent
+        self._paused: str | None = None  # the reason; until `resume`
         self.refused = 0
 
     @property
@@ -65,7 +65,7 @@ class RequestRegistry:
         entry[1].put(item)
 
     def close(self, reason: str) -> None:
-        """Admit no new request; open ones go on. The first reason is kept."""
+        """Admit no new request; open ones continue. The first reason is kept."""
         with self._changed:
             self._closed = self._closed or reason
 

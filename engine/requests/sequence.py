@@ -1,9 +1,8 @@
 """A request in flight, and its attempts.
 
-A `Sequence` is what is to be generated. A text that is longer than the checkpoint speaks well in
-one run is a sequence of groups of sentences, one after another. An `Attempt` is one try at a group
-in a slot: a file that degenerates gets a second one. Counters only: no tensors, no threads, no
-clock.
+A `Sequence` is a request being generated. A text that is longer than the checkpoint speaks well in
+one run is generated in groups of sentences, one after another. An `Attempt` is one try at a group
+in a slot: a file that degenerates gets a second one. Counters only: no tensors, threads or clock.
 """
 
 from __future__ import annotations
@@ -19,31 +18,31 @@ from engine.requests.playback import Playback
 from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Chunk, Codes, Pcm, Reason
 
 UNLIMITED = 1 << 30  # positions
-FADE_SAMPLES = 120  # 5 ms, where a group follows another
+FADE_SAMPLES = 120  # 5 ms, at the start of each further group
 
 
 @dataclass(frozen=True)
 class TextPiece:
-    """Text that is added to a sequence: to the last of its groups."""
+    """Text that is appended to the last group of a sequence."""
 
     ids: tuple[int, ...]
     letters: int = 0  # see `text_groups.letters`
-    ends_group: bool = False  # what follows is spoken in a run of its own
-    ends_text: bool = False  # nothing follows
+    ends_group: bool = False  # later text belongs to another group
+    ends_text: bool = False  # no text follows
 
 
 class TextBuffer:
-    """The text of one group as ids; an open one grows until it is closed.
+    """The text of one group as ids; open text grows until it is closed.
 
-    In the streamed layout frame i needs one text row more than the prompt did, so it must not be
-    decoded before that row is known.
+    In the streamed layout each frame consumes one text row, so a frame must not be decoded before
+    its row is known.
     """
 
     def __init__(self, prompt: Prompt, letters: int = 0) -> None:
         reference = prompt.reference
         self._ids = list(prompt.text_ids)
         self._reference = len(reference.text_ids) if reference else 0
-        self._prompt_rows = 1 + (len(reference.codes) if reference else 0)  # that text lies beside
+        self._prompt_rows = 1 + (len(reference.codes) if reference else 0)  # rows that consume text
         self._sent = 0  # ids that the worker has
         self._close_sent = False
         self.closed = not prompt.open_text
@@ -58,7 +57,7 @@ class TextBuffer:
         self.closed = self.closed or piece.ends_group or piece.ends_text
 
     def covers(self, frames: int) -> bool:
-        """Whether there is text for the prompt and this many frames."""
+        """Whether there is text for the prompt rows and this many frames."""
         return self.closed or self._reference + len(self._ids) >= self._prompt_rows + frames
 
     @property
@@ -71,7 +70,7 @@ class TextBuffer:
         return replace(prompt, text_ids=self.ids, open_text=not self.closed)
 
     def unsent(self) -> tuple[tuple[int, ...], bool] | None:
-        """Ids that the worker does not have yet, and whether the text is closed after them."""
+        """Ids that the worker does not have, and whether the text is closed after them."""
         if self._sent == len(self._ids) and self._close_sent == self.closed:
             return None
         return tuple(self._ids[self._sent :]), self.closed
@@ -91,26 +90,26 @@ class Sequence:
     seed: int
     arrived: float
     language: str
-    max_frames: int  # that the request allows
+    max_frames: int  # the request's limit
     letters: int = 0  # of the first group, see `text_groups.letters`
     max_positions: int = UNLIMITED  # of a slot
     live: bool = True
     stop_degeneration: bool = True
     ignore_end: bool = False
-    patience: float = 0.0  # seconds for which later requests may pass
-    retried: bool = False  # the group that is spoken now
+    patience: float = 0.0  # seconds by which later requests may overtake it
+    retried: bool = False  # the current group
     delivered: int = 0  # frames
     chunks: int = 0  # delivered
     attempt: Attempt | None = None
-    position: int | None = None  # in the queue; None: not waiting
+    position: int | None = None  # in the waiting queue; None: not waiting
     estimate: float = 0.0  # seconds until it gets a slot
     playback: Playback = field(default_factory=Playback)
-    groups: deque[TextBuffer] = field(init=False)  # the first one is spoken now
+    groups: deque[TextBuffer] = field(init=False)  # the first one is current
     token_count: int = field(init=False)  # of the whole text so far
-    frame_limit: int = field(init=False)  # frames of the group, after which it is stopped
+    frame_limit: int = field(init=False)  # frames after which the group is stopped
     text_changed: float = field(init=False)  # when text was last appended
-    starved: bool = False  # the group had no text when the one before had ended
-    reason: Reason = "finished"  # of the first group that ended otherwise
+    starved: bool = False  # the group had no text yet when the one before ended
+    reason: Reason = "finished"  # of the first group that did not finish normally
     _first_seed: int = field(init=False)
     _before: int = 0  # frames of the groups before this one
 
@@ -123,27 +122,27 @@ class Sequence:
 
     @property
     def text(self) -> TextBuffer:
-        """The group that is spoken now."""
+        """The current group's text."""
         return self.groups[0]
 
     @property
     def turn(self) -> float:
-        """Its place in the queue: smaller goes first."""
+        """The sort key in the waiting queue: the smallest goes first."""
         return self.arrived + self.patience
 
     @property
     def needs_text(self) -> bool:
-        """It can do nothing before more text comes."""
+        """Whether it cannot continue without more text."""
         return not self.text.covers(self.attempt.planned_frames + 1 if self.attempt else 0)
 
     @property
     def room(self) -> int:
-        """Frames that the group may have: those of its slot, and those left of the request's."""
+        """Frames left for the group, by its slot and by the request's limit."""
         behind = self.max_positions - len(replace(self.prompt, text_ids=self.text.ids))
         return min(behind, self.max_frames - self._before)
 
     def deliver(self, chunk: Chunk, now: float, excused: bool) -> Chunk:
-        """The chunk as its listener gets it, numbered through all groups."""
+        """The chunk as it is delivered, numbered across all groups."""
         self.playback.deliver(chunk.seconds, now, excused)
         self.delivered += chunk.frames
         joined = chunk.index == 0 and self._before > 0
@@ -153,12 +152,12 @@ class Sequence:
         )
 
     def add_group(self, ids: tuple[int, ...], letters: int) -> None:
-        """Another group of a text that is complete."""
+        """Append a group to a complete text."""
         self.groups.append(TextBuffer(replace(self.prompt, text_ids=ids), letters))
         self.token_count += len(ids)
 
     def end_group(self, reason: Reason) -> bool:
-        """The group was spoken. Whether another one is to follow."""
+        """End the current group; whether another one follows."""
         if self.reason == "finished":
             self.reason = reason
         first, self._before = self._before == 0, self.delivered
@@ -174,7 +173,7 @@ class Sequence:
         return True
 
     def reseed(self) -> None:
-        """Take another seed, derived from the first, so that results stay reproducible."""
+        """Switch to another seed, derived from the first so that results stay reproducible."""
         self.retried = True
         self.seed = (self.seed * 6364136223846793005 + 1442695040888963407) % 2**63
 
@@ -190,23 +189,23 @@ class Sequence:
         self.frame_limit = self._frame_limit()
 
     def _frame_limit(self) -> int:
-        """An open text is limited by its own rows, so it needs no budget."""
+        """Open text is limited by its rows, so it needs no budget."""
         if not self.stop_degeneration or not self.text.closed:
             return self.room
-        # One more than planned: the frame that says that this is the end.
+        # One more frame than the limit: end of speech may be sampled with it.
         started = self.attempt.planned_frames + 1 if self.attempt else 0
         return min(self.room, max(started, frame_budget(len(self.text), self.language)))
 
 
 def _faded_in(pcm: Pcm) -> Pcm:
-    """Without the step from silence to a codec's first sample, which clicks at a joint."""
+    """Fade in the first samples; the codec starts with a step that clicks between groups."""
     ramp = np.linspace(0, 1, FADE_SAMPLES, dtype=np.float32)
     return np.concatenate([(pcm[:FADE_SAMPLES] * ramp).astype(np.int16), pcm[FADE_SAMPLES:]])
 
 
 @dataclass(eq=False)
 class Attempt:
-    """One try at a sequence, in one slot. Planned counts run ahead of results."""
+    """One try at a group, in one slot. Planned counts run ahead of results."""
 
     sequence: Sequence
     slot: int
@@ -217,12 +216,12 @@ class Attempt:
     planned_codec_frames: int = 0
     schedule_index: int = -1  # of the last chunk in the chunk schedule
     planned_at: float = 0.0  # when the last frame was planned
-    text_starved: bool = False  # an open text ran out since the last chunk
+    text_starved: bool = False  # open text ran out since the last chunk
     total_frames: int | None = None  # once the end is known
     reason: Reason = "finished"
-    decoded_frames: int = 0  # whose audio is here
-    codes: list[Codes] = field(default_factory=list)  # frames whose codes are here
-    held_chunks: list[Chunk] = field(default_factory=list)  # of a file, until its end
+    decoded_frames: int = 0  # frames whose audio was received
+    codes: list[Codes] = field(default_factory=list)  # of the frames received so far
+    held_chunks: list[Chunk] = field(default_factory=list)  # a file's chunks, until its end
     chunks: int = 0
     prompt_rows: int = field(init=False)
     detector: DegenerationDetector = field(init=False)
@@ -234,7 +233,7 @@ class Attempt:
 
     @property
     def replaced(self) -> bool:
-        """Another attempt has taken its place, or its sequence has ended."""
+        """Whether another attempt has replaced it, or its sequence has ended."""
         return self.sequence.attempt is not self
 
     @property
@@ -257,13 +256,13 @@ class Attempt:
 
     @property
     def flushing(self) -> bool:
-        """No frame follows for now: what is left becomes a chunk of its own size."""
+        """Whether no frame follows for now, so that the rest is decoded as one chunk."""
         full = self.planned_frames >= self.sequence.frame_limit
         return self.total_frames is not None or full or self.waits_for_text
 
     @property
     def undecoded_frames(self) -> int:
-        """Frames for which no codec decode is planned."""
+        """Frames without a planned codec decode."""
         frames = self.planned_frames
         if self.total_frames is not None:
             frames = min(frames, self.total_frames)
@@ -271,7 +270,7 @@ class Attempt:
 
     @property
     def seconds_in_codec(self) -> float:
-        """Audio whose codec decode is planned and not yet here."""
+        """Seconds of audio whose codec decode is planned and not received."""
         return max(0, self.planned_codec_frames - self.decoded_frames) * FRAME_SECONDS
 
     @property
@@ -280,7 +279,7 @@ class Attempt:
 
     @property
     def early(self) -> bool:
-        """It ended by itself, with too few frames for its text."""
+        """Whether it sampled end of speech with too few frames for its text."""
         letters = self.sequence.text.letters
         return self.reason == "finished" and ended_too_early(len(self.codes), letters)
 
@@ -288,7 +287,7 @@ class Attempt:
         self.total_frames, self.reason = frames, reason
 
     def add_frame(self, codes: Codes, ended: bool) -> None:
-        """Codes from the device; what comes after the end is no speech."""
+        """Add codes from the device; those after the end of speech are dropped."""
         if self.total_frames is not None:
             return
         self.codes.append(codes)
@@ -301,7 +300,7 @@ class Attempt:
             self.stop_at(count, "length" if count >= self.sequence.room else "runaway")
 
     def add_audio(self, start: int, pcm: Pcm) -> Chunk | None:
-        """Audio of the frames from `start` on, cut where the speech ends."""
+        """Add audio of the frames from `start` on, cut at the end of speech."""
         stop = min(start + len(pcm) // FRAME_SAMPLES, len(self.codes))
         stop = stop if self.total_frames is None else min(stop, self.total_frames)
         if stop <= start:

@@ -1,8 +1,8 @@
-"""The text of an open request, from the caller to the engine.
+"""Passes the text of an open request from the caller to the engine.
 
-A word waits here until its end is certain, so that a text in pieces gets the same ids as the whole
-text. A text that is longer than one run is cut into groups at the ends of sentences. One caller at
-a time.
+A word is held back until its end is certain, so that text in pieces gets the same ids as the whole
+text. Text that is longer than one run is cut into groups at the ends of sentences. One caller at a
+time.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from engine.requests.sequence import TextPiece
 from engine.requests.text_groups import group_end, letters, piece_end, spoken_size
 
 ALLOWED_CONTROLS = "\n\r\t"
-CUT_FROM = 0.6  # of a group's letters: the next end of a sentence is the group's
+CUT_FROM = 0.6  # share of a group's letters from which it is cut at the next end of a sentence
 
 Post: TypeAlias = Callable[[TextPiece], None]
 
 
 def check_text(text: str, longest: int, empty: bool = False) -> None:
-    """Text that can be spoken, at most `longest` characters. Raises InvalidText."""
+    """Check that text can be spoken and has at most `longest` characters. Raises InvalidText."""
     if not isinstance(text, str):
         raise InvalidText("The text must be text.")
     if not empty and not any(map(_visible, text[: longest + 1])):
@@ -43,17 +43,17 @@ def check_text(text: str, longest: int, empty: bool = False) -> None:
 
 
 def _visible(mark: str) -> bool:
-    """Neither space nor a mark that only affects others: zero width, direction, tags."""
+    """Whether a character is neither space nor a format character (zero width, direction, tag)."""
     return not mark.isspace() and unicodedata.category(mark) not in ("Cc", "Cf", "Mn")
 
 
 def _unspeakable(mark: str) -> bool:
-    """Control characters, and halves of surrogate pairs."""
+    """Whether this is a control character or half of a surrogate pair."""
     return unicodedata.category(mark) in ("Cc", "Cs") and mark not in ALLOWED_CONTROLS
 
 
 class StreamingText:
-    """Takes characters, sends ids."""
+    """Takes characters and sends ids."""
 
     def __init__(
         self, checkpoint: Checkpoint, longest: int, longest_group: int, most_ids: int
@@ -69,26 +69,26 @@ class StreamingText:
         self._ids = 0  # of the last group
         self._overflown = False
         self._group = ""  # text of the last group
-        self._fed = 0  # characters of it that the feed has
+        self._fed = 0  # characters of the group that the feed has
         self._closed = False
         self._post: Post | None = None
         self._unposted: list[TextPiece] = []
 
     def first(self, text: str) -> TextPiece:
-        """The first piece of the request's first text."""
+        """The first piece, from the request's own text."""
         self._characters -= len(text)
         first, *self._unposted = self._pieces(text)
         self._check_overflow()
         return first
 
     def connect(self, post: Post) -> None:
-        """Send text to the engine from now on."""
+        """Set the function that sends pieces to the engine."""
         self._post = post
         for piece in self._unposted:
             post(piece)
 
     def append(self, text: str) -> None:
-        """Raises InvalidText; what was appended before is kept."""
+        """Raises InvalidText; text appended earlier is kept."""
         if self._closed:
             raise InvalidText("This text is closed. Start a new request for more.")
         check_text(text, self._characters, empty=True)
@@ -103,7 +103,7 @@ class StreamingText:
             self._send(TextPiece(self._fitting(self._feed.close()), ends_text=True))
 
     def _pieces(self, text: str) -> list[TextPiece]:
-        """What is certain of the text now: pieces that end a group, then the open rest."""
+        """Split the text into pieces: those that end a group, then the rest that stays open."""
         self._group += text
         pieces = []
         while not self._overflown and (place := self._group_end()):
@@ -117,12 +117,12 @@ class StreamingText:
         return pieces
 
     def _take(self, stop: int) -> tuple[tuple[int, ...], int]:
-        """Give the group's text up to there to the feed: the ids that are certain, its letters."""
+        """Feed the group's text up to `stop`; returns the ids that are certain, and the letters."""
         text, self._fed = self._group[self._fed : stop], stop
         return self._fitting(self._feed.append(text)), letters(text)
 
     def _fitting(self, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """What of these ids of the last group fits into its slot."""
+        """The ids of the last group that still fit into its slot."""
         fitting = ids[: self._most_ids - self._ids]
         self._ids += len(fitting)
         self._overflown = self._overflown or fitting != ids
@@ -135,7 +135,7 @@ class StreamingText:
             raise InvalidText("The text is longer than can be spoken at once: its end is left out.")
 
     def _group_end(self) -> int:
-        """Where the last group is to end; 0 while it goes on."""
+        """Where the last group ends; 0 while it stays open."""
         from_, most = round(CUT_FROM * self._longest_group), self._longest_group
         if spoken_size(self._group) <= from_:
             return 0

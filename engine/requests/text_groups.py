@@ -1,7 +1,7 @@
-"""A text in pieces that can be spoken in one run each: sentences, and groups of them.
+"""Splits a text into sentences, and groups them into pieces that are spoken in one run each.
 
-Nothing is lost or changed: the pieces, joined, are the text. Sizes are counted in letters of an
-alphabet, so one limit holds for all languages. Knows no checkpoints and no ids.
+The pieces, joined, are exactly the text. Sizes are counted in letters of an alphabet, so one limit
+holds for all languages. This module knows no checkpoints and no ids.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LANGUAGE_CODES = {
     "korean": "ko",
     "russian": "ru",
 }
-# Chinese, Japanese and Korean: a character is a syllable, about three letters long.
+# Chinese, Japanese and Korean characters are syllables, each about three letters long.
 SYLLABIC = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-LETTERS_PER_SECOND = 15  # of slow speech
-FASTEST_LETTERS_PER_SECOND = 30  # nobody is understood at this speed
+LETTERS_PER_SECOND = 15  # slow speech
+FASTEST_LETTERS_PER_SECOND = 30  # faster speech is not intelligible
 
-_SPLIT_AT_ONCE = 4_000  # characters: the splitter's time may grow with their square
-_LONGEST_KEPT = 100  # characters of a span that is never cut
+_SPLIT_AT_ONCE = 4_000  # characters; the splitter's time may grow with their square
+_LONGEST_KEPT = 100  # characters of a `keep` match that is never cut
 _CUTS = (
     re.compile(r"[.!?…。！？]['\"”’)]*\s|[。！？…]"),
     re.compile(r"[;:—–]\s|[；：—]"),
@@ -42,24 +42,24 @@ _NOTHING_KEPT = re.compile(r"(?!)")
 
 
 def spoken_size(text: str) -> int:
-    """How long a text is to say, in letters of an alphabet."""
+    """The length of a text when spoken, in letters of an alphabet."""
     return len(text) + 2 * len(SYLLABIC.findall(text))
 
 
 def letters(text: str) -> int:
-    """As `spoken_size`, without spaces and signs, which may be silent."""
+    """As `spoken_size`, without spaces and punctuation."""
     return sum(map(str.isalnum, text)) + 2 * len(SYLLABIC.findall(text))
 
 
 def speaking_seconds(text: str) -> float:
-    """About how long the text takes to say slowly."""
+    """About how long the text takes to speak slowly."""
     return spoken_size(text.strip()) / LETTERS_PER_SECOND
 
 
 def split_sentences(
     text: str, language: str = "auto", keep: re.Pattern[str] = _NOTHING_KEPT
 ) -> list[str]:
-    """Sentences with the space after them. What `keep` matches is never cut."""
+    """Sentences with the space after them. Matches of `keep` are never cut."""
     iso = LANGUAGE_CODES.get(language.lower(), "en")
     parts: list[str] = [
         part for piece in _bounded(text, keep) for part in sentencex.segment(iso, piece)
@@ -68,7 +68,7 @@ def split_sentences(
 
 
 def cut_text(text: str, longest: int, keep: re.Pattern[str] = _NOTHING_KEPT) -> list[str]:
-    """Pieces of at most `longest` letters, cut where a reader would breathe."""
+    """Pieces of at most `longest` letters, cut at punctuation if possible."""
     parts: list[str] = []
     while text:
         place = piece_end(text, longest, keep)
@@ -85,7 +85,7 @@ def piece_end(text: str, longest: int, keep: re.Pattern[str] = _NOTHING_KEPT) ->
 
 
 def text_groups(text: str, longest: int, language: str = "auto") -> list[str]:
-    """Groups of whole sentences, about equally long, of at most `longest` letters each."""
+    """Groups of whole sentences of about equal length, at most `longest` letters each."""
     if spoken_size(text) <= longest:
         return [text]
     sentences = split_sentences(text, language)
@@ -100,9 +100,9 @@ def text_groups(text: str, longest: int, language: str = "auto") -> list[str]:
 
 
 def group_end(text: str, start: int) -> int:
-    """Where an open text may be cut: behind the first sentence that ends after `start`; 0: not yet.
+    """Where open text may be cut: after the first sentence that ends after `start`; 0: not yet.
 
-    A sentence has ended once something follows the space behind its mark.
+    A sentence has ended once a character follows the space after its final mark.
     """
     for match in _SENTENCE_END.finditer(text, start):
         if text[match.end() :].strip():
@@ -111,13 +111,13 @@ def group_end(text: str, start: int) -> int:
 
 
 def _belongs(group: str, piece: str, longest: int) -> bool:
-    """Whether a piece is spoken in the same run; what cannot be spoken is never alone."""
+    """Whether a piece joins the group; one without letters always does."""
     fits = spoken_size(group.rstrip()) + spoken_size(piece) <= longest
     return fits or not letters(piece) or not letters(group)
 
 
 def _bounded(text: str, keep: re.Pattern[str]) -> Iterator[str]:
-    """A text in pieces that can be split in little time."""
+    """The text in pieces short enough for the splitter."""
     while len(text) > _SPLIT_AT_ONCE:
         place = _place_to_cut(text[:_SPLIT_AT_ONCE], _SPLIT_AT_ONCE, keep)
         yield text[:place]
@@ -126,7 +126,7 @@ def _bounded(text: str, keep: re.Pattern[str]) -> Iterator[str]:
 
 
 def _join_kept(text: str, parts: list[str], keep: re.Pattern[str]) -> list[str]:
-    """Join parts again where a boundary fell inside a span that is kept."""
+    """Join parts again where a boundary is inside a match of `keep`."""
     inside = {i for span in keep.finditer(text) for i in range(span.start() + 1, span.end())}
     whole: list[str] = []
     end = 0
@@ -150,7 +150,7 @@ def _prefix(text: str, size: int) -> int:
 
 
 def _place_to_cut(window: str, limit: int, keep: re.Pattern[str]) -> int:
-    """The last good place before `limit`, else `limit` itself, but never inside a kept span."""
+    """The last punctuation or space before `limit`, else `limit`, never inside a kept span."""
     spans = [span.span() for span in keep.finditer(window) if span.start() < limit]
     for mark in _CUTS:
         places = [match.end() for match in mark.finditer(window[:limit], limit // 3)]

@@ -1,1 +1,1 @@
-"""What each step does: integers and queues. Knows no tensors and no threads."""
+"""Plans each step with integers and queues; no tensors, no threads."""

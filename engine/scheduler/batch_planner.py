@@ -1,7 +1,7 @@
-"""The parts of a plan for attempts that have a slot, each in the order of urgency.
+"""Plans text, prefill, decode and codec decode for attempts that have a slot, by urgency.
 
-Functions return what to do and change nothing: the scheduler applies a part before the next one is
-planned. Admission belongs to the scheduler, the rules to the policy.
+Functions return a part of the plan and change nothing: the scheduler applies each part before the
+next one is planned. Admission is in the scheduler, the rules are in the policy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.scheduler.step_cost import StepCost
 
 
 def append_texts(attempts: Iterable[Attempt]) -> tuple[AppendText, ...]:
-    """Text that the worker does not have yet."""
+    """Text that the worker does not have."""
     pending = ((attempt.slot, attempt.sequence.text.unsent()) for attempt in attempts)
     return tuple(AppendText(slot, *unsent) for slot, unsent in pending if unsent)
 
@@ -25,7 +25,7 @@ def append_texts(attempts: Iterable[Attempt]) -> tuple[AppendText, ...]:
 def plan_prefill(
     order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings
 ) -> tuple[Prefill, ...]:
-    """Prompts, `most` rows in all. Only the first may be cut, since each piece costs a pass."""
+    """Prompts, at most `most` rows in all. Only the first is cut: each piece costs a pass."""
     waiting = [attempt for _, attempt in order if attempt.prefilled < attempt.prompt_rows]
     left = policy.affordable_prefill_rows(order, most, step_cost, settings) if waiting else 0
     pieces: list[Prefill] = []
@@ -41,7 +41,7 @@ def plan_prefill(
 def plan_decode(
     order: Ranked, prefill: tuple[Prefill, ...], step_cost: StepCost, settings: EngineSettings
 ) -> tuple[int, ...]:
-    """Slots that generate a frame; in a mixed batch not those whose prompt is in the same step."""
+    """Slots that generate a frame; in a mixed batch, without those that prefill in this step."""
     filled = {piece.slot: piece.stop - piece.start for piece in prefill}
     ready = [(left, attempt) for left, attempt in order if attempt.can_decode]
     running = [(left, attempt) for left, attempt in ready if attempt.slot not in filled]
@@ -55,8 +55,8 @@ def plan_codec_decode(
 ) -> tuple[CodecDecode, ...]:
     """Frames for the codec; a step of `rows` takes `step_seconds`.
 
-    At most twice the frames that a step generates are decoded in one: large chunks of many streams
-    together would make a single long step.
+    A step decodes at most twice the frames that it generates: large chunks of many streams at once
+    would make one long step.
     """
     room = max(2 * rows, settings.chunk_schedule[-1])
     pieces = []
@@ -73,10 +73,10 @@ def plan_codec_decode(
 
 
 def next_step_seconds(rows: int, filled: int, left: int, step_cost: StepCost) -> float:
-    """How long the next step may take, after one of `rows` frames and `filled` prompt rows.
+    """The expected time of the next step, after one of `rows` frames and `filled` prompt rows.
 
-    Prompts keep arriving at the present rate, except for a stream that runs alone. `left`: prompt
-    rows that are known to come.
+    Prompts are assumed to keep arriving at the present rate, except for a stream that runs alone.
+    `left`: prompt rows that are waiting.
     """
     coming = max(filled, left) if rows > 1 else left
     return step_cost.seconds(rows) + step_cost.prefill.seconds(coming)

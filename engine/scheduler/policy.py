@@ -1,9 +1,9 @@
-"""The rules of scheduling: which attempt goes first, and how much of it one step takes.
+"""The rules of scheduling: which attempt goes first, and how much of it one step does.
 
-Pure functions over attempts, step costs and settings. One number ranks running work: its slack, the
-seconds before its listener would notice a delay. An attempt without a first chunk has none; a live
-stream has its buffered audio; a file comes behind every stream that is short of audio, and moves up
-while it is paused. A profile changes the numbers in the settings, never the rules.
+Pure functions over attempts, step costs and settings. Running work is ranked by slack: the seconds
+before its listener would notice a delay. An attempt without a first chunk has none; a live stream
+has its buffered audio; a file ranks after every stream that is short of audio, and moves up while
+it is paused. A profile changes the numbers in the settings, never the rules.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Ranked: TypeAlias = list[tuple[float, Attempt]]  # (slack, attempt), most urgent
 NOT_STARTED = -1.0  # slack before the first chunk
 
 # A chunk is at most this many places further in the chunk schedule than the one before. The second
-# chunk is at most one: the lead of the first is too short for more.
+# chunk is at most one further: the first gives too little lead for more.
 MAX_SIZE_STEPS = 2
 
-# Up to this many streams a prompt and its first frame are one step. Beyond, the frame follows one
-# step later and the talker's weights are read once for prompts and frames.
+# Up to this many streams, a prompt and its first frame are in one step. With more, the frame is in
+# the next step, and prompts and frames share one pass over the talker's weights.
 PREFILL_FIRST_STREAMS = 16
 MIXED_PREFILL_ROWS = 256  # prompt rows that may share a pass with frames
-MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # longest step whose delay a first chunk can bear
+MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # a longer step would delay first chunks too much
 
 BASE_PREFILL_ROWS = 512  # prompt rows of one step that are always acceptable
 FAST_PREFILL_SECONDS = 0.01  # more rows are, if they are measured to take no longer than this
@@ -52,9 +52,9 @@ def by_urgency(attempts: Iterable[Attempt], settings: EngineSettings, now: float
 
 
 def select_decodes(ready: Ranked, step_cost: StepCost, settings: EngineSettings) -> Ranked:
-    """All attempts, unless so many rows would let a stream run dry: then comfortable ones wait.
+    """All attempts, unless so many rows would cause gaps: then those with ample lead wait.
 
-    One that has waited long enough is taken along even so.
+    One that has waited long enough is included even so.
     """
     fitting = realtime_capacity(step_cost, settings, len(ready))
     short = sum(left < settings.ample_lead for left, _ in ready)
@@ -65,10 +65,10 @@ def select_decodes(ready: Ranked, step_cost: StepCost, settings: EngineSettings)
 
 
 def use_mixed_batch(rows: int, prompt_rows: int, step_cost: StepCost) -> bool:
-    """Whether the prompts and the frames of this step are one pass over the talker.
+    """Whether the prompts and frames of this step share one pass over the talker.
 
-    That reads the weights once, but a prompt's own first frame comes a step later: too late where
-    steps are long.
+    That reads the weights once, but a prompt's first frame follows one step later, which is too
+    late if steps are long.
     """
     many = rows > PREFILL_FIRST_STREAMS and prompt_rows <= MIXED_PREFILL_ROWS
     return many and step_cost.seconds(rows) <= MIXED_STEP_SECONDS
@@ -80,7 +80,7 @@ def realtime_capacity(step_cost: StepCost, settings: EngineSettings, most: int) 
 
 
 def max_prefill_rows(step_cost: StepCost, settings: EngineSettings) -> int:
-    """Prompt rows of one step: many only where they are fast."""
+    """Prompt rows of one step; more than BASE_PREFILL_ROWS only if they are fast."""
     most, cost = settings.max_prefill_tokens, step_cost.prefill
     fast = cost.within(FAST_PREFILL_SECONDS, most) if cost.measured else 0
     return min(most, max(BASE_PREFILL_ROWS, fast))
@@ -89,7 +89,7 @@ def max_prefill_rows(step_cost: StepCost, settings: EngineSettings) -> int:
 def affordable_prefill_rows(
     order: Ranked, most: int, step_cost: StepCost, settings: EngineSettings
 ) -> int:
-    """Prompt rows of this step that let no running stream run dry."""
+    """Prompt rows that this step can take without a gap in a running stream."""
     leads = [
         left
         for left, attempt in order
@@ -97,7 +97,7 @@ def affordable_prefill_rows(
     ]
     if not leads or not step_cost.prefill:
         return most
-    steps = 1 + (settings.pipeline_depth or 0)  # steps already launched come first
+    steps = 1 + (settings.pipeline_depth or 0)  # steps in flight run first
     spare = leads[0] / settings.lead_factor - steps * step_cost.seconds(len(leads))
     return min(most, max(settings.min_prefill_tokens, step_cost.prefill.within(spare, most)))
 
@@ -107,8 +107,8 @@ def next_chunk_size(
 ) -> int:
     """Frames of the next chunk, from the chunk schedule.
 
-    The first chunk is the smallest whose audio lasts until the second. Later ones grow as far as
-    the buffered audio covers the time they take. Files take the largest, which is the cheapest.
+    The first chunk is the smallest whose audio lasts until the second. Later ones grow as long as
+    the buffered audio covers the time to make them. Files use the largest, which is the cheapest.
     """
     sizes, factor = settings.chunk_schedule, settings.lead_factor
     if not attempt.sequence.live:
@@ -124,12 +124,12 @@ def next_chunk_size(
 
 
 def schedule_index(frames: int, settings: EngineSettings) -> int:
-    """The place of a chunk of this size in the chunk schedule."""
+    """The index of this chunk size in the chunk schedule."""
     return sum(size <= frames for size in settings.chunk_schedule) - 1
 
 
 def frames_to_decode(attempt: Attempt, wanted: int, settings: EngineSettings) -> int:
-    """Frames for the codec now: none, a size of the schedule, or at the end what is left."""
+    """Frames for the codec now: none, a size of the schedule, or at the end the rest."""
     ready = attempt.undecoded_frames
     if attempt.flushing:
         return min(ready, settings.chunk_schedule[-1])

@@ -1,8 +1,8 @@
 """Decides what each step does: integers and queues, no threads, no tensors, no clock.
 
-`plan` returns the next step, `commit` takes its codes, `commit_audio` its audio; both return what
-is to be delivered. Plans may run ahead of results: a result is matched to the attempts that the
-slots had when its step was planned, so what arrives for a replaced attempt is dropped.
+`plan` returns the next step, `commit` takes its codes, `commit_audio` its audio; both return the
+deliveries. Plans may run ahead of results: a result is matched to the attempts that held the slots
+when its step was planned, so results for a replaced attempt are dropped.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
 @dataclass
 class InFlightStep:
-    """A planned step whose audio is not here yet."""
+    """A planned step whose audio was not received yet."""
 
     plan: StepPlan
     attempts: dict[int, Attempt]  # by slot, when the step was planned
 
 
 class Scheduler:
-    """All sequences, waiting and running."""
+    """All waiting and running sequences."""
 
     def __init__(self, settings: EngineSettings) -> None:
         self.settings = settings
         self.slots = SlotAllocator()
         self.waiting = WaitingQueue()
         self.step_cost = StepCost()
-        self.active: dict[int, Sequence] = {}  # by id: waiting, running, or audio still due
+        self.active: dict[int, Sequence] = {}  # by id: waiting, running, or with audio due
         self.attempts: dict[int, Attempt] = {}  # by slot
-        self.latest_turn = math.inf  # later requests wait: a talker needs room on the device
+        self.latest_turn = math.inf  # later requests wait while a talker needs memory
         self.retries = 0
         self._out_of_memory = False  # admit nothing until a slot is released
         self._in_flight: dict[int, InFlightStep] = {}
         self._number = 0
 
-    # Requests come and go.
+    # Requests.
 
     def add(self, sequence: Sequence) -> None:
         self.active[sequence.id] = sequence
@@ -60,16 +60,16 @@ class Scheduler:
         self.waiting.update(self.capacity)
 
     def append(self, sequence: Sequence, piece: TextPiece, now: float) -> list[Delivery]:
-        """Add text. An open text that is closed empty ends with an error."""
+        """Add text. Open text that is closed empty ends with an error."""
         sequence.append(piece, now)
         if not sequence.text.closed or len(sequence.text):
             return []
-        if sequence.delivered:  # it ended with the group before
+        if sequence.delivered:  # it ended with the previous group
             return [self.drop(sequence, sequence.reason)]
         return [self.drop(sequence, "error", InvalidText("There is no text. Type some."))]
 
     def drop(self, sequence: Sequence, reason: Reason, error: Exception | None = None) -> Delivery:
-        """End a sequence now; its slot is free from the next step on."""
+        """End a sequence now; its slot is free from the next plan on."""
         if sequence.attempt is None:
             self.waiting.remove(sequence)
         else:
@@ -77,7 +77,7 @@ class Scheduler:
         return self._end(sequence, reason, error)
 
     def fail_running(self, error: Exception) -> list[Delivery]:
-        """End every running sequence: the device has cleared all slots."""
+        """End every running sequence, after the device has cleared all slots."""
         self._in_flight.clear()
         lost = [sequence for sequence in self.active.values() if sequence.attempt]
         ends = [self.drop(sequence, "error", error) for sequence in lost]
@@ -90,19 +90,19 @@ class Scheduler:
         return [self.drop(sequence, "error", error) for sequence in lost]
 
     def drop_stale_texts(self, now: float) -> list[Delivery]:
-        """End open texts that ran out and got no more for too long."""
+        """End sequences whose open text got no more text for too long."""
         latest = now - self.settings.text_timeout
         stale = [each for each in self._without_text() if each.text_changed <= latest]
         return [self.drop(sequence, "error", InvalidText(_TEXT_TIMEOUT)) for sequence in stale]
 
     def next_deadline(self) -> float | None:
-        """When `drop_stale_texts` has something to do."""
+        """When `drop_stale_texts` is due."""
         changed = [sequence.text_changed for sequence in self._without_text()]
         return min(changed) + self.settings.text_timeout if changed else None
 
     @property
     def capacity(self) -> int:
-        """Streams that can run at the same time in real time, as measured."""
+        """Streams that can run in real time at the same time, as measured."""
         return policy.realtime_capacity(self.step_cost, self.settings, self.slots.total)
 
     # One step.
@@ -155,7 +155,7 @@ class Scheduler:
             attempt.schedule_index = policy.schedule_index(piece.stop - piece.start, self.settings)
 
     def commit(self, result: StepResult, now: float) -> list[Delivery]:
-        """Take the codes of a step."""
+        """Process the codes of a step."""
         step = self._in_flight[result.number]
         prompt_rows = sum(piece.stop - piece.start for piece in step.plan.prefill)
         self.step_cost.observe(len(step.plan.decode), prompt_rows, result.seconds)
@@ -166,7 +166,7 @@ class Scheduler:
         return deliveries
 
     def commit_audio(self, number: int, audio: Mapping[int, Pcm], now: float) -> list[Delivery]:
-        """Take the audio of a step that is committed."""
+        """Process the audio of a committed step."""
         step, deliveries = self._in_flight.pop(number), list[Delivery]()
         for piece in step.plan.codec_decode:
             if piece.slot in audio:
@@ -179,12 +179,12 @@ class Scheduler:
                 deliveries += self._finish(attempt, now)
         return deliveries
 
-    # Slots are taken and released.
+    # Slots.
 
     def _admit(self, now: float, most: int) -> tuple[Admit, ...]:
-        """Waiting requests that have a slot and text to begin with, while streams stay in time.
+        """Admit waiting requests that have a slot and text, as long as streams stay in real time.
 
-        No more than one step can prefill, `most` rows: laying out a prompt takes host time too.
+        At most what one step can prefill, `most` rows: laying out a prompt takes host time too.
         """
         admitted = []
         room = self._room() if self.slots.free and not self._out_of_memory else {}
@@ -202,11 +202,11 @@ class Scheduler:
         return tuple(admitted)
 
     def _unfilled_rows(self) -> int:
-        """Prompt rows that the next steps have to prefill."""
+        """Prompt rows that are not prefilled."""
         return sum(each.prompt_rows - each.prefilled for each in self.attempts.values())
 
     def _room(self) -> dict[bool, int]:
-        """How many more live streams (True) and files (False) may run."""
+        """How many more live streams (True) and files (False) may start."""
         attempts = self.attempts.values()
         live = sum(each.sequence.live and not each.flushing for each in attempts)
         files = sum(not each.sequence.live for each in attempts)
@@ -232,9 +232,9 @@ class Scheduler:
         )
 
     def _release_finished(self) -> None:
-        """Release slots for which nothing is left to plan.
+        """Release slots that have no work left to plan.
 
-        A slot whose sequence goes on with another group is kept for that until the audio is here.
+        A slot is kept for the sequence's next group until the audio was received.
         """
         for attempt in tuple(self.attempts.values()):
             total, last = attempt.total_frames, len(attempt.sequence.groups) == 1
@@ -248,7 +248,7 @@ class Scheduler:
             self._out_of_memory = False
 
     def _failed_admissions(self, step: InFlightStep, result: StepResult) -> list[Delivery]:
-        """Out of memory waits for a slot while others run; any other error ends the request."""
+        """Out of memory: wait again while others run. Any other error ends the request."""
         deliveries = []
         for slot, error in result.failed.items():
             attempt = step.attempts[slot]
@@ -266,10 +266,10 @@ class Scheduler:
         sequence.attempt = None
         self.add(sequence)
 
-    # Audio, and the end.
+    # Deliveries.
 
     def _deliver_or_hold(self, attempt: Attempt, chunk: Chunk | None, now: float) -> list[Delivery]:
-        """A file's chunks are held until its end: it may have to be generated again."""
+        """A file's chunks are held until its end, since it may be generated again."""
         if chunk is None or attempt.replaced:
             return []
         if not attempt.sequence.live:
@@ -303,7 +303,7 @@ class Scheduler:
         return sequence, End(reason, sequence.delivered, sequence.seed, error)
 
     def _should_retry(self, attempt: Attempt) -> bool:
-        """A file that degenerated, was not retried yet and would come out differently."""
+        """Whether a file degenerated, was not retried and would differ with another seed."""
         sequence = attempt.sequence
         if sequence.live or sequence.retried:
             return False
@@ -312,6 +312,6 @@ class Scheduler:
         return attempt.reason == "runaway" or attempt.early
 
     def _without_text(self) -> list[Sequence]:
-        """Sequences that can do nothing before more text comes."""
+        """Sequences that wait for more text."""
         open_texts = (each for each in self.active.values() if not each.text.closed)
         return [sequence for sequence in open_texts if sequence.needs_text]

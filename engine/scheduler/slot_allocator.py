@@ -1,4 +1,4 @@
-"""Which slots are free. Integers only; what they hold is the worker's."""
+"""Which slots are free; integers only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from heapq import heapify, heappop, heappush
 
 
 class SlotAllocator:
-    """The slots of every loaded talker; the lowest free one is taken first."""
+    """The slots of every loaded talker; the lowest free slot is taken first."""
 
     def __init__(self) -> None:
         self._free: dict[str, list[int]] = {}
         self._talker: dict[int, str] = {}
-        self._released: list[int] = []  # not yet in a plan for the worker
+        self._released: list[int] = []  # not in a plan yet
 
     @property
     def total(self) -> int:
@@ -30,7 +30,7 @@ class SlotAllocator:
         return len(self._free.get(talker, ()))
 
     def is_idle(self, talker: str) -> bool:
-        """No slot is taken, and the worker knows that."""
+        """Whether no slot is taken, and the worker was told of every release."""
         taken = sum(owner == talker for owner in self._talker.values()) - self.free_of(talker)
         return not taken and not any(self._talker[slot] == talker for slot in self._released)
 
@@ -49,7 +49,7 @@ class SlotAllocator:
         return heappop(self._free[talker])
 
     def release(self, slot: int) -> None:
-        """Make a slot free; the worker is told with the next plan."""
+        """Free a slot; the next plan tells the worker."""
         heappush(self._free[self._talker[slot]], slot)
         self._released.append(slot)
 

@@ -1,28 +1,28 @@
-"""How long steps take on this machine, estimated from recent steps.
+"""Estimates how long steps take on this machine from recent steps.
 
-Two straight lines, fixed cost plus cost per row: one for decode rows, one for prompt rows. A table
-of averages by row count would follow single counts better, but would keep a bad first measurement
-for as long as that count is avoided because of it; a line forgets it. Before anything is measured
-one row is affordable, then what a line through the origin allows, so a burst on a cold engine is
-admitted within a few steps and no further than it can be served. A device that was timed while
-loading has anchors instead, so that a burst after a single stream is not overestimated.
+Two lines, fixed cost plus cost per row: one for decode rows, one for prompt rows. A table of
+averages by row count would fit single counts better, but would keep a bad first measurement for as
+long as that count is avoided because of it; a line forgets it. Before any measurement one row is
+affordable, then what a line through the origin allows, so a burst on a cold engine is admitted
+within a few steps and no further than it can be served. A talker that was timed while loading has
+anchors instead, so that a burst after a single stream is not overestimated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-FORGET = 0.96  # weight of a measurement after one more
-ANCHOR = 0.05  # weight of a point known beforehand: it matters only where nothing else is measured
-ENOUGH = 8.0  # remembered measurements from which a line is more than a guess
-OUTLIER = 2.0  # a step slower than this many times the estimate counts as this many times
+FORGET = 0.96  # factor on all earlier measurements at each new one
+ANCHOR = 0.05  # weight of an anchor point: it matters only far from all measurements
+ENOUGH = 8.0  # sum of weights from which a line is trusted
+OUTLIER = 2.0  # a slower step counts as this many times the estimate
 
 
 class LinearCost:
     """Seconds by rows: a least-squares line over recent steps and anchors.
 
-    The first anchor says that no rows take no time, which gives a single row count a line through
-    the origin.
+    The default anchor is zero seconds for zero rows, so a single row count gives a line through the
+    origin.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class LinearCost:
         self.anchor({0: 0.0})
 
     def anchor(self, seconds: Mapping[int, float]) -> None:
-        """Points that are known beforehand."""
+        """Set points that were measured beforehand."""
         points = [_sums(rows, value) for rows, value in seconds.items()]
         self._known = [ANCHOR * sum(column) for column in zip(*points, strict=True)]
 
@@ -40,7 +40,7 @@ class LinearCost:
 
     @property
     def measured(self) -> bool:
-        """Whether enough was measured for more than a guess."""
+        """Whether enough was measured to trust the line."""
         return self._recent[0] > ENOUGH
 
     def observe(self, rows: int, seconds: float) -> None:
@@ -68,12 +68,12 @@ class LinearCost:
 
 
 def _sums(rows: int, seconds: float) -> tuple[float, ...]:
-    """The sums that a least-squares line needs, for one point."""
+    """One point's terms of the sums for a least-squares line."""
     return 1.0, rows, seconds, rows * rows, rows * seconds
 
 
 class StepCost:
-    """Seconds of a step by its decode rows, and of the prompt rows in it."""
+    """Seconds of a step by decode rows, and the additional seconds by prompt rows."""
 
     def __init__(self) -> None:
         self.decode, self.prefill = LinearCost(), LinearCost()
@@ -85,7 +85,7 @@ class StepCost:
             self.decode.observe(rows, seconds)
 
     def seconds(self, rows: int) -> float:
-        """A step of this many rows, without prompts."""
+        """A step of this many decode rows, without prompts."""
         return self.decode.seconds(rows)
 
     def rows_within(self, seconds: float, most: int) -> int:

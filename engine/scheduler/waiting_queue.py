@@ -1,7 +1,7 @@
-"""Sequences that have no slot yet, in the order in which they get one.
+"""Sequences that wait for a slot, in the order in which they get one.
 
-Live requests are ordered by arrival, files some seconds later than they arrived, so later live
-requests pass a file for that long and no longer.
+Live requests are ordered by arrival, files as if they had arrived some seconds later, so live
+requests overtake a file for that long and no longer.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from engine.requests.sequence import Sequence
 
-FIRST_GUESS = 5.0  # seconds a request keeps its slot, before any was measured
+FIRST_GUESS = 5.0  # seconds that a request holds its slot, before any was measured
 
 
 class WaitingQueue:
-    """Kept in order; each sequence has its position and an estimate."""
+    """A sorted queue; each sequence has its position and an estimated wait."""
 
     def __init__(self) -> None:
         self._order: list[Sequence] = []
@@ -35,11 +35,11 @@ class WaitingQueue:
         sequence.position = None
 
     def record_service(self, seconds: float) -> None:
-        """A request has kept its slot for this long."""
+        """Record how long a request held its slot."""
         self._service += 0.1 * (seconds - self._service)
 
     def seconds(self, position: int, capacity: int) -> float:
-        """Estimated wait at this position, with so many served at the same time."""
+        """Estimated wait at this position if `capacity` requests run at a time."""
         return (position + 1) * self._service / max(1, capacity)
 
     def update(self, capacity: int) -> None:

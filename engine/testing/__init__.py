@@ -1,4 +1,4 @@
-"""Torch-free twins of the worker and of a checkpoint, for tests alone."""
+"""Torch-free fakes of the worker and of a checkpoint, for tests alone."""
 
 from engine.testing.fake_checkpoint import FakeCheckpoint, fake_capabilities
 from engine.testing.fake_engine import FakeEngine

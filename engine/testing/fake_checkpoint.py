@@ -1,6 +1,6 @@
-"""A checkpoint without files: the twin of LocalCheckpoint for tests and for trying pages.
+"""A checkpoint without files: the fake of LocalCheckpoint, for tests and for trying pages.
 
-Its tokens are characters and one token is one frame, about the speed of real speech.
+Tokens are characters, and one token is one frame, which is about the speed of real speech.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROLE = (1, 2, 3)
 
 
 def fake_capabilities(name: str = "fake", **changes: object) -> Capabilities:
-    """Presets, cloning and design in one, unless told otherwise."""
+    """Presets, cloning and design in one; `changes` override fields."""
     values = {
         "name": name,
         "size": "1b7",
@@ -41,7 +41,7 @@ def fake_capabilities(name: str = "fake", **changes: object) -> Capabilities:
 
 @dataclass(frozen=True)
 class FakeCheckpoint:
-    """What the host knows of a model that does not exist."""
+    """The host's view of a model that does not exist."""
 
     capabilities: Capabilities = field(default_factory=fake_capabilities)
     max_positions: int = 4096

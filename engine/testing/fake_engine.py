@@ -1,7 +1,7 @@
-"""An engine without a model: the real one over a fake worker and fake checkpoints.
+"""An engine without a model: the real one with a fake worker and fake checkpoints.
 
-For tests of everything above the worker, and for trying the pages without weights. What it
-speaks are tones, one for each letter.
+For tests of everything above the worker, and for trying the pages without weights. It speaks a tone
+for each letter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class FakeEngine(Engine):
-    """Speaks tones as fast as `costs` allow: at once, unless told otherwise."""
+    """Generates tones at the speed that `costs` give; by default at once."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class FakeEngine(Engine):
         room: int = 8,
         start: bool = True,
     ) -> None:
-        """`loaded`: all talkers are on the device already. `room`: talkers that fit there."""
+        """`loaded`: all talkers are loaded from the start. `room`: talkers that fit the device."""
         settings = settings or EngineSettings(max_num_seqs=8)
         clock = clock or Clock()
         self._make = partial(FakeWorker, settings.max_num_seqs, costs, clock, room)
@@ -49,6 +49,6 @@ class FakeEngine(Engine):
         super().__init__(self.worker, named, settings, clock.now, start, self._replace)
 
     def _replace(self, checkpoints: object) -> FakeWorker:
-        """A new worker has loaded nothing, and none of the faults that tests have set."""
+        """A new worker with nothing loaded, and without the faults that tests have set."""
         self.worker = self._make()
         return self.worker

@@ -1,4 +1,4 @@
-"""What a worker without a device says: codes of a seed, text and frame, and tones for them."""
+"""Fake codes, computed from seed, text and frame number, and tones for them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LOWEST, TONES = 12, 37  # cycles a frame: 150 to 600 Hz
 
 
 def fake_frames(prompt: Prompt) -> int:
-    """Frames that a text takes: one a character."""
+    """The frames of a text: one per character."""
     return max(2, len(prompt.text_ids))
 
 
 def fake_codes(prompt: Prompt, seed: int, frame: int) -> Codes:
-    """The codes of one frame; they depend on the text that has been told by then."""
+    """The codes of one frame; they depend on the text known by then."""
     known = len(prompt.text_ids)
     if prompt.layout == "streamed":
         beside = 1 + (len(prompt.reference.codes) if prompt.reference else 0)
@@ -31,7 +31,7 @@ def fake_codes(prompt: Prompt, seed: int, frame: int) -> Codes:
 
 
 def fake_tone(codes: Codes) -> Pcm:
-    """What a frame sounds like: a short tone."""
+    """The audio of a frame: a short tone."""
     cycles = LOWEST + int(codes[0]) % TONES
     wave = np.sin(2 * np.pi * cycles * np.arange(FRAME_SAMPLES) / FRAME_SAMPLES)
     wave[:EDGE] *= np.linspace(0, 1, EDGE)
@@ -43,5 +43,5 @@ _TABLE = [fake_tone(np.array([tone])) for tone in range(TONES)]
 
 
 def fake_sound(codes: Codes) -> Pcm:
-    """Frames as sound."""
+    """The audio of several frames."""
     return np.concatenate([_TABLE[int(code) % TONES] for code in codes[:, 0]])

@@ -1,8 +1,7 @@
 """A worker without a device: codes and tones computed from seed, text and frame number.
 
-It is strict where a real one would go wrong silently: work out of order, on a slot that is
-free, or on text that is not there raises. Steps take the time a cost model says, on a real
-clock or a virtual one.
+It raises where a real worker would fail silently: for work out of order, on a free slot, or on text
+that is missing. Steps take the time that a cost model gives, on a real or a virtual clock.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Clock:
 
 
 class VirtualClock(Clock):
-    """Time that passes only when somebody sleeps."""
+    """Time that passes only in `sleep`."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -46,7 +45,7 @@ class VirtualClock(Clock):
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds a step takes: a fixed part when anything runs, and parts that grow."""
+    """Seconds of a step: a fixed part, and parts that grow with the work."""
 
     step: float = 0.0
     row: float = 0.0
@@ -62,7 +61,7 @@ class Costs:
 
 @dataclass
 class FakeSlot:
-    """What a slot holds."""
+    """The state of a slot."""
 
     prompt: Prompt
     admit: Admit
@@ -71,26 +70,28 @@ class FakeSlot:
     decoded: int = 0
 
     def feed(self, feed: AppendText) -> None:
-        _check(self.prompt.open_text, "text for a text that is complete")
+        _check(self.prompt.open_text, "text appended to a complete text")
         ids = self.prompt.text_ids + feed.text_ids
         self.prompt = replace(self.prompt, text_ids=ids, open_text=not feed.closed)
 
     def fill(self, start: int, stop: int) -> None:
         _check(start == self.filled and start < stop <= len(self.prompt), "prefill out of order")
-        _check(self._covers(0), "prefill before there is text")
+        _check(self._covers(0), "prefill without text")
         self.filled = stop
 
     def frame(self, codes: Codes, length: int) -> Frame:
         made = len(self.codes)
-        _check(self.filled == len(self.prompt), "a frame before the prompt is filled")
-        _check(made < self.admit.max_frames, "more frames than were announced")
-        _check(self._covers(made + 1), "a frame for which there is no text")
+        _check(self.filled == len(self.prompt), "a frame before the end of prefill")
+        _check(made < self.admit.max_frames, "more frames than max_frames")
+        _check(self._covers(made + 1), "a frame without text")
         self.codes.append(codes)
         ended = made + 1 == length and not (self.prompt.open_text or self.admit.ignore_end)
         return Frame(codes, ended)
 
     def decode(self, start: int, stop: int) -> Codes:
-        _check(start == self.decoded and start < stop <= len(self.codes), "sound out of order")
+        _check(
+            start == self.decoded and start < stop <= len(self.codes), "codec decode out of order"
+        )
         self.decoded = stop
         return np.stack(self.codes[start:stop])
 
@@ -108,7 +109,7 @@ def _check(right: bool, what: str) -> None:
 
 @dataclass(frozen=True)
 class FakeStep:
-    """A step whose codes are ready at `due`, and whose audio is ready `later` after them."""
+    """A step whose codes are ready at `due`, and whose audio is ready `later` seconds later."""
 
     outcome: StepResult | Exception
     pcm: Mapping[int, Pcm]
@@ -138,7 +139,7 @@ class FakeStep:
 
 
 class FakeWorker:
-    """The Worker protocol. Tests set the hooks to make it fail."""
+    """Implements the Worker protocol. Tests set hooks to make it fail."""
 
     def __init__(
         self, slots: int = 8, costs: Costs | None = None, clock: Clock | None = None, room: int = 8
@@ -155,7 +156,7 @@ class FakeWorker:
         self.running: dict[int, FakeSlot] = {}
         self.plans: deque[StepPlan] = deque(maxlen=64)  # the latest
         self.timed: dict[int, float] = {}  # seconds by rows
-        self.sound_later = 0.0  # seconds that sound comes after the frames of its step
+        self.sound_later = 0.0  # seconds from a step's codes to its audio
         self.resets = 0
         self.closed = False
         self._slots = slots
@@ -260,7 +261,7 @@ class FakeWorker:
         return held.frame(codes, self.frames_of(held.admit, held.prompt))
 
     def _check_known(self, plan: StepPlan) -> None:
-        """Work for a slot that was refused may be on its way; for a free one it is a fault."""
+        """Work for a slot whose admission failed may be in flight; for a free one, raise."""
         asked = {*plan.decode, *(feed.slot for feed in plan.append_text)}
         asked |= {piece.slot for piece in plan.prefill} | {
             piece.slot for piece in plan.codec_decode

@@ -1,1 +1,1 @@
-"""Voices as data: saved, blended, and routed to the checkpoint that speaks them."""
+"""Voices as data: saved, blended, and routed to a checkpoint."""

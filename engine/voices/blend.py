@@ -1,6 +1,6 @@
-"""Mixing speaker vectors, and the written form of a blend: `robert:0.7,clara:0.3`.
+"""Mixes speaker embeddings, and parses the written form of a blend: `robert:0.7,clara:0.3`.
 
-Pure numpy. Knows no voices, checkpoints or files: a vector in, a vector out.
+Pure numpy on vectors; knows no voices, checkpoints or files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows: TypeAlias = NDArray[np.float64]  # [voices, width]
 MAX_PARTS = 16
 MAX_WEIGHT = 1_000_000.0
 MAX_TEXT = 4_096  # characters of a written blend
-RESERVED = "+,:()"  # what separates names and weights
+RESERVED = "+,:()"  # separators of names and weights
 _ROUNDS, _STILL, _OPPOSITE = 64, 1e-13, 1e-9
 _NUMBER = r"\d+(?:\.\d*)?(?:e-?\d+)?|\.\d+(?:e-?\d+)?"
 _PART = re.compile(
@@ -31,9 +31,9 @@ _PART = re.compile(
 
 
 def mix(vectors: Sequence[Vector], weights: Sequence[float], method: Method = "linear") -> Vector:
-    """The blend of some vectors, as long as the weighted mean of their lengths.
+    """Mix vectors; the result's norm is the weighted mean of their norms.
 
-    The order of the parts does not matter, and a voice mixed with itself stays what it is.
+    The order of the parts does not matter, and a voice mixed with itself is unchanged.
     """
     shares = _shares(weights, len(vectors))
     rows = _rows(vectors)[shares > 0]  # [voices, width]
@@ -67,7 +67,7 @@ def format_blend(parts: Weighted) -> str:
 
 
 def check_weights(weights: Sequence[float]) -> None:
-    """Raise InvalidSetting for weights that mean nothing."""
+    """Raise InvalidSetting for weights out of range, or all zero."""
     if not all(0 <= weight <= MAX_WEIGHT for weight in weights):  # refuses NaN as well
         raise InvalidSetting("A weight is a number from 0 to {most:,.0f}.", most=MAX_WEIGHT)
     if not any(weight > 0 for weight in weights):
@@ -112,7 +112,7 @@ def _linear(rows: Rows, norms: Rows, shares: Rows) -> Rows:
 
 
 def _spherical(rows: Rows, norms: Rows, shares: Rows) -> Rows:
-    """The point of the sphere with the smallest weighted squared angles to all voices.
+    """The point on the sphere with the least weighted sum of squared angles to all voices.
 
     For two voices this is slerp; for more it does not depend on their order.
     """
@@ -127,7 +127,7 @@ def _spherical(rows: Rows, norms: Rows, shares: Rows) -> Rows:
 
 
 def _log(base: Rows, points: Rows) -> Rows:
-    """Tangents at `base` that lead to the points, as long as the angles. [voices, width]"""
+    """The logarithmic map: tangents at `base` towards the points. [voices, width]"""
     cosines = points @ base
     across = points - cosines[:, None] * base
     sines = np.linalg.norm(across, axis=1)
@@ -137,7 +137,7 @@ def _log(base: Rows, points: Rows) -> Rows:
 
 
 def _exp(base: Rows, tangent: Rows) -> Rows:
-    """The point reached from `base` along a tangent."""
+    """The exponential map: the point reached from `base` along a tangent."""
     angle = float(np.linalg.norm(tangent))
     if angle == 0:
         return base

@@ -1,8 +1,8 @@
-"""Saved voices: a folder each, with a card (JSON) and, but for designs, a safetensors file.
+"""Saved voices: a folder each, with a card (JSON) and, except for designs, a safetensors file.
 
-A voice comes, goes to the trash and comes back by one rename of its folder, so a crash leaves
-it whole or absent. Names are text for people, ids are safe file names, and nothing leads out
-of the library. What is damaged is reported and left alone. Knows no checkpoints.
+A voice is saved, deleted to the trash and restored by one rename of its folder, so a crash leaves
+it complete or absent. Names are free text, ids are safe file names, and no path leads out of the
+library. Damaged folders are reported and not touched.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from engine.voices.voice_store import (
 
 TRASH = ".trash"
 REMEMBERED = 10_000  # voices, some 10 kB each
-LONGEST_NUMBERED = 74  # characters of a name that gets a number
-STALE = 3600.0  # seconds after which an unfinished voice belongs to nobody
-_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # no file names on Windows
+LONGEST_NUMBERED = 74  # characters of a name before its number
+STALE = 3600.0  # seconds after which an unfinished voice is deleted
+_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # not allowed as file names on Windows
 
 
 _Found = TypeVar("_Found", SavedVoice, DamagedVoice)
@@ -54,7 +54,7 @@ _Found = TypeVar("_Found", SavedVoice, DamagedVoice)
 class Library:
     """The voices of a folder; `built_in` names a second folder that is only read.
 
-    A call instead of a folder is made anew each time: where each person has a folder.
+    `folder` may be a function, which is called at each use: each visitor may have a folder.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Library:
         return self._place()
 
     def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
-        """Keep a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
+        """Save a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
         kind = "design" if isinstance(voice, Design) else "clone"
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
         with self._lock:
@@ -82,7 +82,7 @@ class Library:
         return tuple(sorted(self._scan(SavedVoice), key=lambda own: (own.name.casefold(), own.id)))
 
     def damaged(self) -> tuple[DamagedVoice, ...]:
-        """What lies in the library and cannot be read."""
+        """Folders in the library that cannot be read."""
         return tuple(self._scan(DamagedVoice))
 
     def get(self, voice_id: str) -> SavedVoice:
@@ -91,7 +91,7 @@ class Library:
         return read_folder(place, built_in=place.parent == self._built_in)
 
     def find(self, name: str) -> SavedVoice | None:
-        """A voice by id or by name, whatever the case; the oldest where several share it."""
+        """A voice by id or by name, ignoring case; the oldest if several share the name."""
         wanted = name.strip().casefold()
         voices = sorted(self._scan(SavedVoice), key=lambda saved: saved.card.created)
         by_id = (saved for saved in voices if saved.id == wanted)
@@ -102,7 +102,7 @@ class Library:
         return self.change(voice_id, name=name)
 
     def change(self, voice_id: str, **details: Any) -> SavedVoice:
-        """Change fields of the card; the id and the numbers stay."""
+        """Change fields of the card; the id and the tensors stay."""
         with self._lock:
             saved = self._own(voice_id)
             card = _card({**saved.card.model_dump(), **details}, saved.voice)
@@ -111,14 +111,14 @@ class Library:
             return SavedVoice(voice_id, card, saved.voice)
 
     def delete(self, voice_id: str) -> str:
-        """Move a voice to the trash. Returns the ticket `restore` takes."""
+        """Move a voice to the trash. Returns the ticket for `restore`."""
         with self._lock:
             self._own(voice_id)
             self._known.pop(self.folder / voice_id, None)
             return _move(self.folder / voice_id, self._trash(), voice_id).name
 
     def restore(self, ticket: str) -> SavedVoice:
-        """Bring a deleted voice back, under another id if its own was taken since."""
+        """Restore a deleted voice, under another id if its own was taken since."""
         with self._lock:
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
@@ -134,10 +134,10 @@ class Library:
         return pack(saved.card, saved.voice)
 
     def import_file(self, data: bytes) -> SavedVoice:
-        """A voice from one file of anybody's; checked before anything is written.
+        """Import an untrusted voice file; it is checked before anything is written.
 
-        A name that is taken gets a number, so that nobody's voice is spoken for by another's. A
-        copied voice without its owner's consent is refused.
+        A name that is taken gets a number, so that an import never replaces another voice. A
+        cloned voice without its owner's consent is refused.
         """
         card, voice = unpack(data)
         if card.kind == "clone" and isinstance(voice, Clone) and not card.consent:
@@ -151,14 +151,14 @@ class Library:
             return self._store(card, voice)
 
     def _check_free(self, name: str, own: str = "") -> None:
-        """Raises InvalidVoice where another voice than `own` has this name."""
+        """Raises InvalidVoice if a voice other than `own` has this name."""
         if name.casefold() in self._names(own):
             raise InvalidVoice(
                 "There is a voice called '{name}' already. Choose another name.", name=name
             )
 
     def _free_name(self, name: str) -> str:
-        """The name, or with a number where it is taken."""
+        """The name, with a number if it is taken."""
         taken = self._names()
         numbered = (f"{name[:LONGEST_NUMBERED]} {number}" for number in count(2))
         return next(each for each in chain([name], numbered) if each.casefold() not in taken)
@@ -167,7 +167,7 @@ class Library:
         return {saved.name.casefold() for saved in self._scan(SavedVoice) if saved.id != but}
 
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
-        """Filled aside, then given its name."""
+        """Write to a temporary folder, then rename it."""
         with self._lock, explain_write_errors(self.folder / slug(card.name)):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
@@ -181,7 +181,7 @@ class Library:
             return SavedVoice(place.name, card, kept)
 
     def _sweep(self) -> None:
-        """Drop what a crash left unfinished; a recent one may still be in somebody's hands."""
+        """Delete folders that a crash left unfinished; recent ones may still be written."""
         for aside in self.folder.glob(f".*{PARTIAL_SUFFIX}"):
             if time.time() - aside.lstat().st_mtime > STALE:
                 shutil.rmtree(aside, ignore_errors=True)
@@ -201,7 +201,7 @@ class Library:
                 yield found
 
     def _look(self, place: Path) -> SavedVoice | DamagedVoice:
-        """What lies there, read again only when it has changed."""
+        """The voice in a folder, read again only when it has changed."""
         stamp, known = stamp_of(place), self._known.get(place)
         if known is None or known[0] != stamp:
             if len(self._known) >= REMEMBERED:
@@ -248,7 +248,7 @@ def _safe(voice_id: str) -> str:
 
 
 def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> Path:
-    """Rename a voice's folder to the wanted id, or with the first number that makes it new."""
+    """Rename a voice's folder to the wanted id, or to the first free numbered one."""
     base = _safe(wanted)[:56]
     for number in count(2):
         target = folder / wanted
@@ -260,7 +260,7 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
                 place.rename(target)
                 sync(folder)
         except NotSaved:
-            if os.path.lexists(place) and os.path.lexists(target):  # another process was quicker
+            if os.path.lexists(place) and os.path.lexists(target):  # another process took the name
                 continue
             raise
         return target
@@ -268,7 +268,7 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
 
 
 def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> VoiceCard:
-    """A card whose fields agree with the voice."""
+    """A card whose fields match the voice."""
     own: dict[str, Any] = {"width": None}
     if isinstance(voice, Design):
         own["instruct"] = voice.instruct

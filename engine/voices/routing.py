@@ -1,7 +1,7 @@
-"""Which checkpoint speaks a voice, and the plain voice it speaks.
+"""Picks the checkpoint for a voice, and resolves a blend to one vector.
 
-The voice picks the checkpoint. A blend becomes a vector here; nothing behind this module
-knows blends. Reads capabilities and speaker vectors; knows no weights, slots or files.
+Blends are known here and above only. This module reads capabilities and speaker embeddings; it
+knows no weights, slots or files.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class Routed:
-    """A checkpoint's name and the voice it is to speak."""
+    """A checkpoint's name and the voice for it."""
 
     checkpoint: str
     voice: Preset | Clone | Design
 
 
 def route(request: SpeechRequest, checkpoints: Checkpoints) -> Routed:
-    """Pick the checkpoint for a request. Raises RequestError that names what there is."""
+    """Pick the checkpoint for a request. Raises RequestError that lists what there is."""
     return route_voice(request.voice, checkpoints, request.model)
 
 
 def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None) -> Routed:
-    """Pick by the voice, or take the checkpoint that is named."""
+    """Pick the checkpoint by the voice, or use the one named by `model`."""
     able = restrict(checkpoints, model)
     if isinstance(voice, Preset):
         return _preset(voice, able)
@@ -54,19 +54,19 @@ def route_voice(voice: Voice, checkpoints: Checkpoints, model: str | None = None
 
 
 def is_native(voice: Clone, capabilities: Mapping[str, Capabilities]) -> bool:
-    """The model it was made with is here and can speak it; also where none is known."""
+    """Whether the model that it was made with is here and can speak it, or is not known."""
     own = capabilities.get(voice.model)
     fits = own is not None and own.width == len(voice.vector)
     return not voice.model or (fits and own is not None and speaks(voice, own))
 
 
 def speaks(voice: Clone, own: Capabilities) -> bool:
-    """Recorded words need a checkpoint that clones; a vector alone can go to any speaker row."""
+    """In-context clones need a checkpoint that clones; a vector also works with presets."""
     return _ABILITIES["clone" if voice.in_context else "vectors"](own)
 
 
 def cloner(checkpoints: Checkpoints, model: str | None = None) -> str:
-    """The checkpoint that turns recordings into voices."""
+    """The checkpoint that makes clones."""
     return next(iter(_able(restrict(checkpoints, model), "clone")))
 
 
@@ -95,7 +95,7 @@ def speaker_names(checkpoints: Checkpoints) -> list[str]:
 
 
 def describe(capabilities: Capabilities) -> Message:
-    """What a checkpoint can do, in a few words."""
+    """A short list of what a checkpoint can do."""
     count = len(capabilities.speakers)
     abilities = {
         Message("{count} preset speakers", count=count): capabilities.preset and count != 1,
@@ -108,7 +108,7 @@ def describe(capabilities: Capabilities) -> Message:
 
 
 def no_language(language: str, own: Capabilities) -> UnknownLanguage:
-    """What to raise where a checkpoint does not speak a language."""
+    """The error for a language that a checkpoint does not speak."""
     return UnknownLanguage(
         "{name} does not speak '{wanted}'. It speaks: {there}.",
         name=own.name,
@@ -134,7 +134,7 @@ def _design(voice: Design, checkpoints: Checkpoints) -> Routed:
 
 
 def _clone(voice: Clone, checkpoints: Checkpoints) -> Routed:
-    """The model it was made with; else one that clones, where there is one."""
+    """The model that it was made with; else one that clones, if there is one."""
     _check_vector(voice.vector)
     able = _able(checkpoints, "clone" if voice.in_context else "vectors")
     fitting = _of_width(able, len(voice.vector))
@@ -145,7 +145,7 @@ def _clone(voice: Clone, checkpoints: Checkpoints) -> Routed:
 
 
 def _blend(voice: Blend, able: Checkpoints, checkpoints: Checkpoints) -> Routed:
-    """One of `able` speaks it; the parts may be of any. What is kept of it stays with that one."""
+    """One of `able` speaks the blend; its parts may be of any checkpoint."""
     vectors = [_vector(part, able, checkpoints) for part, _ in voice.parts]
     blended = mix(vectors, [weight for _, weight in voice.parts], voice.method)
     fitting = _of_width(_able(able, "vectors"), len(blended))
@@ -154,7 +154,7 @@ def _blend(voice: Blend, able: Checkpoints, checkpoints: Checkpoints) -> Routed:
 
 
 def _distance(voice: Blend, name: str, capabilities: Capabilities) -> tuple[bool, bool]:
-    """Smallest first: every part is one of its own, then clones."""
+    """A sort key: first checkpoints that have every part, then those that clone."""
     home = all(
         speaker(part.name, capabilities) if isinstance(part, Preset) else part.model == name
         for part, _ in voice.parts

@@ -1,7 +1,7 @@
 """A voice as bytes: a card in JSON, and a safetensors file with its vector and codes.
 
-Packed together the card travels in the safetensors file's own metadata: one file to send to
-somebody, checked hard on the way in. Never pickle. Knows no folders.
+An exported voice is one safetensors file with the card in its metadata; imports are checked
+strictly. No pickle.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ Kind: TypeAlias = Literal["clone", "blend", "design"]
 Tag: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 
 FIRST_YEAR = 1970
-MAX_BYTES = 1 << 20  # a voice has some ten thousand bytes
+MAX_BYTES = 1 << 20  # a voice has about ten thousand bytes
 MAX_CARD_BYTES = 64 << 10
 MAX_DEPTH = 4
 MAX_WIDTH = 16_384
-MAX_FRAMES = 1_024  # a minute and some silence
+MAX_FRAMES = 1_024  # a minute, and some silence
 MAX_CODE = 65_535
 _CARD = "timbre_voice"  # the metadata key of a packed card
-_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # marks that show a name backwards
+_TURNING = re.compile(
+    "[\u202a-\u202e\u2066-\u2069]"
+)  # bidirectional controls, which can disguise a name
 
 
 class VoiceCard(Settings):
-    """All there is to know of a saved voice besides its numbers."""
+    """The data of a saved voice besides its tensors."""
 
     name: str = Field(min_length=1, max_length=80)
     kind: Kind
@@ -46,15 +48,15 @@ class VoiceCard(Settings):
     colour: str = Field("", pattern=r"^(#[0-9a-fA-F]{6})?$")
     tags: tuple[Tag, ...] = Field((), max_length=20)
     created: str = Field("", max_length=40)  # ISO 8601, UTC
-    consent: bool = False  # the person recorded has agreed
-    made_from: str = Field("", max_length=400)  # a file's name, a blend's recipe
-    model: str = Field("", max_length=255)  # among whose speakers the vector belongs
+    consent: bool = False  # the recorded person has agreed
+    made_from: str = Field("", max_length=400)  # a file's name, a blend's formula
+    model: str = Field("", max_length=255)  # whose speaker space the vector belongs to
     width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a design has no vector
 
     @field_validator("name")
     @classmethod
     def _legible(cls, name: str) -> str:
-        """What is shown is what was written: no control characters, and something to see."""
+        """Names have visible characters, and no control characters."""
         kinds = {unicodedata.category(mark) for mark in name}
         if "Cc" in kinds or _TURNING.search(name) or kinds <= {"Cf", "Mn", "Zs"}:
             raise ValueError("use letters, digits or signs that can be seen")
@@ -96,13 +98,13 @@ def read_card(data: bytes) -> VoiceCard:
 
 
 def write_card(card: VoiceCard) -> bytes:
-    """Without what says nothing: a version that does not know `model` opens the others."""
+    """Without empty fields, so that older versions can read cards that don't use new ones."""
     fields = card.model_dump(exclude=None if card.model else {"model"})
     return json.dumps(fields, ensure_ascii=False, indent=2).encode()
 
 
 def read_numbers(card: VoiceCard, data: bytes) -> Clone:
-    """The vector and codes that belong to a card. Raises InvalidVoice."""
+    """Read a card's vector and codes. Raises InvalidVoice."""
     tensors = _tensors(data)
     vector, codes = tensors.pop("vector", None), tensors.pop("codes", None)
     if vector is None or tensors:
@@ -126,7 +128,7 @@ def write_numbers(voice: Clone, card: VoiceCard | None = None) -> bytes:
 
 
 def pack(card: VoiceCard, voice: Clone | Design) -> bytes:
-    """One file that holds a whole voice."""
+    """A voice as one file."""
     if isinstance(voice, Design):
         empty = {"vector": np.zeros(0, np.float32)}
         return bytes(save(empty, {_CARD: write_card(card).decode()}))
@@ -134,7 +136,7 @@ def pack(card: VoiceCard, voice: Clone | Design) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[VoiceCard, Clone | Design]:
-    """What `pack` made, from anybody's hands. Raises InvalidVoice."""
+    """Read an untrusted file that `pack` made. Raises InvalidVoice."""
     card = read_card(_metadata(data).get(_CARD, "").encode())
     if card.kind == "design":
         return card, design(card)
@@ -142,7 +144,7 @@ def unpack(data: bytes) -> tuple[VoiceCard, Clone | Design]:
 
 
 def design(card: VoiceCard) -> Design:
-    """A described voice is its card alone."""
+    """The voice of a card without tensors."""
     if not card.instruct.strip():
         raise InvalidVoice("Its card describes no voice.")
     return Design(card.instruct)
@@ -162,8 +164,8 @@ def _tensors(data: bytes) -> dict[str, Any]:
 
 
 def _metadata(data: bytes) -> dict[str, str]:
-    """The header's free text: 8 bytes of length, then JSON."""
-    _tensors(data)  # the library checks lengths, offsets and types
+    """The metadata in the file's header: 8 bytes of length, then JSON."""
+    _tensors(data)  # safetensors checks lengths, offsets and types
     size = int.from_bytes(data[:8], "little")
     try:
         found = json.loads(data[8 : 8 + size]).get("__metadata__")

@@ -1,7 +1,6 @@
-"""One saved voice on the disk: a folder with a card and, but for designs, its numbers.
+"""Reads and writes one saved voice: a folder with a card and, except for designs, its tensors.
 
-Links are refused, sizes are bounded, and what is damaged raises InvalidVoice. Knows nothing of
-the other voices beside it.
+Links are refused, sizes are bounded, and damaged files raise InvalidVoice.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 @dataclass(frozen=True)
 class SavedVoice:
-    """A voice of the library. `built_in` voices come with the program and stay as they are."""
+    """A voice of the library. `built_in` voices come with the program and are read-only."""
 
     id: str
     card: VoiceCard
@@ -49,14 +48,14 @@ class SavedVoice:
 
 @dataclass(frozen=True)
 class DamagedVoice:
-    """A folder that holds no voice, and why. It is never deleted."""
+    """A folder that cannot be read as a voice, and why. It is never deleted."""
 
     path: Path
     reason: str
 
 
 def fill_folder(place: Path, card: VoiceCard, voice: Storable) -> Storable:
-    """Write a voice's files. Returns the voice as it will be read."""
+    """Write a voice's files. Returns the voice as it will be read back."""
     write_atomic(place / CARD, write_card(card))
     if isinstance(voice, Design):
         return design(card)
@@ -84,7 +83,7 @@ def look_into(place: Path, built_in: bool) -> SavedVoice | DamagedVoice:
 
 
 def stamp_of(place: Path) -> Stamp:
-    """Changes whenever the voice does: every file is written anew under its name."""
+    """A value that changes whenever the voice's files do."""
     return tuple(_stat(path) for path in (place, place / CARD, place / NUMBERS))
 
 
@@ -97,7 +96,7 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 
 
 def _bytes(path: Path, limit: int) -> bytes:
-    """A plain file's bytes; a link is refused, since it may lead anywhere."""
+    """A regular file's bytes; links are refused."""
     if path.is_symlink() or not path.is_file():
         raise InvalidVoice("{name} is missing, or it is no plain file.", name=path.name)
     try:
