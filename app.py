@@ -108,6 +108,9 @@ def say(
     instruct: Annotated[str, typer.Option(help="How to speak, in words.")] = "",
     reference: Annotated[Path | None, typer.Option(help="A recording to clone.")] = None,
     transcript: Annotated[str, typer.Option(help="What is said in the recording.")] = "",
+    consent: Annotated[
+        bool, typer.Option("--consent", help="The recording's owner agrees to the copy.")
+    ] = False,
     blend: Annotated[str, typer.Option(help="Voices and weights: robert:0.7,clara:0.3")] = "",
     spherical: Annotated[bool, typer.Option("--spherical", help="Blend along the sphere.")] = False,
     language: Annotated[str, typer.Option()] = "auto",
@@ -147,6 +150,7 @@ def say(
             instruct=instruct,
             reference=reference,
             transcript=transcript,
+            consent=consent,
             blend=blend,
             spherical=spherical,
             language=language,

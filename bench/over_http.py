@@ -71,5 +71,6 @@ class OverHttp:
         if job.kind == "design":
             return {"task_type": "VoiceDesign", "instructions": DESCRIPTION}
         if job.kind == "cold":
-            return {"ref_audio": data_url(marked(self._hum, job.seed)), "ref_text": TRANSCRIPT}
+            sound = data_url(marked(self._hum, job.seed))
+            return {"ref_audio": sound, "ref_text": TRANSCRIPT, "consent": True}
         return {"voice": self._voice, "x_vector_only_mode": True if job.kind == "vector" else None}

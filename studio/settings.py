@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias, get_origin
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_origin
 
 from limits import parse_many
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
@@ -19,6 +19,7 @@ from engine import EngineSettings, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 PREFIX = "TIMBRE_"
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def _parts(value: Any) -> Any:
@@ -39,6 +40,12 @@ class ApiSettings(Settings):
     keys: Secrets = Field((), description="API keys, also the page's passwords. None: no login.")
     origins: Names = Field(
         (), description="Other sites whose pages may send requests (CORS); * is any."
+    )
+    reference_consent: Literal["auto", "operator", "request"] = Field(
+        "auto",
+        description="Who says that a recording sent with a request may be copied: operator is "
+        "whoever runs this server, request asks each request for consent: true. auto is operator "
+        "on 127.0.0.1 without guests and proxies, else request.",
     )
 
     # How many.
@@ -149,6 +156,18 @@ class StudioSettings(Settings):
     # Groups.
     api: ApiSettings = ApiSettings()
     engine: EngineSettings = EngineSettings()
+
+    @property
+    def own_machine(self) -> bool:
+        """Only people of this machine can ask."""
+        return self.host in LOOPBACK and not self.guests and not self.hosts
+
+    def decided_api(self) -> ApiSettings:
+        """The API's settings; who answers for recordings is decided."""
+        if self.api.reference_consent != "auto":
+            return self.api
+        decided = "operator" if self.own_machine else "request"
+        return self.api.model_copy(update={"reference_consent": decided})
 
     def engine_changes(self) -> dict[str, Any]:
         """What was set of the engine's settings: the profile decides the rest."""

@@ -29,6 +29,7 @@ Language = Annotated[str, Field(max_length=64)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 Numbers = Annotated[list[Number], Field(min_length=1, max_length=8192, fail_fast=True)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+Consent = bool | Annotated[str, Field(max_length=64)] | None  # what counts: studio.voices.consent
 
 
 class Body(BaseModel):
@@ -88,6 +89,7 @@ class SpeechOptions(Body):
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
     ref_audio: str | None = None  # data: URL, or the id of an uploaded voice
     ref_text: str | None = Field(None, max_length=4000)
+    consent: Consent = None  # of whoever is heard in a ref_audio sent here
     x_vector_only_mode: bool | None = None
     speaker_embedding: Numbers | None = None
     seed: int | None = Field(None, ge=0, lt=2**63)

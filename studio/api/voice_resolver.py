@@ -30,6 +30,7 @@ from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.schemas import SpeechOptions, VoiceId
 from studio.settings import ApiSettings
+from studio.voices.consent import is_consent
 from studio.voices.voice_catalog import Choices, Method
 
 NO_NAMES = ("", "default")
@@ -83,9 +84,21 @@ class Voices:
         except InvalidAudio as error:
             raise replace(explain(error), param=param) from error
 
-    async def heard(self, source: str, transcript: str, model: str | None, param: str) -> Clone:
+    def check_consent(self, given: object) -> None:
+        """A recording that is sent along is copied only with consent. Raises ApiError."""
+        if self._settings.reference_consent != "operator" and not is_consent(given):
+            said = (
+                "Only send a recording whose owner has agreed that the voice is copied, "
+                "and say so in the request: consent: true."
+            )
+            raise ApiError(400, said, "consent_missing", "consent")
+
+    async def heard(
+        self, source: str, transcript: str, model: str | None, param: str, consent: object = None
+    ) -> Clone:
         """A data: URL's voice, or the uploaded voice with this id."""
         if is_data_url(source):
+            self.check_consent(consent)
             limit = self._settings.audio_bytes
             recording = await anyio.to_thread.run_sync(audio_of, source, limit, param)
             return await self.clone(recording, transcript, model, param)
@@ -123,7 +136,8 @@ class Voices:
     async def _reference(self, manner: SpeechOptions) -> Clone:
         transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()
         model = self.model(manner.model)
-        voice = await self.heard(manner.ref_audio or "", transcript, model, "ref_audio")
+        source = manner.ref_audio or ""
+        voice = await self.heard(source, transcript, model, "ref_audio", manner.consent)
         return voice_alone(voice) if manner.x_vector_only_mode else voice
 
     def _default(self, manner: SpeechOptions) -> Voice:

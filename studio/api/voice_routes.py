@@ -37,7 +37,11 @@ _UPLOAD = {
     "note": ("note", "speaker_description"),
     "model": ("model",),
 }
-_EMBEDDING = {"audio": ("audio", "audio_sample", "file"), "model": ("model",)}
+_EMBEDDING = {
+    "audio": ("audio", "audio_sample", "file"),
+    "model": ("model",),
+    "consent": ("consent",),
+}
 
 
 @router.get("/v1/audio/voices")
@@ -107,8 +111,9 @@ async def preview(name: str, wire: Shared) -> Any:
 
 @router.post("/v1/audio/embeddings")
 async def embeddings(request: Request, wire: Shared) -> dict[str, Any]:
-    """The speaker vector of a recording (multipart: audio, model)."""
+    """The speaker vector of a recording (multipart: audio, consent, model)."""
     form = await read_form(request, _EMBEDDING, wire.settings.audio_bytes)
+    wire.voices.check_consent(form.text("consent"))
     model = wire.voices.model(form.text("model"))
     clone = await unless_left(request, wire.voices.clone(form.need_audio(), "", model))
     numbers = {"object": "embedding", "index": 0, "embedding": clone.vector.tolist()}

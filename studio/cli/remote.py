@@ -56,6 +56,7 @@ def _manner(options: SayOptions) -> dict[str, Any]:
         "instructions": options.instruct,
         "ref_audio": _recording(options),
         "ref_text": options.transcript.strip(),
+        "consent": options.consent or None,
         "language": options.language,
         "seed": options.seed,
         "max_new_tokens": options.max_frames,

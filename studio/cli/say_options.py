@@ -22,6 +22,7 @@ class SayOptions:
     instruct: str = ""
     reference: Path | None = None
     transcript: str = ""
+    consent: bool = False
     blend: str = ""
     spherical: bool = False
     language: str = "auto"
@@ -42,6 +43,11 @@ def check_options(options: SayOptions) -> None:
     named = [name for name in ("voice", "reference", "blend") if getattr(options, name)]
     if len(named) > 1:
         raise InvalidSetting(f"Use one of --{' and --'.join(named)}.")
+    if options.reference and not options.consent:
+        raise InvalidSetting(
+            "--reference copies a voice. Only use a recording whose owner has agreed, and say so "
+            "with --consent."
+        )
     if options.transcript and not options.reference:
         raise InvalidSetting("--transcript tells what is said in a --reference. Add one.")
     if options.instruct.strip() and (options.reference or options.blend):

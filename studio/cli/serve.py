@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, open_zerogpu
 from studio.cli.app_context import AppContext
-from studio.settings import StudioSettings
+from studio.settings import LOOPBACK, StudioSettings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from studio.server.login import Login
 
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OPEN_TO_ALL = (
     "Anyone who can reach this address can use everything here. Set TIMBRE_API_KEYS for a login, "
     "or TIMBRE_GUESTS=true to keep visitors apart."
 )
+CONSENT = {
+    "operator": "You answer for the consent of everyone whose recording is sent with a request; "
+    "TIMBRE_API_REFERENCE_CONSENT=request asks each request instead.",
+    "request": "A request with a recording must say that its owner agrees (consent: true).",
+}
 
 
 def _is_open_to_all(own: StudioSettings) -> bool:
@@ -40,13 +44,15 @@ def serve_studio(place: AppContext) -> None:
     address = serving.listen(own.host, own.port)
     with place.engine() as engine:
         library = place.shelves()
-        application = create_api(engine, library, own.api)
+        settings = own.decided_api()
+        application = create_api(engine, library, settings)
         login = Login(own.api.keys)
         if own.page:
             _mount_page(application, engine, library, place, login)
         public_server.protect(application, engine, own, login)
         if _is_open_to_all(own):
             place.tell.line(OPEN_TO_ALL)
+        place.tell.line(CONSENT[settings.reference_consent])
         what = "in a browser" if own.page else "from a program (docs/api.md)"
         place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
         serving.serve(application, address, partial(engine.drain, own.grace))

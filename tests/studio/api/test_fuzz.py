@@ -46,6 +46,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "task_type": st.sampled_from(["CustomVoice", "VoiceDesign", "Base", "Other"]),
     "ref_audio": AUDIO,
     "ref_text": TEXT,
+    "consent": st.sampled_from([True, "yes", False]),
     "x_vector_only_mode": st.booleans(),
     "speaker_embedding": st.lists(st.floats(-3, 3), min_size=15, max_size=17),
     "seed": st.integers(-1, 2**64),

@@ -66,7 +66,7 @@ def reference(tmp_path: Path) -> Path:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command without --server has a fake engine of its own."""
 
-    def opened(models: Sequence[str], *_: Any) -> FakeEngine:
+    def opened(models: Sequence[str], *_: Any, weights: str) -> FakeEngine:
         return FakeEngine()
 
     checkpoint = fake_capabilities()
@@ -82,8 +82,11 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--voice", "my own", "--greedy"], None),
         (["--blend", "ryan:0.7,My Own:0.3"], None),
         (["--blend", "ryan:0.7,My Own:0.3", "--spherical"], None),
-        (["--reference", "me.wav"], None),
-        (["--reference", "me.wav", "--transcript", "what I said", "--max-frames", "9"], None),
+        (["--reference", "me.wav", "--consent"], None),
+        (
+            ["--reference", "me.wav", "--consent", "--transcript", "what I said"],
+            None,
+        ),
         (["--voice", "ryan"], "Grüße aus 北京, again and again."),
     ],
     ids=str,
@@ -149,7 +152,7 @@ def test_it_is_played_while_it_is_made(library: Library, serve: Serve, words: st
         (["say", TEXT, "--voice", "bob"], "ryan, vivian"),
         (["say", "-", "--voice", "bob"], "ryan, vivian"),
         (["say", TEXT, "--language", "klingon"], "english"),
-        (["say", TEXT, "--reference", "gone.wav"], "no file"),
+        (["say", TEXT, "--reference", "gone.wav", "--consent"], "no file"),
         (["say", TEXT, "--voice", "ryan", "--blend", "ryan"], "--voice and --blend"),
         (["say", TEXT, "--out", "take.aac"], r"\.wav, \.flac"),
         (["say", "x" * 10_000], "too long|characters"),

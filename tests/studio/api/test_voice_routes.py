@@ -61,12 +61,14 @@ def test_an_uploaded_voice_is_listed_spoken_with_and_deleted(client: TestClient)
 def test_a_reference_in_the_request_sounds_as_the_same_one_uploaded(client: TestClient) -> None:
     upload(client)
     url = "data:audio/wav;base64," + b64encode(recording()).decode()
-    assert speak(client, ref_audio=url, task_type="Base") == speak(client, voice="Ada")
+    assert speak(client, ref_audio=url, task_type="Base", consent=True) == speak(
+        client, voice="Ada"
+    )
 
 
 def test_an_embedding_is_a_voice(client: TestClient) -> None:
     files = {"audio": ("a.wav", recording(), "audio/wav")}
-    told = client.post("/v1/audio/embeddings", files=files).json()
+    told = client.post("/v1/audio/embeddings", data={"consent": "1"}, files=files).json()
     vector = told["data"][0]["embedding"]
     assert len(vector) == told["width"]
     data = {"name": "Numbers", "consent": "yes", "embedding": str(vector)}
@@ -131,7 +133,7 @@ def test_bad_uploads_are_refused(
 
 @pytest.mark.parametrize("path", ["/v1/audio/voices", "/v1/audio/embeddings"])
 def test_a_bad_recording_is_blamed_on_the_field_it_came_in(client: TestClient, path: str) -> None:
-    data = {"name": "Ada", "consent": "true"} if path.endswith("voices") else {}
+    data = {"consent": "true", **({"name": "Ada"} if path.endswith("voices") else {})}
     answer = client.post(path, data=data, files={"audio": ("a.wav", recording()[:4000])})
     assert answer.status_code == 422
     assert answer.json()["error"]["param"] == "audio"
@@ -139,7 +141,9 @@ def test_a_bad_recording_is_blamed_on_the_field_it_came_in(client: TestClient, p
 
 def test_a_bad_reference_is_blamed_on_its_own_field(client: TestClient) -> None:
     source = "data:audio/wav;base64," + b64encode(recording()[:4000]).decode()
-    answer = client.post("/v1/audio/speech", json={"input": TEXT, "ref_audio": source})
+    answer = client.post(
+        "/v1/audio/speech", json={"input": TEXT, "ref_audio": source, "consent": True}
+    )
     assert answer.status_code == 422
     assert answer.json()["error"]["param"] == "ref_audio"
 

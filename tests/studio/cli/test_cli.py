@@ -40,7 +40,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """The engines asked for; each is a fake one."""
     asked: list[Sequence[str]] = []
 
-    def fake_open(models: Sequence[str], *_: Any, **changes: Any) -> FakeEngine:
+    def fake_open(models: Sequence[str], *_: Any, weights: str, **changes: Any) -> FakeEngine:
         asked.append(models)
         return FakeEngine(settings=EngineSettings(**{"max_num_seqs": 2, **changes}))
 
@@ -109,7 +109,7 @@ def test_every_kind_of_voice(opened: list[Sequence[str]], tmp_path: Path) -> Non
         ["--voice", "my own"],
         ["--voice", "Calm guide"],
         ["--blend", "ryan:0.7,My Own:0.3", "--spherical"],
-        ["--reference", reference, "--transcript", "what I said"],
+        ["--reference", reference, "--consent", "--transcript", "what I said"],
         [],
     ]
     for number, voice in enumerate(voices):
@@ -130,7 +130,8 @@ def test_every_kind_of_voice(opened: list[Sequence[str]], tmp_path: Path) -> Non
         (["say", TEXT, "--blend", "ryan,Calm guide"], "is a designed voice"),
         (["say", TEXT, "--blend", "ryan,vivian", "--instruct", "softly"], "can't follow"),
         (["say", TEXT, "--transcript", "words"], "--reference"),
-        (["say", TEXT, "--reference", "gone.wav"], "no file"),
+        (["say", TEXT, "--reference", "gone.wav", "--consent"], "no file"),
+        (["say", TEXT, "--reference", "gone.wav"], "--consent"),
         (["say", TEXT, "--out", "take.aac"], r"\.wav, \.flac"),
         (["say", TEXT, "--out", "gone/take.wav"], "no folder"),
     ],

@@ -137,11 +137,12 @@ def test_sentences_follow_each_other_without_a_hole(
 
 def test_a_recording_of_ones_own_is_spoken_with(client: TestClient, engine: Engine) -> None:
     if not any(own.clone for own in engine.capabilities().values()):
-        assert client.post("/v1/audio/embeddings", files={"audio": recording()}).status_code == 422
+        form = {"data": {"consent": "true"}, "files": {"audio": recording()}}
+        assert client.post("/v1/audio/embeddings", **form).status_code == 422
         return
     heard = f"data:audio/wav;base64,{base64.b64encode(recording()).decode()}"
     most = {"max_new_tokens": MOST, "ignore_eos": True}
     for told in ({"ref_text": "What I said in it."}, {}):
-        manner = {"ref_audio": heard, **told, **most}
+        manner = {"ref_audio": heard, "consent": True, **told, **most}
         spoken = on_socket(client, manner, *words(TEXT))
         assert np.abs(spoken - over_http(client, **manner)).max() <= LSB
