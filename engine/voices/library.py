@@ -42,6 +42,7 @@ from engine.voices.voice_store import (
 )
 
 TRASH = ".trash"
+ID_MARK = "#"
 REMEMBERED = 10_000  # voices, some 10 kB each
 LONGEST_NUMBERED = 74  # characters of a name before its number
 STALE = 3600.0  # seconds after which an unfinished voice is deleted
@@ -91,10 +92,13 @@ class Library:
         return read_folder(place, built_in=place.parent == self._built_in)
 
     def find(self, name: str) -> SavedVoice | None:
-        """A voice by id or by name, ignoring case; the oldest if several share the name."""
+        """A voice by id or by name, ignoring case; the oldest if several share the name.
+
+        `#anna` is the voice with that id, also where another one has the name.
+        """
         wanted = name.strip().casefold()
         voices = sorted(self._scan(SavedVoice), key=lambda saved: saved.card.created)
-        by_id = (saved for saved in voices if saved.id == wanted)
+        by_id = (saved for saved in voices if saved.id == wanted.removeprefix(ID_MARK))
         by_name = (saved for saved in voices if saved.name.casefold() == wanted)
         return next(by_id, None) or next(by_name, None)
 

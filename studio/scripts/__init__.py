@@ -21,7 +21,7 @@ from studio.scripts.importers.reader import (
     script_of_text,
 )
 from studio.scripts.line_audio import LineAudio
-from studio.scripts.line_requests import Delivery, Job, plan
+from studio.scripts.line_requests import Delivery, Job, plan, voice_digest
 from studio.scripts.loudness import loudness_gains
 from studio.scripts.model import Line, Script
 from studio.scripts.pauses import Pauses
@@ -77,6 +77,7 @@ __all__ = [
     "status_of",
     "suggest",
     "text_of",
+    "voice_digest",
     "vtt",
     "write_spellings",
 ]

@@ -1,16 +1,16 @@
-"""Who speaks for whom: speakers of a script and the names of voices.
+"""Who speaks for whom: speakers of a script and the keys of voices.
 
-What a name stands for is asked of the caller. This module knows no library and no engine.
+What a key stands for is asked of the caller. This module knows no library and no engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import Field
 
 from engine import Message, UnknownVoice, Voice
-from studio.scripts.model import Record, Script
+from studio.scripts.model import Record
 
 Resolve = Callable[[str], Voice]  # raises UnknownVoice
 
@@ -20,9 +20,10 @@ class Casting(Record):
 
     default: str = Field(max_length=200)
     voices: Mapping[str, str] = Field(default_factory=dict)
+    digests: Mapping[str, str] = Field(default_factory=dict)  # of what the voices were, by voice
 
     def voice_of(self, speaker: str) -> str:
-        """The name of a speaker's voice; Anna and ANNA are one person."""
+        """A speaker's voice; Anna and ANNA are one person."""
         named = {name.casefold(): voice for name, voice in self.voices.items() if voice}
         return named.get(speaker.casefold(), self.default)
 
@@ -30,12 +31,17 @@ class Casting(Record):
         others = {k: v for k, v in self.voices.items() if k.casefold() != speaker.casefold()}
         return self.having(voices={**others, speaker: voice})
 
+    def rekeyed(self, key: Callable[[str], str]) -> Casting:
+        """The same voices, each as `key` has it."""
+        voices = {speaker: key(voice) for speaker, voice in self.voices.items()}
+        return self.having(default=key(self.default), voices=voices)
 
-def resolve_cast(script: Script, casting: Casting, resolve: Resolve) -> dict[str, Voice]:
+
+def resolve_cast(speakers: Iterable[str], casting: Casting, resolve: Resolve) -> dict[str, Voice]:
     """The voice of every speaker. Raises UnknownVoice naming all that have none."""
     voices: dict[str, Voice] = {}
     missing: list[Message] = []
-    for speaker in script.speakers:
+    for speaker in speakers:
         try:
             voices[speaker] = resolve(casting.voice_of(speaker))
         except UnknownVoice as error:
@@ -48,11 +54,15 @@ def resolve_cast(script: Script, casting: Casting, resolve: Resolve) -> dict[str
     return voices
 
 
-def suggest(speakers: Sequence[str], voices: Sequence[str], default: str) -> Casting:
-    """A first cast: a voice of the speaker's own name, else each speaker another voice."""
-    by_name = {voice.casefold(): voice for voice in voices}
+def suggest(speakers: Sequence[str], voices: Mapping[str, str], default: str) -> Casting:
+    """A first cast: a voice of the speaker's own name, else each speaker another voice.
+
+    `voices` by the names that people see.
+    """
+    by_name = {name.casefold(): voice for name, voice in voices.items()}
     named = {who: by_name[who.casefold()] for who in speakers if who.casefold() in by_name}
-    spare = [voice for voice in voices if voice not in named.values() and voice != default]
+    taken = {*named.values(), default}
+    spare = [voice for voice in voices.values() if voice not in taken]
     others = [who for who in speakers if who and who not in named]
     dealt = {who: spare[i % len(spare)] for i, who in enumerate(others)} if spare else {}
     return Casting(default=default, voices={**dealt, **named})

@@ -52,10 +52,19 @@ class Job:
     pause: float  # seconds of silence after it
 
 
-def plan(script: Script, voices: Mapping[str, Voice], delivery: Delivery) -> tuple[Job, ...]:
-    """Every line's job, in order. `voices` by speaker, as resolve_cast gives them."""
+def plan(
+    script: Script,
+    voices: Mapping[str, Voice],
+    delivery: Delivery,
+    known: Mapping[str, str] | None = None,
+) -> tuple[Job, ...]:
+    """Every line's job, in order. `voices` by speaker, as resolve_cast gives them.
+
+    `known`: digests by speaker of voices that are gone, so that what they said is found.
+    """
     wording = Wording(delivery, script)
-    digests = {speaker: _digest(_voice_parts(voice)) for speaker, voice in voices.items()}
+    digests = {speaker: voice_digest(voice) for speaker, voice in voices.items()}
+    digests.update(known or {})
     followers = [*script.lines, None][1:]
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
@@ -112,6 +121,11 @@ def _request_parts(request: SpeechRequest) -> list[Any]:
     return [
         request.text, request.language, sampling, request.seed, request.max_frames, request.model
     ]  # fmt: skip
+
+
+def voice_digest(voice: Voice) -> str:
+    """Two voices with the same digest sound the same."""
+    return _digest(_voice_parts(voice))
 
 
 def _voice_parts(voice: Voice) -> list[Any]:

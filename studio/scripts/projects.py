@@ -53,6 +53,7 @@ class Listed:
     lines: int
     created: float
     changed: float
+    voices: frozenset[str] = frozenset()  # of its cast
 
 
 Stamp: TypeAlias = tuple[int, int]  # when a file was written, and which file it is
@@ -165,7 +166,9 @@ class Projects:
 def _card(path: Path) -> Card:
     own = _read(path)
     lines = len(own.script.lines)
-    return Listed(path.parent.name, own.title, lines, own.created, own.changed), own.deleted
+    voices = frozenset(own.casting.voice_of(who) for who in own.script.speakers)
+    listed = Listed(path.parent.name, own.title, lines, own.created, own.changed, voices)
+    return listed, own.deleted
 
 
 def _read(path: Path) -> Project:

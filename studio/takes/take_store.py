@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ class Take(BaseModel):
 
     id: str
     text: str
-    voice: str  # the name shown for it
+    voice: str  # the name that it had then
+    voice_key: str = ""  # what finds it again under another name
     seed: int
     settings: Mapping[str, Any] = Field(default_factory=dict)  # to speak it again
     seconds: float = Field(ge=0)
@@ -86,7 +88,7 @@ class Takes:
         settings: Mapping[str, Any] | None = None,
         **about: Any,
     ) -> Take:
-        """Keep a take; when this returns it survives a crash. `about`: `owner`, `stopped`."""
+        """Keep a take; when this returns it survives a crash. `about`: more fields of a card."""
         now = self._clock()
         take = Take(
             id=new_id(now),
@@ -141,11 +143,15 @@ class Takes:
         *,
         voice: str = "",
         owner: str | None = None,
+        called: Callable[[Take], str] = attrgetter("voice"),
         starred: bool = False,
         deleted: bool = False,
         limit: int | None = None,
     ) -> list[Take]:
-        """Takes that hold every word in text or voice, the newest first."""
+        """Takes that hold every word in text or voice, the newest first.
+
+        `called`: the name that a take's voice has now.
+        """
         wanted = words.casefold().split()
         with self._lock:
             takes = list(self._takes.values())
@@ -156,7 +162,7 @@ class Takes:
             and (take.starred or not starred)
             and owner in (None, take.owner)
             and voice.casefold() in ("", take.voice.casefold())
-            and all(word in f"{take.text} {take.voice}".casefold() for word in wanted)
+            and all(word in f"{take.text} {called(take)}".casefold() for word in wanted)
         ]
         return found[:limit]
 

@@ -6,8 +6,9 @@ Knows no components: the Speak tab, the endpoints and whoever speaks a take agai
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from engine import (
@@ -63,13 +64,25 @@ def asked_for(take: Take) -> SpeechForm:
     known: Mapping[str, Any] = take.settings
     return SpeechForm(
         text=take.text,
-        voice=take.voice,
+        voice=take.voice_key or take.voice,
         language=str(known.get("language") or "auto"),
         instruct=str(known.get("instruct") or ""),
         seed=take.seed,
         sampling=checked(SamplingParams, **(known.get("sampling") or {})),
         longest=known.get("longest"),
     )
+
+
+def named_now(takes: Iterable[Take], choices: Choices) -> list[Take]:
+    """Takes with the names that their voices have now."""
+    called = voice_names(choices)
+    return [take.model_copy(update={"voice": called(take)}) for take in takes]
+
+
+def voice_names(choices: Choices) -> Callable[[Take], str]:
+    """The name that a take's voice has now; the one it had where it is gone."""
+    shown = cache(choices.shown)
+    return lambda take: shown(take.voice_key) or take.voice
 
 
 def read_seed(written: str) -> int | None:

@@ -16,6 +16,7 @@ from engine import (
     Message,
     NotCapable,
     Preset,
+    SavedVoice,
     UnknownVoice,
     Voice,
     is_native,
@@ -37,6 +38,7 @@ class Choice:
     name: str
     kind: Literal["preset", "saved", "design"]
     note: str = ""
+    key: str = ""  # what is kept of it: stays when the voice gets another name
 
     @property
     def label(self) -> str:
@@ -55,15 +57,29 @@ class Choices:
     def list(self) -> tuple[Choice, ...]:
         """Speakers first, then saved voices these checkpoints can speak."""
         speakers = (
-            Choice(name, "preset", described(name) or self._dialect(name))
+            Choice(name, "preset", described(name) or self._dialect(name), name)
             for name in self.speakers()
         )
-        saved = (
-            Choice(own.name, "design" if isinstance(own.voice, Design) else "saved", own.card.note)
-            for own in self._library.list()
-            if self._speakable(own.voice)
-        )
+        saved = (_saved(own) for own in self._library.list() if self._speakable(own.voice))
         return (*speakers, *saved)
+
+    def key(self, name: str) -> str:
+        """What is kept of a named voice or a written blend; what is not here stays as it is."""
+        bare = name.strip()
+        if speaker := self._speaker(bare):
+            return speaker
+        if saved := self._find(bare):
+            return f"#{saved.id}"
+        return self._rewritten(bare, self.key)
+
+    def shown(self, key: str) -> str:
+        """The name that a kept voice has now; empty where it is gone."""
+        if speaker := self._speaker(key):
+            return speaker.capitalize()
+        if saved := self._find(key):
+            return saved.name
+        gone = key.startswith("#") and not MARKS & set(key)
+        return "" if gone else self._rewritten(key, lambda part: self.shown(part) or part)
 
     def speakers(self) -> tuple[str, ...]:
         every = (name for own in self._capabilities if own.preset for name in own.speakers)
@@ -75,7 +91,7 @@ class Choices:
         taken = {name.casefold() for name in speakers}
         own = [each for each in self._library.list() if isinstance(each.voice, Clone)]
         free = [each for each in own if each.name.casefold() not in taken]
-        written = ((each.name, each.id if MARKS & set(each.name) else each.name) for each in free)
+        written = ((each.name, self._written(each)) for each in free)
         return (*((name, name) for name in speakers), *written)
 
     def example(self) -> str:
@@ -93,11 +109,9 @@ class Choices:
 
     def named(self, name: str, instruct: str = "") -> Voice:
         """A speaker, or a saved voice by name or id. Raises UnknownVoice with what there is."""
-        wanted = name.strip().casefold()
-        speaker = next((own for own in self.speakers() if own.casefold() == wanted), None)
-        if speaker:
+        if speaker := self._speaker(name):
             return Preset(speaker, instruct)
-        saved = self._library.find(name)
+        saved = self._find(name)
         if saved is None:
             raise UnknownVoice(
                 "No voice is called '{name}'. {there}", name=name[:80], there=self._there()
@@ -174,6 +188,30 @@ class Choices:
             model=voice.model,
         )
 
+    def _speaker(self, name: str) -> str | None:
+        wanted = name.strip().casefold()
+        return next((own for own in self.speakers() if own.casefold() == wanted), None)
+
+    def _written(self, own: SavedVoice) -> str:
+        """Its name in a blend; its id where the name has marks."""
+        return f"#{own.id}" if MARKS & set(own.name) else own.name
+
+    def _find(self, name: str) -> SavedVoice | None:
+        """By its name; else by its id, which may be the name of another voice."""
+        wanted = name.strip().casefold()
+        named = (own for own in self._library.list() if own.name.casefold() == wanted)
+        return next(named, None) or self._library.find(name)
+
+    def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
+        """A written blend with other names for its parts; what is none stays as it is."""
+        if not MARKS & set(text):
+            return text
+        try:
+            parts = parse_blend(text)
+        except InvalidSetting:
+            return text
+        return "+".join(f"{part(name)}({weight:.6g})" for name, weight in parts)
+
     def _part(self, name: str) -> Preset | Clone:
         voice = self.named(name)
         if isinstance(voice, Preset | Clone):
@@ -195,6 +233,11 @@ class Choices:
         if not names:
             return Message("There is none yet.")
         return Message("There are: {names}.", names=", ".join(names[:40]))
+
+
+def _saved(own: SavedVoice) -> Choice:
+    kind: Literal["saved", "design"] = "design" if isinstance(own.voice, Design) else "saved"
+    return Choice(own.name, kind, own.card.note, f"#{own.id}")
 
 
 def _has(own: Capabilities, name: str) -> bool:

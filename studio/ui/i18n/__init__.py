@@ -30,7 +30,7 @@ def _tables(pattern: str) -> dict[str, str]:
 
 
 _SHOWN: Final = _tables("zh*.json")  # one for all, one a large tab; every page has them
-CHINESE: Final = _SHOWN | _tables("messages_zh.json")
+CHINESE: Final = _SHOWN | _tables("messages_zh*.json")
 LANGUAGES: Final = I18n(en={english: english for english in _SHOWN}, zh=_SHOWN)
 
 

@@ -32,6 +32,7 @@ from studio.ui.speech_form import (
     SpeechForm,
     asked_for,
     draw_seed,
+    named_now,
     read_seed,
     rounded,
 )
@@ -84,7 +85,7 @@ class SpeakHandlers:
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and names."""
-        found = [(own.label, own.name) for own in self._studio.choices().list()]
+        found = [(own.label, own.key) for own in self._studio.choices().list()]
         return found or [("The model's own", "")]
 
     def hint(self) -> str:
@@ -178,7 +179,7 @@ class SpeakHandlers:
         if not number:
             return (gr.skip(),) * KEPT_OUTPUTS
         take = self._studio.takes.get(number)
-        pair = shown(self._studio.takes, newest(self._studio.takes, number), FILL)
+        pair = shown(self._studio, newest(self._studio.takes, number), FILL)
         return self.last(owner), str(take.seed) if keep_seed else seed, *pair
 
     def act(self, owner: str, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
@@ -188,7 +189,7 @@ class SpeakHandlers:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
-        return self.last(owner), *shown(takes, ids, FILL)
+        return self.last(owner), *shown(self._studio, ids, FILL)
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
         """The fields as they were for a take, its seed kept; nothing for any other button."""
@@ -203,7 +204,8 @@ class SpeakHandlers:
     def last(self, owner: str) -> str:
         """What a browser has spoken last, or how to begin."""
         takes = self._studio.takes.search(owner=owner, limit=SHOWN) if owner else []
-        return take_card.rows(takes) if takes else take_card.EMPTY
+        named = named_now(takes, self._studio.choices())
+        return take_card.rows(named) if takes else take_card.EMPTY
 
     def arrived(self, owner: str, known: list[str] | None) -> str:
         """The list; takes that were listed in the browser alone become its own."""
@@ -238,11 +240,11 @@ class SpeakHandlers:
         choices = self._studio.choices()
         if not name:
             return both("The model's default voice")
-        known = {own.name.casefold(): own for own in choices.list()}
-        own = known.get(name.casefold())
+        known = {own.key: own for own in choices.list()}
+        own = known.get(choices.key(name))
         if own is None and any(mark in name for mark in BLEND_MARKS):
             choices.blend(name)
-            return escape(_mixture(name))
+            return escape(_mixture(choices.shown(name) or name))
         if own is None:
             choices.named(name)
             return both("A saved voice")

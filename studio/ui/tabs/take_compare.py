@@ -18,7 +18,7 @@ from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
 from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal
-from studio.ui.speech_form import SpeechForm, asked_for
+from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE
 
 Update: TypeAlias = Any  # what Gradio takes for a component
@@ -66,10 +66,10 @@ def _side(label: str) -> Side:
     return Side(column, card, audio)
 
 
-def shown(takes: Takes, ids: Shown, *buttons: tuple[str, str]) -> tuple[Update, ...]:
+def shown(studio: Studio, ids: Shown, *buttons: tuple[str, str]) -> tuple[Update, ...]:
     """What the pair's components show; `buttons` are more of them on the cards."""
     left, right = ids
-    return ids, *_filled(takes, left, buttons), *_filled(takes, right, (("close", "Close"),))
+    return ids, *_filled(studio, left, buttons), *_filled(studio, right, (("close", "Close"),))
 
 
 def act(takes: Takes, ids: Shown, what: str, number: str) -> Shown:
@@ -116,8 +116,11 @@ async def speak(
 
     def keep(pcm: Pcm, end: End) -> str:
         settings = {**asked.settings(), **notes}
-        about = {"owner": owner, "stopped": end.reason == "cancelled"}
-        return studio.takes.add(pcm, asked.text, asked.voice, end.seed, settings, **about).id
+        choices = studio.choices()
+        key = choices.key(asked.voice)
+        about = {"owner": owner, "stopped": end.reason == "cancelled", "voice_key": key}
+        voice = choices.shown(key) or asked.voice
+        return studio.takes.add(pcm, asked.text, voice, end.seed, settings, **about).id
 
     async for payload in studio.live.play(
         lambda: studio.engine.submit(asked.request(studio.choices())), keep
@@ -125,14 +128,18 @@ async def speak(
         yield payload
 
 
-def _filled(takes: Takes, number: str, buttons: tuple[tuple[str, str], ...]) -> tuple[Update, ...]:
+def _filled(
+    studio: Studio, number: str, buttons: tuple[tuple[str, str], ...]
+) -> tuple[Update, ...]:
+    takes = studio.takes
     try:
         take = takes.find(number) if number else None
     except RequestError:
         take = None
     if take is None:
         return gr.update(visible=False), "", None
-    return gr.update(visible=True), take_card.card(take, *buttons), _sound(takes, take)
+    [named] = named_now([take], studio.choices())
+    return gr.update(visible=True), take_card.card(named, *buttons), _sound(takes, take)
 
 
 def _sound(takes: Takes, take: Take) -> tuple[int, Pcm] | None:

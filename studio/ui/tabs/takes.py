@@ -19,6 +19,7 @@ from studio.ui.drafts import browser_id, on_back
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player
+from studio.ui.speech_form import named_now, voice_names
 from studio.ui.tabs.take_compare import Shown, TakeCompare, act, again, newest, pair, shown
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -43,12 +44,15 @@ class TakesTab:
         """Those a visitor may see, the newest first."""
         if self._studio.guests and not owner:
             return []
-        return self._studio.takes.search(
+        choices = self._studio.choices()
+        found = self._studio.takes.search(
             words,
+            called=voice_names(choices),
             owner=owner if self._studio.guests else None,
             starred=which == "starred",
             deleted=which == "deleted",
         )
+        return named_now(found, choices)
 
     def listed(self, words: str, which: str, most: int, owner: str) -> tuple[str, Update]:
         """The list, and the button for more of it."""
@@ -73,7 +77,7 @@ class TakesTab:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
-        return *shown(takes, ids), *self.listed(words, which, most, owner)
+        return *shown(self._studio, ids), *self.listed(words, which, most, owner)
 
     def keep(
         self, words: str, which: str, most: int, owner: str, event: gr.EventData
@@ -83,8 +87,7 @@ class TakesTab:
         if not number:
             return (gr.skip(),) * 9
         listed = self.listed(words, which, most, owner)
-        takes = self._studio.takes
-        return *shown(takes, newest(takes, number)), *listed
+        return *shown(self._studio, newest(self._studio.takes, number)), *listed
 
 
 def _empty(words: str, which: str) -> str:

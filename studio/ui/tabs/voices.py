@@ -15,6 +15,7 @@ import gradio as gr
 
 from engine import InvalidVoice, Message, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
 from studio.context import Studio
+from studio.scripts import Projects
 from studio.ui.i18n import tell, warning, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import live_player, plays
@@ -29,6 +30,7 @@ from studio.ui.tabs.voice_form import (
     speaking,
     try_out,
 )
+from studio.ui.voice_usage import usage_of
 
 SHOWN: Final = 60  # voices in the list at once
 ENDING: Final = ".voice.safetensors"
@@ -49,6 +51,7 @@ class VoicesTab:
     def __init__(self, studio: Studio, outbox: Path) -> None:
         self._studio = studio
         self._outbox = outbox  # where files to download are put
+        self._projects = Projects(studio.library.folder.parent / "scripts")
 
     def find(self, words: str) -> list[SavedVoice]:
         """Voices that hold every word in name, tags, note or kind."""
@@ -99,15 +102,33 @@ class VoicesTab:
             return warning(error)
         return f"**{changed.name}** {word('is changed.')}"
 
-    def delete(self, picked: str | None) -> tuple[str, Update, Update]:
-        """Status, the ticket that brings it back, and the button that takes it."""
+    def delete(self, picked: str | None) -> tuple[str, Update, Update, Update]:
+        """Status, the ticket that brings it back, the button that takes it, and the button that
+        deletes a voice which is in use."""
+        try:
+            own = self._studio.library.get(_one(picked))
+            used = usage_of(own, self._studio, self._projects)
+        except TimbreError as error:
+            return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
+        if not used:
+            return self.delete_used(picked)
+        asked = Message(
+            "{name} is used by {uses}. What it has spoken stays, but it will speak no more lines. "
+            "Press Delete anyway to delete it.",
+            name=own.name,
+            uses=used.told(self._studio.guests),
+        )
+        return f"⚠️ {tell(asked)}", gr.skip(), gr.skip(), gr.update(visible=True)
+
+    def delete_used(self, picked: str | None) -> tuple[str, Update, Update, Update]:
+        """The same, whatever uses it."""
         try:
             own = self._studio.library.get(_one(picked))
             ticket = self._studio.library.delete(own.id)
         except TimbreError as error:
-            return warning(error), gr.skip(), gr.skip()
+            return warning(error), gr.skip(), gr.skip(), gr.update(visible=False)
         undo = gr.update(visible=True, value=f"{word('Restore')}: {own.name}")
-        return f"**{own.name}** {word('is deleted.')}", ticket, undo
+        return f"**{own.name}** {word('is deleted.')}", ticket, undo, gr.update(visible=False)
 
     def restore(self, ticket: str) -> tuple[str, Update]:
         """Status, and the button, which goes."""
@@ -255,6 +276,7 @@ class Card(NamedTuple):
 class Actions(NamedTuple):
     change: gr.Button
     delete: gr.Button
+    used: gr.Button  # deletes it all the same
     phrase: gr.Textbox
     listen: gr.Button
 
@@ -297,10 +319,11 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
         change = gr.Button(word("Save changes"), variant="primary", min_width=120)
         file = gr.DownloadButton(str(word("Export")), min_width=120)
         delete = gr.Button(word("Delete"), variant="stop", min_width=120)
+        used = gr.Button(word("Delete anyway"), variant="stop", min_width=120, visible=False)
     phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
     listen = gr.Button(word("Listen"))
     return Card(column, name, tags, colour, note, told, file), Actions(
-        change, delete, phrase, listen
+        change, delete, used, phrase, listen
     )
 
 
@@ -315,10 +338,13 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     picked.change(tab.show, picked, list(card), **QUIET)
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
     changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well
-    deleted = actions.delete.click(tab.delete, picked, [status, found.ticket, found.undo], **QUIET)
+    picked.change(lambda: gr.update(visible=False), None, actions.used, **QUIET)
+    gone = [status, found.ticket, found.undo, actions.used]
+    deleted = actions.delete.click(tab.delete, picked, gone, **QUIET)
+    used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
     asked = [status, found.waiting, found.again]
     received = found.receive.upload(tab.receive, found.receive, asked, **QUIET)
     again = found.again.click(tab.receive_again, found.waiting, asked, **QUIET)
     back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
-    for event in (changed, deleted, received, again, back):
+    for event in (changed, deleted, used, received, again, back):
         event.then(tab.search, wanted, listing, **QUIET)

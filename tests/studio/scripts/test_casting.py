@@ -24,10 +24,10 @@ def test_casting_names_everybody_without_a_voice() -> None:
         return Preset(name)
 
     casting = Casting(default="ryan", voices={"ANNA": "vivian"})
-    voices = resolve_cast(script, casting, resolve)
+    voices = resolve_cast(script.speakers, casting, resolve)
     assert voices == {"Anna": Preset("vivian"), "Ben": Preset("ryan"), "": Preset("ryan")}
     with pytest.raises(UnknownVoice, match=r"Ben.*the narrator"):
-        resolve_cast(script, casting.having(default="ghost"), resolve)
+        resolve_cast(script.speakers, casting.having(default="ghost"), resolve)
 
 
 @given(
@@ -35,7 +35,7 @@ def test_casting_names_everybody_without_a_voice() -> None:
     st.lists(st.sampled_from(["anna", "Ben", "x", "y"]), unique=True, min_size=1),
 )
 def test_a_suggested_cast_uses_voices_there_are(speakers: list[str], voices: list[str]) -> None:
-    casting = suggest(speakers, voices, voices[0])
+    casting = suggest(speakers, {voice: voice for voice in voices}, voices[0])
     for speaker in speakers:
         assert casting.voice_of(speaker) in voices
         if speaker.casefold() in {voice.casefold() for voice in voices} and speaker:

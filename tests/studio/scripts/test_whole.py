@@ -26,10 +26,11 @@ And so they went home, and said no more about it.
 def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> None:
     projects = sc.Projects(tmp_path / "scripts")
     script = sc.script_of_file("book.md", BOOK)
-    casting = sc.suggest(script.speakers, ["ryan", "vivian", "anna"], "ryan")
+    there = {name: name for name in ("ryan", "vivian", "anna")}
+    casting = sc.suggest(script.speakers, there, "ryan")
     number = projects.create(sc.Project(title="Book", script=script, casting=casting))
     project, sounds = projects.open(number), projects.sounds(number)
-    voices = sc.resolve_cast(script, project.casting, lambda _: Preset("ryan"))
+    voices = sc.resolve_cast(script.speakers, project.casting, lambda _: Preset("ryan"))
     jobs = sc.plan(script, voices, project.delivery)
     asked = [job.request.text for job in jobs if job.request]
     assert any("twelve dollars" in text for text in asked)

@@ -27,8 +27,8 @@ def test_the_count_tells_of_a_language_that_nobody_here_speaks(tmp_path: Path) -
 
 
 def test_what_is_saved_is_listed_as_it_was_written(studio: Studio) -> None:
-    studio.library.save("My Own", some_clone())
-    assert ("My Own", "My Own") in SpeakHandlers(studio).voices()
+    saved = studio.library.save("My Own", some_clone())
+    assert ("My Own", f"#{saved.id}") in SpeakHandlers(studio).voices()
     assert ("Ryan", "ryan") in SpeakHandlers(studio).voices()
 
 

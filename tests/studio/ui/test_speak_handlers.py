@@ -223,7 +223,7 @@ def test_instructions_are_closed_with_the_reason(studio: Studio, tmp_path: Path)
         ("eric", "from Chengdu"),
         ("My Own", "mine"),
         ("Narrator", "designed voice"),
-        ("ryan(3)+vivian(1)", "ryan 75%, vivian 25%"),
+        ("ryan(3)+vivian(1)", "Ryan 75%, Vivian 25%"),
         ("nobody", "No voice"),
         ("<b>", "&lt;b&gt;"),
     ],

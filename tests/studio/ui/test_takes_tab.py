@@ -94,7 +94,7 @@ def test_two_takes_stand_side_by_side(studio: Studio, kept: list[Take]) -> None:
     ):
         ids = act(takes, ids, what, number)
         assert ids == expected
-    _, column, card, sound, *right = shown(takes, (one, two))
+    _, column, card, sound, *right = shown(studio, (one, two))
     assert column["visible"]
     assert right[0]["visible"]
     assert TEXTS[0] in card
@@ -130,7 +130,7 @@ def test_a_take_that_is_gone_is_told(studio: Studio, what: str) -> None:
         act(studio.takes, NOTHING, what, "gone")
     with pytest.raises(gr.Error, match="no such take"):
         TakesTab(studio).act(NOTHING, *EVERYTHING, event=event(do=what, take="../../etc/passwd"))
-    assert not shown(studio.takes, ("gone", ""))[1]["visible"]
+    assert not shown(studio, ("gone", ""))[1]["visible"]
 
 
 def test_the_same_seed_speaks_the_same_samples(studio: Studio, kept: list[Take]) -> None:
@@ -164,7 +164,7 @@ def test_a_take_whose_voice_is_gone_says_so(studio: Studio) -> None:
 def test_a_damaged_sound_is_told_and_its_card_stays(studio: Studio, kept: list[Take]) -> None:
     studio.takes.sound(kept[0].id).write_bytes(b"not a sound")
     with pytest.warns(UserWarning, match="damaged"):
-        _, column, card, sound, *_ = shown(studio.takes, (kept[0].id, ""))
+        _, column, card, sound, *_ = shown(studio, (kept[0].id, ""))
     assert column["visible"]
     assert TEXTS[0] in card
     assert sound is None

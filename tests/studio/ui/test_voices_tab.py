@@ -95,7 +95,7 @@ def test_a_foreign_file_changes_nothing(tab, studio, tmp_path, data):
 
 
 def test_a_deleted_voice_comes_back_as_it_was(tab, kept, studio):
-    said, ticket, undo = tab.delete(kept[1].id)
+    said, ticket, undo, _ = tab.delete(kept[1].id)
     assert "Bo" in said
     assert undo["visible"]
     assert studio.library.find("Bo") is None
@@ -107,9 +107,10 @@ def test_a_deleted_voice_comes_back_as_it_was(tab, kept, studio):
 
 def test_deleting_twice_is_told_and_leaves_the_way_back(tab, kept):
     tab.delete(kept[1].id)
-    said, *rest = tab.delete(kept[1].id)
+    said, *way_back, anyway = tab.delete(kept[1].id)
     assert said.startswith("⚠️")
-    assert all(each == gr.skip() for each in rest)
+    assert all(each == gr.skip() for each in way_back)
+    assert not anyway["visible"]
 
 
 def test_listening_speaks_the_voice(tab, kept, studio):

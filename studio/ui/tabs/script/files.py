@@ -139,6 +139,6 @@ def _planned(
     text: str, casting: Casting, delivery: Delivery, sounds: LineAudio, resolve: Resolve
 ) -> Opened:
     script = script_of_text(text, speakers=tuple(casting.voices))
-    jobs = plan(script, resolve_cast(script, casting, resolve), delivery)
+    jobs = plan(script, resolve_cast(script.speakers, casting, resolve), delivery)
     project = Project(title=title_of(script), script=script, casting=casting, delivery=delivery)
     return Opened("", project, jobs, sounds)

@@ -132,7 +132,7 @@ class ScriptPlayback:
 
     async def listen(self, number: str, line: int) -> Told:
         """One line, made first when it has no sound."""
-        async for payload in self._line(number, lambda: self._ready(number).job(line)):
+        async for payload in self._line(number, lambda: self._heard_line(number, line)):
             yield payload
 
     async def redo(self, number: str, line: int) -> Told:
@@ -140,8 +140,9 @@ class ScriptPlayback:
 
         def anew() -> Job:
             seed = secrets.randbelow(10**SEED_DIGITS)
+            self._ready(number, line)
             self._desk.edit(number, lambda script: redo(script, line, seed))
-            return self._ready(number).job(line)
+            return self._ready(number, line).job(line)
 
         async for payload in self._line(number, anew):
             yield payload
@@ -239,10 +240,15 @@ class ScriptPlayback:
         settings = self._studio.engine.settings
         return max(2, int(settings.max_num_seqs * settings.file_share))
 
-    def _ready(self, number: str) -> Opened:
+    def _ready(self, number: str, line: int | None = None) -> Opened:
         if not number:
             raise InvalidText("There is nothing to speak yet. Write or paste a text first.")
-        return self._desk.ready(number)
+        return self._desk.ready(number, line)
+
+    def _heard_line(self, number: str, line: int) -> Job:
+        """A line that has its sound needs no voice any more."""
+        opened = self._desk.open(number)
+        return opened.job(line) if opened.take(line) else self._ready(number, line).job(line)
 
     def _whole(self, number: str) -> Making | None:
         running = (own for own in self._makings.get(number, []) if own.whole)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
 
-from engine import InvalidText, Preset, RequestError, TimbreError, Voice
+from engine import Design, InvalidText, Preset, RequestError, TimbreError, Voice
 from studio.context import Studio
 from studio.scripts import (
     SUFFIXES,
@@ -29,15 +29,17 @@ from studio.scripts import (
     script_of_file,
     script_of_text,
     suggest,
+    voice_digest,
 )
 from studio.scripts.edits import revise
 from studio.scripts.importers.reader import MAX_BYTES
+from studio.voices.voice_catalog import BLEND_MARKS
 
 STEPS_BACK = 30
 TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose last states are in memory
-_NOBODY = Preset("nobody")  # stands for a voice that is gone; never asked for
+_NOBODY = Design("")  # stands for a voice that is gone; never asked for
 
 
 Kept = TypeVar("Kept")
@@ -84,8 +86,8 @@ class ScriptStore:
         return [(_label(own.title, own.lines), own.id) for own in self._projects.listed()]
 
     def voices(self) -> list[tuple[str, str]]:
-        """Labels and names."""
-        found = [(own.label, own.name) for own in self._studio.choices().list()]
+        """Labels and keys."""
+        found = [(own.label, own.key) for own in self._studio.choices().list()]
         return found or [("The model's own", "")]
 
     def languages(self) -> list[tuple[str, str]]:
@@ -182,38 +184,64 @@ class ScriptStore:
     def resolve(self, name: str) -> Voice:
         return self._studio.choices().read(name)
 
-    def ready(self, number: str) -> Opened:
-        """A script to be spoken. Raises UnknownVoice naming the speakers that have none."""
-        project = self._load(number)
-        voices = resolve_cast(project.script, project.casting, self.resolve)
-        return self._planned_with(number, project, voices)
+    def ready(self, number: str, line: int | None = None) -> Opened:
+        """A script to be spoken, or one line to be spoken anew.
+
+        Raises UnknownVoice naming the speakers whose lines have no sound and no voice.
+        """
+        opened = self.open(number)
+        project, sounds = opened.project, opened.sounds
+        assert sounds is not None
+        unmade = [job.line for job in opened.jobs if job.request and job.key not in sounds]
+        lines = unmade if line is None else [line]
+        speakers = dict.fromkeys(project.script.line(each).speaker for each in lines)
+        resolve_cast(speakers, project.casting, self.resolve)
+        self._remember_voices(number, project)
+        return opened
+
+    def _remember_voices(self, number: str, project: Project) -> None:
+        """Keep what the voices are, so that what they said is found when they are gone."""
+        casting = project.casting
+        held = {casting.voice_of(who) for who in project.script.speakers}
+        found = {key: self._found(key) for key in held}
+        own = {key: voice_digest(voice) for key, voice in found.items() if voice is not _NOBODY}
+        if own.items() <= casting.digests.items():
+            return
+        with self._lock:
+            now = self._load(number)
+            digests = {**now.casting.digests, **own}
+            self._projects.save(number, now.having(casting=now.casting.having(digests=digests)))
 
     def _load(self, number: str) -> Project:
         project = self._projects.open(number)
         if project.deleted is not None:
             raise RequestError("This script was deleted. Restore it, or open another one.")
-        return project
+        return project.having(casting=project.casting.rekeyed(self._studio.choices().key))
 
     def _opened(self, number: str, project: Project) -> Opened:
-        speakers = project.script.speakers
-        voices = {who: self._found(project.casting.voice_of(who)) for who in speakers}
-        return self._planned_with(number, project, voices)
-
-    def _found(self, name: str) -> Voice:
-        try:
-            return self.resolve(name)
-        except TimbreError:
-            return _NOBODY
-
-    def _planned_with(self, number: str, own: Project, voices: Mapping[str, Voice]) -> Opened:
-        jobs = plan(own.script, voices, own.delivery)
+        casting, speakers = project.casting, project.script.speakers
+        voices = {who: self._found(casting.voice_of(who)) for who in speakers}
+        digests = {
+            who: casting.digests.get(casting.voice_of(who), "")
+            for who, voice in voices.items()
+            if voice is _NOBODY
+        }
+        jobs = plan(project.script, voices, project.delivery, digests)
         with self._lock:
-            _remember(self._planned, number, (own.changed, jobs))
-        return Opened(number, own, jobs, self._projects.sounds(number))
+            _remember(self._planned, number, (project.changed, jobs))
+        return Opened(number, project, jobs, self._projects.sounds(number))
+
+    def _found(self, key: str) -> Voice:
+        """What speaks, or spoke. A preset is its name, also while its model is not loaded."""
+        try:
+            return self.resolve(key)
+        except TimbreError:
+            saved = key.startswith("#") or any(mark in key for mark in BLEND_MARKS)
+            return _NOBODY if saved else Preset(key)
 
     def _create(self, title: str, script: Script) -> Opened:
-        names = [name for _, name in self.voices()]
-        casting = suggest(script.speakers, names, names[0])
+        voices = self.voices()
+        casting = suggest(script.speakers, dict(voices), voices[0][1])
         named = (title.strip() or title_of(script))[:200]
         number = self._projects.create(Project(title=named, script=script, casting=casting))
         return self.open(number)
@@ -234,8 +262,7 @@ def chosen_file(path: str | None) -> Path:
 
 def _with_script(own: Project, script: Script, voices: list[tuple[str, str]]) -> Project:
     """The same project saying something else; who is new in it gets a voice."""
-    names = [name for _, name in voices]
-    cast = suggest(script.speakers, names, own.casting.default).voices
+    cast = suggest(script.speakers, dict(voices), own.casting.default).voices
     casting = own.casting.having(voices={**cast, **own.casting.voices})
     return own.having(script=script, casting=casting)
 

@@ -251,7 +251,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         """Files to take along."""
         with warned():
             outbox = Path(files.GRADIO_CACHE)
-            script = tab.desk.ready(number) if number else tab.desk.blank()
+            script = tab.desk.open(number)
             made = export(script, Wish(*wish), outbox, progress)
             return gr.update(value=[str(path) for path in made], visible=True)
         return gr.skip()

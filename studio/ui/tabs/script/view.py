@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, TypeAlias, TypedDict, get_args
 
+from engine import Message
 from studio.scripts import Line, Progress, Status
 from studio.scripts.edits import shown
 from studio.ui.i18n import both, tell
@@ -154,8 +155,9 @@ def pager(view: View, count: int) -> list[Item]:
 
 def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool) -> Item:
     """A speaker with the voice that speaks for him."""
-    known = any(name == voice for _, name in voices)
-    offered = [*voices] if known else [(voice, voice), *voices]
+    known = any(key == voice for _, key in voices)
+    gone = tell(Message("Not here: {name}", name=voice.removeprefix("#")))
+    offered = [*voices] if known else [(gone, voice), *voices]
     options = "".join(_option(name, label, name == voice) for label, name in offered)
     name = escape(who) or both("Voice" if alone else "Narrator")
     return (

@@ -102,7 +102,7 @@ def player(page: Any) -> Tap:
 def whole(projects: Projects, number: str, folder: Path) -> np.ndarray:
     """Every sound that is kept, with the pauses between, as the page should play it."""
     project, sounds = projects.open(number), Projects(folder / "scripts").sounds(number)
-    voices = resolve_cast(project.script, project.casting, Preset)
+    voices = resolve_cast(project.script.speakers, project.casting, Preset)
     parts = []
     for job in plan(project.script, voices, project.delivery):
         parts += [sounds.read(job.key), np.zeros(round(job.pause * SAMPLE_RATE), np.int16)]

@@ -1,0 +1,49 @@
+"""What would miss a saved voice: the scripts that cast it, the takes that it spoke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import Message, SavedVoice
+from studio.context import Studio
+from studio.scripts import Projects
+
+TITLES = 3  # scripts that are named
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Scripts by their titles, and how many takes."""
+
+    scripts: tuple[str, ...]
+    takes: int
+
+    def told(self, guests: bool) -> Message:
+        """In words; strangers are not told the titles of each other's scripts."""
+        count = len(self.scripts)
+        titles = ", ".join(f"“{title}”" for title in self.scripts[:TITLES])
+        more = ", …" if count > TITLES else ""
+        scripts = Message("1 script") if count == 1 else Message("{count} scripts", count=count)
+        if not guests:
+            scripts = Message("{scripts} ({titles})", scripts=scripts, titles=titles + more)
+        takes = Message("1 take") if self.takes == 1 else Message("{count} takes", count=self.takes)
+        parts = [scripts] * bool(count) + [takes] * bool(self.takes)
+        return Message.listed(parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.scripts or self.takes)
+
+
+def usage_of(own: SavedVoice, studio: Studio, projects: Projects) -> Usage:
+    """Takes and scripts that are not deleted and hold this voice, alone or in a blend."""
+    key = studio.choices().key
+    scripts = [
+        each.title for each in projects.listed() if any(_holds(key(v), own) for v in each.voices)
+    ]
+    takes = sum(_holds(take.voice_key, own) for take in studio.takes.search())
+    return Usage(tuple(scripts), takes)
+
+
+def _holds(key: str, own: SavedVoice) -> bool:
+    """`#ada`, or `#ada(2)+ryan(1)`."""
+    return f"#{own.id}" in {part.partition("(")[0] for part in key.split("+")}
