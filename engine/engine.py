@@ -109,6 +109,11 @@ class Engine:
         """Whether requests are admitted."""
         return self._registry.is_open
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has stopped for good."""
+        return self._registry.is_ended
+
     def capabilities(self) -> Mapping[str, Capabilities]:
         """What each checkpoint can do, by its name."""
         return {name: each.capabilities for name, each in self._checkpoints.items()}

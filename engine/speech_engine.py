@@ -49,6 +49,10 @@ class SpeechEngine(Protocol):
     def alive(self) -> bool:
         """Whether requests are admitted."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has stopped for good: only a new process admits requests again."""
+
     def capabilities(self) -> Mapping[str, Capabilities]:
         """What each checkpoint can do, by its name."""
 

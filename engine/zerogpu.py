@@ -114,6 +114,11 @@ class ZeroGpuEngine:
     def alive(self) -> bool:
         return self._registry.is_open
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has stopped for good."""
+        return self._registry.is_ended
+
     def capabilities(self) -> Mapping[str, Capabilities]:
         return {name: each.capabilities for name, each in self._checkpoints.items()}
 

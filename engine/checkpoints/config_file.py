@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.checkpoints.files import CODEC_FOLDER, read_json
+from engine.checkpoints.files import CODEC_FOLDER, open_regular, read_json
 
 CONFIG: dict[str, Any] = {
     "im_start_token_id": 151644,
@@ -99,7 +99,7 @@ def codec_digest(folder: Path) -> str:
     config = read_codec_config(folder / CODEC_FOLDER).get("decoder_config")
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for path in sorted((folder / CODEC_FOLDER).glob("*.safetensors")):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while piece := file.read(1 << 20):
                 digest.update(piece)
     return digest.hexdigest()

@@ -7,10 +7,13 @@ Every error is a CheckpointError that names the file and the key. No torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 
@@ -24,12 +27,28 @@ WIDEST_ROW = 1 << 20  # numbers
 _STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """A file to read, reached through links or not; a device or a pipe would never end."""
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise CheckpointError("{path} is no plain file. Download it again.", path=path)
+        yield file
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opens a pipe at once, also if nobody writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """The object that a JSON file holds."""
     try:
-        if path.stat().st_size > LARGEST_JSON:
+        with open_regular(path) as file:
+            data = file.read(LARGEST_JSON + 1)
+        if len(data) > LARGEST_JSON:
             raise CheckpointError("{path} is too large to be a configuration.", path=path)
-        return _object(path.read_bytes(), path)
+        return _object(data, path)
     except OSError as error:
         raise CheckpointError(
             "{path} cannot be read ({reason}). A checkpoint folder needs it.",
@@ -104,7 +123,7 @@ def read_row(folder: Path, name: str, row: int) -> Vector:
     """One row of a matrix among the folder's weights, as float32."""
     path = folder / _shard(folder, name)
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = int.from_bytes(file.read(8), "little")
             if not 0 < size <= LARGEST_JSON:
                 raise CheckpointError(

@@ -19,6 +19,11 @@ from engine.errors import CheckpointError, InvalidText
 
 LARGEST_FILE = 64 << 20  # bytes; the published tokenizer.json has 11 MB
 
+# Normalizers whose output is about as long as their input. `Replace` and `Prepend` can make
+# gigabytes out of a letter.
+NORMALIZERS = ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Strip", "StripAccents")
+MOST_NORMALIZERS = 8
+
 WORDLIKE = ("L", "N")
 SIGNS = ("P", "S", "Z", "Cc")  # no combining marks, and none that an older Unicode version lacks
 
@@ -103,8 +108,24 @@ def _load(folder: Path) -> Tokenizer:
 def _from_json(path: Path) -> Tokenizer:
     _check_size(path)
     raw: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    _check_normalizer(raw.get("normalizer"), path)
     raw.update(added_tokens=[], truncation=None, padding=None, post_processor=None)
     return Tokenizer.from_str(json.dumps(raw))
+
+
+def _check_normalizer(normalizer: Any, path: Path) -> None:
+    """Raises CheckpointError for one that may multiply a text."""
+    several = isinstance(normalizer, dict) and normalizer.get("type") == "Sequence"
+    parts = normalizer["normalizers"] if several else [normalizer] if normalizer else []
+    kinds = [part["type"] for part in parts]
+    unknown = [kind for kind in kinds if kind not in NORMALIZERS]
+    if unknown or len(kinds) > MOST_NORMALIZERS:
+        raise CheckpointError(
+            "{path} changes text in a way that is not supported ({kind}). Use the published "
+            "tokenizer.",
+            path=path,
+            kind=str(unknown[0])[:40] if unknown else len(kinds),
+        )
 
 
 def _from_vocabulary(folder: Path) -> Tokenizer:

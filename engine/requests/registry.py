@@ -23,6 +23,7 @@ class RequestRegistry:
         self._closed: str | None = None  # the reason; permanent
         self._paused: str | None = None  # the reason; until `resume`
         self.refused = 0
+        self.is_ended = False  # for good: nothing is served any more
 
     @property
     def is_open(self) -> bool:
@@ -87,6 +88,7 @@ class RequestRegistry:
     def end_all(self, reason: str) -> None:
         """Close, and end the open requests with the same reason."""
         self.close(reason)
+        self.is_ended = True
         self._end_open(reason)
 
     def _end_open(self, reason: str) -> None:

@@ -26,7 +26,8 @@ class Places:
 
     def __enter__(self) -> None:
         if self._free < 1:
-            raise ApiError(503, "All sockets are in use. Try again soon.", "too_many_sockets")
+            said = "All sockets are in use. Try again soon."
+            raise ApiError(503, said, "too_many_sockets", headers={"Retry-After": "5"})
         self._free -= 1
 
     def __exit__(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -11,11 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import Library, SpeechEngine, TimbreError
 from studio.api import speech_routes, status_routes, voice_routes
-from studio.api.api_context import ApiContext, build_context, context_of
+from studio.api.api_context import ApiContext, build_context
 from studio.api.auth import AuthGate, ForPaths
 from studio.api.compat import captioned_speech, elevenlabs
 from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
+from studio.api.metrics import Metrics
 from studio.settings import ApiSettings
 
 OURS = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/health", "/ready")
@@ -32,8 +35,10 @@ def create_api(
     for routes in (speech_routes, voice_routes, status_routes, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
+    # The metrics are bound here: a request that has been at the page belongs to Gradio.
+    refuse = partial(_refuse, api.state.wire.metrics)
     for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
-        api.add_exception_handler(kind, _refuse)
+        api.add_exception_handler(kind, refuse)
     api.add_middleware(_Doors, wire=api.state.wire)
     # For the page too: Gradio leaves CORS alone where its parent has this middleware.
     api.add_middleware(
@@ -65,7 +70,7 @@ async def _unknown(path: str, request: Request) -> None:
     raise ApiError(404, said, "not_found")
 
 
-async def _refuse(request: Request, error: Exception) -> Response:
+async def _refuse(metrics: Metrics, request: Request, error: Exception) -> Response:
     refusal = explain(error)
-    context_of(request).metrics.refuse(refusal)
+    metrics.refuse(refusal)
     return refusal.response()

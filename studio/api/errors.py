@@ -54,8 +54,16 @@ class ApiError(Exception):
     def type(self) -> str:
         return _TYPES.get(self.status, _BAD if self.status < 500 else "server_error")
 
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds after which it is worth asking again; None where that changes nothing."""
+        told = self.headers.get("Retry-After", "")
+        return int(told) if told.isdecimal() else None
+
     def body(self) -> dict[str, Any]:
         said = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        if self.retry_after is not None:  # a socket's messages have no headers
+            return {"error": {**said, "retry_after": self.retry_after}}
         return {"error": said}
 
     def response(self) -> Response:

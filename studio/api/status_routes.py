@@ -42,9 +42,11 @@ async def model(name: str, wire: Shared) -> dict[str, Any]:
 
 
 @router.get("/health")
-async def health() -> dict[str, str]:
-    """Alive: this process answers."""
-    return {"status": "ok"}
+async def health(wire: Shared) -> JSONResponse:
+    """Alive: this process answers, and is of use. 503 when its engine has ended for good."""
+    if wire.engine.ended:
+        return JSONResponse({"status": "ended"}, 503)
+    return JSONResponse({"status": "ok"})
 
 
 @router.get("/ready")

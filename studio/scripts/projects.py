@@ -143,7 +143,7 @@ class Projects:
         return folder / FILE
 
     def _files(self) -> list[Path]:
-        folders = sorted(self._folder.iterdir())
+        folders = sorted(self._folder.iterdir()) if self._folder.is_dir() else []
         named = [each for each in folders if is_safe_id(each.name) and not each.is_symlink()]
         return [each / FILE for each in named if is_plain_file(each / FILE)]
 

@@ -11,10 +11,15 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from engine import InvalidSetting
+from studio.server.connections import bounded_protocol
 from studio.server.gc_freeze import settle
+from studio.server.log_limits import limit_repeats
 from studio.server.shutdown import DrainingServer
 
 GRACE = 3  # seconds for open connections at the end
+# Connections that wait to be accepted, and are accepted at once: with more, a crowd of them can
+# take all file handles before the first of them is looked at.
+BACKLOG = 256
 # Seconds that a connection may stay silent. Clients keep theirs for 5 to 60: who closes first loses
 # a request that is on its way, so it should not be us.
 KEPT = 75
@@ -44,12 +49,20 @@ def serve(
     application: ASGIApp, address: socket.socket, drain: Callable[[], object] = lambda: None
 ) -> None:
     """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
-    settings = uvicorn.Config(
-        application,
-        log_level="warning",
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=KEPT,
-    )
+    settings = configure(application)
+    limit_repeats()
     settle()
     with address, suppress(KeyboardInterrupt):
         DrainingServer(settings, drain).run(sockets=[address])
+
+
+def configure(application: ASGIApp) -> uvicorn.Config:
+    """How uvicorn serves it."""
+    return uvicorn.Config(
+        application,
+        http=bounded_protocol(),
+        log_level="warning",
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=KEPT,
+    )

@@ -70,10 +70,9 @@ class Takes:
     """The takes of a folder. One object for each folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
-        with explain_write_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        sweep_unfinished(folder)
         self._folder = folder
+        self._make_folder()
+        sweep_unfinished(folder)
         self._clock = clock
         self._lock = threading.RLock()
         self._damaged: list[Path] = []
@@ -90,6 +89,7 @@ class Takes:
     ) -> Take:
         """Keep a take; when this returns it survives a crash. `about`: more fields of a card."""
         now = self._clock()
+        self._make_folder()
         take = Take(
             id=new_id(now),
             text=text,
@@ -167,6 +167,7 @@ class Takes:
         return found[:limit]
 
     def star(self, number: str, starred: bool = True) -> Take:
+        self.sound(number)  # a card without its sound is a loss
         return self._change(number, starred=starred)
 
     def adopt(self, number: str, owner: str) -> None:
@@ -177,10 +178,16 @@ class Takes:
                 self._keep(take.model_copy(update={"owner": owner}))
 
     def delete(self, number: str) -> Take:
-        """Put a take into the trash; `restore` brings it back."""
+        """Put a take into the trash; `restore` brings it back, but not one without its sound."""
+        with self._lock:
+            take = self.find(number)
+            if not is_plain_file(self._path(number, SOUND)):
+                self._remove(number)
+                return take.model_copy(update={"deleted": self._clock()})
         return self._change(number, deleted=self._clock())
 
     def restore(self, number: str) -> Take:
+        self.sound(number)
         return self._change(number, deleted=None)
 
     def export(self, number: str, path: Path) -> Path:
@@ -206,6 +213,11 @@ class Takes:
             for number in gone:
                 self._remove(number)
         return len(gone)
+
+    def _make_folder(self) -> None:
+        """Also while the app runs: somebody may have removed it."""
+        with explain_write_errors(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
 
     def _change(self, number: str, **changes: object) -> Take:
         with self._lock:

@@ -63,13 +63,16 @@ def served(folder: Path, grace: float, step: float = STEP) -> Iterator[Served]:
             process.stdout.close()
 
 
-def test_who_is_served_is_served_to_the_end_and_nobody_new_comes_in(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP], ids=str)
+def test_who_is_served_is_served_to_the_end_and_nobody_new_comes_in(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
     frames = 60
     with served(tmp_path, grace=20) as server:
         with server.client.stream("POST", "/v1/audio/speech", json=body(frames)) as answer:
             pieces = answer.iter_raw()
             heard = len(next(pieces))
-            server.process.send_signal(signal.SIGTERM)
+            server.process.send_signal(sent)
             time.sleep(0.2)
             refused = server.speak(5)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
@@ -92,6 +95,17 @@ def test_who_takes_too_long_is_told_and_the_server_ends_in_time(tmp_path: Path) 
         assert '"speech.audio.error"' in told[-1]
         assert '"engine_closed"' in told[-1]
         assert server.end() < 4
+
+
+def test_under_nohup_a_closed_terminal_is_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a new process inherits it
+    try:
+        with served(tmp_path, grace=20) as server:
+            server.process.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+            assert server.client.get("/ready").status_code == 200
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_an_idle_server_ends_at_once(tmp_path: Path) -> None:

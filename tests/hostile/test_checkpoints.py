@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from engine import CheckpointError, TimbreError, open_engine, read_capabilities
-from engine.checkpoints.files import read_row
+from engine.checkpoints.files import read_json, read_row
+from engine.worker.loading.weight_loader import _open_tensors
 from tests.conftest import GOLDEN
 from tests.hostile.bounds import Worst
 
@@ -172,3 +173,58 @@ def test_names_of_models_are_folders_or_hub_ids(model: str) -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with pytest.raises(CheckpointError):
         read_capabilities([model])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.parametrize("name", ["config.json", "speech_tokenizer/config.json"])
+@pytest.mark.parametrize("kind", ["endless device", "pipe"])
+def test_a_configuration_that_never_ends(copied: Path, name: str, kind: str) -> None:
+    """/dev/zero has no size, and a pipe that nobody writes to keeps its reader waiting."""
+    path = copied / name
+    path.unlink()
+    path.symlink_to("/dev/zero") if kind == "endless device" else os.mkfifo(path)
+    worst = Worst(f"{name}, {kind}")
+    with worst.measured(), pytest.raises(CheckpointError, match="plain file"):
+        read_json(path)
+    with pytest.raises(CheckpointError):
+        open_engine([copied], device="cpu", max_num_seqs=2, max_seq_len=64).close()
+    worst.tell()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_weights_that_are_a_pipe(tmp_path: Path) -> None:
+    index = {"weight_map": {EMBEDDING: "a.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    os.mkfifo(tmp_path / "a.safetensors")
+    with pytest.raises(CheckpointError, match="plain file"):
+        read_row(tmp_path, EMBEDDING, 0)
+    with pytest.raises(CheckpointError, match="plain file"), _open_tensors(tmp_path):
+        pytest.fail("a pipe was opened")
+
+
+DOUBLE = {"type": "Replace", "pattern": {"String": "e"}, "content": "ee"}
+NORMALIZERS: dict[str, Any] = {
+    "thirty doublings": {"type": "Sequence", "normalizers": [DOUBLE] * 30},
+    "one": DOUBLE,
+    "a prefix": {"type": "Prepend", "prepend": "x" * 1_000_000},
+    "in a sequence of a sequence": {
+        "type": "Sequence",
+        "normalizers": [{"type": "Sequence", "normalizers": [DOUBLE] * 30}],
+    },
+    "many": {"type": "Sequence", "normalizers": [{"type": "NFKD"}] * 10_000},
+    "nonsense": {"type": "Sequence", "normalizers": 3},
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZERS)
+def test_a_tokenizer_that_multiplies_text(copied: Path, name: str) -> None:
+    """A letter of a request became gigabytes; NFC, which is published, is taken as it is."""
+    path = copied / "tokenizer.json"
+    raw = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({**raw, "normalizer": {"type": "NFC"}}))
+    assert look(copied) is None
+    path.write_text(json.dumps({**raw, "normalizer": NORMALIZERS[name]}))
+    worst = Worst(name)
+    with worst.measured():
+        assert look(copied) is not None
+    worst.tell()

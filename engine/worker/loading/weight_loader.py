@@ -8,7 +8,6 @@ folder itself. Knows no configs.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
+from engine.checkpoints.files import open_regular, read_json
 from engine.errors import CheckpointError
 from engine.model.convs import Foldable
 from engine.model.layers import Attention, GatedMLP
@@ -192,7 +192,8 @@ def _open_tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
     with ExitStack() as stack:
         for path in _files(folder):
             try:
-                file = stack.enter_context(safe_open(path, "pt"))
+                with open_regular(path):  # safetensors would wait for a pipe
+                    file = stack.enter_context(safe_open(path, "pt"))
             except (SafetensorError, OSError) as error:
                 raise CheckpointError(
                     "{path} is no complete safetensors file ({error}). Download it again.",
@@ -230,8 +231,8 @@ def _files(folder: Path) -> list[Path]:
 def _shards(index: Path) -> set[str]:
     """The file names in an index; none of them leads out of the folder."""
     try:
-        names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        names = set(read_json(index)["weight_map"].values())
+    except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             "{index} is no index of weights. Download it again.", index=index
         ) from error

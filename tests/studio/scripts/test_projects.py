@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -176,3 +177,12 @@ def test_a_project_keeps_every_setting(tmp_path: Path) -> None:
     assert Projects(tmp_path).open(number).delivery == project.delivery
     with pytest.raises(ValueError, match="nonsense"):
         Delivery.model_validate({"nonsense": 1})
+
+
+def test_a_folder_that_is_removed_while_the_app_runs(tmp_path: Path) -> None:
+    projects = Projects(tmp_path / "scripts")
+    projects.create(project_of())
+    shutil.rmtree(tmp_path / "scripts")
+    assert projects.listed() == projects.damaged() == []
+    number = projects.create(project_of())
+    assert [each.id for each in projects.listed()] == [number]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -229,3 +230,19 @@ def test_a_card_from_another_time_hides_no_other(tmp_path: Path, created: object
     assert [take.id for take in again.search()] == [good.id]
     assert again.damaged() == [path]
     assert path.exists()
+
+
+def test_a_folder_that_is_removed_while_the_app_runs(tmp_path: Path) -> None:
+    """New takes are kept; those that are gone say so, and leave the list when they are deleted."""
+    folder = tmp_path / "takes"
+    takes = Takes(folder)
+    lost = takes.add(tone(), "Hello there", "ryan", 7)
+    shutil.rmtree(folder)
+    kept = takes.add(tone(), "Hello again", "ryan", 7)
+    np.testing.assert_array_equal(Takes(folder).pcm(kept.id), tone())
+    for ask in (takes.star, takes.sound, takes.restore):
+        with pytest.raises(RequestError, match="gone from the disk"):
+            ask(lost.id)
+    takes.delete(lost.id)
+    assert [take.id for take in takes.search()] == [kept.id]
+    assert (Takes(folder).damaged(), takes.search(deleted=True)) == ([], [])

@@ -62,6 +62,8 @@ def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
         with pytest.raises(WebSocketDenialResponse) as refused, client.websocket_connect(PATH):
             pass
         assert refused.value.status_code == 503
+        assert refused.value.headers["retry-after"] == "5"
+        assert refused.value.json()["error"]["retry_after"] == 5
     with client.websocket_connect(PATH):
         pass
 
