@@ -1,5 +1,6 @@
 """Page and API on a fake engine and a free port, until standard input is closed.
 
+As on a person's own machine, recordings are the operator's to answer for.
 It has the embedded model's voices and abilities, so examples that name them can be tried here.
 A process of its own, because Gradio leaves event loops and sockets to the collector.
 """
@@ -14,6 +15,7 @@ from engine import Library, read_capabilities
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from studio.cli.app_context import MINI
+from studio.settings import ApiSettings
 from studio.ui.page import mount_page
 from tests.support.serving import serving
 
@@ -27,7 +29,7 @@ def twin() -> FakeCheckpoint:
 def main(folder: str) -> None:
     library = Library(Path(folder) / "voices")
     with FakeEngine([twin()]) as engine:
-        api = create_api(engine, library)
+        api = create_api(engine, library, ApiSettings(reference_consent="operator"))
         mount_page(api, engine, library)
         with serving(api, lifespan="on") as url:
             print(url.removeprefix("http://"), flush=True)
