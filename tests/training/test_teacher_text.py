@@ -1,0 +1,77 @@
+"""Phonemes beside their text, and speakers between styles."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.data.flite import PHONES
+from training.teachers import phonemes, styled_speakers
+from training.teachers.phonemes import Reader, Said, aligned, phones_of
+
+WORD = st.text("bdɪkmæˈ", min_size=1, max_size=6)
+
+
+@given(st.lists(st.tuples(st.text("abc", min_size=1, max_size=5), WORD), min_size=1, max_size=6))
+def test_places_grow_to_the_end_of_the_text(pairs: list[tuple[str, str]]) -> None:
+    text = " ".join(written for written, _ in pairs)
+    said = aligned(text, text, [spoken for _, spoken in pairs])
+    assert said is not None
+    assert len(said.places) == len(said.phonemes)
+    assert said.places == sorted(said.places)
+    assert said.places[-1] == len(text)
+    at = -1
+    for _, spoken in pairs:
+        at += len(spoken) + 1
+        last = at - 1 if at == len(said.phonemes) else at
+        assert said.phonemes[: last + 1].rstrip().endswith(spoken)
+
+
+def test_numbers_are_said_in_the_place_of_their_digits() -> None:
+    said = aligned("It is 2:50 now.", "It is two fifty now.", ["ɪt", "ɪz", "tu", "fɪfti", "naw."])
+    assert said is not None
+    spoken_at = said.phonemes.index("fɪfti") + len("fɪfti") - 1
+    assert said.places[spoken_at] == len("It is 2:50")
+    assert said.places[-1] == len("It is 2:50 now.")
+
+
+def test_what_has_no_phone_or_is_too_long_is_left_out() -> None:
+    assert aligned("A", "A", ["ʘ"]) is None
+    assert aligned("A", "A", ["b" * 200]) is None
+
+
+def test_marks_of_stress_and_spaces_sound_like_their_neighbours() -> None:
+    found = [PHONES[phone] for phone in phones_of("ˈæd bɪ.")]
+    assert found == ["ae", "ae", "d", "d", "b", "ih", "pau"]
+
+
+def test_said_comes_back_from_its_file(tmp_path: Path) -> None:
+    said = [Said("A lamp.", "ɐ lˈæmp.", [1, 1, 2, 3, 4, 5, 6, 7])]
+    phonemes.save(said, tmp_path / "said.json.gz")
+    assert phonemes.load(tmp_path / "said.json.gz") == said
+
+
+def test_hibari_reads_numbers_and_words() -> None:
+    pytest.importorskip("hibari", reason="hibari-tts is not installed: training alone needs it")
+    said = Reader().read("It is 2:50 now.")
+    assert said is not None
+    assert said.phonemes.startswith("ɪt ɪz")
+    assert said.places[-1] == len(said.text)
+
+
+def test_speakers_are_mixtures_and_the_same_every_time() -> None:
+    everyone = styled_speakers.everyone()
+    assert len(everyone) == styled_speakers.MADE + styled_speakers.HELD_OUT
+    assert everyone == styled_speakers.everyone()
+    assert len({speaker.name for speaker in everyone}) == len(everyone)
+    for speaker in everyone:
+        assert math.isclose(sum(speaker.shares), 1)
+        assert 90 < speaker.hertz < 330
+        assert all(abs(axis) < 1.4 for axis in speaker.axes())
+    assert not set(styled_speakers.held_out()) & set(styled_speakers.trained())
+    low = sum(speaker.hertz < 165 for speaker in everyone)
+    assert 0.15 < low / len(everyone) < 0.5  # men

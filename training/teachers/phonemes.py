@@ -1,0 +1,179 @@
+"""What is to be said as Kokoro reads it: phonemes of texts, and where in the text each belongs.
+
+Phonemes are misaki's, made by `hibari` (the package hibari-tts: its rules and word lists, no
+network of its voice). A file of them is made once, on any machine:
+
+    python -m training.teachers.phonemes --corpus corpus.json --out said.json.gz --count 20000
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from training.data import text as texts
+from training.data.flite import PHONES
+
+LONGEST = 160  # phonemes: about ten seconds
+PAUSE = PHONES.index("pau")
+STRESSES = "ˈˌ"
+# Misaki's letters as the recipe's phones, which codec and talker are taught by.
+_ALIKE = {
+    **dict(A="ey", I="ay", O="ow", Q="ow", W="aw", Y="oy", T="d", i="iy", u="uw", j="y", h="hh"),
+    "ɪ": "ih",
+    "ᵻ": "ih",
+    "ʊ": "uh",
+    "ɛ": "eh",
+    "æ": "ae",
+    "ɑ": "aa",
+    "ɒ": "aa",
+    "ɔ": "ao",
+    "ʌ": "ah",
+    "ə": "ax",
+    "ɐ": "ax",
+    "ᵊ": "ax",
+    "ɜ": "er",
+    "ɚ": "er",
+    "ɹ": "r",
+    "ɾ": "d",
+    "ɡ": "g",
+    "ŋ": "ng",
+    "ʃ": "sh",
+    "ʒ": "zh",
+    "ʤ": "jh",
+    "ʧ": "ch",
+    "θ": "th",
+    "ð": "dh",
+    "a": "aa",
+    "e": "eh",
+    "o": "ow",
+    "r": "r",
+    "x": "k",
+    "ʔ": "t",
+    **{letter: letter for letter in "bdfklmnpstvwz"},
+}
+PHONE_OF = {letter: PHONES.index(name) for letter, name in _ALIKE.items()}
+
+
+@dataclass(frozen=True)
+class Said:
+    """A text, its phonemes, and after each of them how many characters of the text are said."""
+
+    text: str
+    phonemes: str
+    places: list[int]
+
+
+class Reader:
+    """Texts into phonemes."""
+
+    def __init__(self) -> None:
+        from hibari import g2p
+
+        self._rules, self._normalize = g2p.G2P(), g2p.normalize
+
+    def read(self, text: str) -> Said | None:
+        """Nothing where a letter has no phone here, or where there are too many."""
+        plain = self._normalize(text)
+        words = [""]
+        for token in self._rules.phonemize_tokens(self._rules.tokenize(plain)):
+            words[-1] += token.phonemes or ""
+            if token.whitespace:
+                words.append("")
+        return aligned(text, plain, words)
+
+
+def aligned(text: str, plain: str, words: list[str]) -> Said | None:
+    """Phonemes of words of `plain`, placed in the `text` that was spelt out as `plain`."""
+    words = words if words[-1] else words[:-1]
+    phonemes = " ".join(words)
+    if len(words) != len(plain.split()) or len(phonemes) > LONGEST:
+        return None
+    if any(kind_of(letter) is None for letter in phonemes):
+        return None
+    at, letters = [0.0], [0.0]
+    ends = np.cumsum([len(word) + 1 for word in words])
+    spans = spans_of(text)
+    for start, stop, first, last in blocks(plain.split(), text.split()):
+        at += [float(ends[start] - len(words[start]) - 1), float(ends[stop - 1] - 1)]
+        letters += [float(spans[first][0]), float(spans[last - 1][1])]
+    places = np.interp(np.arange(1, len(phonemes) + 1), at, letters)
+    return Said(text, phonemes, np.round(places).astype(int).tolist())
+
+
+def kind_of(letter: str) -> int | None:
+    """The phone of a letter; pauses for all that is no sound, None for what is not known."""
+    if letter in STRESSES or not letter.isalpha():
+        return PAUSE
+    return PHONE_OF.get(letter)
+
+
+def spans_of(text: str) -> list[tuple[int, int]]:
+    """Where the words between spaces begin and end."""
+    spans, at = [], 0
+    for word in text.split():
+        start = text.index(word, at)
+        at = start + len(word)
+        spans.append((start, at))
+    return spans
+
+
+def blocks(spoken: list[str], written: list[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Which words of the one are which of the other: equal ones singly, others as they stand."""
+    matcher = SequenceMatcher(None, spoken, written, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if b - a == d - c:
+            yield from ((a + n, a + n + 1, c + n, c + n + 1) for n in range(b - a))
+        elif kind == "replace":
+            yield a, b, c, d
+
+
+def phones_of(phonemes: str) -> list[int]:
+    """A phone for each letter; marks of stress sound like what they stand before, spaces like
+    what went before."""
+    found = [PHONE_OF.get(letter, PAUSE) for letter in phonemes]
+    for index in reversed(range(len(found) - 1)):
+        if phonemes[index] in STRESSES:
+            found[index] = found[index + 1]
+    for index in range(1, len(found)):
+        if phonemes[index] == " ":
+            found[index] = found[index - 1]
+    return found
+
+
+def save(said: Iterable[Said], path: Path) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        json.dump([asdict(each) for each in said], file, ensure_ascii=False)
+
+
+def load(path: Path) -> list[Said]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        found: list[dict[str, Any]] = json.load(file)
+    return [Said(**each) for each in found]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    corpus, random, reader = texts.load(given.corpus), Random(given.seed), Reader()
+    drawn = [corpus.draw(random) for _ in range(given.count)]
+    said = [each for each in map(reader.read, drawn) if each]
+    save(said, given.out)
+    print(f"{len(said)} of {len(drawn)} texts")
+
+
+if __name__ == "__main__":
+    main()

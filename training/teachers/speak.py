@@ -1,0 +1,175 @@
+"""Kokoro speaking for many speakers at once: jobs in, waves with their phones and places out.
+
+Jobs are planned in groups of equal token counts, then spoken in batches of about equal length, and
+finished on the device. Knows no files but the teacher's own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from training import state as states
+from training.data.synthesize_corpus import PHONE_STEP, Wave, pad
+from training.teachers import finishing, kokoro
+from training.teachers.kokoro import Kokoro
+from training.teachers.phonemes import PAUSE, Said, phones_of
+from training.teachers.styled_speakers import STYLES, StyledSpeaker
+
+PLANNED = 64  # rows of one plan
+ROOM = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
+LONG_SPACE = 5  # frames: a space of so many is a pause
+
+
+@dataclass(frozen=True)
+class Job:
+    said: Said
+    speaker: StyledSpeaker
+    pace: float = 1.0  # of this manner of speaking, on top of the speaker's
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """One job with its phonemes laid out in time."""
+
+    number: int
+    frames: Tensor  # [T]
+    prosody: Tensor  # [T, …]
+    sounds: Tensor  # [T, …]
+    style: Tensor  # [2 * STYLE]
+
+    @property
+    def length(self) -> int:
+        return int(self.frames.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """As `synthesize_corpus.Message`: a wave, and every 20 ms a phone and a place in the text."""
+
+    wave: Wave
+    phones: NDArray[np.uint8]
+    places: NDArray[np.uint16]
+
+
+class Teacher:
+    def __init__(self, path: Path, device: torch.device) -> None:
+        state = states.load(path)
+        self.device, self.tokens = device, state["tokens"]
+        order = [state["names"].index(name) for name in STYLES]
+        self._styles: Tensor = state["styles"][order].to(device)  # [styles, lengths, 2 * STYLE]
+        self.network = Kokoro()
+        self.network.load_state_dict(state["network"])
+        self.network.to(device).eval().requires_grad_(False)
+
+    def ids(self, phonemes: str) -> list[int]:
+        return [0, *(self.tokens[letter] for letter in phonemes), 0]
+
+    def style(self, speaker: StyledSpeaker, length: int) -> Tensor:
+        """The mixture for so many phonemes."""
+        shares = torch.tensor(speaker.shares, device=self.device)
+        return shares @ self._styles[:, min(length, self._styles.shape[1]) - 1]
+
+    @torch.inference_mode()
+    def speak(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Message]]:
+        """Each job's number and what was said, the shortest first."""
+        laid = sorted(self._plan(jobs), key=lambda each: each.length)
+        for batch in batches(laid):
+            waves = self._waves(batch, [jobs[each.number] for each in batch])
+            yield from self._finish(batch, jobs, waves)
+
+    def _plan(self, jobs: Sequence[Job]) -> Iterator[Laid]:
+        groups: dict[int, list[int]] = defaultdict(list)
+        for number, job in enumerate(jobs):
+            groups[len(job.said.phonemes)].append(number)
+        for length, numbers in groups.items():
+            for start in range(0, len(numbers), PLANNED):
+                yield from self._plan_even(jobs, numbers[start : start + PLANNED], length)
+
+    def _plan_even(self, jobs: Sequence[Job], numbers: list[int], length: int) -> Iterator[Laid]:
+        ids = torch.tensor([self.ids(jobs[n].said.phonemes) for n in numbers], device=self.device)
+        style = torch.stack([self.style(jobs[n].speaker, length) for n in numbers])
+        planned = self.network.plan(ids, style)
+        paces = [jobs[n].speaker.pace * jobs[n].pace * jobs[n].speaker.tract for n in numbers]
+        frames = kokoro.frames_of(planned.durations, torch.tensor(paces, device=self.device)).cpu()
+        for row, number in enumerate(numbers):
+            yield Laid(number, frames[row], planned.prosody[row], planned.sounds[row], style[row])
+
+    def _waves(self, batch: Sequence[Laid], jobs: Sequence[Job]) -> Tensor:
+        """[B, samples]: equally long, as the longest."""
+        whole = batch[-1].length
+        evened = [kokoro.even(each.frames, whole).to(self.device) for each in batch]
+        style = torch.stack([each.style for each in batch])
+        rows = zip(batch, evened, strict=True)
+        prosody, sounds = (
+            torch.stack(values)
+            for values in zip(
+                *(
+                    (kokoro.lay_out(each.prosody, even), kokoro.lay_out(each.sounds, even))
+                    for each, even in rows
+                ),
+                strict=True,
+            )
+        )
+        pitch, energy = self.network.contours(prosody, style)
+        factor, spread = (
+            torch.tensor(values, device=self.device)
+            for values in (
+                [job.speaker.pitch / job.speaker.tract for job in jobs],
+                [job.speaker.spread * job.spread for job in jobs],
+            )
+        )
+        pitch = kokoro.move_pitch(pitch, factor, spread)
+        return self.network.speak(sounds, pitch, energy, style)
+
+    def _finish(
+        self, batch: Sequence[Laid], jobs: Sequence[Job], waves: Tensor
+    ) -> Iterator[tuple[int, Message]]:
+        speakers = [jobs[each.number].speaker for each in batch]
+        tract, tilt = (
+            torch.tensor([getattr(speaker, name) for speaker in speakers], device=self.device)
+            for name in ("tract", "tilt")
+        )
+        if bool((tract != 1).any()):
+            waves = finishing.scale_tract(waves, tract)
+        waves = finishing.tilt_rows(waves, tilt)
+        spans = finishing.speech_spans(waves)
+        waves, lengths = finishing.crop_rows(waves, spans)
+        finished = finishing.level_rows(waves, lengths).cpu().numpy()
+        ends = zip(spans[:, 0].tolist(), lengths.tolist(), strict=True)
+        for wave, each, (start, length) in zip(finished, batch, ends, strict=True):
+            labels = pad(wave[:length]), start, each.frames, jobs[each.number]
+            yield each.number, labelled(*labels)
+
+
+def batches(laid: Sequence[Laid]) -> Iterator[Sequence[Laid]]:
+    """Neighbours in length, as many as there is room for."""
+    cuts = [0]
+    for index in range(len(laid)):
+        if (index - cuts[-1] + 1) * laid[index].length > ROOM and index > cuts[-1]:
+            cuts.append(index)
+    yield from (laid[a:b] for a, b in pairwise([*cuts, len(laid)]) if b > a)
+
+
+def labelled(wave: Wave, start: int, frames: Tensor, job: Job) -> Message:
+    """What is said every 20 ms of a wave that began `start` samples into its speech."""
+    phonemes, said = job.said.phonemes, [PAUSE, *phones_of(job.said.phonemes), PAUSE]
+    lengths = frames.tolist()
+    for index, letter in enumerate(phonemes, 1):
+        if letter == " " and lengths[index] >= LONG_SPACE:
+            said[index] = PAUSE
+    ends = np.cumsum(lengths) * kokoro.FRAME / job.speaker.tract  # samples
+    places = [0, *job.said.places, job.said.places[-1]]
+    at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
+    token = np.searchsorted(ends, at).clip(max=len(said) - 1)
+    reached = np.interp(at, [0.0, *ends], [0, *places])
+    return Message(wave, np.array(said, np.uint8)[token], reached.astype(np.uint16))

@@ -1,0 +1,105 @@
+"""Speech to learn from, spoken by Kokoro: shards as `training.data.synthesize_corpus` makes them.
+
+Shard k is a function of the seed and k alone, but for the network's noise. Speakers are numbers of
+`styled_speakers.everyone()`.
+
+    python -m training.teachers.synthesize --teacher kokoro.pt --said said.json.gz --out DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+
+from training.data.speakers import STYLES
+from training.data.synthesize_corpus import LONGEST, RATE, STYLED, Utterance
+from training.teachers import phonemes, styled_speakers
+from training.teachers.phonemes import Said
+from training.teachers.speak import Job, Message, Teacher
+
+UTTERANCES = 480  # a shard: enough for full batches of equal lengths
+SHORTEST = 0.3  # seconds
+
+
+def choose(said: Sequence[Said], random: Random) -> tuple[Utterance, Said]:
+    each = random.choice(said)
+    style = random.randrange(1, len(STYLES)) if random.random() < STYLED else 0
+    return Utterance(each.text, random.randrange(styled_speakers.MADE), style), each
+
+
+def jobs_of(said: Sequence[Said], seed: int, shard: int, count: int) -> list[tuple[Utterance, Job]]:
+    random, speakers = Random(f"{seed}/{shard}"), styled_speakers.everyone()
+    found = []
+    for _ in range(count):
+        what, each = choose(said, random)
+        style = STYLES[what.style]
+        found.append((what, Job(each, speakers[what.speaker], style.pace, style.spread)))
+    return found
+
+
+def shard_of(told: Sequence[tuple[Utterance, Message]]) -> dict[str, Any]:
+    """The arrays of a shard's file."""
+    messages = [message for _, message in told]
+    samples = np.concatenate([message.wave for message in messages])
+    return {
+        "samples": np.round(samples * 32767).astype(np.int16),
+        "phones": np.concatenate([message.phones for message in messages]),
+        "places": np.concatenate([message.places for message in messages]),
+        "offsets": np.cumsum([0, *(len(message.wave) for message in messages)]),
+        "meta": np.array(json.dumps([asdict(what) for what, _ in told])),
+    }
+
+
+def make_shard(teacher: Teacher, said: Sequence[Said], seed: int, shard: int, count: int) -> Any:
+    chosen = jobs_of(said, seed, shard, count)
+    spoken = dict(teacher.speak([job for _, job in chosen]))
+    told = [(what, spoken[number]) for number, (what, _) in enumerate(chosen)]
+    fit = [each for each in told if SHORTEST < len(each[1].wave) / RATE < LONGEST]
+    return shard_of(fit)
+
+
+def make(teacher: Teacher, said: Sequence[Said], folder: Path, given: argparse.Namespace) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for shard in range(given.first, given.first + given.shards):
+        path = folder / f"{shard:05d}.npz"
+        if path.exists() or (given.by and time.time() > given.by):
+            continue
+        begun, part = time.monotonic(), path.with_suffix(".part.npz")
+        data = make_shard(teacher, said, given.seed, shard, given.utterances)
+        np.savez(part, **data)
+        os.replace(part, path)
+        seconds, took = len(data["samples"]) / RATE, time.monotonic() - begun
+        print(f"shard {shard}: {seconds:.0f} s in {took:.1f} s, {seconds / took:.0f}x", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--teacher", type=Path, required=True)
+    parser.add_argument("--said", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--shards", type=int, default=100)
+    parser.add_argument("--utterances", type=int, default=UTTERANCES)
+    parser.add_argument("--by", type=float, help="begin no shard after this time, since 1970")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    given = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.manual_seed(given.seed + given.first)
+    teacher = Teacher(given.teacher, torch.device(given.device))
+    make(teacher, phonemes.load(given.said), given.out, given)
+
+
+if __name__ == "__main__":
+    main()
