@@ -22,10 +22,17 @@ from pydantic import Field, ValidationError
 
 from engine import RequestError, explain_write_errors, write_atomic
 from studio.scripts.casting import Casting
-from studio.scripts.line_audio import LineAudio
+from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Delivery
 from studio.scripts.model import Record, Script
-from studio.storage import Timestamp, is_plain_file, is_safe_id, new_id, sweep_unfinished
+from studio.storage import (
+    Timestamp,
+    is_plain_file,
+    is_safe_id,
+    new_id,
+    plain_files,
+    sweep_unfinished,
+)
 
 FILE = "project.json"
 MAX_BYTES = 64 * 1024 * 1024
@@ -79,6 +86,17 @@ class Projects:
             (self._folder / number / "sounds").mkdir(parents=True)
         self._write(number, project.having(created=self._clock()))
         return number
+
+    def copy(self, number: str, project: Project) -> str:
+        """Another project with all the sounds of one; returns its id."""
+        made = self.create(project)
+        for path in plain_files(self._path(number).parent / "sounds", SUFFIX):
+            target = self._folder / made / "sounds" / path.name
+            try:
+                target.hardlink_to(path)  # a sound never changes
+            except OSError:
+                shutil.copyfile(path, target)
+        return made
 
     def open(self, number: str) -> Project:
         """A project as it was saved last. Raises RequestError."""

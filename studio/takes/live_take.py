@@ -51,6 +51,7 @@ class LiveTake:
         self.readers = 0  # on the raw route
         self.read_from = 0  # where the latest of them began
         self.failure = ""
+        self.left = False  # its listener stopped it, which a lost connection does not
         self.opened = time.perf_counter()
         self.first: float | None = None  # when the first chunk came
         self.latest = self.opened

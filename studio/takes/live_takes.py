@@ -30,7 +30,8 @@ KEPT_SECONDS = 60.0  # how long a finished take can still be asked for
 
 log = logging.getLogger(__name__)
 
-Keep: TypeAlias = Callable[[Pcm, End], str]  # stores a finished take and names it; run in a thread
+# Stores a finished take and names it, told whether its listener stopped it; run in a thread.
+Keep: TypeAlias = Callable[[Pcm, End, bool], str]
 
 
 class LiveTakes:
@@ -88,6 +89,7 @@ class LiveTakes:
     def leave(self, id: str) -> None:
         """The listener wants no more of it: the engine stops."""
         if take := self._takes.get(id):
+            take.left = not take.ended
             take.cancel()
 
     def router(self) -> APIRouter:
@@ -112,7 +114,7 @@ async def _kept(take: LiveTake, keep: Keep) -> Ended:
     if take.end is None or not take.made:
         return ended
     try:
-        return {**ended, "take": await asyncio.to_thread(keep, take.pcm(), take.end)}
+        return {**ended, "take": await asyncio.to_thread(keep, take.pcm(), take.end, take.left)}
     except Exception:
         log.exception("a take could not be kept")
         return {

@@ -1,6 +1,7 @@
 """What a browser keeps of its own: the fields that somebody was filling in, and who it is.
 
-Runs in the browser alone, so that a cut connection loses nothing. Knows no tab.
+Each tab has its own fields; a new one begins with those that were filled in last. Runs in the
+browser alone, so that a cut connection loses nothing. Knows no tab of the studio.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ async (...now) => {
   const there = (value) => fetch(value.url, { method: 'HEAD' }).then(({ ok }) => ok, () => false);
   let kept = null;
   try {
-    kept = JSON.parse(localStorage.getItem(name));
+    kept = JSON.parse(sessionStorage.getItem(name) ?? localStorage.getItem(name));
   } catch {}
   (window.timbreDrafts ??= new Set()).add(name);
   if (kept?.length !== now.length) return now;
@@ -32,7 +33,8 @@ KEEP: Final = """
 (...now) => {
   const name = NAME;
   try {
-    if (window.timbreDrafts?.has(name)) localStorage.setItem(name, JSON.stringify(now));
+    if (!window.timbreDrafts?.has(name)) return [];
+    for (const store of [sessionStorage, localStorage]) store.setItem(name, JSON.stringify(now));
   } catch {}
   return [];
 }

@@ -17,6 +17,8 @@ from studio.ui.i18n import both
 
 SHORT = 90  # letters of a text in the list
 STOPPED: Final = "Stopped early"
+DROPPED: Final = "Not kept, as it was stopped."
+KEEP: Final = "Keep this part"
 NAMED: Final = {"instruct": "Style instructions", "longest": "Max. length"}
 LINEAGE: Final = "again"  # a setting: the take that this one was spoken again from
 
@@ -82,8 +84,9 @@ def _buttons(take: Take, more: Iterable[tuple[str, str]]) -> str:
 
 
 def _gone(take: Take) -> str:
-    back = _button(take, "restore", both("Restore"))
-    return f'<div class="does"><em>{both("Deleted.")}</em>{back}</div>'
+    told, way_back = (DROPPED, KEEP) if take.stopped else ("Deleted.", "Restore")
+    back = _button(take, "restore", both(way_back))
+    return f'<div class="does"><em>{both(told)}</em>{back}</div>'
 
 
 def _button(take: Take, what: str, shown: str) -> str:

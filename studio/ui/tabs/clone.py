@@ -171,7 +171,9 @@ def build(studio: Studio) -> None:
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
     for changed in (audio.upload, audio.clear, audio.start_recording):
         changed(_another, None, [transcript, agreed], queue=False, **QUIET)
-    keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
+    filled = keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
+    if filled is not None:  # a recording that is gone takes its words along
+        filled.then(_left, [audio, transcript], transcript, queue=False, **QUIET)
     on_show(tab.models, [model], [model])
     voice = [audio, transcript, agreed, model]
     triggers = [controls.speak.click, controls.phrase.submit]
@@ -184,6 +186,10 @@ def build(studio: Studio) -> None:
 def _another() -> tuple[str, bool]:
     """Words and consent belong to one recording."""
     return "", False
+
+
+def _left(path: str | None, transcript: str) -> str:
+    return transcript if path else ""
 
 
 def _endpoint(tab: CloneTab) -> None:

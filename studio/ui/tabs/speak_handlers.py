@@ -178,7 +178,7 @@ class SpeakHandlers:
         number = event._data.get("take")
         if not number:
             return (gr.skip(),) * KEPT_OUTPUTS
-        take = self._studio.takes.get(number)
+        take = self._studio.takes.find(number)
         pair = shown(self._studio, newest(self._studio.takes, number), FILL)
         return self.last(owner), str(take.seed) if keep_seed else seed, *pair
 

@@ -92,7 +92,7 @@ def act(takes: Takes, ids: Shown, what: str, number: str) -> Shown:
 
 def newest(takes: Takes, number: str) -> Shown:
     """A take that has just been made, beside the one it was spoken again from."""
-    return number, str(takes.get(number).settings.get(LINEAGE, ""))
+    return number, str(takes.find(number).settings.get(LINEAGE, ""))
 
 
 async def again(studio: Studio, event: gr.EventData, owner: str = "") -> AsyncIterator[Payload]:
@@ -114,13 +114,16 @@ async def speak(
 ) -> AsyncIterator[Payload]:
     """Speak and keep for a browser; `notes` are kept with the settings."""
 
-    def keep(pcm: Pcm, end: End) -> str:
+    def keep(pcm: Pcm, end: End, left: bool) -> str:
         settings = {**asked.settings(), **notes}
         choices = studio.choices()
         key = choices.key(asked.voice)
         about = {"owner": owner, "stopped": end.reason == "cancelled", "voice_key": key}
         voice = choices.shown(key) or asked.voice
-        return studio.takes.add(pcm, asked.text, voice, end.seed, settings, **about).id
+        take = studio.takes.add(pcm, asked.text, voice, end.seed, settings, **about)
+        if left:
+            studio.takes.delete(take.id)  # its card has the button that keeps it
+        return take.id
 
     async for payload in studio.live.play(
         lambda: studio.engine.submit(asked.request(studio.choices())), keep

@@ -186,6 +186,25 @@ def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, 
     page.get_by_role("option", name="Mama").wait_for()
 
 
+def test_consent_and_words_belong_to_one_recording(page, tmp_path: Path):
+    go(page, "Clone")
+    agreed, words = (
+        page.get_by_label("This is my voice"),
+        page.get_by_label("Transcript (optional)"),
+    )
+    for seconds in (3.0, 4.0):
+        file = recording(tmp_path / f"{seconds}.wav", seconds)
+        page.locator("#clone-recording input[type=file]").set_input_files(str(file))
+        page.locator("#clone-report").get_by_text(f"{seconds:.0f}.").wait_for()
+        expect(agreed).not_to_be_checked()
+        expect(words).to_have_value("")
+        agreed.check()
+        words.fill("What is said in it.")
+        page.locator("#clone-recording").get_by_label("Clear").click()
+    expect(agreed).not_to_be_checked()
+    expect(words).to_have_value("")
+
+
 def test_three_takes_are_made_and_one_is_kept(page, studio):
     go(page, "Design")
     page.get_by_label("The voice").fill("A calm old man.")

@@ -109,7 +109,7 @@ def test_all_that_the_page_gives_and_keeps_is_finished(engine: FakeEngine, tmp_p
     studio = Studio(engine, Library(tmp_path), LiveTakes(), takes)
 
     async def played() -> None:
-        def keep(pcm: Pcm, end: Any) -> str:
+        def keep(pcm: Pcm, end: Any, left: bool) -> str:
             return takes.add(pcm, TEXT, "", end.seed).id
 
         def submit() -> Any:

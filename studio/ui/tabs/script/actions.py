@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from engine import InvalidText
-from studio.scripts import Passage, Project, Script, edits
+from studio.scripts import Line, Passage, Project, Script, edits
 from studio.ui.tabs.script.playback import ScriptPlayback
 from studio.ui.tabs.script.store import Opened, ScriptStore
 from studio.ui.tabs.script.view import PAGE, View
@@ -57,6 +57,8 @@ class ScriptActions:
             ),
             "edit": lambda own: edits.edit(edits.say_as(own, line, who), line, text, manner),
         }
+        if does == "edit":
+            _check_same(opened.script.line(line), asked.get("was"))
         if does not in works:
             raise InvalidText("The page is older than the studio. Reload it.")
         return self._desk.edit(opened.number, works[does])
@@ -75,6 +77,17 @@ def _without(script: Script, line: int) -> Script:
     if len(script.lines) == 1:
         raise InvalidText("A script keeps one line. Write something else in it, or delete it all.")
     return edits.remove(script, line)
+
+
+def _check_same(line: Line, was: object) -> None:
+    """Raises InvalidText where the line is no more what somebody began to change."""
+    now = edits.shown(line)
+    if isinstance(was, str) and was.strip() != now:
+        raise InvalidText(
+            "Another tab has changed this line. It says now: “{now}”. Copy what you wrote, press "
+            "Cancel, and change it once more.",
+            now=now[:200],
+        )
 
 
 def _number(value: Any) -> int:

@@ -37,6 +37,16 @@ Anna laughed, and held up the key. It had been in her pocket all day.
 """
 
 
+FORKED = Message(
+    "Another tab has changed this script. What you wrote here is a script of its own now."
+)
+CHANGED = Message("Another tab has changed this script. This is how it is now.")
+TYPED = Message(
+    "Another tab has changed this script. What you have typed here becomes a script of its own "
+    "when you press a button."
+)
+
+
 class Shown(NamedTuple):
     """Everything that is shown of a script."""
 
@@ -53,6 +63,7 @@ class Shown(NamedTuple):
 
 
 FIELDS = len(Shown._fields)
+MANNER = len(MannerFields._fields) + 1  # the reading settings, and all of them as they were read
 
 
 class ScriptTab:
@@ -72,7 +83,8 @@ class ScriptTab:
             opened = self.desk.open(number or "")
         except RequestError:
             opened = self.desk.blank()
-        return *self._shown(opened, View(), mine), *values_of(opened.project.delivery)
+        manner = values_of(opened.project.delivery)
+        return *self._shown(opened, View(), mine), *manner, manner
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has opened; it knows which script it had, and what was typed and not read."""
@@ -98,6 +110,21 @@ class ScriptTab:
             return gr.skip(), gr.Timer(active=False)
         return self._lines(opened, view), gr.Timer(active=self.booth.busy(number))
 
+    def back(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
+        """Somebody looks at this tab again: tell what another one did meanwhile."""
+        skip = Shown(*(gr.skip(),) * FIELDS)
+        try:
+            opened = self.desk.open(number)
+        except RequestError:
+            return skip
+        if not number or seen == text_of(opened.script):
+            return skip
+        if text != seen:
+            gr.Warning(tell(TYPED))
+            return skip
+        gr.Info(tell(CHANGED))
+        return self._shown(opened, view, mine)
+
     # Scripts.
 
     def new(self, mine: str) -> tuple[Update, ...]:
@@ -107,7 +134,7 @@ class ScriptTab:
         """An uploaded file as a new script."""
         with warned():
             return self.show(self.desk.receive(chosen_file(path)).number, mine)
-        return (gr.skip(),) * (FIELDS + len(MannerFields._fields))
+        return (gr.skip(),) * (FIELDS + MANNER)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
         """The list, and the name as it is kept."""
@@ -125,7 +152,7 @@ class ScriptTab:
             self.booth.stop(number)
             title = self.desk.delete(number)
         if not title:
-            return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 2)
+            return (gr.skip(),) * (FIELDS + MANNER + 2)
         label = tell(Message("Restore “{title}”", title=title[:30]))
         back = gr.update(visible=True, value=label)
         return *self.show("", mine), number, back
@@ -133,7 +160,7 @@ class ScriptTab:
     def restore(self, number: str, mine: str) -> tuple[Update, ...]:
         with warned():
             return *self.show(self.desk.restore(number).number, mine), gr.update(visible=False)
-        return (gr.skip(),) * (FIELDS + len(MannerFields._fields) + 1)
+        return (gr.skip(),) * (FIELDS + MANNER + 1)
 
     # Lines.
 
@@ -159,13 +186,20 @@ class ScriptTab:
             return self._shown(opened, view, mine, (text, seen))
         return Shown(*(gr.skip(),) * FIELDS)
 
-    def manner(self, number: str, view: View, *fields: Any) -> Update:
-        """How it is read; the lines as they stand then."""
+    def manner(
+        self, number: str, view: View, before: tuple[Any, ...], *fields: Any
+    ) -> tuple[Update, tuple[Any, ...]]:
+        """How it is read; the lines as they stand then, and the fields as they were read.
+
+        `before`: the fields as they were; what is still so may have been changed by another tab.
+        """
         with warned():
             if number:
-                before = self.desk.open(number).project.delivery
-                self.desk.deliver(number, delivery_of(before, fields))
-        return self.look(number, view)[0]
+                own = self.desk.open(number).project.delivery
+                pairs = zip(fields, before or (None,) * len(fields), values_of(own), strict=True)
+                wanted = tuple(now if now != had else kept for now, had, kept in pairs)
+                self.desk.deliver(number, delivery_of(own, wanted))
+        return self.look(number, view)[0], fields
 
     # Sound.
 
@@ -199,9 +233,12 @@ class ScriptTab:
         return self.booth.listen(number, line)
 
     def _read(self, number: str, text: str, seen: str) -> Opened:
-        if text != seen or not number:
-            return self.desk.read(number, text)
-        return self.desk.open(number)
+        if number and text == seen:
+            return self.desk.open(number)
+        if number and seen and seen != text_of(self.desk.open(number).script):
+            gr.Warning(tell(FORKED))
+            return self.desk.fork(number, text)
+        return self.desk.read(number, text)
 
     def _shown(
         self,
@@ -269,8 +306,8 @@ async def _played(told: Told) -> AsyncIterator[Payload | Update]:
 
 
 def _with_draft(shown: Shown, draft: object) -> Shown:
-    """What was typed comes back, if the script has not changed since."""
+    """What was typed comes back, with what it was typed into: both tell if that has changed."""
     told = draft if isinstance(draft, dict) else {}
-    if told.get("number") != shown.opened or told.get("seen") != shown.seen:
+    if told.get("number") != shown.opened:
         return shown
-    return shown._replace(text=str(told.get("text") or ""))
+    return shown._replace(text=str(told.get("text") or ""), seen=str(told.get("seen") or ""))

@@ -6,6 +6,19 @@ const MINE = 'timbre-scripts';
 const DRAFT = 'timbre-script-draft';
 const FOLLOW = 200; // ms between looks at what is heard
 
+// Each tab has its own; a new one begins with the latest.
+function keep(name, value) {
+  for (const store of [sessionStorage, localStorage]) store.setItem(name, value);
+}
+
+function recall(name) {
+  return sessionStorage.getItem(name) ?? localStorage.getItem(name);
+}
+
+function field(name) {
+  return document.querySelector(`#script-${name} :is(textarea, input)`)?.value ?? '';
+}
+
 class Board {
   // tell: { act(detail), play(detail) }
   constructor(root, tell) {
@@ -19,6 +32,7 @@ class Board {
       window.addEventListener(over, () => this.letGo());
     }
     setInterval(() => this.follow(), FOLLOW);
+    if (root.classList.contains('lines')) setInterval(() => this.forgetRead(), FOLLOW);
     root.addEventListener('click', (event) => this.click(event));
     root.addEventListener('change', (event) => this.change(event));
     root.addEventListener('submit', (event) => this.submit(event));
@@ -59,23 +73,28 @@ class Board {
     if (focus) node.querySelector(focus)?.focus();
   }
 
-  // The script that this browser had open, and all that it has had: the latest come last.
+  // The script that this tab had open, and all that its browser has had: the latest come last.
   last() {
-    const [number, mine] = [KEPT, MINE].map((name) => localStorage.getItem(name) ?? '');
-    return { number, mine, draft: JSON.parse(localStorage.getItem(DRAFT) ?? 'null') };
+    const [number, mine] = [recall(KEPT), localStorage.getItem(MINE)].map((each) => each ?? '');
+    return { number, mine, draft: JSON.parse(recall(DRAFT) ?? 'null') };
   }
 
-  // What is typed is kept until the script changes, so that a reload does not lose it.
+  // What is typed is kept until it was read, so that a reload does not lose it.
   typed(target) {
     if (!target.closest?.('#script-text')) return;
-    const seen = document.querySelector('#script-seen :is(textarea, input)')?.value ?? '';
-    const draft = { number: this.value.number, seen, text: target.value };
-    localStorage.setItem(DRAFT, JSON.stringify(draft));
+    const draft = { number: this.value.number, seen: field('seen'), text: target.value };
+    keep(DRAFT, JSON.stringify(draft));
+  }
+
+  forgetRead() {
+    const typed = field('text') !== field('seen');
+    if (this.wasTyped && !typed) keep(DRAFT, 'null');
+    this.wasTyped = typed;
   }
 
   remember(number) {
     const others = this.last().mine.split(' ').filter((each) => each && each !== number);
-    localStorage.setItem(KEPT, number);
+    keep(KEPT, number);
     localStorage.setItem(MINE, [...others, number].slice(-100).join(' ').trim());
   }
 
@@ -166,7 +185,7 @@ class Board {
     if (same) return this.close(form);
     form.dataset.sent = '';
     setTimeout(() => delete form.dataset.sent, 3000); // refused: it stays open
-    this.tell.act({ ...this.about(form), do: 'edit', text, who });
+    this.tell.act({ ...this.about(form), do: 'edit', text, who, was: form.text.defaultValue });
   }
 
   key(event) {

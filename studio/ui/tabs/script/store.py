@@ -151,6 +151,13 @@ class ScriptStore:
 
         return self.change(number, anew)
 
+    def fork(self, number: str, text: str) -> Opened:
+        """A script of its own with this text; another tab has changed the one it was typed in."""
+        own = self._load(number)
+        script = revise(own.script, script_of_text(text, own.delivery.manner, own.script.speakers))
+        fresh = _with_script(own, script, self.voices())
+        return self.open(self._projects.copy(number, fresh.having(title=f"{own.title[:190]} (2)")))
+
     def receive(self, path: Path) -> Opened:
         """A new script from an uploaded file."""
         with path.open("rb") as file:

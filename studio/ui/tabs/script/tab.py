@@ -39,6 +39,7 @@ board.show(props.value);
 watch('value', () => board.show(props.value));
 if (ARRIVES) {
   document.addEventListener('input', ({ target }) => board.typed(target));
+  document.addEventListener('visibilitychange', () => document.hidden || trigger('back', {}));
   if (!props.value.items.length) trigger('arrive', board.last());
 }
 """
@@ -77,6 +78,7 @@ class Hidden(NamedTuple):
     view: gr.State
     seen: gr.Textbox
     deleted: gr.State
+    manner: gr.State  # the reading settings as they were read last
     timer: gr.Timer
 
 
@@ -91,7 +93,7 @@ def build(studio: Studio) -> None:
         hidden.opened, hidden.mine, hidden.view, desk.picked, desk.title, desk.text, hidden.seen,
         stage.cast, stage.lines, hidden.timer,
     ]  # fmt: skip
-    _scripts(tab, hidden, desk, stage, [*shown, *manner])
+    _scripts(tab, hidden, desk, stage, [*shown, *manner, hidden.manner])
     _changes(tab, hidden, desk, stage, manner, shown)
     _sound(tab, hidden, desk, stage, shown)
     _exports(tab, hidden)
@@ -105,6 +107,7 @@ def _hidden() -> Hidden:
         gr.State(View()),
         _unseen("script-seen"),
         gr.State(""),
+        gr.State(()),
         gr.Timer(TICK, active=False),
     )
 
@@ -203,7 +206,9 @@ def _changes(
     looks = [hidden.opened, hidden.view]
     hidden.timer.tick(tab.look, looks, [stage.lines, hidden.timer], **BARE)
     moments = [getattr(each, _moment(each)) for each in manner]
-    gr.on(moments, tab.manner, [*looks, *manner], stage.lines, **QUIET)
+    read = [*looks, hidden.manner, *manner]
+    gr.on(moments, tab.manner, read, [stage.lines, hidden.manner], **QUIET)
+    stage.lines.back(tab.back, typed, shown, **QUIET)
 
 
 def _sound(tab: ScriptTab, hidden: Hidden, desk: Desktop, stage: Stage, shown: list[Any]) -> None:

@@ -214,7 +214,7 @@ def test_the_engine_streams_through() -> None:
         request = SpeechRequest("A short sentence.", Preset("ryan"), seed=3)
         with FakeEngine() as engine:
             whole = await asyncio.to_thread(engine.submit(request).collect)
-            keep = lambda pcm, _: kept.append(pcm) or "take"  # noqa: E731
+            keep = lambda pcm, *_: kept.append(pcm) or "take"  # noqa: E731
             payloads = [each async for each in takes.play(lambda: engine.submit(request), keep)]
         listener = Listener(takes)
         for payload in payloads:

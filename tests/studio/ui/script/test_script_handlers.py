@@ -43,7 +43,7 @@ def test_a_locked_line_keeps_its_take_and_refuses_changes(tab, number):
     line = tab.desk.open(number).script.lines[1].id
     act(tab, number, do="lock", line=line)
     kept = tab.desk.open(number).job(line).key
-    tab.manner(number, View(), *values_of(Delivery(seed=9)))
+    tab.manner(number, View(), (), *values_of(Delivery(seed=9)))
     assert statuses(tab, number) == ["waiting", "locked", *["waiting"] * (LINES - 2)]
     assert tab.desk.open(number).job(line).key == kept
     with pytest.warns(UserWarning, match="locked"):

@@ -114,7 +114,7 @@ def test_a_field_that_means_nothing_is_refused(tab, number, changes):
     for place, value in changes.items():
         values[place] = value
     with pytest.warns(UserWarning, match=r"seed|pause|pronunciation"):
-        tab.manner(number, View(), *values)
+        tab.manner(number, View(), (), *values)
     assert tab.desk.open(number).project.delivery == Delivery()
 
 

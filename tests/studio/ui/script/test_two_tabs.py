@@ -1,0 +1,171 @@
+"""Two tabs of one browser, and takes that were stopped: nothing of either is written over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import pytest
+
+from engine import Library
+from engine.testing import Costs, FakeEngine
+from studio.scripts import Projects, text_of
+from studio.takes.take_store import Takes
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, Tap, expect, wait_until
+from tests.support.tab_makers import some_clone
+
+TEXT = "Anna: Good evening.\nBen: Good evening to you, too."
+TYPED = "Anna: Good night.\nBen: Good night to you, too. And another word."
+CAME_BACK = "document.dispatchEvent(new Event('visibilitychange'))"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    Library(tmp_path / "voices").save("Ada", some_clone())
+    return tmp_path
+
+
+@pytest.fixture
+def url(browser: Any, folder: Path) -> Iterator[str]:
+    application = fastapi.FastAPI()
+    with FakeEngine(costs=Costs(step=0.02)) as engine:
+        mount_page(application, engine, Library(folder / "voices"), Takes(folder / "takes"))
+        with Server(application) as url:
+            yield url
+
+
+def script(page: Any, url: str) -> Any:
+    page.goto(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab", name="Script").click()
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
+    return page
+
+
+def text(page: Any) -> Any:
+    return page.locator("#script-text textarea")
+
+
+def split(page: Any) -> None:
+    page.get_by_role("button", name="Split into lines").click()
+
+
+def told(page: Any, words: str) -> None:
+    page.get_by_text(words).first.wait_for()
+
+
+@pytest.fixture
+def tabs(open_page: OpenPage, url: str) -> tuple[Any, Any]:
+    """Two tabs with the same script open."""
+    first = script(open_page(url), url)
+    text(first).fill(TEXT)
+    split(first)
+    first.locator("#script-lines article").nth(1).wait_for()
+    second = script(first.context.new_page(), url)
+    second.set_default_timeout(60_000)
+    expect(text(second)).to_have_value(TEXT)
+    return first, second
+
+
+def test_what_two_tabs_type_into_one_script_becomes_two(
+    tabs: tuple[Any, Any], folder: Path
+) -> None:
+    first, second = tabs
+    changed = TEXT.replace("Good evening.", "Good morning.")
+    text(first).fill(changed)
+    split(first)
+    first.locator("#script-lines p").get_by_text("Good morning.").wait_for()
+    text(second).fill(TYPED)
+    second.evaluate(CAME_BACK)
+    told(second, "becomes a script of its own")
+    expect(text(second)).to_have_value(TYPED)
+    split(second)
+    told(second, "is a script of its own now")
+    projects = Projects(folder / "scripts")
+    wait_until(lambda: len(projects.listed()) == 2)
+    written = {text_of(projects.open(each.id).script) for each in projects.listed()}
+    assert written == {changed, TYPED}
+
+
+def test_a_tab_that_has_typed_nothing_shows_what_the_other_did(tabs: tuple[Any, Any]) -> None:
+    first, second = tabs
+    text(first).fill(TYPED)
+    split(first)
+    expect(first.locator("#script-seen :is(textarea, input)")).to_have_value(TYPED)
+    second.evaluate(CAME_BACK)
+    told(second, "This is how it is now")
+    expect(text(second)).to_have_value(TYPED)
+
+
+def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folder: Path) -> None:
+    first, second = tabs
+    for page, words in ((second, "Mine"), (first, "Theirs")):
+        line = page.locator("#script-lines article").first
+        line.get_by_role("button", name="Change it").click()
+        line.locator("textarea").fill(words)
+    first.locator("#script-lines article").first.get_by_role("button", name="Save").click()
+    first.locator("#script-lines p").get_by_text("Theirs").wait_for()
+    second.locator("#script-lines article").first.get_by_role("button", name="Save").click()
+    told(second, "It says now: “Theirs”")
+    projects = Projects(folder / "scripts")
+    [own] = projects.listed()
+    for page, label, value in ((first, "Seed", "7"), (second, "Seconds between speakers", "2")):
+        page.get_by_role("button", name="Reading settings").click()
+        field = page.locator("#script-manner").get_by_label(label)
+        field.fill(value)
+        field.blur()
+        wait_until(lambda: projects.open(own.id).delivery.seed == 7)
+    wait_until(lambda: projects.open(own.id).delivery.pauses.turn == 2)
+    assert projects.open(own.id).delivery.seed == 7
+    assert projects.open(own.id).script.lines[0].text == "Theirs"
+
+
+def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
+    first = open_page(url)
+    second = first.context.new_page()
+    second.goto(url)
+    for page, words in ((first, "Of the first."), (second, "Of the second.")):
+        page.get_by_role("button", name="Hear a welcome").wait_for()
+        page.get_by_label("Text", exact=True).first.fill(words)
+        page.wait_for_function("sessionStorage.getItem('timbre-draft-speak')?.includes('Of the')")
+    for page, words in ((first, "Of the first."), (second, "Of the second.")):
+        page.reload()
+        expect(page.get_by_label("Text", exact=True).first).to_have_value(words)
+
+
+def test_a_stopped_take_is_kept_when_asked_only(
+    open_page: OpenPage, url: str, folder: Path
+) -> None:
+    page = open_page(url)
+    tap = Tap(page, 0)
+    page.get_by_label("Text", exact=True).first.fill("x" * 400)
+    page.get_by_role("button", name="Speak", exact=True).click()
+    tap.wait("now?.report?.played > 4800")
+    page.get_by_role("button", name="Stop", exact=True).locator("visible=true").click()
+    page.get_by_text("Not kept, as it was stopped.").wait_for()
+    expect(page.locator(".timbre-history:visible [data-do=pick]")).to_have_count(0)
+    assert Takes(folder / "takes").search() == []
+    page.get_by_role("button", name="Keep this part").click()
+    page.locator(".timbre-history:visible").get_by_text("Stopped early").wait_for()
+    [take] = Takes(folder / "takes").search()
+    assert take.stopped
+
+
+def test_an_instruction_survives_another_voice(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    asked = page.get_by_label("Style instructions (optional)")
+    asked.fill("slowly, with a smile")
+    for name in ("Ada", "Vivian"):
+        page.get_by_label("Voice", exact=True).click()
+        page.get_by_role("option", name=name).click()
+        open_ = name == "Vivian"
+        page.wait_for_function(
+            "(open) => [...document.querySelectorAll('textarea')].some("
+            "(each) => each.value.startsWith('slowly') && each.disabled !== open)",
+            arg=open_,
+        )
+        expect(asked).to_have_value("slowly, with a smile")
