@@ -42,9 +42,7 @@ MAX_SECONDS = 120  # the longest call
 RELEASE_STEPS = 3  # steps after which a cancelled request has no slot
 
 Parts: TypeAlias = Generator[Chunk | End, None, None]
-Lend: TypeAlias = Callable[
-    ..., Any
-]  # lend(function, duration=…): a function that runs in the device's process
+Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it in a device process
 
 
 class ZeroGpuEngine:

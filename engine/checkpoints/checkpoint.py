@@ -35,10 +35,7 @@ from engine.voices.routing import describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
 LARGEST = 1 << 20  # above every vocabulary, width or length of a real checkpoint
-MIN_LETTERS, MAX_LETTERS = (
-    40,
-    1_800,
-)  # of one run; the published models generate up to two minutes well
+MIN_LETTERS, MAX_LETTERS = 40, 1_800  # of one run; up to two minutes are spoken well
 RESERVED_CODES = 1024  # the end of the talker's vocabulary holds special ids and speakers
 _EMBEDDING = "talker.model.codec_embedding.weight"
 
@@ -184,9 +181,7 @@ class LocalCheckpoint:
         if not instruct:
             return ()
         self._require(allowed, Message("follow instructions"))
-        words = self._tokens.encode(
-            f"user\n{instruct}"
-        )  # as one text: a token may span the newline
+        words = self._tokens.encode(f"user\n{instruct}")  # one text: a token may span the newline
         return (self.ids.im_start, *words, self.ids.im_end, *self._words.newline)
 
     def _vector(self, vector: Vector) -> Vector:

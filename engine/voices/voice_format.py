@@ -32,9 +32,7 @@ MAX_WIDTH = 16_384
 MAX_FRAMES = 1_024  # a minute, and some silence
 MAX_CODE = 65_535
 _CARD = "timbre_voice"  # the metadata key of a packed card
-_TURNING = re.compile(
-    "[\u202a-\u202e\u2066-\u2069]"
-)  # bidirectional controls, which can disguise a name
+_TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")  # bidirectional controls
 
 
 class VoiceCard(Settings):
