@@ -25,7 +25,7 @@ from engine.plan import Admit, Prefill, Prompt, ResolvedSampling
 from engine.worker.cuda_graphs import Capture, graph_capture
 from engine.worker.loading.weight_loader import empty_network
 from engine.worker.model_runner import ModelRunner
-from engine.worker.state.sampling import knobs, uniforms
+from engine.worker.state.sampling import sampling_tensors, uniforms
 from engine.worker.talker.decode_graphs import Decoder, EagerDecoder, GraphDecoder
 from engine.worker.talker.prefill import Prefiller
 
@@ -178,7 +178,7 @@ def parts(runner: ModelRunner, record: Capture, count: int) -> dict[str, float]:
     slots = runner.slots
     x = slots.hidden[index][:, None]
     positions = slots.position[index][:, None]
-    _, rest, _ = knobs(slots.knobs[index])
+    _, rest, _ = sampling_tensors(slots.sampling[index])
     drawn = uniforms(slots.keys[index], slots.frame[index], 16)[:, :-1]
     works: dict[str, Callable[[], object]] = {
         "talker": lambda: (

@@ -24,7 +24,7 @@ from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from engine.types import SAMPLE_RATE, Waveform
 from engine.worker.cuda_graphs import synchronize
-from engine.worker.device import keep_float32
+from engine.worker.device import disable_tf32
 from engine.worker.reference.encoder_graphs import EagerEncoder, EncoderRunner, select_encoder
 
 SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
@@ -97,7 +97,7 @@ def main(
     out: Path | None = None,
 ) -> None:
     place = torch.device(device)
-    keep_float32(place)
+    disable_tf32(place)
     report: dict[str, object] = {"torch": torch.__version__}
     for name, ears in networks(size, place).items():
         warm = taken(ears.served.warm, place)

@@ -1,8 +1,8 @@
-"""Choose the fastest implementation that gives the plain one's results on this device.
+"""Chooses the fastest implementation that gives the reference's results on this device.
 
-Kernels need a certain GPU, driver or compiler, and some that nobody has tested may compute
-something else. So each is built and compared with the plain form once, when a model is loaded.
-Knows no kernels and no networks.
+Kernels need a certain GPU, driver or compiler, and may be wrong on an untested one. So each is
+built and compared with the plain form once, when a model is loaded. Knows no kernels and no
+networks.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ log = logging.getLogger("timbre")
 
 @dataclass(frozen=True)
 class Candidate(Generic[Backend]):
-    """An implementation that may run here."""
+    """An implementation to try."""
 
     name: str  # for log lines: "the talker's kernels"
-    build: Callable[[], Backend | None]  # imports what it needs; None: not for this device
-    difference: Callable[[Backend], float]  # from the reference's results; 0: the same
+    build: Callable[[], Backend | None]  # imports its dependencies; None: not for this device
+    difference: Callable[[Backend], float]  # from the reference's results; 0: equal
 
 
 def select_backend(
@@ -34,8 +34,8 @@ def select_backend(
 ) -> Backend | Reference:
     """The first candidate that runs and is within the tolerance, or else the reference.
 
-    A candidate that raises or differs is left out with a warning. A device without memory is
-    no fault of a candidate: torch.OutOfMemoryError is raised.
+    A candidate that raises or differs is skipped with a warning. torch.OutOfMemoryError is not
+    the candidate's fault and is raised.
     """
     for candidate in candidates:
         try:

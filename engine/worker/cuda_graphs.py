@@ -1,9 +1,9 @@
-"""Device work captured once and replayed by bucket: thousands of launches become one.
+"""Captures device work in CUDA graphs and replays it by bucket: thousands of launches become one.
 
-A graph reads and writes the same memory every time, so what changes between replays lies in static
-tensors, and a graph belongs to one shape: the smallest bucket that holds the rows, padded. The
-first time, work runs eagerly, which also warms up whatever it calls, and is captured; from then on
-it is replayed. Where capture fails, work stays eager. Knows no slots and no networks.
+A graph always reads and writes the same memory, so inputs are copied to static tensors, and a graph
+has one shape: the smallest bucket that holds the rows, padded. At first use the work runs eagerly,
+which also warms up the libraries, and is captured; later it is replayed. If capture fails, work
+stays eager. Knows no slots and no networks.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ log = logging.getLogger("timbre")
 
 
 class Capture(Protocol):
-    """Turns work into something that does the same again by a replay."""
+    """Runs work and returns a function that repeats it."""
 
     def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]: ...
 
 
 class GraphCapture:
-    """Captures on one device; its graphs share a memory pool, so they run one after the other."""
+    """Captures on one device; its graphs share a memory pool, so they must not overlap."""
 
     def __init__(self, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device)
         self._pool = torch.cuda.graph_pool_handle()
-        self._first: torch.cuda.CUDAGraph | None = None  # keeps the pool
+        self._first: torch.cuda.CUDAGraph | None = None  # keeps the pool alive
         self._failed = False
 
     def __call__(self, work: Callable[[], Result]) -> Callable[[], Result]:
-        """What the work returns is overwritten by every replay."""
+        """Each replay overwrites the returned tensors."""
         if self._failed:
             return work
         try:
@@ -67,10 +67,10 @@ class GraphCapture:
 
 
 class GraphRunner:
-    """Runs work by key, eagerly the first time and replayed from then on.
+    """Runs work by key, eagerly the first time and replayed afterwards.
 
-    `sizes`: the buckets of its rows, in rising order; the largest is captured first, so that the
-    others find their memory in its pool.
+    `sizes`: row buckets in ascending order; the largest is captured first, so that the others
+    reuse its memory.
     """
 
     def __init__(self, capture: Capture, sizes: Sequence[int] = ()) -> None:
@@ -81,7 +81,7 @@ class GraphRunner:
         return len(self._graphs)
 
     def bucket(self, count: int) -> int:
-        """The smallest size that holds so many rows."""
+        """The smallest bucket that holds `count` rows."""
         return self.sizes[bisect_left(self.sizes, count)]
 
     def run(self, key: Hashable, work: Callable[[], Result]) -> Result:
@@ -98,11 +98,11 @@ class GraphRunner:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for everything that was launched."""
+    """Wait for all work launched so far."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def graph_capture(device: torch.device) -> Capture | None:
-    """None on devices without graphs."""
+    """A capture function; None on devices without CUDA graphs."""
     return GraphCapture(device) if device.type == "cuda" else None

@@ -1,4 +1,4 @@
-"""The device that networks run on, and how it is set."""
+"""Picks the device and dtype, and sets device-wide options."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def pick_device(name: str | None) -> torch.device:
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def leave_a_core(device: torch.device) -> None:
-    """On a CPU one core stays with the listeners: threads that wait for each other's turn on a
-    busy core make a step five times as long."""
+def limit_threads(device: torch.device) -> None:
+    """On a CPU leave one core free for streaming: oversubscribed threads make a step up to five
+    times as long."""
     if device.type == "cpu":
         torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
 
 
-def keep_float32(device: torch.device) -> None:
-    """On GPUs convolutions in float32 are rounded by default, which can make other codes of a
-    recording, and no quicker ones."""
+def disable_tf32(device: torch.device) -> None:
+    """Keep float32 convolutions exact on GPUs: TF32 can change the codes of a reference, and is
+    not faster here."""
     if device.type == "cuda":
         torch.backends.cudnn.allow_tf32 = False
 
@@ -31,8 +31,8 @@ def pick_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if known else torch.float32
 
 
-def nvidia_library(error: type[Exception], *names: str) -> ctypes.CDLL:
-    """The first that is there, by its names on one system or another, or the error."""
+def load_library(error: type[Exception], *names: str) -> ctypes.CDLL:
+    """Load the first library that exists among its names on different systems, or raise."""
     for name in names:
         try:
             return ctypes.CDLL(name)

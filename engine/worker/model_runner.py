@@ -1,8 +1,7 @@
 """A loaded talker and its slots: admission, text, prefill and frames.
 
-Rows count from 0 here; which slot numbers they stand for is the worker's business. The
-host's own counts (prompt rows, frames, texts) are kept beside the tensors, so that no step
-has to ask the device for a length.
+Rows count from 0; the worker maps slot numbers to them. Prompt rows, frames and texts are also
+counted on the host, so that no step has to read a length from the device.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from engine.plan import Admit, AppendText, Prefill
 from engine.worker.cuda_graphs import graph_capture
 from engine.worker.staging import StagingBuffer
 from engine.worker.state.cuda_vmm import DriverError
-from engine.worker.state.memory_budget import check_left, grows_on, slots_for
+from engine.worker.state.memory_budget import can_grow, check_reserve, slots_for
 from engine.worker.state.prompts import Embedder, PromptRows, to_device
 from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import CANDIDATES
-from engine.worker.state.slot_state import OPENED, TOLD, Slots, slot_table, text_table
+from engine.worker.state.slot_state import SLOT_COLUMNS, TEXT_COLUMNS, Slots, slot_table, text_table
 from engine.worker.talker.decode_graphs import Decoder, DecodeStep, EagerDecoder, GraphDecoder
 from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.prefill import BLOCK, GraphPrefiller, Prefiller, PromptPiece
 
-OPENINGS = (1, 2, 4, 8, 16, 32, 64)  # admissions in one recording
-TELLINGS = (16, 64, 256)  # ids of text tracks in one recording
+ADMIT_SIZES = (1, 2, 4, 8, 16, 32, 64)  # admissions per graph
+TEXT_SIZES = (16, 64, 256)  # text ids per graph
 
 
 @dataclass
 class RowState:
-    """The host's state of a row in use."""
+    """Host state of a row in use."""
 
     prompt: PromptRows
     texts: int  # length of the text track
@@ -55,7 +54,7 @@ class FrameBatch:
 
 
 class RunnerStep(NamedTuple):
-    """A frame of some rows whose codes are launched."""
+    """A decode step of some rows whose codes were launched."""
 
     rows: tuple[int, ...]
     step: DecodeStep
@@ -89,8 +88,10 @@ class ModelRunner:
             if self.fused:
                 self._mixed = MixedBatch(self.step, decoder, prefiller, capture)
         place = self.slots.padding_row, device, capture
-        self._open = StagingBuffer(self.slots.open, OPENED, OPENINGS, *place)
-        self._append = StagingBuffer(partial(_append, talker, self.slots), TOLD, TELLINGS, *place)
+        self._open = StagingBuffer(self.slots.open, SLOT_COLUMNS, ADMIT_SIZES, *place)
+        self._append = StagingBuffer(
+            partial(_append, talker, self.slots), TEXT_COLUMNS, TEXT_SIZES, *place
+        )
         self.row_states: dict[int, RowState] = {}
         self.timings: Mapping[int, float] = {}  # seconds of a step by rows
         self._positions = positions
@@ -101,7 +102,7 @@ class ModelRunner:
 
     @property
     def fused(self) -> bool:
-        """The talker runs on kernels of our own, which read no further than rows go."""
+        """Whether the talker runs on custom kernels, which never read past a row's length."""
         return self.step.talk is not None
 
     def warm(self) -> None:
@@ -122,21 +123,23 @@ class ModelRunner:
         return self.slots.bytes + sum(weight.nbytes for weight in self.talker.parameters())
 
     def admit(self, admits: Sequence[tuple[int, Admit]]) -> None:
-        """Give rows to sequences: all of them, or none."""
+        """Assign rows to sequences: all of them, or none."""
         for row, admit in admits:
             self._check(row, admit)
         for row, admit in admits:
             self._reach(row, admit, {row for row, _ in admits})
         prompts = self.embedder.layout([admit.prompt for _, admit in admits])
         for prompt in prompts:
-            self._check_text(len(prompt.spoken))
+            self._check_text(len(prompt.track_ids))
         pairs = list(zip(admits, prompts, strict=True))
         self._open(slot_table(admits, prompts))
-        told = [text_table(row, 0, prompt.spoken) for (row, _), prompt in pairs if prompt.spoken]
+        told = [
+            text_table(row, 0, prompt.track_ids) for (row, _), prompt in pairs if prompt.track_ids
+        ]
         if told:
             self._append(np.concatenate(told))
         for (row, admit), prompt in pairs:
-            self.row_states[row] = RowState(prompt, len(prompt.spoken))
+            self.row_states[row] = RowState(prompt, len(prompt.track_ids))
             self.row_metadata.open(row, len(prompt), admit.sampling)
 
     def _check(self, row: int, admit: Admit) -> None:
@@ -154,8 +157,8 @@ class ModelRunner:
             )
 
     def _reach(self, row: int, admit: Admit, given: set[int]) -> None:
-        """Memory for all it may need, if need be that of free rows, which those that are `given`
-        now are not. A prompt's last block is whole."""
+        """Map memory for all positions that a sequence may need, including padding of the prompt's
+        last block. If memory is short, free rows, without those in `given`, release theirs."""
         positions = min(len(admit.prompt) + admit.max_frames + BLOCK, self._positions)
         if positions > self.slots.held(row):
             try:
@@ -165,8 +168,8 @@ class ModelRunner:
                 self._grow(row, positions)
 
     def _grow(self, row: int, positions: int) -> None:
-        check_left(self.step.device)
-        self.slots.reach(row, positions)
+        check_reserve(self.step.device)
+        self.slots.grow(row, positions)
 
     def _check_text(self, texts: int) -> None:
         if texts > self._positions:
@@ -177,7 +180,7 @@ class ModelRunner:
         self.row_metadata.close(row)
 
     def clear(self) -> None:
-        """Every row is free."""
+        """Release all rows."""
         for row in tuple(self.row_states):
             self.release(row)
 
@@ -186,15 +189,15 @@ class ModelRunner:
         self._check_text(row_state.texts + len(ids))
         if ids:
             self._append(text_table(row, row_state.texts, ids))
-            row_state.prompt.hear(row_state.texts, ids)
+            row_state.prompt.add_text(row_state.texts, ids)
             row_state.texts += len(ids)
 
     def start_step(
         self, due: Iterable[tuple[int, Prefill]], rows: Sequence[int]
     ) -> RunnerStep | None:
-        """Run prompt pieces, then launch the codes of a frame of these rows.
+        """Prefill prompt pieces, then launch the codes of a frame of these rows.
 
-        Pieces that share a pass with the frames are run by the step's second half.
+        In a mixed batch the pieces are prefilled by the step's second half.
         """
         pieces = self._pieces(due)
         bounds = self.row_metadata.bounds(rows) if self._mixed and pieces and rows else None
@@ -205,11 +208,11 @@ class ModelRunner:
         return self._decode(rows, self.decoder) if rows else None
 
     def prefill(self, due: Iterable[tuple[int, Prefill]]) -> None:
-        """Run prompt pieces."""
+        """Prefill prompt pieces."""
         self.prefiller(self._pieces(due))
 
     def frames(self, rows: Sequence[int]) -> FrameBatch:
-        """A whole frame of these rows."""
+        """A complete decode step of these rows."""
         return self._decode(rows, self.decoder).advance()
 
     def _pieces(self, due: Iterable[tuple[int, Prefill]]) -> list[PromptPiece]:
@@ -225,15 +228,15 @@ class ModelRunner:
         return RunnerStep(ordered, step)
 
     def codes_from(self, rows: Sequence[int], starts: Sequence[int], frames: int) -> Tensor:
-        """Codes [B, frames, 16] from each row's start on; arbitrary beyond what a row has."""
+        """Codes [B, frames, 16] from each row's start on; undefined past a row's last frame."""
         after = np.array(starts)[:, None] + np.arange(frames)
-        first = np.array(rows)[:, None] * self._positions  # of the row, where all lie in one
+        first = np.array(rows)[:, None] * self._positions  # of the row, in the flattened tensor
         places = first + np.minimum(after, self._positions - 1)
         return self.slots.codes.flatten(0, 1)[to_device(places, self.step.device)]
 
 
 def _append(talker: Talker, slots: Slots, table: Tensor) -> None:
-    """Text of `text_table` into its slots."""
+    """Append the text of `text_table` to its slots."""
     slots.append(table, talker.embed_text(table[:, 3]))
 
 
@@ -244,18 +247,18 @@ def make_model_runner(
     positions: int,
     device: torch.device,
     dtype: torch.dtype,
-    among: int,
+    talkers: int,
 ) -> ModelRunner:
-    """With so many slots, or as many as there is room for; their memory grows where it can."""
+    """A runner with `wanted` slots, or as many as fit; their memory grows if possible."""
 
-    def made(grows: bool) -> ModelRunner:
-        slots = slots_for(talker.config, wanted, positions, device, dtype, among, grows)
+    def make(grows: bool) -> ModelRunner:
+        slots = slots_for(talker.config, wanted, positions, device, dtype, talkers, grows)
         return ModelRunner(talker, ids, slots, positions, device, dtype, grows)
 
-    if grows_on(device):
+    if can_grow(device):
         with suppress(DriverError):
-            runner = made(grows=True)
+            runner = make(grows=True)
             if runner.fused:
                 return runner
-            del runner  # its memory, before another is made
-    return made(grows=False)
+            del runner  # frees its memory first
+    return make(grows=False)

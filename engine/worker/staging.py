@@ -1,7 +1,7 @@
-"""Tables of host numbers, uploaded in one piece for device work that reads nothing else.
+"""Uploads tables of host numbers in one transfer for device work that reads only them.
 
-With CUDA graphs the work is one replay by the table's size; padding names the padding row of the
-slots.
+With CUDA graphs the work is one replay per bucket of table rows; padding rows of a table refer to
+the slots' padding row.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 def place(kept: Tensor, numbers: npt.NDArray[Any]) -> None:
-    """Host numbers into a tensor that stays, without waiting for the device."""
+    """Copy host numbers into a static tensor without waiting for the device."""
     source = torch.from_numpy(numbers)
     kept.copy_(source.pin_memory() if kept.is_cuda else source, non_blocking=True)
 
 
 class StagingBuffer:
-    """One kind of work, on tables [rows, columns] whose first column is a row of the slots."""
+    """Device work on tables [rows, columns] whose first column is a row of the slots."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
-"""The results of a step on their way to the host, while the device goes on.
+"""Copies a step's results to the host while the device continues.
 
-Audio is decoded beside the next step and may be ready after it, so codes are waited for alone.
+Audio is decoded concurrently with the next step and may be ready after it, so codes and audio are
+awaited separately.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from engine.types import Pcm
 
 @dataclass(frozen=True)
 class StepAudio:
-    """Samples on their way to the host."""
+    """Audio of a step, being copied to the host."""
 
-    # slots, samples of each, int16 [B, longest] with anything behind them
+    # slots, samples of each, int16 [B, longest], undefined past a row's samples
     batches: Sequence[tuple[Sequence[int], Sequence[int], Tensor]] = ()
-    done: torch.cuda.Event | None = None  # when they are there; None: at once
+    done: torch.cuda.Event | None = None  # when the copy is complete; None: at once
 
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a step makes, still on the device."""
+    """The results of a step on the device."""
 
-    frames: Sequence[tuple[Sequence[int], Tensor]]  # slots, and [R, 17]: codes, the end
+    frames: Sequence[tuple[Sequence[int], Tensor]]  # slots, and [R, 17]: codes, end of speech
     sound: StepAudio
     failed: Mapping[int, Exception]
 
 
 class StepTimer:
-    """Time of a step on the device."""
+    """Measures the time of a step on the device."""
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
@@ -52,11 +53,11 @@ class StepTimer:
             self._end.record()
 
     def stopped(self) -> bool:
-        """Everything before `stop` is done."""
+        """Whether all work before `stop` is done."""
         return not self._cuda or self._end.query()
 
     def wait(self) -> float:
-        """Until then; how long that took."""
+        """Wait for that; the seconds since the start."""
         if not self._cuda:
             return self._seconds
         self._end.synchronize()
@@ -95,7 +96,7 @@ class PendingStep:
         with explained():
             if self._sound.done is not None:
                 self._sound.done.synchronize()
-        # copies: whoever keeps a chunk must not keep the whole batch, nor memory that is pinned
+        # copies, so that a kept chunk does not keep the batch's pinned memory
         return {
             slot: samples[:length].copy()
             for slots, lengths, batch in self._sound.batches
@@ -105,7 +106,7 @@ class PendingStep:
 
 @dataclass(frozen=True)
 class FailedStep:
-    """A step that could not even be started."""
+    """A step that could not be launched."""
 
     error: Exception
 
@@ -123,7 +124,7 @@ class FailedStep:
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """A copy on its way to the host: to be read when what was launched so far is done."""
+    """An asynchronous copy to the host, valid when the work launched so far is done."""
     if tensor.device.type != "cuda":
         return tensor.cpu()
     target = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
@@ -132,7 +133,7 @@ def to_host(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """A fault of the device is told as one of ours."""
+    """Convert errors of the device to engine errors."""
     try:
         yield
     except Exception as error:
@@ -140,7 +141,7 @@ def explained() -> Iterator[None]:
 
 
 def explain(error: Exception) -> TimbreError:
-    """A fault of the device as one of ours."""
+    """An error of the device as an engine error."""
     if isinstance(error, TimbreError):
         return error
     if isinstance(error, torch.OutOfMemoryError | MemoryError) or "allocate memory" in str(error):

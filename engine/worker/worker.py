@@ -1,7 +1,7 @@
-"""The device side of the engine: plans in, codes and sound out.
+"""The device side of the engine: runs plans and returns codes and audio.
 
-Each checkpoint has a fixed range of slot numbers, its own talker and cache; all share one
-codec. A step only starts work; `StepHandle.read` waits for it. Knows slots, never requests.
+Each checkpoint has a fixed range of slot numbers, its own talker and KV cache; all share one codec.
+A launch only starts work; its `StepHandle` waits for results. Knows slots, never requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.cuda_graphs import synchronize
-from engine.worker.device import keep_float32, leave_a_core, pick_device, pick_dtype
+from engine.worker.device import disable_tf32, limit_threads, pick_device, pick_dtype
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.model_runner import FrameBatch, ModelRunner, RunnerStep, make_model_runner
 from engine.worker.reference.encoder_graphs import EncoderRunner, select_encoder
@@ -33,28 +33,26 @@ from engine.worker.step_output import (
     explain,
 )
 
-FEW_ROWS = 4  # up to which a first sound goes before the talker
-TRACED_ROWS = 4  # half a second of loading each
+AUDIO_FIRST_ROWS = 4  # up to this, a first chunk is decoded before the talker runs
+TRACED_ROWS = 4  # batch sizes to trace; each takes half a second of loading
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """Where the worker runs and how much it holds; slots and positions are the engine's."""
+    """The worker's device, precision and sizes."""
 
     max_num_seqs: int  # of each talker
     max_seq_len: int  # of each slot
-    device: str | None = None  # None: a GPU where there is one
-    dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that know it, float32 elsewhere
-    codec_dtype: torch.dtype | None = None  # None: float16 beside a talker of two bytes
+    device: str | None = None  # None: a GPU if there is one
+    dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that support it, else float32
+    codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
     weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
-    trace: bool = False  # replay small predictors without Python, on CPUs
-    reference_silence: float = 0.5  # seconds put after a recording before it is encoded
-    reference_bytes: int = 512 << 20  # kept of encoded references
+    trace: bool = False  # trace small predictors, on CPUs
+    reference_silence: float = 0.5  # seconds appended to a recording before it is encoded
+    reference_bytes: int = 512 << 20  # size of the cache of encoded references
 
 
-ROOM = (
-    4  # models that may stand side by side without a restart; a slot of the codec takes 2 to 5 MB
-)
+CODEC_MODELS = 4  # models that can be added without a restart; a codec slot takes 2 to 5 MB
 
 
 class TorchWorker:
@@ -63,17 +61,19 @@ class TorchWorker:
     def __init__(self, checkpoints: Mapping[str, LocalCheckpoint], settings: WorkerSettings):
         self._checkpoints, self._settings = dict(checkpoints), settings
         self.device = pick_device(settings.device)
-        leave_a_core(self.device)
-        keep_float32(self.device)
-        # work that no step waits for: on a GPU, a stream of its own
-        self._aside = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        limit_threads(self.device)
+        disable_tf32(self.device)
+        # for encoders, which no step waits for
+        self._encoder_stream = (
+            torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        )
         self.dtype = settings.dtype or pick_dtype(self.device)
-        self._runners: dict[str, ModelRunner] = {}  # replaced, never changed: steps run meanwhile
+        self._runners: dict[str, ModelRunner] = {}  # replaced, never modified: steps run meanwhile
         self._codec_runner: CodecRunner | None = None
-        self._room = ROOM  # models whose streams the codec has state for
+        self._room = CODEC_MODELS  # models that the codec has slots for
         self._reference_encoder: ReferenceEncoder | None = None
         self._speakers: dict[str, EncoderRunner] = {}
-        self._refused: set[int] = set()  # work for them may still be on its way
+        self._refused: set[int] = set()  # slots whose admission failed, with work in flight
         self._loading = threading.RLock()
         self._closed = False
 
@@ -106,7 +106,7 @@ class TorchWorker:
                 torch.cuda.empty_cache()
 
     def exchange(self, out: str, name: str, checkpoint: LocalCheckpoint) -> None:
-        """The newcomer takes over the slots; where nothing else is loaded, its codec as well."""
+        """The new checkpoint takes over the slots; if no other is loaded, its codec is used."""
         with self._loading:
             if out in self._runners:
                 raise EngineError("{out} is in use again. Try once more.", out=out)
@@ -114,12 +114,12 @@ class TorchWorker:
             self._checkpoints = dict(
                 (name, checkpoint) if each == out else (each, own) for each, own in held
             )
-            self._reference_encoder = None  # it remembers recordings by the checkpoint's name
+            self._reference_encoder = None  # its cache keys contain the checkpoint's name
             if not self._runners:
                 self._codec_runner = None
 
     def add(self, name: str, checkpoint: LocalCheckpoint) -> None:
-        """The newcomer's slots are behind those of the others, as far as there is room."""
+        """The new checkpoint's slots follow those of the others, if the codec has slots for it."""
         with self._loading:
             count = len(self._checkpoints)
             if self._codec_runner is not None and count >= self._room:
@@ -144,7 +144,7 @@ class TorchWorker:
 
     def encode(self, talker: str, audio: Waveform, transcript: str) -> Clone:
         try:
-            with torch.inference_mode(), torch.cuda.stream(self._aside):
+            with torch.inference_mode(), torch.cuda.stream(self._encoder_stream):
                 reference_encoder, speaker = self._load_encoders(talker)
             return reference_encoder.clone(talker, speaker, audio, transcript)
         except Exception as error:
@@ -156,7 +156,7 @@ class TorchWorker:
 
     def memory(self) -> int:
         if self.device.type == "cuda":
-            grown = sum(runner.slots.cache.grown_bytes for runner in self._runners.values())
+            grown = sum(runner.slots.cache.mapped_bytes for runner in self._runners.values())
             return torch.cuda.memory_allocated(self.device) + grown
         codec_runner = self._codec_runner.bytes if self._codec_runner else 0
         return codec_runner + sum(runner.bytes for runner in self._runners.values())
@@ -187,18 +187,18 @@ class TorchWorker:
         return StepOutput(frames, audio, failed)
 
     def _admit(self, admits: Sequence[Admit]) -> dict[int, Exception]:
-        """Slots that could not be filled, and why; they are free again."""
+        """Admit all; returns slots whose admission failed, which are free again, and why."""
         try:
             self._open(admits)
             return {}
         except Exception as error:
             if len(admits) == 1:
                 return {admits[0].slot: explain(error)}
-        # one's fault is not the others'
+        # one by one, so that only those at fault fail
         return {slot: error for each in admits for slot, error in self._admit([each]).items()}
 
     def _open(self, admits: Sequence[Admit]) -> None:
-        """All of them, or none."""
+        """Admit all of them, or none."""
         given: list[tuple[ModelRunner, int]] = []
         try:
             for runner, own in self._by_runner(admits):
@@ -213,13 +213,13 @@ class TorchWorker:
     def _by_runner(
         self, admits: Sequence[Admit]
     ) -> Iterator[tuple[ModelRunner, list[tuple[int, Admit]]]]:
-        """With their rows."""
+        """Admissions by runner, with their rows."""
         places = [(*self._at(admit.slot), admit) for admit in admits]
         for runner in dict.fromkeys(runner for runner, _, _ in places):
             yield runner, [(row, admit) for own, row, admit in places if own is runner]
 
     def _start_steps(self, plan: StepPlan) -> list[tuple[str, RunnerStep]]:
-        """Prompts and the codes of frames, runner by runner."""
+        """Launch prefill and the codes of frames, runner by runner."""
         steps, pieces = [], [each for each in plan.prefill if each.slot not in self._refused]
         wanted = [slot for slot in plan.decode if slot not in self._refused]
         for name, runner in self._runners.items():
@@ -231,12 +231,12 @@ class TorchWorker:
         return steps
 
     def _by_slot(self, name: str, batch: FrameBatch) -> tuple[list[int], Tensor]:
-        """Frames by slots."""
+        """A runner's frames by slot number."""
         own = self._range(name)
         return [own[row] for row in batch.rows], batch.codes
 
     def _codec_decode(self, plan: StepPlan) -> StepAudio:
-        """Slots of a lane are taken together, those due for most frames first."""
+        """Decode slots by runner, those with the most frames first."""
         runners: dict[str, list[tuple[CodecDecode, int]]] = {}
         for due in sorted(plan.codec_decode, key=lambda due: due.start - due.stop):
             if due.slot not in self._refused:
@@ -251,7 +251,7 @@ class TorchWorker:
         return self._codec().decode(work) if work else StepAudio()
 
     def _at(self, slot: int) -> tuple[ModelRunner, int]:
-        """The lane and row of a slot number."""
+        """The runner and row of a slot number."""
         name, row = self._place(slot)
         return self._runners[name], row
 
@@ -272,14 +272,14 @@ class TorchWorker:
         place = self.device, self.dtype
         networks = load_talker(checkpoint.folder, *place, settings.weights)
         positions = min(settings.max_seq_len, checkpoint.max_positions)
-        among = len(self._checkpoints) - len(self._runners)
+        talkers = len(self._checkpoints) - len(self._runners)
         runner = make_model_runner(
-            networks, checkpoint.ids, settings.max_num_seqs, positions, *place, among
+            networks, checkpoint.ids, settings.max_num_seqs, positions, *place, talkers
         )
         runner.warm()
         if settings.trace and self.device.type == "cpu":
             runner.step.predict.trace(min(settings.max_num_seqs, TRACED_ROWS))
-        self._settle()
+        self._synchronize()
         return runner
 
     def _load_codec_runner(self, talker: str) -> CodecRunner:
@@ -287,14 +287,14 @@ class TorchWorker:
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
         codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
-        self._room = max(ROOM, len(self._checkpoints))
+        self._room = max(CODEC_MODELS, len(self._checkpoints))
         slots = settings.max_num_seqs * self._room
         codec_runner = CodecRunner(codec, slots, LRUCache(settings.reference_bytes), dtype)
         codec_runner.warm()
         return codec_runner
 
     def _load_encoders(self, talker: str) -> tuple[ReferenceEncoder, EncoderRunner]:
-        """The encoders, loaded when the first recording comes."""
+        """The encoders, loaded at first use."""
         checkpoint, settings = self._checkpoints[talker], self._settings
         if not checkpoint.capabilities.clone:
             raise NotCapable("{talker} cannot clone a voice. Use a Base model.", talker=talker)
@@ -304,27 +304,29 @@ class TorchWorker:
                     load_encoder(checkpoint.folder, self.device).encode, self.device
                 )
                 limit, silence = settings.reference_bytes, settings.reference_silence
-                self._reference_encoder = ReferenceEncoder(encoder, limit, silence, self._aside)
+                self._reference_encoder = ReferenceEncoder(
+                    encoder, limit, silence, self._encoder_stream
+                )
             if talker not in self._speakers:
                 speaker = load_speaker(checkpoint.folder, self.device)
                 self._speakers[talker] = select_encoder(speaker.embed, self.device)
-                self._settle()
+                self._synchronize()
             return self._reference_encoder, self._speakers[talker]
 
     def _warm_encoders(self, talker: str) -> None:
-        """On a GPU the encoders are there before the first recording comes."""
-        if self._aside is not None and self._checkpoints[talker].capabilities.clone:
+        """On a GPU, load the encoders before the first recording."""
+        if self._encoder_stream is not None and self._checkpoints[talker].capabilities.clone:
             reference_encoder, speaker = self._load_encoders(talker)
             reference_encoder.warm(speaker)
 
-    def _settle(self) -> None:
-        """Weights are there before another stream reads them."""
+    def _synchronize(self) -> None:
+        """Wait until weights are written, before another stream reads them."""
         synchronize(self.device)
 
 
 def _audio_first(plan: StepPlan) -> bool:
     """Whether a first chunk is decoded before the talker, which fills the device for few rows.
 
-    With more rows there is room on the device, and the codec runs beside the talker.
+    With more rows the codec runs concurrently with the talker.
     """
-    return len(plan.decode) <= FEW_ROWS and any(due.start == 0 for due in plan.codec_decode)
+    return len(plan.decode) <= AUDIO_FIRST_ROWS and any(due.start == 0 for due in plan.codec_decode)

@@ -1,8 +1,8 @@
-"""Decode frames of codes into audio: a codec stream for each slot.
+"""Decodes frames of codes into audio, with a codec stream per slot.
 
-Streams that are due are decoded in one batch, whatever their positions and numbers of frames. The
-state behind a voice's reference is decoded once and cached. On a GPU the codec runs on a CUDA
-stream of its own, beside the talker's.
+Streams are decoded in one batch, whatever their positions and numbers of frames. The state after a
+voice's reference is computed once and cached. On a GPU the codec runs on its own CUDA stream,
+concurrently with the talker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import StepAudio
 
-# slots, the next codes [B, frames, 16] of their streams, frames that each advances by
+# slots, the next codes [B, frames, 16] of their streams, and how many frames each advances
 Due = tuple[Sequence[int], Tensor, Sequence[int]]
 
 
@@ -32,7 +32,7 @@ class CodecRunner:
         self, codec: CodecDecoder, slots: int, cache: LRUCache[str, CodecState], dtype: torch.dtype
     ) -> None:
         self._device, self._cache = next(codec.parameters()).device, cache
-        # one row more than slots: for references, and for the padding of batches
+        # one row more than slots, for references and padding
         self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
         self._padding_row, self._hop = slots, codec.config.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
@@ -50,7 +50,7 @@ class CodecRunner:
                 self._stepper.warm(self._padding_row)
 
     def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
-        """Start streams of slots: from silence, or behind their references."""
+        """Start streams of slots, from silence or from the state after their references."""
         silent = [slot for slot, reference in admitted if reference is None]
         with self._on_stream():
             if silent:
@@ -74,7 +74,7 @@ class CodecRunner:
 
     @contextmanager
     def _on_stream(self) -> Iterator[None]:
-        """Behind everything launched so far, and beside later launches."""
+        """Run on the codec's CUDA stream, after all work launched so far."""
         if self._stream is None:
             yield
             return
@@ -93,15 +93,15 @@ class CodecRunner:
         return self._cache.get(reference.key, lambda: self._decode_reference(reference), _size)
 
     def _decode_reference(self, reference: ReferencePrompt) -> CodecState:
-        """The state behind a reference."""
+        """The state after a reference."""
         row = to_device([self._padding_row], self._device)
         self._state.reset(row)
-        self._stepper.listen(self._padding_row, to_device(reference.codes, self._device))
+        self._stepper.prime(self._padding_row, to_device(reference.codes, self._device))
         return self._state.snapshot(row)
 
 
 def _merge(work: Sequence[Due]) -> Due:
-    """One batch, the longest rows first."""
+    """Merge into one batch, the longest rows first."""
     slots = [slot for own, _, _ in work for slot in own]
     counts = [frames for _, _, own in work for frames in own]
     codes = _concatenate([codes for _, codes, _ in work], max(counts))
@@ -113,7 +113,7 @@ def _merge(work: Sequence[Due]) -> Due:
 
 
 def _concatenate(codes: Sequence[Tensor], longest: int) -> Tensor:
-    """Codes [B, frames, 16] each, padded to the longest."""
+    """Concatenate codes [B, frames, 16], padded to the longest."""
     if len(codes) == 1:
         return codes[0]
     return torch.cat([F.pad(each, (0, 0, 0, longest - each.shape[1])) for each in codes])

@@ -23,13 +23,13 @@ from engine.worker.codec.fused_layers import ConvMatmul, Packer, StepContext
 from engine.worker.kernels.triton import codec_kernels as kernels
 from engine.worker.kernels.triton.launch import compile_only, launch
 
-MIN_CHANNELS = 16  # of a product
-MAX_FRAMES = 12  # of a step: new frames must not share a place in the ring
-TRIAL_FRAMES = 8, 4  # that the kernels are compared with the plain decoder on
+MIN_CHANNELS = 16  # of a matrix product
+MAX_FRAMES = 12  # of a step: new frames must have distinct places in the ring
+TRIAL_FRAMES = 8, 4  # steps in which the kernels are compared with the plain decoder
 
 
 def supports(config: CodecConfig) -> bool:
-    """Whether the kernels know a codec of these sizes."""
+    """Whether the kernels support a codec of these sizes."""
     block = config.transformer
     widths = [config.decoder_dim >> level for level in range(len(config.upsample_rates) + 1)]
     tiled = [config.codebook_dim, config.latent_dim, *widths]
@@ -125,14 +125,14 @@ class ChainLink(NamedTuple):
     """One convolution between the upsampling and the output."""
 
     conv: ConvMatmul
-    adds_residual: bool = False  # the sums that an earlier link kept
+    adds_residual: bool = False  # from an earlier link with `keeps_sums`
     keeps_sums: bool = False  # before the activation, for a later link
 
 
 def chain(
     pack: Packer, first: CausalConv, *blocks: DecoderBlock, last: SnakeBeta
 ) -> list[ChainLink]:
-    """Each convolution with the snake behind it, which is the next unit's or the next block's."""
+    """Each convolution with the snake after it, which belongs to the next unit or block."""
     links: list[ChainLink] = []
     for block, after in zip(blocks, [*(b.block[0] for b in blocks[1:]), last], strict=True):
         snake, upsample, *units = block.block
@@ -181,7 +181,7 @@ class FusedDecoder:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop].
 
         With counts [B], 0 to T, a row advances by its first frames only. Everything is causal, so
-        the frames behind them must only be kept out of the state.
+        later frames only have to be kept out of the state.
         """
         context = _context(codes, state, rows, counts)
         x = self._features(context, codes)
@@ -242,7 +242,7 @@ class FusedDecoder:
             torch.cat([step(each, state, row).float() for each in codes.split(TRIAL_FRAMES, 2)], 1)
             for step, state in ((self.step, ours), (codec.step, plain))
         )
-        floor = 1e-2  # the noise of near-silence is no error
+        floor = 1e-2  # near silence is compared absolutely
         return float((found - wanted).square().mean().sqrt() / wanted.std().clamp(min=floor))
 
 
@@ -257,5 +257,5 @@ def _context(
 
 
 def _advance(context: StepContext) -> None:
-    """Count the frames that the rows have advanced by."""
+    """Advance the rows' frame counters."""
     context.state.frames.index_add_(0, context.rows, context.counts)

@@ -17,7 +17,7 @@ from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeB
 from engine.worker.kernels.triton import codec_kernels as kernels
 from engine.worker.kernels.triton.launch import launch
 
-MIN_TILES = 96  # that keep the GPU busy
+MIN_TILES = 96  # the fewest tiles that keep the GPU busy
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ConvMatmul:
     channels: int
     rate: int = 1
     dilation: int = 1
-    offset: int = 0  # of its past in a row
+    offset: int = 0  # of its past in a state row
     active: Snake | str | None = None
 
     @property
@@ -68,7 +68,7 @@ class ConvMatmul:
         return (self.taps - 1) * self.dilation
 
     def then(self, snake: SnakeBeta | str) -> ConvMatmul:
-        """The same with an activation behind it."""
+        """The same, followed by an activation."""
         return replace(self, active=Snake.pack(snake) if isinstance(snake, SnakeBeta) else snake)
 
     def __call__(
@@ -142,7 +142,7 @@ def update_past(context: StepContext, x: Tensor, history: int, offset: int) -> N
 
 @dataclass
 class Packer:
-    """Packs layers in the order of execution: each one's past lies behind the last one's."""
+    """Packs layers in the order of execution; their pasts follow each other in a state row."""
 
     dtype: torch.dtype
     offset: int = 0
@@ -172,7 +172,7 @@ class Packer:
         )
 
     def linear(self, layer: nn.Linear, scale: Tensor | None = None) -> ConvMatmul:
-        """With a scale for each output folded into the weight."""
+        """Pack a linear layer; `scale` per output is folded into the weight."""
         weight, bias = layer.weight.float(), layer.bias.float()
         if scale is not None:
             weight, bias = weight * scale.float()[:, None], bias * scale.float()

@@ -1,8 +1,8 @@
-"""How far an implementation of the predictor is from the plain one.
+"""Measures how far an implementation of the predictor is from the plain one.
 
-Rounding differs between kernels, so codes may differ where two ids are about equally likely: a
-code is right when its logit in the plain form is as high as that of any id it may be. Knows no
-kernels.
+Rounding differs between kernels, so codes may differ where two ids are about equally likely. A code
+counts as right if its logit in the plain form is within the tolerance of the logits that may be
+sampled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.model.predictor import Predictor
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 
 TOP_K = 8  # of the rows that sample
-TOLERANCE = 0.2  # standard deviations of the logits: ten times what rounding changes
+TOLERANCE = 0.2  # in standard deviations of the logits: ten times the effect of rounding
 
 
 class SampleFrame(Protocol):
@@ -36,9 +36,9 @@ class SampleFrame(Protocol):
 
 @torch.inference_mode()
 def predictor_difference(predictor: Predictor, form: SampleFrame, rows: int) -> float:
-    """For random inputs, of which every other row is greedy and the others sample.
+    """The difference for random inputs; every other row is greedy, the others sample.
 
-    Infinite where a second call gives other codes, or the sum is not that of the codes.
+    Infinite if a second call gives other codes, or the sum is not that of the codes' embeddings.
     """
     like = predictor.model.codec_embedding[0].weight
     random = torch.Generator().manual_seed(rows)
@@ -71,7 +71,7 @@ def plain_logits(
 
 
 def _shortfall(logits: Tensor, codes: Tensor, sample_mask: Tensor) -> Tensor:
-    """How far the codes' logits are below the lowest that a row may take, in standard
+    """How far the codes' logits are below the lowest logit that may be sampled, in standard
     deviations of the logits: [R, books]."""
     logits = logits.float()
     best = logits.topk(TOP_K).values

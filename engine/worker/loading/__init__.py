@@ -1,1 +1,1 @@
-"""Build the networks of a checkpoint folder and fill them from its weights."""
+"""Builds a checkpoint's networks and loads their weights."""

@@ -1,4 +1,4 @@
-"""Build the networks of a checkpoint folder from its config and fill them from its weights."""
+"""Builds a checkpoint's networks from its config and loads their weights."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Recordings through a network that hears them whole: as it is written, or replayed by size.
+"""Runs an encoder network on whole recordings, eagerly or by CUDA graphs.
 
-For a replay a recording lies at the start of one of a few lengths; what stands behind its end
-changes nothing (engine.model.padding), so some are heard side by side. Longer ones are heard as it
-is written. Knows no voices.
+For a replay, recordings are padded to one of a few lengths, which does not change the result
+(engine.model.padding), and several share a batch. Longer ones run eagerly. Knows no voices.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Waveform
 from engine.worker.cuda_graphs import Capture, GraphRunner, graph_capture
 from engine.worker.state.prompts import to_device
 
-FRAMES = (24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)  # of the codec: 2 to 20 seconds
+FRAMES = (24, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 256)  # 2 to 20 seconds
 LENGTHS = tuple(frames * FRAME_SAMPLES for frames in FRAMES)
-ROWS = (1, 4, 8)  # recordings side by side
-MOST = 40 * SAMPLE_RATE  # samples at a time: more take memory, and are no quicker
-MARGIN = 1024  # samples behind an end that are looked at: a window, and a few of the mel's hops
+ROWS = (1, 4, 8)  # recordings in a batch
+MAX_SAMPLES = 40 * SAMPLE_RATE  # of a batch: more need memory and are not faster
+MARGIN = 1024  # samples past the end that are read: a window, and a few hops of the mel
 
 Network = Callable[[Tensor, Padding], Tensor]  # waves [B, samples] -> a tensor of B rows
 
 
 class EncoderRunner(Protocol):
     def __call__(self, audios: Sequence[Waveform]) -> list[Tensor]:
-        """What the network makes of each. The next call may write over it."""
+        """The network's output for each recording. The next call may overwrite it."""
         ...
 
     def warm(self) -> None:
-        """The first recording takes libraries half a second more; this was it."""
+        """Run once, since the first call takes half a second longer."""
         ...
 
 
 def select_encoder(network: Network, device: torch.device) -> EncoderRunner:
-    """What suits the device."""
-    record, plain = graph_capture(device), EagerEncoder(network, device)
-    return GraphEncoder(plain, record) if record else plain
+    """Graphs where the device has them, else eager."""
+    capture, plain = graph_capture(device), EagerEncoder(network, device)
+    return GraphEncoder(plain, capture) if capture else plain
 
 
 class EagerEncoder:
@@ -58,35 +57,37 @@ class EagerEncoder:
 
 
 class GraphEncoder:
-    def __init__(self, plain: EagerEncoder, record: Capture) -> None:
-        self._plain, self._graphs = plain, GraphRunner(record, LENGTHS)
-        self._waves = torch.zeros(MOST, device=plain.device)
+    def __init__(self, plain: EagerEncoder, capture: Capture) -> None:
+        self._plain, self._graphs = plain, GraphRunner(capture, LENGTHS)
+        self._waves = torch.zeros(MAX_SAMPLES, device=plain.device)
         self._samples = torch.ones(ROWS[-1], dtype=torch.long, device=plain.device)
 
     def __call__(self, audios: Sequence[Waveform]) -> list[Tensor]:
-        """Those of like length side by side."""
+        """Recordings of similar length share a batch."""
         made: dict[int, Tensor] = {}
         order = sorted(range(len(audios)), key=lambda at: len(audios[at]))
         while order:
-            some = _alike([len(audios[at]) for at in order])
-            made |= zip(order[:some], self._heard([audios[at] for at in order[:some]]), strict=True)
+            some = _group_size([len(audios[at]) for at in order])
+            made |= zip(
+                order[:some], self._encode([audios[at] for at in order[:some]]), strict=True
+            )
             order = order[some:]
         return [made[at] for at in range(len(audios))]
 
     def warm(self) -> None:
-        """Capture every size, the longest first."""
+        """Capture every length, the longest first."""
         self._graphs.warm(self._warm)
 
     def _warm(self, length: int) -> None:
-        for rows in _rows(length):
-            self._heard([np.zeros(length - MARGIN, np.float32)] * rows)
+        for rows in _row_sizes(length):
+            self._encode([np.zeros(length - MARGIN, np.float32)] * rows)
 
-    def _heard(self, audios: Sequence[Waveform]) -> list[Tensor]:
-        """Recordings that fit one replay, the longest last; or a longer one."""
+    def _encode(self, audios: Sequence[Waveform]) -> list[Tensor]:
+        """Recordings that fit one replay, the longest last; or a longer one, eagerly."""
         if len(audios[-1]) + MARGIN > LENGTHS[-1]:
             return self._plain(audios)
         length = self._graphs.bucket(len(audios[-1]) + MARGIN)
-        rows = next(rows for rows in _rows(length) if rows >= len(audios))
+        rows = next(rows for rows in _row_sizes(length) if rows >= len(audios))
         waves, samples = self._waves[: rows * length].view(rows, length), self._samples[:rows]
         for wave, audio in zip(waves, audios, strict=False):
             wave[: len(audio)] = to_device(audio, wave.device, torch.float32)
@@ -98,13 +99,13 @@ class GraphEncoder:
         return self._plain.network(waves, RightPadding(samples))
 
 
-def _rows(length: int) -> list[int]:
-    """Recordings of this length that are heard side by side."""
-    return [rows for rows in ROWS if rows * length <= MOST]
+def _row_sizes(length: int) -> list[int]:
+    """Possible batch sizes for this length."""
+    return [rows for rows in ROWS if rows * length <= MAX_SAMPLES]
 
 
-def _alike(samples: Sequence[int]) -> int:
-    """How many of these, the shortest first, share a replay: none is more than twice another."""
+def _group_size(samples: Sequence[int]) -> int:
+    """How many of these, the shortest first, share a replay; none is over twice another."""
     count = 1
     while count < len(samples) and _fit(count + 1, samples[0], samples[count]):
         count += 1
@@ -114,4 +115,4 @@ def _alike(samples: Sequence[int]) -> int:
 def _fit(rows: int, shortest: int, longest: int) -> bool:
     if longest > min(2 * shortest, LENGTHS[-1] - MARGIN):
         return False
-    return rows <= _rows(LENGTHS[bisect_left(LENGTHS, longest + MARGIN)])[-1]
+    return rows <= _row_sizes(LENGTHS[bisect_left(LENGTHS, longest + MARGIN)])[-1]

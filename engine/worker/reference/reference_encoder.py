@@ -1,7 +1,7 @@
-"""Encode reference audio into voices, and cache the results.
+"""Encodes reference audio into voices, and caches the results.
 
-Encoding runs beside the engine's steps in one thread, of lower priority where it shares cores with
-them. Equal recordings are encoded once; the cache forgets what was not used for longest. On a GPU
+Encoding runs in one thread beside the engine's steps, with lower priority where it shares cores
+with them. Equal recordings are encoded once; the cache drops the least recently used. On a GPU
 waiting recordings are encoded in one batch; on CPUs that was no gain (docs/experiments).
 """
 
@@ -31,11 +31,11 @@ from engine.worker.reference.encoder_graphs import ROWS, EncoderRunner
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-NICENESS = 10  # above the steps' thread: encoding takes what they leave of a core
+NICENESS = 10  # encoding yields to the thread of the steps
 
 
 class LRUCache(Generic[Key, Value]):
-    """The values used last, up to a number of bytes. Any thread."""
+    """The most recently used values, up to a number of bytes. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self.bytes = limit, 0
@@ -43,7 +43,7 @@ class LRUCache(Generic[Key, Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Key, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
-        """The value of a key; a missing one is made outside the lock."""
+        """The value of a key; a missing one is computed outside the lock."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -58,7 +58,7 @@ class LRUCache(Generic[Key, Value]):
             return self._values[key][0] if key in self._values else None
 
     def _put(self, key: Key, value: Value, size: int) -> None:
-        _, before = self._values.pop(key, (None, 0))  # another thread may have made it first
+        _, before = self._values.pop(key, (None, 0))  # another thread may have stored it first
         self._values[key] = value, size
         self.bytes += size - before
         while self.bytes > self._limit and len(self._values) > 1:
@@ -66,7 +66,7 @@ class LRUCache(Generic[Key, Value]):
 
 
 def lower_thread_priority() -> None:
-    """Only Linux has a priority for each thread."""
+    """Lower this thread's priority; only Linux has priorities per thread."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         own = os.getpriority(os.PRIO_PROCESS, thread)
@@ -79,7 +79,7 @@ class Job:
 
     network: EncoderRunner
     audio: Waveform
-    store: Callable[[Tensor], Any]  # puts the network's output into a cache
+    store: Callable[[Tensor], Any]  # stores the network's output in a cache
     cached: Callable[[], Any]  # the cached result, or None
     result: Future[Any] = field(default_factory=Future)
     started: bool = False
@@ -88,8 +88,8 @@ class Job:
 class ReferenceEncoder:
     """Makes clones from recordings.
 
-    `stream`: of a GPU. There the thread only launches, at full priority: the steps' launches would
-    wait for it.
+    `stream`: a GPU's, where the thread only launches, at full priority, since launches of steps
+    would have to wait for it.
     """
 
     def __init__(
@@ -100,13 +100,13 @@ class ReferenceEncoder:
         stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._encoder, self._stream = encoder, stream
-        # without silence behind it, the reference's last word is echoed at the start
+        # without silence after it, the reference's last word is repeated at the start
         self._silence = np.zeros(round(silence * SAMPLE_RATE), np.float32)
         self._codes: LRUCache[str, Codes] = LRUCache(limit)
         self._vectors: LRUCache[tuple[str, str], Vector] = LRUCache(limit)
         priority = None if stream else lower_thread_priority
         self._thread = ThreadPoolExecutor(1, "reference-encoder", priority)
-        self._jobs: dict[Hashable, Job] = {}  # until they have a result
+        self._jobs: dict[Hashable, Job] = {}  # pending or running
         self._lock = threading.Lock()
 
     def clone(self, talker: str, speaker: EncoderRunner, audio: Waveform, transcript: str) -> Clone:
@@ -148,13 +148,13 @@ class ReferenceEncoder:
             if known is job:
                 try:
                     self._thread.submit(self._run_next)
-                except RuntimeError:  # the interpreter shuts down
+                except RuntimeError:  # the interpreter is shutting down
                     del self._jobs[key]
                     raise
         return known.result
 
     def _run_next(self) -> None:
-        """Run the oldest job, and on a GPU others that wait for the same network."""
+        """Run the oldest job, on a GPU together with others for the same network."""
         if jobs := self._next_batch():
             try:
                 if missing := [job for job in jobs.values() if not _finish_if_cached(job)]:
@@ -178,7 +178,7 @@ class ReferenceEncoder:
         return batch
 
     def _finish(self, jobs: Sequence[Job]) -> None:
-        """Set the jobs' results. After a batch fails, each of its jobs runs alone."""
+        """Set the jobs' results. If a batch fails, its jobs run one by one."""
         try:
             for job, result in zip(jobs, self._encode(jobs), strict=True):
                 job.result.set_result(result)

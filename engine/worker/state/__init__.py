@@ -1,1 +1,1 @@
-"""What the device holds for each slot between steps, and how much memory that takes."""
+"""Device state of each slot between steps, and its memory."""

@@ -1,7 +1,6 @@
-"""Addresses and memory of a GPU apart from each other, by CUDA's driver.
+"""CUDA's virtual memory management: reserves addresses, and maps memory to them later.
 
-Addresses are reserved with nothing behind them; memory is made and mapped to some of them
-later. The driver is called as a C library, with the types of cuda.h on 64 bits. Knows no slots.
+The driver is called as a C library, with the types of cuda.h on 64 bits. Knows no slots.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from engine.worker.device import nvidia_library
+from engine.worker.device import load_library
 
 _FULL = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _MAPS_MEMORY = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
@@ -31,7 +30,7 @@ class DriverError(RuntimeError):
 
 
 class Span:
-    """Some addresses as torch takes them: bytes [size]. Lives as long as a tensor over them."""
+    """A range of addresses for torch: bytes [size]. Lives as long as a tensor over it."""
 
     def __init__(self, address: int, size: int) -> None:
         self.size = size
@@ -45,40 +44,44 @@ class Span:
 
 
 class Driver(Protocol):
-    """All but `tensor` is called within `entered`. Sizes and addresses are multiples of `page`."""
+    """All methods but `tensor` are called within `current_context`.
+
+    Sizes and addresses are multiples of `page`.
+    """
 
     page: int
 
-    def entered(self) -> AbstractContextManager[None]: ...
+    def current_context(self) -> AbstractContextManager[None]: ...
 
     def reserve(self, size: int) -> int:
-        """The first of so many addresses."""
+        """Reserve `size` addresses and return the first."""
 
     def free(self, address: int, size: int) -> None:
-        """As they were reserved, with nothing mapped."""
+        """Free a reservation that has nothing mapped."""
 
     def create(self, size: int) -> int:
-        """A handle of new memory. Raises torch.OutOfMemoryError, as `map` and `allow` do."""
+        """Allocate memory and return its handle. Raises torch.OutOfMemoryError, as do `map` and
+        `set_access`."""
 
     def release(self, handle: int) -> None: ...
 
     def map(self, address: int, size: int, handle: int) -> None:
-        """Put all memory of a handle behind addresses; nobody may use them yet."""
+        """Map a handle's memory to addresses; they are not accessible yet."""
 
-    def allow(self, address: int, size: int) -> None:
-        """Let the device read and write what is mapped here."""
+    def set_access(self, address: int, size: int) -> None:
+        """Let the device read and write the mapped memory."""
 
     def unmap(self, address: int, size: int) -> None:
-        """As it was mapped."""
+        """Undo a `map`."""
 
     def zero(self, address: int, size: int) -> None:
-        """Before all that the calling thread launches from now on."""
+        """Set to zero before anything that the calling thread launches later."""
 
     def wait(self) -> None:
-        """Until the device has done all it was given."""
+        """Wait for all work on the device."""
 
     def tensor(self, span: Span) -> Tensor:
-        """Bytes [size] over a span, which is kept; its first page is mapped."""
+        """A tensor of bytes [size] over a span, whose first page is mapped."""
 
 
 class Location(ctypes.Structure):
@@ -119,7 +122,7 @@ class Access(ctypes.Structure):
 _Address = _Handle = _Flags = ctypes.c_ulonglong
 _Size, _Device, _Context, _Stream = ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p
 
-# What cuda.h calls cuCtxPushCurrent and cuCtxPopCurrent are the second versions of them.
+# cuda.h defines cuCtxPushCurrent and cuCtxPopCurrent as the _v2 functions.
 PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuInit": (ctypes.c_uint,),
     "cuGetErrorString": (ctypes.c_int, POINTER(ctypes.c_char_p)),
@@ -148,7 +151,7 @@ class CudaDriver:
         torch.cuda.init()  # type: ignore[no-untyped-call]
         self._library, self._device = _library(), torch.device("cuda", index)
         number, context, page = _number(index), _Context(), _Size()
-        # Torch's own context of this GPU. It is kept for as long as the process lives.
+        # Torch's context of this GPU, which lives as long as the process.
         self._call("cuDevicePrimaryCtxRetain", byref(context), number)
         place = Location(_ON_DEVICE, number.value)
         self._context, self._access = context, Access(place, _READ_WRITE)
@@ -157,8 +160,8 @@ class CudaDriver:
         self.page = page.value
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
-        """A thread that has not used this GPU, such as a collector's, has no context or another."""
+    def current_context(self) -> Iterator[None]:
+        """Set the context: a thread that has not used this GPU has none, or another one."""
         self._call("cuCtxPushCurrent_v2", self._context)
         try:
             yield
@@ -175,8 +178,8 @@ class CudaDriver:
 
     def create(self, size: int) -> int:
         if torch.cuda.is_current_stream_capturing():
-            # `zero` would be recorded too, and wipe the memory in every replay
-            raise DriverError("Memory cannot grow while work is recorded.")
+            # `zero` would be captured and clear the memory in every replay
+            raise DriverError("Memory cannot grow during a graph capture.")
         handle = _Handle()
         self._call("cuMemCreate", byref(handle), size, byref(self._kind), 0)
         return handle.value
@@ -187,16 +190,15 @@ class CudaDriver:
     def map(self, address: int, size: int, handle: int) -> None:
         self._call("cuMemMap", address, size, 0, handle, 0)  # offsets are not supported yet
 
-    def allow(self, address: int, size: int) -> None:
+    def set_access(self, address: int, size: int) -> None:
         self._call("cuMemSetAccess", address, size, byref(self._access), 1)
 
     def unmap(self, address: int, size: int) -> None:
         self._call("cuMemUnmap", address, size)
 
     def zero(self, address: int, size: int) -> None:
-        """On the thread's own stream, where it comes before whatever is launched or replayed
-        next. The form without a stream does not wait for the device either, and torch's
-        streams do not wait for the stream that it runs on."""
+        """Runs on the thread's current stream, so it precedes later launches and replays. The
+        variant without a stream is asynchronous too, and torch's streams do not wait for it."""
         stream = torch.cuda.current_stream(self._device).cuda_stream
         self._call("cuMemsetD8Async", address, 0, size, stream)
 
@@ -204,7 +206,7 @@ class CudaDriver:
         self._call("cuCtxSynchronize")
 
     def tensor(self, span: Span) -> Tensor:
-        torch.cuda.current_stream(self._device).synchronize()  # others may use it on theirs
+        torch.cuda.current_stream(self._device).synchronize()  # other streams may use the tensor
         return torch.as_tensor(span, device=self._device)
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -212,14 +214,14 @@ class CudaDriver:
 
 
 def cuda_driver(device: torch.device) -> CudaDriver:
-    """Raises DriverError where memory cannot be mapped to addresses."""
+    """The driver of a device. Raises DriverError where it cannot map memory."""
     if not growable(device):
         raise DriverError(f"{device} cannot map memory to addresses.")
     return _driver(_index(device))
 
 
 def growable(device: torch.device) -> bool:
-    """Whether memory can be mapped to reserved addresses of this device."""
+    """Whether this device supports virtual memory management."""
     if device.type != "cuda" or not torch.cuda.is_available():
         return False
     try:
@@ -242,7 +244,7 @@ def _index(device: torch.device) -> int:
 
 
 def _number(index: int) -> ctypes.c_int:
-    """The driver's CUdevice. It counts the visible GPUs as torch does."""
+    """The driver's CUdevice; it numbers the visible GPUs as torch does."""
     library, number = _library(), _Device()
     _check(library, "cuDeviceGet", library.cuDeviceGet(byref(number), index))
     return number
@@ -250,7 +252,7 @@ def _number(index: int) -> ctypes.c_int:
 
 @cache
 def _library() -> ctypes.CDLL:
-    library = nvidia_library(DriverError, "libcuda.so.1", "nvcuda.dll")
+    library = load_library(DriverError, "libcuda.so.1", "nvcuda.dll")
     for name, types in PROTOTYPES.items():
         try:
             function = getattr(library, name)

@@ -1,9 +1,9 @@
-"""Keys and values of a talker, a row for each slot, and attention over them.
+"""Keys and values of a talker, a row per slot, and attention over them.
 
-Every slot has its place for all its positions from the start: nothing moves. On GPUs that can, the
-memory behind it comes as far as a sequence may get, when it gets the slot; elsewhere it is there
-at once. What lies past a row's length is masked, never read into a result, and starts as zeros,
-because zero times a masked NaN would still be NaN.
+Every slot has addresses for all its positions from the start, so nothing moves. On GPUs with
+virtual memory management, memory is mapped when a sequence gets the slot, as far as it may need;
+elsewhere all memory is allocated at once. Positions past a row's length are masked. They start as
+zeros, because zero times a masked NaN would still be NaN.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.model.configs import TransformerConfig
-from engine.worker.state.virtual_memory import Growing
+from engine.worker.state.virtual_memory import GrowingTensor
 
-Rows: TypeAlias = slice | Tensor  # neighbours as a slice (a view), others by index (a copy)
+Rows: TypeAlias = slice | Tensor  # adjacent rows as a slice (a view), others by index (a copy)
 
 
 def zeros(*size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros. On a CPU, memory that nothing has touched costs nothing."""
+    """Zeros; on a CPU, pages take no memory until they are used."""
     if device.type != "cpu":
         return torch.zeros(*size, dtype=dtype, device=device)
     count = int(np.prod(size, dtype=np.int64))
@@ -32,9 +32,9 @@ def zeros(*size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class KeyValueCache:
-    keys: Tensor  # [layers, slots, kv_heads, positions, head_dim], in whatever order they lie
+    keys: Tensor  # [layers, slots, kv_heads, positions, head_dim], with any strides
     values: Tensor
-    grown: tuple[Growing, ...] = ()  # both, where memory comes as it is needed
+    growing: tuple[GrowingTensor, ...] = ()  # keys and values, if their memory grows
 
     @classmethod
     def allocate(
@@ -49,7 +49,7 @@ class KeyValueCache:
         return cls(*(zeros(*size, dtype=dtype, device=device) for _ in range(2)))
 
     @classmethod
-    def growing(
+    def allocate_growing(
         cls,
         config: TransformerConfig,
         slots: int,
@@ -57,9 +57,9 @@ class KeyValueCache:
         device: torch.device,
         dtype: torch.dtype,
     ) -> KeyValueCache:
-        """All of a position lies together: a slot's memory is one piece, from its first page on."""
+        """With growing memory: all data of a position is adjacent, so a slot is one range."""
         size = (slots, positions, config.layers, config.kv_heads, config.head_dim)
-        both = Growing(size, 0, dtype, device), Growing(size, 0, dtype, device)
+        both = GrowingTensor(size, 0, dtype, device), GrowingTensor(size, 0, dtype, device)
         return cls(*(each.tensor.permute(2, 0, 3, 1, 4) for each in both), both)
 
     @property
@@ -68,20 +68,20 @@ class KeyValueCache:
 
     @property
     def bytes(self) -> int:
-        """Of memory that is there."""
-        return self.grown_bytes or self.keys.nbytes + self.values.nbytes
+        """Bytes of allocated memory."""
+        return self.mapped_bytes or self.keys.nbytes + self.values.nbytes
 
     @property
-    def grown_bytes(self) -> int:
-        """Of memory that torch's allocator does not know of."""
-        return sum(each.bytes for each in self.grown)
+    def mapped_bytes(self) -> int:
+        """Bytes mapped outside torch's allocator."""
+        return sum(each.bytes for each in self.growing)
 
 
 class SlotAttend:
-    """Attention of new positions of some slots over all that the slots hold.
+    """Attention of new positions of some slots over the slots' keys and values.
 
-    `rows` are the slots, `index` the same as a tensor [R]; `positions` [R, T] where the new
-    keys and values go; `bounds` bounds every position from above.
+    `rows` are the slots, `index` the same as a tensor [R]; `positions` [R, T] are those of the new
+    keys and values; `bounds` is above every position.
     """
 
     def __init__(

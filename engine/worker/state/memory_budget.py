@@ -1,4 +1,4 @@
-"""How many slots a talker gets: what one takes, and what the device has left for them."""
+"""Computes how many slots fit into the device's memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import torch
 
 from engine.errors import OutOfMemory
 from engine.model.configs import TalkerConfig
-from engine.worker.state.slot_state import FIRST, Slots
+from engine.worker.state.slot_state import INITIAL_POSITIONS, Slots
 from engine.worker.state.virtual_memory import growable
 
-LEFT = 0.1  # of a GPU's memory, for recordings, encoders and what the libraries want
-MOST_LEFT = 3 << 30  # bytes
+RESERVED_SHARE = 0.1  # of a GPU's memory, for graphs, encoders and libraries
+MAX_RESERVED = 3 << 30  # bytes
 
 log = logging.getLogger("timbre")
 
@@ -24,58 +24,58 @@ def slots_for(
     positions: int,
     device: torch.device,
     dtype: torch.dtype,
-    among: int = 1,
+    talkers: int = 1,
     grows: bool = False,
 ) -> int:
-    """As many as are wanted, or as many as fit into a fair part of what is free.
+    """The number of slots: `wanted`, or as many as fit into this talker's share of free memory.
 
-    `among`: talkers that it is for, those still to come. Where slots grow there is room for one
-    with all its positions besides. Raises OutOfMemory where none fits.
+    `talkers`: how many are still to be loaded, this one included. If slots grow, memory for one
+    full slot is kept free. Raises OutOfMemory if none fits.
     """
     if device.type != "cuda":
         return wanted
     each, whole = (slot_bytes(config, positions, dtype, way) for way in (grows, False))
     free, total = _memory(device)
-    slots = affordable(wanted, each, free // among - (whole - each), total)
+    slots = fitting_slots(wanted, each, free // talkers - (whole - each), total)
     log.info(
         "%d slots of %d positions take %.1f GiB of this GPU, and %.1f when all are full.",
         slots, positions, (slots + 1) * each / 2**30, (slots + 1) * whole / 2**30,
     )  # fmt: skip
     if slots < wanted:
-        log.warning("There is no room for %d slots. More fit with fewer positions.", wanted)
+        log.warning("%d slots do not fit into memory. More fit with a smaller max_seq_len.", wanted)
     return slots
 
 
 def slot_bytes(
     config: TalkerConfig, positions: int, dtype: torch.dtype, grows: bool = False
 ) -> int:
-    """Of one slot; where it grows, before it does."""
+    """Bytes of one slot; if it grows, its initial size."""
     whole, first = (
         Slots.allocate(config, 0, count, torch.device("meta"), dtype)
-        for count in (positions, min(positions, FIRST))
+        for count in (positions, min(positions, INITIAL_POSITIONS))
     )
     return whole.bytes - grows * (whole.cache.bytes - first.cache.bytes)
 
 
-def grows_on(device: torch.device) -> bool:
-    """Whether slots can have memory as they need it: kernels read no further, plain torch does."""
+def can_grow(device: torch.device) -> bool:
+    """Whether slots can grow: only the Triton kernels never read past a row's length."""
     return find_spec("triton") is not None and growable(device)
 
 
-def check_left(device: torch.device) -> None:
-    """Raises torch.OutOfMemoryError where slots would grow into what other work needs."""
+def check_reserve(device: torch.device) -> None:
+    """Raises torch.OutOfMemoryError if growing slots would use the memory of other work."""
     for look in (0, 1):
         free, total = torch.cuda.mem_get_info(device)
-        if free >= min(MOST_LEFT, int(LEFT * total)) // 2:
+        if free >= min(MAX_RESERVED, int(RESERVED_SHARE * total)) // 2:
             return
         if look == 0:
             torch.cuda.empty_cache()
-    raise torch.OutOfMemoryError("What is left of the memory is for other work.")
+    raise torch.OutOfMemoryError("The remaining memory is reserved for other work.")
 
 
-def affordable(wanted: int, each: int, free: int, total: int) -> int:
-    """Slots of so many bytes each, and a spare one, on a device with this memory."""
-    left = min(MOST_LEFT, int(LEFT * total))
+def fitting_slots(wanted: int, each: int, free: int, total: int) -> int:
+    """How many slots of `each` bytes fit, besides the padding row."""
+    left = min(MAX_RESERVED, int(RESERVED_SHARE * total))
     fitting = (free - left) // each - 1
     if fitting < 1:
         raise OutOfMemory(
@@ -88,7 +88,7 @@ def affordable(wanted: int, each: int, free: int, total: int) -> int:
 
 
 def _memory(device: torch.device) -> tuple[int, int]:
-    """Bytes free, those kept by the allocator among them, and in all."""
+    """Free bytes, including those cached by torch's allocator, and total bytes."""
     free, total = torch.cuda.mem_get_info(device)
     kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return free + kept, total

@@ -1,9 +1,8 @@
-"""A prompt as ids, row by row, exactly as the reference lays them out; embedded where it runs.
+"""Lays a prompt out row by row as the reference package does, and embeds the rows.
 
-Each row is a text embedding plus what stands beside it: a codec embedding, a row that is given
-as a tensor (a speaker's vector, a frame of a recording), or nothing. With a streamed layout
-the body's text, and what trails after it, is the slot's text track, which may still be
-growing. Knows no slots.
+Each row is a text embedding plus a codec embedding, a given tensor (a speaker embedding, a frame of
+a reference), or nothing. In the streamed layout the body's text, and the text after it, is the
+slot's text track, which may still grow. Knows no slots.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from engine.types import Codes, Vector
 from engine.worker.staging import Numbers
 
 NOTHING, GIVEN = -1, -2  # in place of a codec id
-KEPT = 32  # runs of given rows: a vector has some 4 KiB, ten seconds of a recording 500
+MAX_CACHED = 32  # runs of given rows: a vector has 4 KiB, ten seconds of reference 500 KiB
 
 
 def to_device(values: object, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
@@ -34,61 +33,61 @@ def to_device(values: object, device: torch.device, dtype: torch.dtype | None = 
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-def embedded(talker: Talker, texts: Tensor, codes: Tensor, given: Tensor) -> Tensor:
-    """Rows [..., width] of text ids and of codes [...], beside them given rows [..., width]."""
-    return talker.embed_text(texts) + _beside(talker, codes, given)
+def embed_rows(talker: Talker, texts: Tensor, codes: Tensor, given: Tensor) -> Tensor:
+    """Text ids and codes [...], and given rows [..., width], to prompt rows [..., width]."""
+    return talker.embed_text(texts) + _embed_codes(talker, codes, given)
 
 
-def _beside(talker: Talker, codes: Tensor, given: Tensor) -> Tensor:
+def _embed_codes(talker: Talker, codes: Tensor, given: Tensor) -> Tensor:
     rows, codes = talker.embed_first(codes.clamp(min=0)), codes[..., None]
     return torch.where(codes == GIVEN, given, rows).masked_fill(codes == NOTHING, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class PromptRows:
-    talker: Talker  # that embeds them
-    ids: Numbers  # [2, rows] text, and the code beside it
-    given: tuple[tuple[int, Tensor], ...]  # runs [n, width] of given rows, and where they begin
-    body: int  # from here on the text is the track's; the number of rows where none is
-    spoken: tuple[int, ...]  # the track's ids so far
+    talker: Talker  # embeds the rows
+    ids: Numbers  # [2, rows] text ids, and codes (or NOTHING, GIVEN)
+    given: tuple[tuple[int, Tensor], ...]  # (first row, given rows [n, width])
+    body: int  # first row whose text is the track's; len(self) without a track
+    track_ids: tuple[int, ...]  # the track's ids so far
 
     def __len__(self) -> int:
         return int(self.ids.shape[1])
 
-    def hear(self, texts: int, more: Sequence[int]) -> None:
-        """Text that comes behind `texts` of the track: the body's rows take what they can."""
+    def add_text(self, texts: int, more: Sequence[int]) -> None:
+        """Text that follows `texts` ids of the track: fill the text of the body's rows."""
         first = self.body + texts
         if first < len(self):
             self.ids[0, first : first + len(more)] = more[: len(self) - first]
 
-    def give(self, start: int, stop: int, into: Tensor) -> None:
-        """Copy what is given of rows [start, stop) to where they stand: into [T, width]."""
+    def copy_given(self, start: int, stop: int, into: Tensor) -> None:
+        """Copy given rows among rows [start, stop) to their places in `into` [T, width]."""
         for first, rows in self.given:
             low, high = max(first, start), min(first + len(rows), stop)
             if low < high:
                 into[low - start : high - start] = rows[low - first : high - first]
 
-    def cut(self, start: int, stop: int) -> Tensor:
-        """Rows [start, stop) as tensors: [T, width]."""
-        return embedded(self.talker, *self._parts(start, stop))
+    def embed(self, start: int, stop: int) -> Tensor:
+        """Embed rows [start, stop): [T, width]."""
+        return embed_rows(self.talker, *self._parts(start, stop))
 
     @property
     def rows(self) -> Tensor:
-        """[rows, width], the body without its text."""
+        """All rows [rows, width], the body without its text."""
         _, codes, given = self._parts(self.body, len(self))
-        return torch.cat((self.cut(0, self.body), _beside(self.talker, codes, given)))
+        return torch.cat((self.embed(0, self.body), _embed_codes(self.talker, codes, given)))
 
     @property
     def track(self) -> Tensor:
-        """[texts, width] so far."""
+        """The text track so far: [texts, width]."""
         device = self.talker.codec_head.weight.device
-        return self.talker.embed_text(to_device(self.spoken, device, torch.long))
+        return self.talker.embed_text(to_device(self.track_ids, device, torch.long))
 
     def _parts(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor]:
-        """What `embedded` takes of rows [start, stop)."""
+        """Inputs of `embed_rows` for rows [start, stop)."""
         like = self.talker.codec_head.weight
         given = like.new_zeros(stop - start, like.shape[1])
-        self.give(start, stop, given)
+        self.copy_given(start, stop, given)
         texts, codes = to_device(self.ids[:, start:stop], like.device)
         return texts, codes, given
 
@@ -101,16 +100,16 @@ class Embedder:
         self._like = talker.codec_head.weight  # [codes, width]
         pad = to_device((ids.tts_pad,), self._like.device)
         self.pad = talker.embed_text(pad)[0]  # [width]
-        self._kept: OrderedDict[Hashable, Tensor] = OrderedDict()
+        self._cache: OrderedDict[Hashable, Tensor] = OrderedDict()
 
     def layout(self, prompts: Sequence[Prompt]) -> list[PromptRows]:
-        return [self._laid(prompt) for prompt in prompts]
+        return [self._layout(prompt) for prompt in prompts]
 
     def ended(self, ids: Sequence[int], closed: bool) -> tuple[int, ...]:
-        """Text that is spoken, with the end of the text after it when it is closed."""
+        """Text ids, with the end of text after them if the text is closed."""
         return (*ids, self._ids.tts_eos) if closed else tuple(ids)
 
-    def _laid(self, prompt: Prompt) -> PromptRows:
+    def _layout(self, prompt: Prompt) -> PromptRows:
         """Instruction, role, language and speaker; then the text, or the codes alone."""
         ids, spoken = self._ids, self._spoken(prompt)
         head, tags = (*prompt.instruct_ids, *prompt.role_ids), self._tags(prompt)
@@ -127,11 +126,11 @@ class Embedder:
         table = np.array((texts + [ids.tts_pad] * len(codes), beside + codes), np.int64)
         given = self._given(prompt, len(head) + len(tags) - 1, table.shape[1] - frames)
         laid = PromptRows(self._talker, table, given, body, spoken if streamed else ())
-        laid.hear(0, laid.spoken)
+        laid.add_text(0, laid.track_ids)
         return laid
 
     def _tags(self, prompt: Prompt) -> list[int]:
-        """Language and speaker."""
+        """Codec ids for language and speaker."""
         ids = self._ids
         tags = [ids.nothink, ids.think_bos, ids.think_eos]
         if prompt.language_id is not None:
@@ -143,32 +142,32 @@ class Embedder:
         return tags
 
     def _spoken(self, prompt: Prompt) -> tuple[int, ...]:
-        """Ids: with a reference, first what was said in it."""
+        """Ids of the spoken text, after those of the reference's transcript."""
         before = prompt.reference.text_ids if prompt.reference else ()
         return self.ended((*before, *prompt.text_ids), closed=not prompt.open_text)
 
     def _given(self, prompt: Prompt, speaker: int, frames: int) -> tuple[tuple[int, Tensor], ...]:
-        """A vector at row `speaker`, a recording's frames from row `frames` on."""
+        """The vector at row `speaker`, and the reference's frames from row `frames` on."""
         given, vector, reference = [], prompt.vector, prompt.reference
         if vector is not None:
-            given.append((speaker, self._keep(vector.tobytes(), lambda: self._row(vector))))
+            given.append((speaker, self._cached(vector.tobytes(), lambda: self._row(vector))))
         if reference is not None:
-            rows = self._keep(reference.key, lambda: self._heard(reference.codes))
+            rows = self._cached(reference.key, lambda: self._embed_frames(reference.codes))
             given.append((frames, rows))
         return tuple(given)
 
-    def _keep(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        """Voices come again: those used of late are kept."""
-        if key not in self._kept:
-            self._kept[key] = make()
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+    def _cached(self, key: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        """Cache the most recently used voices."""
+        if key not in self._cache:
+            self._cache[key] = make()
+            if len(self._cache) > MAX_CACHED:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
+        return self._cache[key]
 
     def _row(self, vector: Vector) -> Tensor:
         return to_device(vector, self._like.device).to(self._like.dtype)[None]
 
-    def _heard(self, codes: Codes) -> Tensor:
+    def _embed_frames(self, codes: Codes) -> Tensor:
         """Frames [frames, 16] -> [frames, width]."""
         return self._talker.embed_codes(to_device(codes, self._like.device))

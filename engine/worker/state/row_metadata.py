@@ -1,6 +1,5 @@
-"""What the host knows of a talker's rows: how far each is, and how many ids it ranks.
-
-Kept beside the tensors, so that no step has to ask the device for a length.
+"""Host copies of a talker's row positions and candidate counts, so that no step reads them from
+the device.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _ALL = 1 << 30  # ids to rank: the whole vocabulary
 
 class RowMetadata:
     def __init__(self, rows: int) -> None:
-        self._positions = np.zeros(rows, np.int64)  # held by the row; 0: it is nobody's
+        self._positions = np.zeros(rows, np.int64)  # of the row's next input; 0: a free row
         self._ranked = np.ones((rows, 2), np.int64)  # for codebook 0, for codebooks 1–15
 
     def open(self, row: int, positions: int, draw: ResolvedSampling) -> None:
@@ -32,7 +31,7 @@ class RowMetadata:
         self._positions[row] = 0
 
     def bounds(self, rows: Sequence[int]) -> BatchBounds:
-        """Of the next frames of these rows."""
+        """The bounds of the next frame of these rows."""
         index = np.fromiter(rows, np.int64, len(rows))
         held = self._positions[index]
         if not held.all():
@@ -43,7 +42,7 @@ class RowMetadata:
         return BatchBounds(int(held.max()) + 1, _count(first), _count(rest))
 
     def step(self, rows: Sequence[int]) -> None:
-        """These rows have made a frame."""
+        """These rows advance by a frame."""
         self._positions[np.fromiter(rows, np.int64, len(rows))] += 1
 
 

@@ -1,7 +1,7 @@
-"""What the device remembers of each slot of a talker between steps.
+"""Device state of a talker's slots between steps.
 
-One row a slot, plus one spare that belongs to nobody. A row is written whole when its slot is
-given away, so nothing of its last owner is left. No networks here.
+One row per slot, plus one padding row. All state of a row is reset when its slot is assigned, so
+nothing of the previous sequence is left. No networks here.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from engine.plan import Admit
 from engine.worker.staging import Numbers
 from engine.worker.state.kv_cache import KeyValueCache, Rows, zeros
 from engine.worker.state.prompts import PromptRows
-from engine.worker.state.sampling import KNOBS, sampling_row, seed_keys
+from engine.worker.state.sampling import SAMPLING_COLUMNS, sampling_row, seed_keys
 
-OPENED, TOLD = 6 + KNOBS, 4  # columns of the tables that slots are written from
-FIRST = 512  # positions that have memory in any case, where the others' grows
+SLOT_COLUMNS, TEXT_COLUMNS = 6 + SAMPLING_COLUMNS, 4  # of `slot_table` and `text_table`
+INITIAL_POSITIONS = 512  # positions that always have memory, in slots that grow
 _CODE = torch.int16  # every code of a frame fits
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The frame to come is made from `hidden` and `code`; its number is `frame`."""
+    """The next frame is computed from `hidden` and `code`; its number is `frame`."""
 
     hidden: Tensor  # [slots, width] the talker's last hidden state
-    code: Tensor  # [slots] codebook 0 of the frame to come
-    position: Tensor  # [slots] where the talker's next input goes
-    frame: Tensor  # [slots] frames made
-    seen: Tensor  # [slots, codes] which ids codebook 0 has had
+    code: Tensor  # [slots] codebook 0 of the next frame
+    position: Tensor  # [slots] of the talker's next input
+    frame: Tensor  # [slots] number of the next frame
+    seen: Tensor  # [slots, codes] ids sampled for codebook 0
     text: Tensor  # [slots, positions, width] the text track
     texts: Tensor  # [slots] its length
-    spoken: Tensor  # [slots] how much of it the prompt's rows take
-    codes: Tensor  # [slots, positions, codebooks] every frame made
-    knobs: Tensor  # [slots, KNOBS]
+    spoken: Tensor  # [slots] texts used by prompt rows
+    codes: Tensor  # [slots, positions, codebooks] all frames
+    sampling: Tensor  # [slots, SAMPLING_COLUMNS]
     keys: Tensor  # [slots, 2] of the random stream
-    endless: Tensor  # [slots] the end of speech is never drawn
+    endless: Tensor  # [slots] never sample end of speech
     cache: KeyValueCache
 
     @classmethod
@@ -53,9 +53,9 @@ class Slots:
         dtype: torch.dtype,
         grows: bool = False,
     ) -> Slots:
-        """`grows`: keys and values have memory for the first positions; for more by `reach`."""
+        """`grows`: keys and values get memory for INITIAL_POSITIONS, and more by `grow`."""
         rows, width = slots + 1, config.transformer.hidden_size
-        cache = KeyValueCache.growing if grows else KeyValueCache.allocate
+        cache = KeyValueCache.allocate_growing if grows else KeyValueCache.allocate
 
         def make(*size: int, kind: torch.dtype = torch.long) -> Tensor:
             return zeros(rows, *size, dtype=kind, device=device)
@@ -70,13 +70,13 @@ class Slots:
             texts=make(),
             spoken=make(),
             codes=make(positions, config.codebooks, kind=_CODE),
-            knobs=make(KNOBS, kind=torch.float32),
+            sampling=make(SAMPLING_COLUMNS, kind=torch.float32),
             keys=make(2),
             endless=make(kind=torch.bool),
             cache=cache(config.transformer, rows, positions, device, dtype),
         )
         for row in range(rows):
-            made.reach(row, positions if row == 0 else FIRST)  # the first is taken first
+            made.grow(row, positions if row == 0 else INITIAL_POSITIONS)  # row 0 is used first
         return made
 
     @property
@@ -91,7 +91,7 @@ class Slots:
 
     @property
     def padding_row(self) -> int:
-        """The row that belongs to nobody."""
+        """The row that no slot uses."""
         return len(self.frame) - 1
 
     @property
@@ -100,66 +100,66 @@ class Slots:
 
     def held(self, row: int) -> int:
         """Positions of a row that have memory."""
-        return min((each.held[row] for each in self.cache.grown), default=self.positions)
+        return min((each.held[row] for each in self.cache.growing), default=self.positions)
 
-    def reach(self, row: int, positions: int) -> None:
-        """Let a row have memory for so many, or raise torch.OutOfMemoryError."""
-        for each in self.cache.grown:
+    def grow(self, row: int, positions: int) -> None:
+        """Map memory for this many positions, or raise torch.OutOfMemoryError."""
+        for each in self.cache.growing:
             each.ensure(row, min(positions, self.positions))
 
     def shrink(self, rows: Sequence[int]) -> None:
-        """Rows that are nobody's give back what they have for more than the first positions."""
-        for each in self.cache.grown:
-            each.shrink(rows, min(FIRST, self.positions))
+        """Release the memory of free rows past INITIAL_POSITIONS."""
+        for each in self.cache.growing:
+            each.shrink(rows, min(INITIAL_POSITIONS, self.positions))
 
-    def rest(self, row: int) -> None:
-        """A row that is stepped for nobody stays where it is."""
+    def reset_row(self, row: int) -> None:
+        """Move the padding row back to its start after a step."""
         self.position[row].fill_(0)
         self.frame[row].fill_(0)
 
     def open(self, table: Tensor) -> None:
-        """Give rows to sequences: `slot_table` on the device [R, OPENED]."""
+        """Assign rows to sequences from `slot_table` on the device [R, SLOT_COLUMNS]."""
         index, position, spoken, endless = table[:, :4].unbind(1)
         self.position[index] = position
         self.spoken[index] = spoken
         self.endless[index] = endless.bool()
         self.keys[index] = table[:, 4:6]
-        self.knobs[index] = table[:, 6:].int().view(self.knobs.dtype)
+        self.sampling[index] = table[:, 6:].int().view(self.sampling.dtype)
         for kept in (self.texts, self.frame, self.seen):
             kept.index_fill_(0, index, 0)
 
     def append(self, table: Tensor, track: Tensor) -> None:
-        """More text: `text_table` on the device [texts, TOLD], and as rows [texts, width]."""
+        """Append text: `text_table` on the device [texts, TEXT_COLUMNS], embedded as `track`."""
         index, at, texts, _ = table.unbind(1)
         self.text[index, at] = track
         self.texts[index] = texts
 
     def start(self, rows: Rows, index: Tensor, hidden: Tensor, code: Tensor) -> None:
-        """The rows' next frame is to be made from these."""
+        """Set the inputs of the rows' next frame."""
         self.hidden[rows] = hidden
         self.code[rows] = code
         self.seen.index_put_((index, code), self.seen.new_ones(()))
 
 
 def slot_table(admits: Sequence[tuple[int, Admit]], prompts: Sequence[PromptRows]) -> Numbers:
-    """[R, OPENED]: the row, where its next input goes, texts that the prompt takes, endlessness,
-    keys; and the bits of the knobs."""
+    """[R, SLOT_COLUMNS]: row, position, spoken, endless, keys, and the bits of the sampling
+    parameters."""
     pairs = zip(admits, prompts, strict=True)
-    table = [_opening(row, admit, prompt) for (row, admit), prompt in pairs]
+    table = [_slot_row(row, admit, prompt) for (row, admit), prompt in pairs]
     draws = np.array([sampling_row(admit.sampling) for _, admit in admits], np.float32)
     return np.concatenate((np.array(table, np.int64), draws.view(np.int32)), axis=1)
 
 
-def _opening(row: int, admit: Admit, prompt: PromptRows) -> list[int]:
+def _slot_row(row: int, admit: Admit, prompt: PromptRows) -> list[int]:
     length = len(prompt)
     keys = seed_keys(admit.seed)
     return [row, length, length - prompt.body, admit.ignore_end, *keys]
 
 
 def text_table(row: int, texts: int, ids: Sequence[int]) -> Numbers:
-    """[ids, TOLD] for a row that holds `texts`: the row, each text's place, how many texts
-    there are in the end, and the text's id."""
-    table = np.empty((len(ids), TOLD), np.int64)
+    """[ids, TEXT_COLUMNS] for a row that has `texts`: row, place on the track, new number of
+    texts, and id."""
+    table = np.empty((len(ids), TEXT_COLUMNS), np.int64)
     table[:, 0], table[:, 2], table[:, 3] = row, texts + len(ids), ids
     table[:, 1] = np.arange(texts, texts + len(ids))
     return table

@@ -1,9 +1,8 @@
-"""Tensors whose memory is there as far as slots have needed it.
+"""Tensors whose memory is mapped as slots need it.
 
-All addresses are reserved from the start, so shape, strides and pointers stay for ever, as
-recordings and kernels want it. Memory comes in pages that are mapped when a slot gets that
-far, and stays until the end. What has no memory must not be touched, not even read and
-masked: the device stops for good with an illegal access.
+All addresses are reserved from the start, so shape, strides and pointers never change, as CUDA
+graphs and kernels require. Memory is mapped in pages. Unmapped addresses must not be accessed, not
+even read and masked: an illegal access makes the device unusable for the process.
 """
 
 from __future__ import annotations
@@ -18,44 +17,44 @@ from torch import Tensor
 
 from engine.worker.state.cuda_vmm import Driver, DriverError, Span, cuda_driver, growable
 
-__all__ = ["Growing", "Memory", "Pages", "growable"]
+__all__ = ["GrowingTensor", "Memory", "Pages", "growable"]
 
 log = logging.getLogger("timbre")
 
 
 class Pages:
-    """Which pages of storage [outer, slots, positions, width] are there; the width is in bytes.
+    """Which pages of a storage [outer, slots, positions, width] are mapped; width in bytes.
 
-    A slot has a run of positions in each of `outer`. Runs need not begin or end with a page:
-    one page may belong to several.
+    A slot has a run of positions in each of `outer`. Runs need not start or end at a page
+    boundary: a page may belong to several.
     """
 
     def __init__(self, outer: int, slots: int, positions: int, width: int, page: int) -> None:
-        self.held = [0] * slots  # how many positions of a slot are there
+        self.held = [0] * slots  # positions of each slot that have memory
         self.page, self.positions = page, positions
         self._width, self._run = width, positions * width
         self.size = outer * slots * self._run
-        self._there = bytearray(-(-self.size // page))
+        self._mapped = bytearray(-(-self.size // page))
 
     @property
     def bytes(self) -> int:
-        return self._there.count(1) * self.page
+        return self._mapped.count(1) * self.page
 
     @property
     def reserved(self) -> int:
         """Bytes of all pages."""
-        return len(self._there) * self.page
+        return len(self._mapped) * self.page
 
     def missing(self, row: int, positions: int) -> list[range]:
-        """Pages that the first positions of a slot still need, in as few pieces as there are."""
+        """Unmapped pages that a slot's first positions need, as contiguous ranges."""
         if not (0 <= row < len(self.held) and positions <= self.positions):
-            raise ValueError(f"There is no room for {positions} positions of slot {row}.")
+            raise ValueError(f"Slot {row} cannot have {positions} positions.")
         pieces: list[range] = []
         if positions <= self.held[row]:
             return pieces
         for page in self._needed(row, positions):
             last = pieces[-1] if pieces else range(0)
-            if self._there[page] or page < last.stop:
+            if self._mapped[page] or page < last.stop:
                 continue
             if page == last.stop and pieces:
                 pieces[-1] = range(last.start, page + 1)
@@ -64,26 +63,26 @@ class Pages:
         return pieces
 
     def add(self, row: int, positions: int, pieces: Iterable[range]) -> None:
-        """These pages are there, and with them so many positions of a slot."""
+        """Record that pages are mapped for a slot's first positions."""
         for piece in pieces:
-            self._there[piece.start : piece.stop] = b"\1" * len(piece)
+            self._mapped[piece.start : piece.stop] = b"\1" * len(piece)
         if positions > self.held[row]:
             self.held[row] = self._covered(row, positions)
 
-    def padding_row(self, row: int, kept: int) -> list[range]:
-        """Pages of a slot's own behind its first positions, in every run."""
+    def beyond(self, row: int, kept: int) -> list[range]:
+        """Pages that belong to a slot alone and are past its first positions, by run."""
         starts = [self._end(start, kept) for start in self._starts(row)]
         ends = [(start + self._run) // self.page for start in self._starts(row)]
         return [range(first, last) for first, last in zip(starts, ends, strict=True)]
 
     def remove(self, row: int, kept: int, pages: Iterable[range]) -> None:
-        """These are gone; the slot has its first positions."""
+        """Record that pages are unmapped; the slot keeps its first positions."""
         for piece in pages:
-            self._there[piece.start : piece.stop] = bytes(len(piece))
+            self._mapped[piece.start : piece.stop] = bytes(len(piece))
         self.held[row] = min(self.held[row], self._covered(row, kept))
 
     def clear(self) -> None:
-        self._there = bytearray(len(self._there))
+        self._mapped = bytearray(len(self._mapped))
         self.held = [0] * len(self.held)
 
     def _starts(self, row: int) -> range:
@@ -91,7 +90,7 @@ class Pages:
         return range(row * self._run, self.size, len(self.held) * self._run)
 
     def _needed(self, row: int, positions: int) -> Iterator[int]:
-        """In rising order; a page that two runs share comes twice."""
+        """Pages in ascending order; a page that two runs share comes twice."""
         for start in self._starts(row):
             yield from range(start // self.page, self._end(start, positions))
 
@@ -100,38 +99,38 @@ class Pages:
         return -(-(start + positions * self._width) // self.page)
 
     def _covered(self, row: int, positions: int) -> int:
-        """Positions that fit into the pages of these, in every run."""
+        """Positions that fit into the pages of `positions`, in every run."""
         ends = ((s, self._end(s, positions) * self.page) for s in self._starts(row))
         return min(self.positions, *((end - start) // self._width for start, end in ends))
 
 
 class Memory:
-    """Reserved addresses, and the memory that is mapped to some of them."""
+    """Reserved addresses, and the memory mapped to some of them."""
 
     def __init__(self, driver: Driver, size: int) -> None:
         self._driver, self._size = driver, size
         self._pieces: list[tuple[int, int, int]] = []  # address, size, handle
         self._closed = False
-        with driver.entered():
+        with driver.current_context():
             self.base = driver.reserve(size)
 
     def grow(self, spans: Sequence[tuple[int, int]]) -> None:
-        """Put zeros behind spans (offset, size), which have nothing: behind all, or none."""
+        """Map zeroed memory to unmapped spans (offset, size): to all, or none."""
         if self._closed:
             raise ValueError("This memory was given back.")
         kept = len(self._pieces)
-        with self._driver.entered():
+        with self._driver.current_context():
             try:
                 for offset, size in spans:
-                    self._back(self.base + offset, size)
+                    self._map(self.base + offset, size)
             except BaseException:
-                self._drop(kept)  # nothing has used it yet
+                self._release_after(kept)  # not used yet
                 raise
             self._zero(kept)
 
     def shrink(self, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Give back the pieces that lie within spans (offset, size), once the device is done with
-        them -> these."""
+        """Wait for the device, release pieces that are inside spans (offset, size), and return
+        them."""
         bounds = [(self.base + offset, self.base + offset + size) for offset, size in spans]
         given = [
             piece
@@ -139,32 +138,32 @@ class Memory:
             if any(low <= piece[0] and piece[0] + piece[1] <= high for low, high in bounds)
         ]
         if given:
-            with self._driver.entered():
+            with self._driver.current_context():
                 self._driver.wait()
                 for piece in given:
-                    self._give(piece)
+                    self._release(piece)
         return [(address - self.base, size) for address, size, _ in given]
 
-    def _give(self, piece: tuple[int, int, int]) -> None:
+    def _release(self, piece: tuple[int, int, int]) -> None:
         address, size, handle = piece
         self._pieces.remove(piece)
         self._driver.unmap(address, size)
         self._driver.release(handle)
 
     def close(self) -> None:
-        """Give everything back, once the device is done with it."""
+        """Wait for the device, then release everything."""
         if self._closed:
             return
         self._closed = True
         try:
-            with self._driver.entered():
+            with self._driver.current_context():
                 self._driver.wait()
-                self._drop(0)
+                self._release_after(0)
                 self._driver.free(self.base, self._size)
-        except DriverError as error:  # a device that has failed does nothing any more
-            log.warning("Memory of the GPU was not given back: %s", error)
+        except DriverError as error:  # the device has failed
+            log.warning("GPU memory was not released: %s", error)
 
-    def _back(self, address: int, size: int) -> None:
+    def _map(self, address: int, size: int) -> None:
         handle = self._driver.create(size)
         try:
             self._driver.map(address, size, handle)
@@ -172,33 +171,32 @@ class Memory:
             self._driver.release(handle)
             raise
         self._pieces.append((address, size, handle))
-        self._driver.allow(address, size)
+        self._driver.set_access(address, size)
 
     def _zero(self, kept: int) -> None:
-        """All but the first pieces, or drop them: even this may want memory for its kernel."""
+        """Set pieces after the first `kept` to zero; release them if that fails."""
         try:
             for address, size, _ in self._pieces[kept:]:
                 self._driver.zero(address, size)
         except BaseException:
-            self._driver.wait()  # for the zeros that are on their way
-            self._drop(kept)
+            self._driver.wait()  # for zeroing in flight
+            self._release_after(kept)
             raise
 
-    def _drop(self, kept: int) -> None:
-        """All but the first pieces."""
+    def _release_after(self, kept: int) -> None:
+        """Release pieces after the first `kept`."""
         for piece in reversed(self._pieces[kept:]):
-            self._give(piece)
+            self._release(piece)
 
 
-class Growing:
-    """A tensor [*outer, slots, positions, *inner] with memory behind what slots have needed.
+class GrowingTensor:
+    """A tensor [*outer, slots, positions, *inner] whose memory grows slot by slot.
 
-    `slots` is the dimension that counts slots; positions follow right behind it, so that the
-    first positions of a slot lie together. Other orders are views of it. `full` is called
-    once when there is no memory, before it is asked for again.
+    `slots` is the slots' dimension; positions follow it, so that a slot's first positions are
+    contiguous. Other orders are views. `full` is called when memory runs out, before one retry.
 
-    The memory lives as long as this or any view of the tensor, or until `close`. One thread
-    grows it; it may be made and closed by others, while nobody grows it.
+    The memory lives as long as this object or any view of the tensor, or until `close`. One thread
+    grows it; another may create and close it, but not while it grows.
     """
 
     tensor: Tensor
@@ -219,15 +217,15 @@ class Growing:
         self._memory = Memory(driver, self._pages.reserved)
         span = Span(self._memory.base, self._pages.size)
         self._finalizer = weakref.finalize(span, self._memory.close)
-        self._finalizer.atexit = False  # a process that ends gives everything back by itself
-        # Torch and Triton ask the driver about a pointer before they take it: that of the
-        # whole, and of each part of `outer`, must have memory. All begin in slot 0.
+        self._finalizer.atexit = False  # the driver releases it at exit
+        # Torch and Triton query the driver for a tensor's pointer, so the first page of the tensor
+        # and of each part of `outer` must be mapped. All of them are in slot 0.
         self.ensure(0, 1)
         self.tensor = driver.tensor(span).view(dtype).view(*shape)
 
     @property
     def bytes(self) -> int:
-        """Of memory that is there."""
+        """Bytes of mapped memory."""
         return self._pages.bytes
 
     @property
@@ -236,9 +234,9 @@ class Growing:
         return self._pages.held
 
     def ensure(self, row: int, positions: int) -> None:
-        """Let the first positions of a slot have memory; what is new is zero.
+        """Map zeroed memory for the first positions of a slot.
 
-        Raises torch.OutOfMemoryError, and nothing has changed then. Not while work is recorded.
+        Raises torch.OutOfMemoryError without a change. Not allowed during a graph capture.
         """
         if positions <= self._pages.held[row]:
             return
@@ -252,16 +250,16 @@ class Growing:
         self._pages.add(row, positions, pieces)
 
     def shrink(self, rows: Sequence[int], positions: int) -> None:
-        """Give back what slots have for more than their first positions. Nothing reads it any more,
-        but for work that is under way."""
+        """Release memory of slots past their first positions. Only work in flight may still read
+        it."""
         page = self._pages.page
         for row in rows:
-            padding_row = self._pages.padding_row(row, positions)
-            gone = self._memory.shrink([(own.start * page, len(own) * page) for own in padding_row])
+            beyond = self._pages.beyond(row, positions)
+            gone = self._memory.shrink([(own.start * page, len(own) * page) for own in beyond])
             ranges = [range(at // page, (at + size) // page) for at, size in gone]
             self._pages.remove(row, positions, ranges)
 
     def close(self) -> None:
-        """Give the memory back. The tensor and all that was made of it are dead from then on."""
+        """Release the memory. The tensor and its views must not be used any more."""
         self._finalizer()
         self._pages.clear()

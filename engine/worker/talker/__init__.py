@@ -1,1 +1,1 @@
-"""One frame of speech codes for some slots: prefill, decode step, code predictor."""
+"""Prefill and decode steps of the talker, with the code predictor."""

@@ -1,8 +1,8 @@
-"""the predictor's part of a frame: codebooks 1–15, sampled one after the other.
+"""The predictor's part of a frame: codebooks 1–15, sampled one after the other.
 
-On a GPU, CUDA kernels sample the same codes from logits that differ by rounding. A small
-predictor on a CPU spends as long in Python, between some three thousand kernels a frame, as in
-the kernels: a trace runs them without Python, and gives the same codes as the plain form.
+On a GPU, CUDA kernels sample the same codes from logits that differ by rounding. A small predictor
+on a CPU runs about three thousand operators per frame and spends half of its time in Python between
+them; a trace runs them without Python and gives the same codes as the plain form.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Frame: TypeAlias = tuple[Tensor, Tensor]  # codes [R, 15], the sum of all 16 embeddings [R, width]
 Trace: TypeAlias = Callable[..., Frame]
-TRACE_LIMIT = 128 << 20  # bytes of all layers: larger ones keep the kernels busy
+TRACE_LIMIT = 128 << 20  # bytes of all layers: larger predictors spend little time in Python
 
 
 _TRACES: dict[tuple[int, tuple[object, ...]], Trace] = {}  # by rows and shapes of weights
@@ -35,7 +35,7 @@ class CodePredictor:
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
         self._kernels: PredictorKernels | None = select_backend(
-            # each of the kernels is compared with the plain form on its own
+            # PredictorKernels compares each kernel with the plain form
             [Candidate("the predictor's kernels", self._build_kernels, lambda _: 0.0)], None, 0.0
         )  # fmt: skip
         self._traces: dict[int, SampleFrame] = {}  # by rows
@@ -128,7 +128,7 @@ def _sample(
 def _trace(
     frame: _PlainFrame, names: tuple[str, ...], weights: tuple[Tensor, ...], rows: int
 ) -> Trace:
-    """A trace that takes the weights as inputs: torch keeps every trace for ever."""
+    """A trace with the weights as inputs, so that models share it: torch never frees a trace."""
 
     twin = copy.deepcopy(frame)
 
@@ -142,15 +142,15 @@ def _trace(
     column = hidden.new_ones(rows, 1)
     uniforms = column.expand(-1, len(frame.predictor.lm_head)) / 2
     inputs = (*weights, hidden, hidden, column, column, column, column, uniforms)
-    with warnings.catch_warnings():  # of sizes that become constants, as they should
+    with warnings.catch_warnings():  # sizes become constants, which is intended
         warnings.simplefilter("ignore")
         trace: Trace = torch.jit.trace(sample, inputs, check_trace=False)
-    _replay(trace, *inputs)  # the first call takes long
+    _replay(trace, *inputs)  # the first call is slow
     return trace
 
 
 def _set_weight(network: nn.Module, name: str, weight: Tensor) -> None:
-    """Put a plain tensor in the place of a parameter or buffer."""
+    """Replace a parameter or buffer with a plain tensor."""
     path, _, leaf = name.rpartition(".")
     owner = network.get_submodule(path)
     owner._parameters.pop(leaf, None)
@@ -159,5 +159,5 @@ def _set_weight(network: nn.Module, name: str, weight: Tensor) -> None:
 
 
 def _replay(trace: Trace, *inputs: Tensor) -> Frame:
-    with torch.jit.optimized_execution(False):  # optimising would take half a second, twice
+    with torch.jit.optimized_execution(False):  # optimizing takes half a second, twice
         return trace(*inputs)

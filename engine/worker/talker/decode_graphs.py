@@ -1,6 +1,6 @@
-"""Decode steps for any rows of a talker, eager or replayed by bucket.
+"""Decode steps for any rows of a talker, eager or by CUDA graphs.
 
-A step has two halves: the frame's codes, which the codec can decode from then on, and the talker,
+A step has two halves: first the frame's codes, which the codec can decode at once, then the talker,
 which prepares the next frame. Both forms give the same codes. Knows rows, no sequences.
 """
 
@@ -19,14 +19,14 @@ from engine.worker.state.prompts import to_device
 from engine.worker.talker.decode_step import BatchBounds, FrameInputs, FrameStep
 
 BUCKETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-SHORTEST = 256  # positions of a graph: this many, or twice, four times, ...
-ROUND = 64  # eager attention reads up to a multiple of this many positions
-TIMED = (1, 8, 64)  # row counts that are timed, beside all rows
-TIMES = 3
+MIN_GRAPH_POSITIONS = 256  # of a graph without fused attention: this times a power of two
+POSITION_MULTIPLE = 64  # eager attention reads up to a multiple of this
+TIMED_ROWS = (1, 8, 64)  # row counts that are timed, besides all rows
+TIMED_STEPS = 3
 
 
 class DecodeStep(Protocol):
-    """A frame of some rows whose codes are launched; `advance` runs the talker for the next."""
+    """A step whose codes were launched; `advance` runs the talker for the next frame."""
 
     def codes(self) -> Tensor:
         """[R, codebooks + 1]; the last column, the end of speech, is written by `advance`."""
@@ -39,7 +39,7 @@ class DecodeStep(Protocol):
 
 class Decoder(Protocol):
     def __call__(self, rows: tuple[int, ...], bounds: BatchBounds) -> DecodeStep:
-        """Launch the codes of a frame of these rows, in rising order."""
+        """Launch the codes of a frame of these rows, given in ascending order."""
         ...
 
 
@@ -54,7 +54,7 @@ class EagerStep(NamedTuple):
         return self.inputs.codes
 
     def advance(self) -> Tensor:
-        return self.step.rest(self.rows, self.index, self.bounds, self.inputs)
+        return self.step.run_talker(self.rows, self.index, self.bounds, self.inputs)
 
 
 class EagerDecoder:
@@ -63,13 +63,15 @@ class EagerDecoder:
 
     def __call__(self, rows: tuple[int, ...], bounds: BatchBounds) -> DecodeStep:
         index = to_device(rows, self._step.device)
-        length = min(-(-bounds.positions // ROUND) * ROUND, self._step.slots.positions)
-        some, reach = _neighbours(rows) or index, bounds.upto(length)
-        return EagerStep(self._step, some, index, reach, self._step.open(some, index, reach))
+        length = -(-bounds.positions // POSITION_MULTIPLE) * POSITION_MULTIPLE
+        length = min(length, self._step.slots.positions)
+        some, reach = _as_slice(rows) or index, bounds.with_positions(length)
+        inputs = self._step.predict_frame(some, index, reach)
+        return EagerStep(self._step, some, index, reach, inputs)
 
 
-def _neighbours(rows: tuple[int, ...]) -> Rows | None:
-    """Rows without a gap as a slice: a view rather than a copy of what they hold."""
+def _as_slice(rows: tuple[int, ...]) -> Rows | None:
+    """Adjacent rows as a slice, which gives views instead of copies."""
     return slice(rows[0], rows[-1] + 1) if rows[-1] - rows[0] + 1 == len(rows) else None
 
 
@@ -80,75 +82,79 @@ class GraphStep(NamedTuple):
     bounds: BatchBounds
 
     def codes(self) -> Tensor:
-        return self.decoder.between(self.rows).codes
+        return self.decoder.frame_inputs(self.rows).codes
 
     def advance(self) -> Tensor:
-        self.decoder.finish(self.index, self.bounds)
+        self.decoder.launch_talker(self.index, self.bounds)
         return self.codes()
 
 
 class GraphDecoder:
-    """Steps replayed by bucket; rows beyond those asked for sit on the padding row."""
+    """Steps by CUDA graph; a bucket is filled with the padding row."""
 
     def __init__(self, step: FrameStep, capture: Capture) -> None:
         self._step, self._padding_row = step, step.slots.padding_row
         sizes = [*(size for size in BUCKETS if size < self._padding_row), self._padding_row]
-        self._first_half, self._graphs = GraphRunner(capture, sizes), GraphRunner(capture, sizes)
-        self._index = torch.full(
-            (self._padding_row,), self._padding_row, device=step.device
-        )  # static
-        self._rows: tuple[int, ...] = ()  # in the index now
-        self._between = FrameInputs.none(step.slots)
+        self._code_graphs, self._graphs = GraphRunner(capture, sizes), GraphRunner(capture, sizes)
+        size = (self._padding_row,)
+        self._index = torch.full(size, self._padding_row, device=step.device)  # static
+        self._rows: tuple[int, ...] = ()  # in `_index` now
+        self._inputs = FrameInputs.allocate(step.slots)
 
     @property
     def sizes(self) -> Sequence[int]:
         return self._graphs.sizes
 
     def __call__(self, rows: tuple[int, ...], bounds: BatchBounds) -> DecodeStep:
-        return GraphStep(self, len(rows), *self.begin(rows, bounds))
+        return GraphStep(self, len(rows), *self.launch_codes(rows, bounds))
 
-    def begin(self, rows: tuple[int, ...], bounds: BatchBounds) -> tuple[Tensor, BatchBounds]:
-        """Launch the first half; the bucket's rows, and the bounds that its graphs belong to."""
-        index, reach = self._place(rows), bounds.upto(reach_of(self._step, bounds.positions))
-        self._first_half.run((len(index), reach.rest), lambda: self._begin(index, reach))
+    def launch_codes(
+        self, rows: tuple[int, ...], bounds: BatchBounds
+    ) -> tuple[Tensor, BatchBounds]:
+        """Launch the first half; returns the bucket's rows and its graph's bounds."""
+        index = self._place(rows)
+        reach = bounds.with_positions(graph_positions(self._step, bounds.positions))
+        self._code_graphs.run((len(index), reach.rest), lambda: self._predict(index, reach))
         return index, reach
 
-    def between(self, rows: int) -> FrameInputs:
-        """What the first half has written for so many rows."""
-        return FrameInputs(*(each[:rows] for each in self._between))
+    def frame_inputs(self, rows: int) -> FrameInputs:
+        """The results of the first half for `rows` rows."""
+        return FrameInputs(*(each[:rows] for each in self._inputs))
 
-    def finish(self, index: Tensor, bounds: BatchBounds) -> None:
+    def launch_talker(self, index: Tensor, bounds: BatchBounds) -> None:
         """Launch the second half."""
-        self._graphs.run((len(index), bounds), lambda: self._rest(index, bounds))
+        self._graphs.run((len(index), bounds), lambda: self._run_talker(index, bounds))
 
     def warm(self, bounds: BatchBounds) -> None:
         """Capture every bucket."""
         self._graphs.warm(lambda size: self((self._padding_row,) * size, bounds).advance())
 
     def timings(self, bounds: BatchBounds) -> dict[int, float]:
-        """Seconds of a step by rows, at a few counts from one to all."""
-        counts = sorted({*(rows for rows in TIMED if rows < self._padding_row), self._padding_row})
+        """Seconds of a step by rows, at a few row counts."""
+        counts = sorted(
+            {*(rows for rows in TIMED_ROWS if rows < self._padding_row), self._padding_row}
+        )
         return {rows: self._timed((self._padding_row,) * rows, bounds) for rows in counts}
 
     def _timed(self, rows: tuple[int, ...], bounds: BatchBounds) -> float:
         synchronize(self._step.device)
         begun = perf_counter()
-        for _ in range(TIMES):
+        for _ in range(TIMED_STEPS):
             self(rows, bounds).advance()
         synchronize(self._step.device)
-        return (perf_counter() - begun) / TIMES
+        return (perf_counter() - begun) / TIMED_STEPS
 
-    def _begin(self, index: Tensor, bounds: BatchBounds) -> None:
-        opened = self._step.open(index, index, bounds)
-        for kept, new in zip(self.between(len(index)), opened, strict=True):
+    def _predict(self, index: Tensor, bounds: BatchBounds) -> None:
+        inputs = self._step.predict_frame(index, index, bounds)
+        for kept, new in zip(self.frame_inputs(len(index)), inputs, strict=True):
             kept.copy_(new)
 
-    def _rest(self, index: Tensor, bounds: BatchBounds) -> None:
-        self._step.rest(index, index, bounds, self.between(len(index)))
-        self._step.slots.rest(self._padding_row)
+    def _run_talker(self, index: Tensor, bounds: BatchBounds) -> None:
+        self._step.run_talker(index, index, bounds, self.frame_inputs(len(index)))
+        self._step.slots.reset_row(self._padding_row)
 
     def _place(self, rows: tuple[int, ...]) -> Tensor:
-        """Put the rows where recordings read them, unless they are there from the last step."""
+        """Write the rows to the graphs' static index, unless they are unchanged."""
         bucket = self._graphs.bucket(len(rows))
         wanted = rows + (self._padding_row,) * (bucket - len(rows))
         if wanted != self._rows[:bucket]:
@@ -157,9 +163,10 @@ class GraphDecoder:
         return self._index[:bucket]
 
 
-def reach_of(step: FrameStep, positions: int) -> int:
-    """Fused attention goes by each row's own length; the plain one by the longest."""
-    reach = SHORTEST if step.talk is None else step.slots.positions
+def graph_positions(step: FrameStep, positions: int) -> int:
+    """The positions that a graph reads: all with fused attention, which uses each row's length,
+    else a bucket for the longest row."""
+    reach = MIN_GRAPH_POSITIONS if step.talk is None else step.slots.positions
     while reach < positions:
         reach *= 2
     return min(reach, step.slots.positions)

@@ -1,7 +1,7 @@
-"""One frame for some slots: the plain form of the step that a graph may capture.
+"""One frame for some slots, in a form that a CUDA graph can capture.
 
-Everything it reads and writes is a tensor of `Slots`; its shapes follow from the number of
-rows, `bounds` and the candidate counts alone, and it never waits for the device.
+It reads and writes tensors of `Slots` only; its shapes depend only on the number of rows and
+`bounds`, and it never waits for the device.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from engine.worker.talker.talker_forward import TalkerForward, select_talker_for
 
 @dataclass(frozen=True)
 class BatchBounds:
-    """What the host knows of a step's rows, and the shapes depend on."""
+    """Bounds over a step's rows, known on the host; shapes depend on them."""
 
-    positions: int  # every row's position is below
+    positions: int  # above every row's position
     first: int | None  # candidates ranked for codebook 0
     rest: int | None  # and for codebooks 1–15
 
-    def upto(self, positions: int) -> BatchBounds:
-        """With room for more."""
+    def with_positions(self, positions: int) -> BatchBounds:
+        """The same with another bound for positions."""
         return replace(self, positions=positions)
 
 
 class FrameInputs(NamedTuple):
-    """What a frame's first half leaves to its second."""
+    """Results of a step's first half for its second half."""
 
     x: Tensor  # [R, width] the talker's inputs
-    position: Tensor  # [R] where they go
-    codes: Tensor  # [R, 17] codes, with room for the end
+    position: Tensor  # [R] of these inputs
+    codes: Tensor  # [R, 17] codes, and a column for end of speech
 
     @classmethod
-    def none(cls, slots: Slots) -> FrameInputs:
-        """Room for all rows."""
-        made = slots.position.new_zeros(len(slots.position), slots.codes.shape[2] + 1)
-        return cls(torch.zeros_like(slots.hidden), torch.zeros_like(slots.position), made)
+    def allocate(cls, slots: Slots) -> FrameInputs:
+        """Zeros for all rows."""
+        codes = slots.position.new_zeros(len(slots.position), slots.codes.shape[2] + 1)
+        return cls(torch.zeros_like(slots.hidden), torch.zeros_like(slots.position), codes)
 
 
 class FrameStep:
-    """A talker's networks over its slots."""
+    """The parts of a decode step on a talker's slots."""
 
     def __init__(self, talker: Talker, ids: SpecialIds, slots: Slots, pad: Tensor) -> None:
         block, like = talker.config.transformer, slots.hidden
@@ -58,8 +58,8 @@ class FrameStep:
         self.predict = CodePredictor(talker.code_predictor)
         self.glue = select_frame_glue(slots, ids, talker, pad)
         everywhere = torch.arange(slots.positions, device=like.device)[None]
-        turn = rotary_embedding(everywhere, block.head_dim, block.rope_theta)
-        self._cos, self._sin = (part[0, 0].to(like.dtype) for part in turn)  # [positions, d]
+        rotary = rotary_embedding(everywhere, block.head_dim, block.rope_theta)
+        self._cos, self._sin = (part[0, 0].to(like.dtype) for part in rotary)  # [positions, d]
         self.talk: TalkerForward | None = None
         self.talk = select_talker_forward(talker.model, slots, self._cos, self._sin, self._alone)
 
@@ -72,40 +72,42 @@ class FrameStep:
         if self.talk is not None:
             return self.talk.prefill(x, index, positions)
         attend = SlotAttend(self.slots.cache, rows, index, positions, bounds)
-        turn = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
-        return self.talker.model.run(x, turn, attend)
+        rotary = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
+        return self.talker.model.run(x, rotary, attend)
 
     def _alone(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         return self.run(x, index, index, positions, int(positions.max()) + 1)
 
-    def open(self, rows: Rows, index: Tensor, bounds: BatchBounds) -> FrameInputs:
-        """Up to the talker: the codes are there."""
-        begun = self.glue.predictor_inputs(rows, index)
+    def predict_frame(self, rows: Rows, index: Tensor, bounds: BatchBounds) -> FrameInputs:
+        """The first half: the frame's codes, and the talker's inputs."""
+        inputs = self.glue.predictor_inputs(rows, index)
         others, total = self.predict(
-            begun.hidden, begun.first, begun.sampling, begun.uniforms, bounds.rest
+            inputs.hidden, inputs.first, inputs.sampling, inputs.uniforms, bounds.rest
         )
-        x, made = self.glue.talker_inputs(rows, index, others, total)
-        return FrameInputs(x, begun.position, made)
+        x, codes = self.glue.talker_inputs(rows, index, others, total)
+        return FrameInputs(x, inputs.position, codes)
 
-    def rest(self, rows: Rows, index: Tensor, bounds: BatchBounds, opened: FrameInputs) -> Tensor:
-        """From there on -> the frames' codes, and whether the speech ends after them: [R, 17]."""
-        x, position, made = opened
+    def run_talker(
+        self, rows: Rows, index: Tensor, bounds: BatchBounds, inputs: FrameInputs
+    ) -> Tensor:
+        """The second half -> the frame's codes and whether speech ends after them: [R, 17]."""
+        x, position, codes = inputs
         hidden = self._talk(x, rows, index, position, bounds.positions)
-        self.close(rows, index, hidden, made, bounds)
-        return made
+        self.sample_next(rows, index, hidden, codes, bounds)
+        return codes
 
-    def close(
-        self, rows: Rows, index: Tensor, hidden: Tensor, made: Tensor, bounds: BatchBounds
+    def sample_next(
+        self, rows: Rows, index: Tensor, hidden: Tensor, codes: Tensor, bounds: BatchBounds
     ) -> None:
-        """From the talker's hidden states [R, width] on."""
-        self.glue.sample_next(rows, index, hidden, self.talker.logits(hidden), made, bounds.first)
+        """Sample codebook 0 of the next frame from the talker's hidden states [R, width]."""
+        self.glue.sample_next(rows, index, hidden, self.talker.logits(hidden), codes, bounds.first)
 
-    def begin(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
-        """Prompts of these rows [R] are done: draw codebook 0 of their first frames."""
+    def sample_first(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
+        """Sample codebook 0 of the first frame of rows [R] whose prefill is complete."""
         self.glue.sample_next(index, index, hidden, self.talker.logits(hidden), None, count)
 
     def _talk(self, x: Tensor, rows: Rows, index: Tensor, position: Tensor, bounds: int) -> Tensor:
-        """One new position a row: x [R, width] at position [R] -> hidden [R, width]."""
+        """One new position per row: x [R, width] at position [R] -> hidden [R, width]."""
         if self.talk is not None:
             return self.talk(x, index, position)
         return self.run(x[:, None], rows, index, position[:, None], bounds)[:, 0]

@@ -1,7 +1,7 @@
 """The work between the networks of a frame: the predictor's inputs from a slot's rows, the
 talker's from the predictor's codes, and codebook 0 of the next frame from the talker's logits.
 
-`kernels.cuda.glue_kernels` does each in one launch, by the rules of the plain form here. Knows no
+`kernels.cuda.glue_kernels` has a kernel for each, by the rules of the plain form here. Knows no
 networks: embeddings and logits are arguments.
 """
 
@@ -18,13 +18,13 @@ from engine.model.talker import Talker
 from engine.worker.backends import Candidate, select_backend
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import (
-    LEAST_FRAMES,
+    MIN_FRAMES,
     SamplingTensors,
+    apply_penalties,
+    code_mask,
     first_uniforms,
-    forbidden,
-    knobs,
     pick,
-    restrain,
+    sampling_tensors,
     uniforms,
 )
 from engine.worker.state.slot_state import Slots
@@ -42,7 +42,7 @@ class PredictorInputs:
 
 
 class FrameGlue(Protocol):
-    """Rows are given twice: in the form that is fastest to read, and as `index` [R]."""
+    """Rows are passed twice: in the form that is fastest to read, and as `index` [R]."""
 
     def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs: ...
 
@@ -64,13 +64,13 @@ class FrameGlue(Protocol):
     ) -> None:
         """Sample codebook 0 of the next frame from logits [R, codes] of hidden [R, width].
 
-        With a `frame` the rows advance past it, and its last column is set. None: behind a prompt.
+        With a `frame` the rows advance past it, and its last column is set. None: after prefill.
         """
         ...
 
 
 def select_frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FrameGlue:
-    """CUDA kernels where they run, else the plain form. pad [width]: the padding text."""
+    """CUDA kernels if they run here, else the plain form. pad [width]: embedded padding text."""
     embeddings = talker.model.codec_embedding.weight.detach()
     plain = PlainFrameGlue(slots, ids, embeddings, pad)
     if slots.hidden.device.type != "cuda":
@@ -89,12 +89,12 @@ class PlainFrameGlue:
     def __init__(self, slots: Slots, ids: SpecialIds, embeddings: Tensor, pad: Tensor) -> None:
         self._slots, self._embeddings, self._pad = slots, embeddings, pad
         self._end, self._codebooks = ids.codec_eos, slots.codes.shape[2]
-        allowed = forbidden(slots.seen.shape[1], RESERVED_CODES, ids.codec_eos)
+        allowed = code_mask(slots.seen.shape[1], RESERVED_CODES, ids.codec_eos)
         self._allowed = allowed.to(slots.hidden.device)
 
     def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs:
         slots = self._slots
-        _, sampling, _ = knobs(slots.knobs[rows])
+        _, sampling, _ = sampling_tensors(slots.sampling[rows])
         return PredictorInputs(
             hidden=slots.hidden[rows],
             first=torch.nn.functional.embedding(slots.code[rows], self._embeddings),
@@ -124,18 +124,20 @@ class PlainFrameGlue:
         if frame is not None:
             slots.position[rows] = (slots.position[rows] + 1).clamp(max=last)
             slots.frame[rows] = (slots.frame[rows] + 1).clamp(max=last)
-        sampling, _, penalty = knobs(slots.knobs[rows])
+        sampling, _, penalty = sampling_tensors(slots.sampling[rows])
         allowed = self._allowed.repeat(len(index), 1)  # [R, codes]
-        never = (slots.frame[rows] < LEAST_FRAMES) | slots.endless[rows]
+        never = (slots.frame[rows] < MIN_FRAMES) | slots.endless[rows]
         allowed[:, self._end].masked_fill_(never, -torch.inf)
         drawn = first_uniforms(slots.keys[rows], slots.frame[rows], self._codebooks)
-        code = pick(restrain(logits, slots.seen[rows], penalty, allowed), sampling, drawn, count)
+        code = pick(
+            apply_penalties(logits, slots.seen[rows], penalty, allowed), sampling, drawn, count
+        )
         slots.start(rows, index, hidden, code)
         if frame is not None:
             frame[:, -1] = code == self._end
 
     def _text(self, rows: Rows, index: Tensor, number: Tensor) -> Tensor:
-        """The text beside these frames, or padding past its end: [R, width]."""
+        """The text rows of these frames, or padding past the text's end: [R, width]."""
         slots = self._slots
         at = slots.spoken[rows] + number
         past = at >= slots.texts[rows]

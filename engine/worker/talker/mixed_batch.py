@@ -1,8 +1,8 @@
-"""Frames of some rows and prompts of others, in one pass over the talker's weights.
+"""Decodes some rows and prefills others in one pass over the talker's weights.
 
-The first half of the frames is that of any decode step; the pass and what follows are one graph by
-bucket of rows and blocks of prompts. For many rows only: with few, prompts go first and a kernel
-of its own reads the weights.
+The first half of the frames is that of any decode step; the rest is one graph per bucket of rows
+and of prompt blocks. Used for many rows only: with few, prefill runs first and frames use the
+kernels for few rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.prefill import GraphPrefiller, PromptPiece
 from engine.worker.talker.talker_forward import FUSED_ROWS, RowInputs
 
-BLOCKS = (2, 4, 8, 16, 32)  # of prompts in one graph: as many as the policy may mix
+BLOCKS = (2, 4, 8, 16, 32)  # of prompts in one graph, up to policy.MIXED_PREFILL_ROWS
 
 
 class MixedStep(NamedTuple):
@@ -30,7 +30,7 @@ class MixedStep(NamedTuple):
     count: int | None  # candidates ranked for the prompts' first codes
 
     def codes(self) -> Tensor:
-        return self.batch.decoder.between(self.rows).codes
+        return self.batch.decoder.frame_inputs(self.rows).codes
 
     def advance(self) -> Tensor:
         self.batch.finish(self)
@@ -49,7 +49,7 @@ class MixedBatch:
     def takes(
         self, pieces: Sequence[PromptPiece], rows: Sequence[int], bounds: BatchBounds
     ) -> bool:
-        """Whether no row is in both, and everything fits the graphs that were captured."""
+        """Whether no row is in both, and captured graphs fit."""
         fits = len(rows) > FUSED_ROWS and 0 < sum(piece.blocks for piece in pieces) <= BLOCKS[-1]
         if not fits or {piece.row for piece in pieces} & {*rows}:
             return False
@@ -59,7 +59,7 @@ class MixedBatch:
     def __call__(
         self, pieces: Sequence[PromptPiece], rows: tuple[int, ...], bounds: BatchBounds
     ) -> DecodeStep:
-        """Launch the codes of a frame of these rows, in rising order."""
+        """Launch the codes of a frame of these rows, given in ascending order."""
         return self._begin(pieces, rows, bounds, self._prefiller.count(pieces))
 
     def _begin(
@@ -69,17 +69,17 @@ class MixedBatch:
         bounds: BatchBounds,
         count: int | None,
     ) -> MixedStep:
-        index, reach = self.decoder.begin(rows, bounds)
+        index, reach = self.decoder.launch_codes(rows, bounds)
         blocks = self._prefiller.stage(pieces, BLOCKS)
         return MixedStep(self, len(rows), index, reach, blocks, count)
 
     def finish(self, step: MixedStep) -> None:
-        """Launch the second half of the frames and the prompts."""
+        """Launch the second half of the frames, and the prefill."""
         key = len(step.index), step.bounds, step.blocks, step.count
         self._graphs.run(key, lambda: self._finish(step))
 
     def warm(self, bounds: BatchBounds) -> None:
-        """Capture every number of rows and blocks."""
+        """Capture all buckets of rows and blocks."""
         padding = self._prefiller.placeholder
         self._captured = bounds.first, bounds.rest, bounds.first
         for size in reversed(self.decoder.sizes):
@@ -95,8 +95,8 @@ class MixedBatch:
         step, talk, index = self._step, self._step.talk, mixed.index
         assert talk is not None
         blocks = self._prefiller.blocks(mixed.blocks)
-        x, position, codes = self.decoder.between(len(index))
+        x, position, codes = self.decoder.frame_inputs(len(index))
         hidden, prompts = talk.mixed(RowInputs(x, index, position), blocks.new)
-        step.close(index, index, hidden, codes, mixed.bounds)
-        self._prefiller.begin(blocks, prompts, mixed.count)
-        step.slots.rest(step.slots.padding_row)
+        step.sample_next(index, index, hidden, codes, mixed.bounds)
+        self._prefiller.sample_first(blocks, prompts, mixed.count)
+        step.slots.reset_row(step.slots.padding_row)

@@ -1,7 +1,7 @@
-"""New positions through all of the talker's layers: one per row in a decode step, many in prefill.
+"""Runs new positions through the talker's layers: one per row in a decode step, many in prefill.
 
-On a GPU the layers run on Triton kernels where these know the sizes, and up to four rows in one
-persistent CUDA launch. Both give the plain form's hidden states (`FrameStep.run`) but for rounding.
+On a GPU the layers run on Triton kernels where these support the sizes, and up to four rows in one
+persistent CUDA launch. Both equal the plain form (`FrameStep.run`) except for rounding.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 PlainForward: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 AttendLayer: TypeAlias = Callable[[int, Attention, Tensor], Tensor]  # qkv -> attended values
 
-TRIAL_PROMPT = 150  # positions that the forms are compared after
-TOLERANCES = {2: 0.2, 4: 1e-3, 8: 1e-3}  # relative, by bytes of a number
-FUSED_ROWS = 16  # up to which Triton's products are faster than cuBLAS
-PERSISTENT_ROWS = 4  # up to which one persistent launch is the fastest
+TRIAL_PROMPT = 150  # prompt length for the comparison
+TOLERANCES = {2: 0.2, 4: 1e-3, 8: 1e-3}  # relative, by bytes per number
+FUSED_ROWS = 16  # up to this, Triton's products are faster than cuBLAS
+PERSISTENT_ROWS = 4  # up to this, one persistent launch is fastest
 SPLIT_ATTENTION = 64, 4, 3, 4  # AttentionTile for up to FUSED_ROWS rows
 # Tiles of products for up to FUSED_ROWS rows: columns, inputs per warp, warps, stages (on an H200).
 TILES = {
@@ -53,7 +53,7 @@ class RowInputs(NamedTuple):
 def select_talker_forward(
     model: TalkerModel, slots: Slots, cos: Tensor, sin: Tensor, plain: PlainForward
 ) -> TalkerForward | None:
-    """The kernels that run here and agree with the plain form; None: only that one runs."""
+    """The kernels that run here and agree with the plain form; None: use that one."""
     if slots.hidden.device.type != "cuda" or not supports(model.config):
         return None
 
@@ -82,7 +82,7 @@ def select_talker_forward(
 
 
 def supports(config: TransformerConfig) -> bool:
-    """Heads are powers of two that a tensor core takes; queries and keys are normed."""
+    """Whether heads are powers of two in a tensor core's range, with normed queries and keys."""
     dim = config.head_dim
     plain = config.sliding_window is None and not config.layer_scale
     return plain and config.qk_norm and dim >= 16 and dim & (dim - 1) == 0
@@ -100,10 +100,10 @@ def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots)
         torch.arange(length + 1, device=device),
     )
     found = [forward.prefill(x[:, :length], row, at[None, :length])]
-    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):  # the row, repeated
+    for rows in (PERSISTENT_ROWS, PERSISTENT_ROWS + 1, FUSED_ROWS + 1):  # the same row, repeated
         same = torch.zeros(rows, dtype=torch.long, device=device)
         found.append(forward(x[0, length + same], row[same], at[length + same])[:, None])
-    prompt = RowInputs(x[:, :length], row, at[None, :length])  # again: it writes equal keys
+    prompt = RowInputs(x[:, :length], row, at[None, :length])  # again, which writes equal keys
     frames, again = forward.mixed(
         RowInputs(x[0, length + same], row[same], at[length + same]), prompt
     )
@@ -111,7 +111,7 @@ def talker_difference(forward: TalkerForward, plain: PlainForward, slots: Slots)
     wanted = [plain(*prompt)] + [plain(x[:, length:], row, at[None, length:])] * 4
     wanted.append(wanted[0])
     pairs = zip(found, wanted, strict=True)
-    # the worst row of each; NaN stays NaN
+    # the worst row of each; NaN propagates
     worst = [((own - other).norm(dim=(1, 2)) / other.norm()).max() for own, other in pairs]
     return float(torch.stack(worst).max())
 
@@ -127,7 +127,7 @@ class TalkerForward:
         sin: Tensor,
         persistent: PersistentTalker | None = None,
     ) -> None:
-        from engine.worker.kernels.triton import attention, linear  # they need Triton
+        from engine.worker.kernels.triton import attention, linear  # need Triton
 
         config = model.config
         self._model, self._cache = model, slots.cache
@@ -151,7 +151,7 @@ class TalkerForward:
         return self._run(x, self._over_cache(self._attention.attend, index, position))
 
     def prefill(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
-        """As above for T new inputs a row [R, T, width] at rising positions [R, T]."""
+        """The same for T new inputs per row [R, T, width] at ascending positions [R, T]."""
         attend = self._over_cache(self._attention.attend_prompt, index, positions.contiguous())
         return self._run(x.flatten(0, 1), attend).view_as(x)
 
@@ -171,7 +171,7 @@ class TalkerForward:
         return hidden[:count], hidden[count:].view_as(prompts.x)
 
     def _run_fused(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Norms, residuals and gates are parts of the products."""
+        """Few rows: norms, residuals and gates are fused with Triton's products."""
         linear, eps, tiles = self._linear, self._model.config.norm_eps, self._tiles
         layers = blocks(self._model)
         normed = linear.as_normed(x, layers[0].input_layernorm.weight)
@@ -188,7 +188,7 @@ class TalkerForward:
         return self._last_norm(x, None)
 
     def _run(self, x: Tensor, attend: AttendLayer) -> Tensor:
-        """Products are cuBLAS's, norms and gates Triton's: inputs [R, width] -> hidden."""
+        """Many rows: products by cuBLAS, norms and gates by Triton: [R, width] -> hidden."""
         linear, eps, added = self._linear, self._model.config.norm_eps, None
         for layer, block in enumerate(blocks(self._model)):
             attention, mlp = block.self_attn, block.mlp

@@ -10,7 +10,7 @@ from torch import Tensor
 Result = TypeVar("Result", Tensor, "Tensor | None")
 
 
-def record(work: Callable[[], Result]) -> Callable[[], Result]:
+def fake_capture(work: Callable[[], Result]) -> Callable[[], Result]:
     kept: list[Tensor] = []
 
     def replay() -> Result:

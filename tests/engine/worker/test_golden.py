@@ -43,7 +43,7 @@ def test_prompts_and_what_they_lead_to(workers: Workers, case: Case) -> None:
     begin(worker, voice)
     with torch.inference_mode():
         layout = own.row_states[0].prompt
-        rows = own.row_states[0].prompt.cut(0, len(layout))
+        rows = own.row_states[0].prompt.embed(0, len(layout))
         trailing = own.slots.text[0, len(layout) - layout.body : own.row_states[0].texts]
         if not len(trailing):  # the reference puts one padding row there
             trailing = own.embedder.pad[None]

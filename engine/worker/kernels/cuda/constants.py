@@ -1,5 +1,5 @@
-"""Constants that kernels of the predictor and the talker are compiled with, and the predictor's
-tables besides its layers' weights. Knows no kernels."""
+"""Compile-time constants of the predictor's and the talker's kernels, and the predictor's tables
+besides its layers' weights."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def predictor_tables(predictor: Predictor) -> dict[str, Tensor]:
     return dict(
         norms=weight_packing.stack_norms(list(network.layers)),  # type: ignore[arg-type]
         rotary=rotary.contiguous(),
-        inputs=torch.stack(inputs).nan_to_num(),  # ranking keys has no place for NaN
+        inputs=torch.stack(inputs).nan_to_num(),  # keys must not be NaN
         embeddings=torch.tensor([each.data_ptr() for each in embeddings], device=like.device),
     )

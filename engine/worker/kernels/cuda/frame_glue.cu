@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
 }
 
 // Applies the repetition penalty; an id that is not allowed is never sampled.
-DEVICE u64 restrained(float logit, u32 id, bool seen, float penalty, bool endable) {
+DEVICE u64 penalized(float logit, u32 id, bool seen, float penalty, bool endable) {
   if (seen) logit = logit < 0 ? logit * penalty : logit / penalty;
   bool allowed = id == END ? endable : id < VOCABULARY - RESERVED;
   return key_of(allowed ? logit : __uint_as_float(0xff800000u), id);
@@ -89,13 +89,13 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
   u64 frame = advance ? next_of(slots.frame[row], slots.limit) : slots.frame[row];
   const float* settings = slots.settings + row * SETTINGS;
   SamplingTensors sampling = {settings[0], settings[1], settings[2], settings[3]};
-  bool endable = frame >= LEAST_FRAMES && !slots.endless[row];
+  bool endable = frame >= MIN_FRAMES && !slots.endless[row];
 #pragma unroll
   for (int i = 0; i < EACH; i += 2) {
     u32 id = i * WORKERS + threadIdx.x * 2, pair = *(const u32*)(logits + r * VOCABULARY + id);
     u16 seen = *(const u16*)(slots.seen + row * VOCABULARY + id);
-    keys[i] = restrained(low(pair), id, seen & 255, settings[PENALTY], endable);
-    keys[i + 1] = restrained(high(pair), id + 1, seen >> 8, settings[PENALTY], endable);
+    keys[i] = penalized(low(pair), id, seen & 255, settings[PENALTY], endable);
+    keys[i + 1] = penalized(high(pair), id + 1, seen >> 8, settings[PENALTY], endable);
   }
   float uniform = uniform_at(slots, row, frame * CODEBOOKS);
   u32* words = (u32*)(shared + VOCABULARY * 16);

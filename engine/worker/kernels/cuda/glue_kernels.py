@@ -1,4 +1,4 @@
-"""The work between the networks of a frame in one CUDA launch each, by the rules of
+"""CUDA kernels for the work between the networks of a frame, by the rules of
 `talker.frame_glue`."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from engine.model.talker import Talker
 from engine.worker.kernels.cuda import nvrtc
 from engine.worker.kernels.cuda.constants import predictor_constants
 from engine.worker.state.kv_cache import Rows
-from engine.worker.state.sampling import CANDIDATES, KNOBS, LEAST_FRAMES, knobs
+from engine.worker.state.sampling import CANDIDATES, MIN_FRAMES, SAMPLING_COLUMNS, sampling_tensors
 from engine.worker.state.slot_state import Slots
 from engine.worker.talker.frame_glue import FrameGlue, PlainFrameGlue, PredictorInputs
 
 SOURCES = ("primitives", "attention", "sampling", "frame_glue")
 THREADS = 256
-TRIAL_SLOTS = 5  # rows that both forms are compared on, of as many slots and one more
+TRIAL_SLOTS = 5  # rows for the comparison; there is one slot more
 _POINTERS = (
     *("hidden", "code", "position", "frame", "seen", "text", "texts", "spoken", "codes"),
     *("sampling", "keys", "endless"),
@@ -29,7 +29,7 @@ _POINTERS = (
 
 
 class SlotPointers(ctypes.Structure):
-    """The slots' tensors; frame_glue.cu has the same."""
+    """The slots' tensors; frame_glue.cu has the same struct."""
 
     _fields_ = (*((name, ctypes.c_void_p) for name in _POINTERS), ("limit", ctypes.c_int64))
 
@@ -37,7 +37,7 @@ class SlotPointers(ctypes.Structure):
 def slot_pointers(slots: Slots) -> SlotPointers:
     tensors = (
         *(slots.hidden, slots.code, slots.position, slots.frame, slots.seen, slots.text),
-        *(slots.texts, slots.spoken, slots.codes, slots.knobs, slots.keys, slots.endless),
+        *(slots.texts, slots.spoken, slots.codes, slots.sampling, slots.keys, slots.endless),
     )
     return SlotPointers(*(tensor.data_ptr() for tensor in tensors), slots.positions)
 
@@ -46,12 +46,12 @@ def constants(talker: Talker, ids: SpecialIds) -> dict[str, int | float]:
     """Compile-time constants of the kernels."""
     return predictor_constants(talker.code_predictor) | dict(
         VOCABULARY=talker.config.vocab_size, RESERVED=RESERVED_CODES, END=ids.codec_eos,
-        SETTINGS=KNOBS, PENALTY=KNOBS - 1, LEAST_FRAMES=LEAST_FRAMES,
+        SETTINGS=SAMPLING_COLUMNS, PENALTY=SAMPLING_COLUMNS - 1, MIN_FRAMES=MIN_FRAMES,
     )  # fmt: skip
 
 
 class FusedFrameGlue:
-    """As `FrameGlue`; rows are read by `index` alone."""
+    """Implements `FrameGlue`; rows are read by `index` alone."""
 
     def __init__(self, slots: Slots, module: nvrtc.Module, embeddings: Tensor, pad: Tensor) -> None:
         self._slots, self._module = slots, module
@@ -66,19 +66,19 @@ class FusedFrameGlue:
         return FusedFrameGlue(slots, self._module, self._embeddings, self._pad)
 
     def plain(self, slots: Slots, ids: SpecialIds) -> PlainFrameGlue:
-        """What the kernels are compared with."""
+        """The plain form for the comparison."""
         return PlainFrameGlue(slots, ids, self._embeddings, self._pad)
 
     def predictor_inputs(self, rows: Rows, index: Tensor) -> PredictorInputs:
-        count, slots, empty = len(index), self._slots, self._slots.knobs.new_empty
+        count, slots, empty = len(index), self._slots, self._slots.sampling.new_empty
         hidden, first = slots.hidden.new_empty(2, count, slots.hidden.shape[1])
-        settings, uniforms = empty(count, KNOBS), empty(count, self._books)
+        settings, uniforms = empty(count, SAMPLING_COLUMNS), empty(count, self._books)
         position = torch.empty_like(index)
         outputs = hidden, first, settings, uniforms, position
         self._predictor_inputs(
             count, THREADS, slot_pointers(slots), index, self._embeddings, *outputs
         )
-        return PredictorInputs(hidden, first, knobs(settings)[1], uniforms, position)
+        return PredictorInputs(hidden, first, sampling_tensors(settings)[1], uniforms, position)
 
     def talker_inputs(
         self, rows: Rows, index: Tensor, codes: Tensor, total: Tensor
@@ -109,11 +109,14 @@ class FusedFrameGlue:
 
 
 def build(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedFrameGlue | None:
-    """None where no kernel knows the device or the sizes."""
+    """None where the kernels don't support the device or the sizes."""
     weight, config = slots.hidden, talker.code_predictor.model.config
     if weight.dtype != torch.bfloat16 or torch.cuda.get_device_capability(weight.device) < (8, 0):
         return None
-    if weight.device.index not in (None, torch.cuda.current_device()):  # launches go there
+    if weight.device.index not in (
+        None,
+        torch.cuda.current_device(),
+    ):  # where launches go
         return None
     known = config.head_dim == 128 and config.heads <= 2 * config.kv_heads
     books = len(talker.code_predictor.lm_head)
@@ -125,7 +128,7 @@ def build(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor) -> FusedFr
 
 
 def difference(fused: FusedFrameGlue, ids: SpecialIds, talker: Talker) -> float:
-    """0 where both forms leave equal slots and outputs, infinite otherwise."""
+    """0 if both forms give equal slots and outputs, else infinite."""
     like = talker.model.codec_embedding.weight
     ours, plain = (trial_slots(talker.config, like) for _ in range(2))
     same = same_results(plain, fused.plain(plain, ids), ours, fused.over(ours))
@@ -133,7 +136,7 @@ def difference(fused: FusedFrameGlue, ids: SpecialIds, talker: Talker) -> float:
 
 
 def trial_slots(config: TalkerConfig, like: Tensor) -> Slots:
-    """Slots in every state: text that goes on or has ended, each sampling setting."""
+    """Slots in all states: text that continues or has ended, all kinds of sampling."""
     random = torch.Generator().manual_seed(1)
     rows, positions = TRIAL_SLOTS + 1, 8
 
@@ -153,13 +156,13 @@ def trial_slots(config: TalkerConfig, like: Tensor) -> Slots:
     slots.keys.copy_(integers(1 << 32, rows, 2))
     mask = (torch.arange(rows) % 3 > 0).float()
     setting = torch.stack((1 + mask, 8 + mask, 1 - mask / 9, mask), 1)
-    slots.knobs.copy_(torch.cat((setting, setting, 1 + mask[:, None] / 4), 1))
+    slots.sampling.copy_(torch.cat((setting, setting, 1 + mask[:, None] / 4), 1))
     return slots
 
 
 @torch.inference_mode()
 def same_results(plain: Slots, wanted: FrameGlue, ours: Slots, found: FrameGlue) -> bool:
-    """Whether both forms, each over its own slots of equal content, give the same."""
+    """Whether both forms, on equal copies of slots, give equal results."""
     random = torch.Generator().manual_seed(2)
     index = torch.tensor([3, 0, 4, 1, 2], device=plain.code.device)
     hidden = torch.randn(TRIAL_SLOTS, plain.hidden.shape[1], generator=random).to(plain.hidden)

@@ -1,8 +1,7 @@
-"""How a transformer's layers are split over a GPU where one launch runs all of them.
+"""How one launch splits a transformer's layers over a GPU.
 
 Each multiprocessor runs one block, which computes its share of every product's columns. Weights
-pass through its shared memory in stages of eight columns and a slab of inputs. Knows no networks
-and no kernels.
+pass through its shared memory in stages of eight columns and a slab of inputs.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from engine.model.configs import TransformerConfig
 TILES = (1, 2)  # of 16 rows: a kernel is compiled for each
 MAX_ROWS = 32  # of one launch, or of each of its partitions
 SCRATCH = 128  # bytes of shared memory for counters
-STATIC = 1024  # bytes of shared memory that a kernel takes besides
+STATIC = 1024  # bytes of statically allocated shared memory
 THREADS = 256  # per block
 MAX_BLOCKS = 128
-PREFETCH = 2 / 3  # the most of the ring that a part's weights fill, so that the next are loaded
-MAX_COLUMNS = 6  # in eights, that a part computes at once: more take too many registers
+PREFETCH = 2 / 3  # largest share of the ring for one part, so that the next part can be loaded
+MAX_COLUMNS = 6  # of a part, in eights: more need too many registers
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class LaunchConfig:
     blocks: int  # at most one per multiprocessor
     slab: int  # inputs of a stage
     stages: int  # of weights in a block's shared memory
-    product_bytes: int  # beside them, for a product's sums or the keys of a draw
+    product_bytes: int  # for a product's sums, or the keys when sampling
     residual_bytes: int  # for the residual of this block's columns
     parts: tuple[int, int, int, int]  # of the products: qkv, o, gate and up, down
 
@@ -55,7 +54,7 @@ class Product:
     multiple: int  # of columns that stay in one part: a gate with its up
 
     def parts(self, slab: int, stages: int) -> int:
-        """The fewest parts whose weights take at most so many stages; 0: none does."""
+        """The fewest parts whose weights fit into `stages`; 0: none fits."""
         for parts in range(1, self.columns // self.multiple + 1):
             columns, rest = divmod(self.columns, parts)
             fits = columns <= MAX_COLUMNS and columns * (self.inputs // slab) <= stages
@@ -67,9 +66,9 @@ class Product:
 def find_launch_config(
     config: TransformerConfig, processors: int, shared: int, codes: int = 0
 ) -> LaunchConfig | None:
-    """For a GPU with so many multiprocessors and bytes of shared memory in each.
+    """For a GPU with `processors` multiprocessors of `shared` bytes of shared memory.
 
-    `codes`: columns of a head behind the layers, and keys of a draw. None: the sizes do not fit.
+    `codes`: columns of a head after the layers, and keys when sampling. None: no split fits.
     """
     known = config.head_dim == 128 and config.heads <= 2 * config.kv_heads and config.qk_norm
     if not known or config.hidden_size % 256 or codes % 256:
@@ -111,6 +110,6 @@ def _with_slab(
 
 
 def _attention_widths(config: TransformerConfig) -> tuple[int, int]:
-    """Of attention's output, and of queries, keys and values."""
+    """Widths of attention's output, and of queries, keys and values."""
     attended = config.heads * config.head_dim
     return attended, attended + 2 * config.kv_heads * config.head_dim

@@ -1,6 +1,6 @@
-"""Compile CUDA source with NVRTC, which comes with torch, and launch its kernels.
+"""Compiles CUDA source with NVRTC, which comes with torch, and launches its kernels.
 
-NVRTC and the driver are called as C libraries: no compiler need be installed. Knows no networks.
+NVRTC and the driver are called as C libraries; no compiler has to be installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.worker.device import nvidia_library
+from engine.worker.device import load_library
 
 FOLDER = Path(__file__).parent
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -32,7 +32,7 @@ class Module:
         self.check(self._driver.cuModuleLoadData(ctypes.byref(self._module), binary))
 
     def kernel(self, name: str, shared: int = 0) -> Kernel:
-        """A kernel with so many bytes of shared memory."""
+        """A kernel with `shared` bytes of shared memory."""
         function = ctypes.c_void_p()
         found = self._driver.cuModuleGetFunction(
             ctypes.byref(function), self._module, name.encode()
@@ -49,7 +49,7 @@ class Module:
 
 
 class Kernel:
-    """One function of a module. Launches go to the current stream."""
+    """One kernel of a module. Launches go to the current stream."""
 
     def __init__(
         self, module: Module, driver: ctypes.CDLL, function: ctypes.c_void_p, shared: int
@@ -60,17 +60,17 @@ class Kernel:
     def __call__(
         self, blocks: int, threads: int, *arguments: Tensor | int | ctypes.Structure | None
     ) -> None:
-        """A tensor is passed as its address, None as a null pointer, a number as int."""
+        """Launch. A tensor is passed as its address, None as a null pointer, a number as int."""
         self._launch(self._driver.cuLaunchKernel, blocks, threads, map(_argument, arguments), None)
 
     def launch_cooperative(self, blocks: int, threads: int, argument: ctypes.Structure) -> None:
-        """All blocks are resident at once, so that they may wait for each other."""
+        """Launch with all blocks resident at once, so that they may wait for each other."""
         self._launch(self._driver.cuLaunchCooperativeKernel, blocks, threads, (argument,))
 
     def _launch(
         self, launch: Any, blocks: int, threads: int, arguments: Iterable[Any], *extra: None
     ) -> None:
-        values = tuple(arguments)  # they must outlive the call
+        values = tuple(arguments)  # must outlive the call
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         sizes = (blocks, 1, 1, threads, 1, 1, self._shared)
@@ -86,12 +86,12 @@ def _argument(value: Tensor | int | ctypes.Structure | None) -> Any:
 
 
 def read_sources(*names: str) -> str:
-    """Files of this folder as one source, in this order."""
+    """Concatenate source files of this folder in this order."""
     return "\n".join((FOLDER / f"{name}.cu").read_text() for name in names)
 
 
 def define_constants(values: dict[str, int | float]) -> list[str]:
-    """Compiler options that define names; what is not an int becomes a C float."""
+    """Compiler options that define names; a value that is not an int becomes a C float."""
     return [f"-D{name}={v if isinstance(v, int) else f'{v!r}f'}" for name, v in values.items()]
 
 
@@ -120,10 +120,10 @@ def _read(size: Any, read: Any, program: ctypes.c_void_p) -> bytes:
 
 
 def _driver() -> ctypes.CDLL:
-    return nvidia_library(KernelError, "libcuda.so.1", "nvcuda.dll")
+    return load_library(KernelError, "libcuda.so.1", "nvcuda.dll")
 
 
 def _compiler() -> ctypes.CDLL:
     major = (torch.version.cuda or "").split(".")[0]
     names = f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll", "libnvrtc.so"
-    return nvidia_library(KernelError, *names)
+    return load_library(KernelError, *names)

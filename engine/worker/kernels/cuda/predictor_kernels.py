@@ -1,4 +1,4 @@
-"""the predictor's part of a frame in CUDA kernels: codebooks 1–15.
+"""The predictor's part of a frame in CUDA kernels: codebooks 1–15.
 
 Up to 32 rows run in one persistent launch, up to 64 in one with two partitions of the GPU, more
 through cuBLAS products with kernels between them. All sample the same codes from logits that
@@ -24,12 +24,12 @@ PARTITIONS = 2
 
 
 class PredictorKernels:
-    """The kernels that run here and agree with the plain form; None for the others."""
+    """The kernels that run here and agree with the plain form."""
 
     def __init__(self, predictor: Predictor) -> None:
         check_supported(predictor)
         self._predictor = predictor
-        # kernels read these tables by address: they must stay
+        # kernels read these tables by address, so they must stay alive
         self._embeddings = [table.weight.detach() for table in predictor.model.codec_embedding]
         tables = predictor_tables(predictor)
         most = PARTITIONS * MAX_ROWS
@@ -44,7 +44,7 @@ class PredictorKernels:
         )
 
     def form(self, rows: int) -> SampleFrame | None:
-        """The fastest for so many rows; None: the plain form."""
+        """The fastest kernel for `rows`; None: use the plain form."""
         if self.persistent and rows <= MAX_ROWS:
             return self.persistent
         return (
@@ -66,7 +66,7 @@ class PredictorKernels:
         )
         try:
             return config and PersistentPredictor(predictor, tables, config, partitions)
-        except torch.OutOfMemoryError as error:  # the others need no second copy of the weights
+        except torch.OutOfMemoryError as error:  # the other kernels need no copy of the weights
             raise nvrtc.KernelError("too little memory for packed weights") from error
 
     def _select(
@@ -80,7 +80,7 @@ class PredictorKernels:
 
 
 def check_supported(predictor: Predictor) -> None:
-    """Raises KernelError where no kernel knows the device or the sizes."""
+    """Raises KernelError where no kernel supports the device or the sizes."""
     weight, config = predictor.model.norm.weight, predictor.model.config
     codes, books = predictor.lm_head[0].out_features, len(predictor.lm_head)
     if not (
@@ -89,7 +89,7 @@ def check_supported(predictor: Predictor) -> None:
         # launches go to the current device
         and weight.device.index in (None, torch.cuda.current_device())
     ):
-        raise nvrtc.KernelError("kernels need bfloat16 and a GPU that knows it")
+        raise nvrtc.KernelError("kernels need bfloat16 and a GPU that supports it")
     known = config.head_dim == 128 and config.heads <= 2 * config.kv_heads
     if not known or config.hidden_size % 512 or config.intermediate_size % 2 or codes % 512:
         raise nvrtc.KernelError("no kernel for a predictor of these sizes")

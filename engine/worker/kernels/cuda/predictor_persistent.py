@@ -1,8 +1,8 @@
 """The predictor's part of a frame in one persistent launch: codebooks 1–15 for a few rows.
 
 One partition of blocks takes up to 32 rows; two, each on half of the GPU, read the same weights at
-about the same time. The weights are stored a second time, in the order of use. Calls share their
-scratch buffers: they belong on one stream.
+about the same time. The weights are stored a second time, in the order of use. Calls share scratch
+buffers, so they must be on one stream.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS = ("rows", "partition_rows", "count", "setting_stride", "uniform_stride
 
 
 class PredictorArguments(ctypes.Structure):
-    """The kernel's arguments; predictor.cu has the same and describes each."""
+    """The kernel's arguments; predictor.cu has the same struct, with descriptions."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in _POINTERS),
@@ -96,7 +96,7 @@ def kernel_arguments(
     total: Tensor,
     partition_rows: int,
 ) -> PredictorArguments:
-    """All these tensors must stay until the kernel has run."""
+    """The tensors must stay alive until the kernel has run."""
     tensors = buffers | dict(
         begin=begin, first=first, uniforms=uniforms, codes=codes, total=total,
         inverse_temperature=sampling.inverse_temperature, top_k=sampling.top_k,
@@ -127,7 +127,7 @@ def pack_weights(predictor: Predictor, launch: LaunchConfig) -> dict[str, Tensor
 
 
 def allocate_scratch(predictor: Predictor, like: Tensor, partitions: int = 1) -> dict[str, Tensor]:
-    """Activations between the phases for the most rows, and the barriers, which start at zero."""
+    """Buffers for activations between phases, and the barriers, which start at zero."""
     config, books = predictor.model.config, len(predictor.lm_head)
     past = config.layers * config.kv_heads * (books + 1) * config.head_dim
     widths = dict(logits=predictor.lm_head[0].out_features, keys=past, values=past)
@@ -137,5 +137,5 @@ def allocate_scratch(predictor: Predictor, like: Tensor, partitions: int = 1) ->
 
 
 def last_logits(scratch: dict[str, Tensor], rows: int) -> Tensor:
-    """Of the last codebook, as the last launch left them: [rows, V]."""
+    """Logits of the last codebook after a launch: [rows, V]."""
     return scratch["logits"][:rows]

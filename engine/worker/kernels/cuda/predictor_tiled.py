@@ -50,7 +50,7 @@ class TiledPredictor:
         return codes, total
 
     def _allocate_cache(self, rows: int, like: Tensor) -> Tensor:
-        """Keys and values [layers, 2, R, kv_heads, positions, d], read no further than written."""
+        """Keys and values [layers, 2, R, kv_heads, positions, d]; read only where written."""
         config, positions = self._config, len(self._predictor.lm_head) + 1
         size = (config.layers, 2, rows, config.kv_heads, positions, config.head_dim)
         return like.new_empty(size)

@@ -1,7 +1,7 @@
 """One new position per row through all of the talker's layers in one launch, for a few rows.
 
-The weights are stored a second time, in the order of use. Calls share their scratch buffers: they
-belong on one stream.
+The weights are stored a second time, in the order of use. Calls share scratch buffers, so they
+must be on one stream.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engine.worker.state.slot_state import Slots
 SOURCES = ("primitives", "products", "attention", "grid", "talker")
 SPAN = 16  # positions that a warp reads at a time
 MAX_ROWS = 16
-MEMORY = 2.5  # times the layers' weights must be free: the second copy, and later allocations
+MEMORY = 2.5  # required free memory, in times the layers' weights: the copy, and some reserve
 _POINTERS = (
     *("layers", "norms", "rotary", "last_norm", "input", "index", "position", "keys", "values"),
     *("hidden", "x", "qkv", "attended", "gated", "barrier"),
@@ -38,7 +38,7 @@ log = logging.getLogger("timbre")
 
 
 class TalkerArguments(ctypes.Structure):
-    """The kernel's arguments; talker.cu has the same and describes each."""
+    """The kernel's arguments; talker.cu has the same struct, with descriptions."""
 
     _fields_ = (*((name, ctypes.c_void_p) for name in _POINTERS), ("rows", ctypes.c_int))
 
@@ -74,7 +74,7 @@ def kernel_arguments(
     cache: tuple[Tensor, ...],
     hidden: Tensor,
 ) -> TalkerArguments:
-    """All these tensors must stay until the kernel has run."""
+    """The tensors must stay alive until the kernel has run."""
     x, index, position = inputs
     keys, values = cache
     tensors = buffers | dict(
@@ -111,16 +111,16 @@ def pack_weights(
 def build(
     model: TalkerModel, slots: Slots, rotary: tuple[Tensor, Tensor]
 ) -> PersistentTalker | None:
-    """None where the kernel does not know the device or the sizes, or memory is short."""
+    """None where the kernel does not support the device or the sizes, or memory is short."""
     like, config = slots.hidden, model.config
     device = torch.cuda.get_device_properties(like.device)
     recent = device.major >= 9 and like.dtype == torch.bfloat16
-    here = like.device.index in (None, torch.cuda.current_device())  # launches go there
+    here = like.device.index in (None, torch.cuda.current_device())  # where launches go
     if not recent or not here or config.hidden_size % 512:
         return None
     processors, shared = device.multi_processor_count, device.shared_memory_per_block_optin
     launch = find_launch_config(config, processors, shared)
-    if launch is None or launch.blocks < MAX_BLOCKS:  # with fewer, layers one by one are faster
+    if launch is None or launch.blocks < MAX_BLOCKS:  # else one launch per layer is faster
         return None
     weights = sum(weight.nbytes for weight in model.layers.parameters())
     if MEMORY * weights > torch.cuda.mem_get_info(like.device)[0]:

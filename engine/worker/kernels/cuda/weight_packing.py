@@ -1,8 +1,7 @@
-"""Weights in the order in which the blocks of a persistent kernel read them.
+"""Stores weights in the order in which the blocks of a persistent kernel read them.
 
-Weights come in stages of eight outputs and a slab of inputs for each block, and within a stage
-16 bytes for each lane of a warp. Norm weights are folded into the weights behind them. Knows
-networks, not kernels.
+A stage holds eight outputs and a slab of inputs of one block, 16 bytes for each lane of a warp at a
+time. Norm weights are folded into the weights after them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from engine.model.configs import TransformerConfig
 from engine.model.layers import Block
 from engine.worker.kernels.cuda.launch_config import LaunchConfig
 
-LANE_INPUTS = 32  # that the four lanes of a row read
+LANE_INPUTS = 32  # inputs that the four lanes of a row read
 
 
 def pack_stages(weight: Tensor, blocks: int, slab: int, parts: int = 1) -> Tensor:
@@ -28,7 +27,7 @@ def pack_stages(weight: Tensor, blocks: int, slab: int, parts: int = 1) -> Tenso
 
 
 def fold_norm(weight: Tensor, norm: Tensor) -> Tensor:
-    """A linear weight for inputs that are not multiplied by the norm's weight."""
+    """A linear weight multiplied by the weight of the norm before it."""
     return (weight.float() * norm.float()).to(weight.dtype)
 
 
@@ -54,7 +53,7 @@ def pack_layer(block: Block, launch: LaunchConfig) -> Tensor:
 
 
 def pack_layers(blocks: Sequence[Block], launch: LaunchConfig) -> Tensor:
-    """[layers, stages, blocks, 8 * slab]; only one layer at a time exists twice."""
+    """[layers, stages, blocks, 8 * slab]; packed layer by layer to save memory."""
     first = pack_layer(blocks[0], launch)
     packed = first.new_empty(len(blocks), *first.shape)
     for block, place in zip(blocks, packed, strict=True):
@@ -71,7 +70,7 @@ def stack_norms(blocks: Sequence[Block]) -> Tensor:
 def allocate_scratch(
     config: TransformerConfig, rows: int, like: Tensor, partitions: int = 1
 ) -> dict[str, Tensor]:
-    """Activations between a layer's phases, and the barriers, which start at zero."""
+    """Buffers for activations between phases, and the barriers, which start at zero."""
     attended = config.heads * config.head_dim
     qkv = attended + 2 * config.kv_heads * config.head_dim
     widths = dict(x=config.hidden_size, qkv=qkv, attended=attended, gated=config.intermediate_size)

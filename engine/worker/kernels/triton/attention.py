@@ -1,8 +1,7 @@
 """The talker's attention in Triton: new queries and keys are normed and rotated, new keys and
 values are written to the cache, then each row attends over its own positions.
 
-One kernel for one new position per row, two for prompts. Needs Triton, so it is imported only where
-that is installed.
+One kernel for one new position per row, two for prompts. Imported only where Triton is installed.
 """
 
 # ruff: noqa: N803 - constants of a kernel are in capitals
@@ -137,7 +136,7 @@ class AttentionTile:
     block: int  # positions at a time
     warps: int
     stages: int  # of loads ahead
-    splits: int  # of a row's positions, each its own program
+    splits: int  # programs that share a row's positions
 
 
 DEFAULT_TILE = AttentionTile(64, 4, 3, 1)

@@ -1,8 +1,7 @@
 """The codec's Triton kernels: audio is channels last, [B, T, C].
 
-The samples before the new ones are read from the streams' rows in place, so that nothing is
-concatenated before a product. Bias, residual and activation are fused into it. Knows tensors only;
-fused_decoder knows the layers.
+Past samples are read in place from the streams' state rows, so nothing is concatenated before a
+product. Bias, residual and activation are fused into it. The layers are in fused_decoder.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def squared_sine(z):
 
 @triton.jit
 def snake(x, alpha, scale, exact: tl.constexpr):
-    """x + scale * sin²(alpha x). The GPU's fast cosine is a third of the work, and exact enough for
-    two-byte numbers."""
+    """x + scale * sin²(alpha x). The GPU's fast cosine takes a third of the time and is exact
+    enough for two-byte numbers."""
     if exact:
         return x + scale * squared_sine(alpha * x)
     half = 0.5 * scale
@@ -39,7 +38,7 @@ def snake(x, alpha, scale, exact: tl.constexpr):
 
 @triton.jit
 def saturate(x, kind: tl.constexpr):
-    """x in this dtype; float16 saturates, since an infinity would stay in the stream's past."""
+    """Convert x to this dtype; float16 saturates, since an infinity would stay in the state."""
     if kind == tl.float16:
         x = tl.minimum(tl.maximum(x, -65504.0), 65504.0)
     return x.to(kind)

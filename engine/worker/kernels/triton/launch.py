@@ -1,4 +1,4 @@
-"""Launch Triton kernels, or compile many of them in parallel.
+"""Launches Triton kernels, or compiles many of them in parallel.
 
 The first launch of a kernel compiles it, which takes a second or two. Launches within
 `compile_only` compile on all cores at once and run nothing.
@@ -37,6 +37,6 @@ def compile_only() -> Iterator[None]:
 def _async_compile(pool: ThreadPoolExecutor) -> Any:
     try:
         from triton.runtime._async_compile import AsyncCompileMode
-    except ImportError:  # another version of Triton: one after the other
+    except ImportError:  # other versions of Triton: compile one after the other
         return nullcontext()
     return AsyncCompileMode(pool)

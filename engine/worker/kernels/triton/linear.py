@@ -1,8 +1,8 @@
 """The talker's layers besides attention, as Triton kernels.
 
 Products of a few rows are fused with the norm before and the residual or gate behind them. For
-many rows, norms and gates run alone beside cuBLAS products. Sums are in float32, and in the same
-order for any number of rows up to 16. Needs Triton, so it is imported only where that is installed.
+many rows, norms and gates are separate kernels between cuBLAS products. Sums are in float32, and in
+the same order for any number of rows up to 16. Imported only where Triton is installed.
 """
 
 # ruff: noqa: N803 - constants of a kernel are in capitals
@@ -53,7 +53,7 @@ def _product(
             inside = (start + warp + input[None, :, None] < WIDTH) & wanted[None, None, :]
             b = tl.load(right + start, mask=inside, other=0.0)
         total = tl.dot(a, b, total, input_precision="ieee")
-        if GATED:  # the up columns, behind the gate columns
+        if GATED:  # the up columns follow the gate columns
             up = right + columns.to(tl.int64) * WIDTH + start
             b = tl.load(up) if EVEN else tl.load(up, mask=inside, other=0.0)
             up_sums = tl.dot(a, b, up_sums, input_precision="ieee")
@@ -72,7 +72,7 @@ def _product(
         result += tl.load(added + place, mask=valid, other=0.0).to(tl.float32)
     kind = out.dtype.element_ty
     tl.store(out + place, result.to(kind), mask=valid)
-    if ADDED:  # and the input of the next product
+    if ADDED:  # also write the input of the next product
         result = tl.where(valid, result.to(kind).to(tl.float32), 0.0)
         factor = tl.load(norm + column, mask=wanted, other=0.0).to(tl.float32)
         tl.store(scaled + place, (result * factor[None, :]).to(kind), mask=valid)
@@ -81,10 +81,10 @@ def _product(
 
 @dataclass(frozen=True)
 class Normed:
-    """Rows before the scale of their norm, which follows from the squares."""
+    """Rows before division by their norm, which is computed from `squares`."""
 
     x: Tensor  # [R, width] times the norm's weight
-    squares: Tensor  # [parts, R] float32, whose sum over the parts is the row's
+    squares: Tensor  # [parts, R] float32; the sum over parts is the row's sum of squares
 
 
 def as_normed(x: Tensor, norm: Tensor) -> Normed:

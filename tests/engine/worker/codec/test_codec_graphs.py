@@ -14,7 +14,7 @@ from engine.model.codec import CodecState
 from engine.model.convs import ConvCache
 from engine.worker.codec.codec_batching import FRAMES, bucket_sizes
 from engine.worker.codec.codec_graphs import (
-    PIECE,
+    PRIME_FRAMES,
     Batch,
     EagerCodec,
     GraphCodec,
@@ -24,7 +24,7 @@ from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.loading.model_loader import load_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from tests.conftest import golden_folders
-from tests.engine.worker.fake_graphs import record
+from tests.engine.worker.fake_graphs import fake_capture
 
 SLOTS = 6
 CPU = torch.device("cpu")
@@ -88,7 +88,7 @@ def test_replayed_is_as_written(step: PlainStep, ragged: bool, plan: list[Turn],
     config = step._codec.config
     states = [CodecState.allocate(config, SLOTS + 1, CPU, torch.float64) for _ in range(2)]
     plain, form = EagerCodec(step, states[0]), RaggedStep(step) if ragged else step
-    replayed = GraphCodec(form, states[1], SLOTS, record)
+    replayed = GraphCodec(form, states[1], SLOTS, fake_capture)
     draw, made = torch.Generator().manual_seed(seed), []
     for rows, counts in plan:
         size = (len(rows), counts[0] + 1, config.codebooks)  # too large ones are the largest
@@ -113,7 +113,11 @@ def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @settings(max_examples=12, deadline=None)
-@given(frames=st.integers(1, 2 * PIECE + 20), row=st.integers(0, SLOTS - 1), ragged=st.booleans())
+@given(
+    frames=st.integers(1, 2 * PRIME_FRAMES + 20),
+    row=st.integers(0, SLOTS - 1),
+    ragged=st.booleans(),
+)
 @torch.inference_mode()
 def test_listening_leaves_what_hearing_leaves(
     step: PlainStep, frames: int, row: int, ragged: bool
@@ -122,9 +126,9 @@ def test_listening_leaves_what_hearing_leaves(
     codes = torch.randint(0, config.codebook_size, (frames, config.codebooks), generator=draw)
     states = [CodecState.allocate(config, SLOTS + 1, CPU, torch.float64) for _ in range(3)]
     EagerCodec(step, states[0])([row], codes[None], [frames])
-    EagerCodec(step, states[1]).listen(row, codes)
+    EagerCodec(step, states[1]).prime(row, codes)
     form = RaggedStep(step) if ragged else step
-    GraphCodec(form, states[2], SLOTS, record).listen(row, codes)
+    GraphCodec(form, states[2], SLOTS, fake_capture).prime(row, codes)
     others = [other for other in range(SLOTS) if other != row]
     for heard, plain, replayed in zip(*(state.tensors for state in states), strict=True):
         torch.testing.assert_close(plain, heard, rtol=1e-6, atol=1e-6)
@@ -146,8 +150,8 @@ def test_of_a_reference_only_the_end_is_decoded(
     monkeypatch.setattr(step._codec, "_waveform", noted)
     state = CodecState.allocate(step._codec.config, 1, CPU, torch.float64)
     for select_codec in (EagerCodec(step, state), GraphCodec(step, state, 0, played)):
-        for frames in (1, receptive_frames, 5 * receptive_frames + PIECE):
-            select_codec.listen(0, torch.zeros(frames, 16, dtype=torch.long))
+        for frames in (1, receptive_frames, 5 * receptive_frames + PRIME_FRAMES):
+            select_codec.prime(0, torch.zeros(frames, 16, dtype=torch.long))
             assert sum(decoded) == min(frames, receptive_frames)
             decoded.clear()
 
@@ -159,7 +163,7 @@ def test_more_rows_than_a_recording_takes(step: PlainStep, monkeypatch: pytest.M
     codes = torch.randint(0, config.codebook_size, (len(rows), 2, config.codebooks))
     counts = [2] * 10 + [1] * 70
     alone = EagerCodec(step, states[0])(rows, codes, counts)
-    many = GraphCodec(RaggedStep(step), states[1], len(rows), record)(rows, codes, counts)
+    many = GraphCodec(RaggedStep(step), states[1], len(rows), fake_capture)(rows, codes, counts)
     one, two = heard(alone, config.hop), heard(many, config.hop)
     assert all((one[row].int() - two[row].int()).abs().max() <= 1 for row in rows)
 
@@ -172,8 +176,8 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
     work = [([4, 1], codes[[4, 1], :3], [1, 3]), ([0, 5], codes[[0, 5]], [7, 3])]
     one, two = (CodecRunner(step._codec, SLOTS, LRUCache(1), torch.float64) for _ in range(2))
     together = one.decode(work).batches
-    for slots, said, counts in work:
-        for slot, own, frames in zip(slots, said, counts, strict=True):
+    for slots, codes, counts in work:
+        for slot, own, frames in zip(slots, codes, counts, strict=True):
             [(_, lengths, alone)] = two.decode([([slot], own[None], [frames])]).batches
             assert lengths == [frames * config.hop]
             made = heard(together)[slot]
@@ -184,7 +188,7 @@ def test_talkers_are_decoded_as_one(step: PlainStep) -> None:
 @torch.inference_mode()
 def test_rows_are_reset(step: PlainStep) -> None:
     for rows in ([4], [5, 0, 3], list(range(100, 200))):
-        for form in (EagerCodec, lambda *own: GraphCodec(*own, 200, record)):
+        for form in (EagerCodec, lambda *own: GraphCodec(*own, 200, fake_capture)):
             state = CodecState.allocate(step._codec.config, 201, CPU, torch.float64)
             for tensor in state.tensors:
                 tensor.fill_(1)
@@ -197,7 +201,7 @@ def test_rows_are_reset(step: PlainStep) -> None:
 @torch.inference_mode()
 def test_warming_leaves_streams_alone(step: PlainStep) -> None:
     state = CodecState.allocate(step._codec.config, 3, CPU, torch.float64)
-    select_codec = GraphCodec(step, state, 2, record)
+    select_codec = GraphCodec(step, state, 2, fake_capture)
     select_codec.warm(2)
     assert all(not tensor[:2].any() for tensor in state.tensors)
     assert len(select_codec._graphs) == len(bucket_sizes(2)) + 2 + len(

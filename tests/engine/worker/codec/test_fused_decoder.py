@@ -21,10 +21,10 @@ pytest.importorskip("triton")
 from engine.worker.codec.codec_graphs import CODEC_TOLERANCE, FULL_SCALE  # noqa: E402
 from engine.worker.codec.codec_runner import CodecRunner  # noqa: E402
 from engine.worker.codec.fused_decoder import MAX_FRAMES, FusedDecoder, supports  # noqa: E402
-from engine.worker.device import keep_float32  # noqa: E402
+from engine.worker.device import disable_tf32  # noqa: E402
 from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
 
-keep_float32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
+disable_tf32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 
 ROWS = 3
 BLOCK = TransformerConfig(

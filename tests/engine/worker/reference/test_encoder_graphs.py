@@ -22,7 +22,7 @@ from engine.worker.reference.encoder_graphs import (
     Network,
 )
 from tests.conftest import golden_folders
-from tests.engine.worker.fake_graphs import record
+from tests.engine.worker.fake_graphs import fake_capture
 
 CPU = torch.device("cpu")
 BASE = next(folder for folder in golden_folders() if folder.name.startswith("base"))
@@ -48,7 +48,7 @@ def test_replayed_is_as_written(part: str, samples: list[int]) -> None:
     plain = EagerEncoder(latents(encoder) if part == "latents" else speaker.embed, CPU)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoder_graphs, "LENGTHS", lengths)
-        replayed = GraphEncoder(plain, record)
+        replayed = GraphEncoder(plain, fake_capture)
         for count in (*samples, *samples):
             (heard,), (wanted,) = replayed([noise(count)]), plain([noise(count)])
             assert_like(heard, wanted)
@@ -81,10 +81,12 @@ class Heard:
 def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
     network, recorded = Heard(), []
     replayed = GraphEncoder(
-        EagerEncoder(network, CPU), lambda work: recorded.append(work) or record(work)
+        EagerEncoder(network, CPU), lambda work: recorded.append(work) or fake_capture(work)
     )
     replayed.warm()
-    made = [(length, rows) for length in reversed(LENGTHS) for rows in encoder_graphs._rows(length)]
+    made = [
+        (length, rows) for length in reversed(LENGTHS) for rows in encoder_graphs._row_sizes(length)
+    ]
     assert [*zip(network.lengths, network.rows, strict=True)] == made
     most = LENGTHS[-1] - MARGIN
     for samples in (24_000, 100_000, most, most + 1):
@@ -103,16 +105,16 @@ def test_every_length_is_recorded_at_the_start_and_longer_ones_never() -> None:
 def test_each_is_answered_in_its_place(samples: list[int]) -> None:
     network = Heard()
     waves = [np.full(count, count, np.float32) for count in samples]
-    heard = GraphEncoder(EagerEncoder(network, CPU), record)(waves)
+    heard = GraphEncoder(EagerEncoder(network, CPU), fake_capture)(waves)
     assert [int(each[0]) for each in heard] == samples
     sizes = zip(network.rows, network.lengths, strict=True)
-    assert all(rows == 1 or rows * length <= encoder_graphs.MOST for rows, length in sizes)
+    assert all(rows == 1 or rows * length <= encoder_graphs.MAX_SAMPLES for rows, length in sizes)
 
 
 @given(st.integers(1, LENGTHS[-1] - MARGIN))
 def test_a_recording_has_room_for_what_is_looked_at_behind_it(samples: int) -> None:
     network = Heard()
-    GraphEncoder(EagerEncoder(network, CPU), record)([np.zeros(samples, np.float32)])
+    GraphEncoder(EagerEncoder(network, CPU), fake_capture)([np.zeros(samples, np.float32)])
     (length,) = network.lengths
     assert samples + MARGIN <= length
     assert length % FRAME_SAMPLES == 0

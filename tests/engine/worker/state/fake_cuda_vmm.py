@@ -34,7 +34,7 @@ class FakeDriver:
         self._within, self._next = False, 1
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def current_context(self) -> Iterator[None]:
         assert not self._within
         self._within = True
         try:
@@ -78,8 +78,8 @@ class FakeDriver:
         assert all(address + size <= at or at + n <= address for at, (n, _) in self.mapped.items())
         self.mapped[address] = size, handle
 
-    def allow(self, address: int, size: int) -> None:
-        self._called("allow", address, size)
+    def set_access(self, address: int, size: int) -> None:
+        self._called("set_access", address, size)
         assert self.mapped[address][0] == size
         self.allowed.add(address)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine.worker.state.cuda_vmm import DriverError
-from engine.worker.state.virtual_memory import Growing, growable
+from engine.worker.state.virtual_memory import GrowingTensor, growable
 
 pytestmark = pytest.mark.skipif(
     not growable(torch.device("cuda", 0)), reason="there is no GPU here that maps memory"
@@ -22,8 +22,8 @@ def free() -> int:
     return torch.cuda.mem_get_info()[0]
 
 
-def on_device() -> Growing:
-    return Growing(SHAPE, 1, torch.bfloat16, torch.device("cuda"))
+def on_device() -> GrowingTensor:
+    return GrowingTensor(SHAPE, 1, torch.bfloat16, torch.device("cuda"))
 
 
 def test_a_gpu_keeps_what_is_old_and_gets_zeros_where_it_is_new() -> None:
@@ -90,7 +90,7 @@ def test_triton_takes_a_layer_whose_other_slots_have_memory() -> None:
     pytest.importorskip("triton")
     from engine.worker.kernels.triton import linear
 
-    growing = Growing((2, 3, 4096, 1024), 1, torch.bfloat16, torch.device("cuda"))
+    growing = GrowingTensor((2, 3, 4096, 1024), 1, torch.bfloat16, torch.device("cuda"))
     growing.ensure(0, 4)
     layer = growing.tensor[1].flatten(0, 1)[:4]
     weight = torch.ones(1024, device="cuda", dtype=torch.bfloat16)
@@ -101,7 +101,7 @@ def test_triton_takes_a_layer_whose_other_slots_have_memory() -> None:
 def test_a_gpu_that_is_full_says_so_and_goes_on() -> None:
     total = torch.cuda.mem_get_info()[1]
     page = 2 * MIB
-    growing = Growing((1, 2, 2 * total // page, page), 1, torch.uint8, torch.device("cuda"))
+    growing = GrowingTensor((1, 2, 2 * total // page, page), 1, torch.uint8, torch.device("cuda"))
     growing.ensure(1, 2)
     growing.tensor[0, 1, :2] = 3
     kept = growing.bytes

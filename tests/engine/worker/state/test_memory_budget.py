@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from engine.checkpoints.files import read_json
 from engine.errors import OutOfMemory
 from engine.model.configs import TalkerConfig
-from engine.worker.state.memory_budget import LEFT, MOST_LEFT, affordable, slot_bytes, slots_for
+from engine.worker.state.memory_budget import (
+    MAX_RESERVED,
+    RESERVED_SHARE,
+    fitting_slots,
+    slot_bytes,
+    slots_for,
+)
 from engine.worker.state.slot_state import Slots
 from tests.conftest import golden_folders
 
@@ -25,11 +31,11 @@ GIB = 1 << 30
 )
 def test_what_is_planned_fits(wanted: int, each: int, free: int, total: int) -> None:
     free = min(free, total)
-    if 2 * each > free - min(MOST_LEFT, int(LEFT * total)):
+    if 2 * each > free - min(MAX_RESERVED, int(RESERVED_SHARE * total)):
         with pytest.raises(OutOfMemory, match="fewer positions"):
-            affordable(wanted, each, free, total)
+            fitting_slots(wanted, each, free, total)
         return
-    slots = affordable(wanted, each, free, total)
+    slots = fitting_slots(wanted, each, free, total)
     assert 1 <= slots <= wanted
     assert (slots + 1) * each < free
     if slots < wanted:  # one more would leave too little

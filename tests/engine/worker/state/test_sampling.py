@@ -14,14 +14,14 @@ from engine.checkpoints.checkpoint import RESERVED_CODES
 from engine.plan import ResolvedSampling
 from engine.worker.state.sampling import (
     CANDIDATES,
-    LEAST_FRAMES,
+    MIN_FRAMES,
+    apply_penalties,
     candidates,
+    code_mask,
     distribution,
-    forbidden,
-    knobs,
     pick,
-    restrain,
     sampling_row,
+    sampling_tensors,
     seed_keys,
     uniforms,
 )
@@ -48,11 +48,11 @@ def test_distributions_are_the_references(case: Case, narrow: bool) -> None:
     history = made["sampler.history"][:, : case.asked["history"]]
     seen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, history, True)
     end = case.asked["eos"]
-    allowed = forbidden(logits.shape[1], RESERVED_CODES, end)
-    if case.asked["history"] < LEAST_FRAMES:
+    allowed = code_mask(logits.shape[1], RESERVED_CODES, end)
+    if case.asked["history"] < MIN_FRAMES:
         allowed[end] = -torch.inf
-    own, _, penalty = knobs(table(draw))
-    shares = distribution(restrain(logits, seen, penalty, allowed), own, count)
+    own, _, penalty = sampling_tensors(table(draw))
+    shares = distribution(apply_penalties(logits, seen, penalty, allowed), own, count)
     torch.testing.assert_close(shares, case.tensor("probs"), atol=1e-5, rtol=0)
 
 
@@ -68,7 +68,7 @@ def test_a_pick_is_the_distributions_inverse(
 ) -> None:
     """The mass of what ranks before the pick is at most u, and with the pick it passes u."""
     logits = 4 * torch.randn(1, 300, generator=torch.Generator().manual_seed(seed))
-    own, _, _ = knobs(table(replace(PLAIN, top_k=top_k, top_p=top_p)))
+    own, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k, top_p=top_p)))
     count = candidates([(False, top_k)])
     picked = pick(logits, own, torch.tensor([[uniform]]), count)
     shares = distribution(logits, own, count)[0].double()
@@ -83,7 +83,9 @@ def test_a_pick_is_the_distributions_inverse(
 @given(uniform=st.floats(0, 1, exclude_max=True, width=32))
 def test_greedy_rows_take_the_best_beside_others(uniform: float) -> None:
     logits = torch.randn(3, 200, generator=torch.Generator().manual_seed(1))
-    own, other, _ = knobs(table(replace(PLAIN, greedy=True), PLAIN, replace(PLAIN, top_k=1)))
+    own, other, _ = sampling_tensors(
+        table(replace(PLAIN, greedy=True), PLAIN, replace(PLAIN, top_k=1))
+    )
     picked = pick(logits, own, torch.full((3, 1), uniform), CANDIDATES)
     assert picked[0] == logits[0].argmax()
     assert picked[2] == logits[2].argmax()
@@ -97,7 +99,7 @@ def test_equal_logits_are_told_apart_alike_in_any_company(
 ) -> None:
     """However many are ranked for the neighbours; eight values for 200 ids make many equal."""
     logits = torch.randint(8, (1, 200), generator=torch.Generator().manual_seed(seed)).to(dtype)
-    own, _, _ = knobs(table(replace(PLAIN, top_k=top_k)))
+    own, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k)))
     counts = [CANDIDATES, None, *([1] if top_k == 1 else [])]
     picked = {int(pick(logits, own, torch.tensor([[uniform]]), count)) for count in counts}
     assert len(picked) == 1
@@ -154,5 +156,5 @@ def test_seeds_are_told_apart_in_all_their_bits() -> None:
 def test_repetition_is_punished_on_both_sides_of_zero() -> None:
     logits = torch.tensor([[2.0, -2.0, 2.0, -2.0]])
     seen = torch.tensor([[True, True, False, False]])
-    got = restrain(logits, seen, torch.tensor([[2.0]]), torch.zeros(4))
+    got = apply_penalties(logits, seen, torch.tensor([[2.0]]), torch.zeros(4))
     assert got.tolist() == [[1.0, -4.0, 2.0, -2.0]]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.worker.state import cuda_vmm
 from engine.worker.state.cuda_vmm import Access, Allocation, DriverError, Location
-from engine.worker.state.virtual_memory import Growing, Pages, growable
+from engine.worker.state.virtual_memory import GrowingTensor, Pages, growable
 from tests.engine.worker.state.fake_cuda_vmm import FakeDriver
 
 CPU = torch.device("cpu")
@@ -59,7 +59,7 @@ def test_pages_are_those_that_positions_touch_and_no_others(case: tuple[Any, Dec
 def test_what_was_written_stays_and_what_is_new_is_zero(case: tuple[Any, Decoder]) -> None:
     (outer, slots, positions, inner, page), steps = case
     driver = FakeDriver(page)
-    growing = Growing((outer, slots, positions, inner), 1, torch.uint8, CPU, driver)
+    growing = GrowingTensor((outer, slots, positions, inner), 1, torch.uint8, CPU, driver)
     pointer, base = growing.tensor.data_ptr(), next(iter(driver.ranges))
     wanted = torch.zeros(outer, slots, positions, inner, dtype=torch.uint8)
     there = overlapped((outer, slots, positions, inner, page), 0, 1)
@@ -79,7 +79,7 @@ def test_what_was_written_stays_and_what_is_new_is_zero(case: tuple[Any, Decoder
 @given(cases())
 def test_nothing_is_done_twice(case: tuple[Any, Decoder]) -> None:
     (*shape, page), steps = case
-    growing = Growing(shape, 1, torch.uint8, CPU, driver := FakeDriver(page))
+    growing = GrowingTensor(shape, 1, torch.uint8, CPU, driver := FakeDriver(page))
     for row, positions in steps:
         growing.ensure(row, positions)
         calls = driver.calls
@@ -89,9 +89,9 @@ def test_nothing_is_done_twice(case: tuple[Any, Decoder]) -> None:
     growing.close()
 
 
-def small(driver: FakeDriver, **how: Any) -> Growing:
+def small(driver: FakeDriver, **how: Any) -> GrowingTensor:
     """[2 layers, 3 slots, 64 positions, 2 heads, 8] of 16 bits: 32 bytes a position."""
-    return Growing((2, 3, 64, 2, 8), 1, torch.bfloat16, CPU, driver, **how)
+    return GrowingTensor((2, 3, 64, 2, 8), 1, torch.bfloat16, CPU, driver, **how)
 
 
 def test_a_view_in_another_order_has_the_same_memory() -> None:
@@ -122,7 +122,7 @@ def test_only_slots_that_there_are(row: int) -> None:
 
 
 def test_only_positions_that_there_are() -> None:
-    with pytest.raises(ValueError, match="65 positions of slot 1"):
+    with pytest.raises(ValueError, match="Slot 1 cannot have 65 positions"):
         small(FakeDriver(256)).ensure(1, 65)
 
 
@@ -158,7 +158,7 @@ def test_memory_that_others_give_back_is_taken() -> None:
     assert growing.held[2] == 64
 
 
-@pytest.mark.parametrize("name", ["create", "map", "allow", "zero"])
+@pytest.mark.parametrize("name", ["create", "map", "set_access", "zero"])
 @pytest.mark.parametrize("error", [DriverError("no"), KeyboardInterrupt()], ids=str)
 def test_a_call_that_fails_in_the_middle_leaves_nothing(name: str, error: BaseException) -> None:
     growing = small(driver := FakeDriver(256))
@@ -232,4 +232,4 @@ def test_structures_are_those_of_the_driver() -> None:
 def test_a_cpu_cannot_do_it() -> None:
     assert not growable(CPU)
     with pytest.raises(DriverError, match="cpu cannot"):
-        Growing((1, 1, 1, 1), 1, torch.float32, CPU)
+        GrowingTensor((1, 1, 1, 1), 1, torch.float32, CPU)

@@ -22,15 +22,15 @@ from tests.support.golden_cases import speech_cases
 
 CASE = speech_cases()[0]
 CPU = torch.device("cpu")
-SLOTS, POSITIONS, FIRST, FRAMES, PAGE = 3, 300, 20, 40, 1024
+SLOTS, POSITIONS, INITIAL_POSITIONS, FRAMES, PAGE = 3, 300, 20, 40, 1024
 
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     made = FakeDriver(PAGE)
     monkeypatch.setattr(growing_module, "cuda_driver", lambda device: made)
-    monkeypatch.setattr(lane_module, "check_left", lambda device: None)
-    monkeypatch.setattr(slots_module, "FIRST", FIRST)
+    monkeypatch.setattr(lane_module, "check_reserve", lambda device: None)
+    monkeypatch.setattr(slots_module, "INITIAL_POSITIONS", INITIAL_POSITIONS)
     return made
 
 
@@ -50,7 +50,7 @@ def spoken(own: ModelRunner, row: int) -> torch.Tensor:
 @torch.inference_mode()
 def test_they_speak_like_others_and_write_nowhere_else(driver: FakeDriver) -> None:
     growing = runner(True)
-    assert [growing.slots.held(row) >= FIRST for row in range(SLOTS + 1)] == [True] * 4
+    assert [growing.slots.held(row) >= INITIAL_POSITIONS for row in range(SLOTS + 1)] == [True] * 4
     first = growing.slots.bytes
     assert torch.equal(spoken(growing, 1), spoken(runner(False), 1))
     assert growing.slots.held(1) >= 15 + FRAMES > growing.slots.held(2)
@@ -69,7 +69,7 @@ def test_they_speak_like_others_and_write_nowhere_else(driver: FakeDriver) -> No
 def test_who_finds_no_memory_changes_nothing(driver: FakeDriver) -> None:
     growing = runner(True)
     driver.room, before = growing.slots.cache.bytes, growing.slots.bytes
-    growing.slots.cache.grown[0]._full = lambda: None
+    growing.slots.cache.growing[0]._full = lambda: None
     with pytest.raises(torch.OutOfMemoryError):
         spoken(growing, 1)
     assert growing.slots.bytes == before

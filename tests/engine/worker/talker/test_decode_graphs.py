@@ -41,7 +41,7 @@ from tests.engine.worker.driver import (
     step,
     synchronize,
 )
-from tests.engine.worker.fake_graphs import record
+from tests.engine.worker.fake_graphs import fake_capture
 from tests.support.golden_cases import Case, speech_cases
 
 CASE = speech_cases()[0]
@@ -58,7 +58,7 @@ def runners() -> Iterator[tuple[ModelRunner, ModelRunner]]:
     device = torch.device("cpu")
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
-        patch.setattr(lane_module, "graph_capture", lambda device: record)
+        patch.setattr(lane_module, "graph_capture", lambda device: fake_capture)
         replayed = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
         assert isinstance(plain.decoder, EagerDecoder)
         assert isinstance(replayed.prefiller, GraphPrefiller)
@@ -172,7 +172,7 @@ def test_what_is_warm_is_recorded_before_anybody_speaks(
 
 
 def test_every_count_of_rows_has_a_bucket(runners: tuple[ModelRunner, ModelRunner]) -> None:
-    steps = GraphDecoder(runners[1].step, record)
+    steps = GraphDecoder(runners[1].step, fake_capture)
     sizes = list(steps.sizes)
     assert sizes == sorted(set(sizes))
     assert sizes[-1] == SLOTS
@@ -216,7 +216,7 @@ def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
     """Prompts, frames and sound by recordings, in company that comes and goes."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (lane_module, sounding_module):
-            patch.setattr(module, "graph_capture", lambda device: record)
+            patch.setattr(module, "graph_capture", lambda device: fake_capture)
         with running(CASE.folder, dtype=torch.float64) as replayed:
             for worker in (replayed, exact):
                 prompts = [case.prompt(worker._checkpoints[CASE.folder.name]) for case in CASES[:3]]
@@ -246,7 +246,7 @@ def test_a_frame_becomes_sound_before_the_talker_goes_on(
     voice = Voice(admission(exact, prompt, DRAWN, talker=name), chunks=(1,))
     begin(exact, voice)
     seen: list[str] = []
-    for owner, half in ((codec, "decode"), (runner.step, "rest")):
+    for owner, half in ((codec, "decode"), (runner.step, "run_talker")):
         work = getattr(owner, half)
 
         def noted(*given: Any, half: str = half, work: Any = work) -> Any:
@@ -255,7 +255,7 @@ def test_a_frame_becomes_sound_before_the_talker_goes_on(
 
         monkeypatch.setattr(owner, half, noted)
     voice.take(step(exact, decode=(voice.slot,), codec_decode=(CodecDecode(voice.slot, 0, 1),)))
-    assert seen == ["decode", "rest"]
+    assert seen == ["decode", "run_talker"]
     monkeypatch.undo()
     heard = synchronize(exact, [voice])[0].pcm
     np.testing.assert_array_equal(heard, speak(exact, prompt, draw=DRAWN, talker=name).pcm)

@@ -22,7 +22,7 @@ from engine.worker.talker.decode_step import FrameStep
 from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.talker_forward import RowInputs
 from tests.engine.worker.driver import DRAWN, GREEDY
-from tests.engine.worker.fake_graphs import record
+from tests.engine.worker.fake_graphs import fake_capture
 from tests.support.golden_cases import speech_cases
 
 CASES = [case for case in speech_cases() if case.folder == speech_cases()[0].folder]
@@ -59,11 +59,11 @@ def runners() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
     talker = load_talker(checkpoint.folder, CPU, torch.float64)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
-        patch.setattr(lane_module, "graph_capture", lambda device: record)
+        patch.setattr(lane_module, "graph_capture", lambda device: fake_capture)
         patch.setattr(together_module, "FUSED_ROWS", 1)
         beside = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         beside.step.talk = talk = PlainTalk(beside.step)  # type: ignore[assignment]
-        beside._mixed = MixedBatch(beside.step, beside.decoder, beside.prefiller, record)  # type: ignore[arg-type]
+        beside._mixed = MixedBatch(beside.step, beside.decoder, beside.prefiller, fake_capture)  # type: ignore[arg-type]
         yield plain, beside, talk
 
 

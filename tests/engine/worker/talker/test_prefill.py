@@ -29,7 +29,7 @@ from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.staging import StagingBuffer
 from tests.engine.worker.driver import DRAWN, GREEDY
-from tests.engine.worker.fake_graphs import record
+from tests.engine.worker.fake_graphs import fake_capture
 from tests.support.golden_cases import speech_cases
 
 FOLDER = next(case.folder for case in speech_cases() if "speaker" in case.asked)
@@ -50,7 +50,7 @@ def runners(talker: Talker) -> Iterator[tuple[ModelRunner, ModelRunner]]:
     """Plain and replayed."""
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = made(talker)
-        patch.setattr(lane_module, "graph_capture", lambda device: record)
+        patch.setattr(lane_module, "graph_capture", lambda device: fake_capture)
         yield plain, made(talker)
 
 
@@ -131,9 +131,9 @@ def test_ids_become_the_rows_of_the_reference(
     rows, track = spelled(runner.talker, IDS, prompt)
     assert len(laid) == len(prompt) == len(rows)
     start, stop = sorted(cut % (len(rows) + 1) for cut in cuts)
-    close(laid.cut(0, len(rows)), rows)
+    close(laid.embed(0, len(rows)), rows)
     if start < stop:
-        close(laid.cut(start, stop), rows[start:stop])
+        close(laid.embed(start, stop), rows[start:stop])
     if track:
         close(laid.track, track)
     body = [runner.embedder.pad] * (len(rows) - laid.body)
@@ -181,13 +181,13 @@ def test_replayed_admissions_are_plain_ones(
         whole = replace(whole, open_text=False)
         rows, track = spelled(runners[0].talker, IDS, whole)
         for runner in runners:
-            close(runner.row_states[row].prompt.cut(0, len(rows)), rows)
+            close(runner.row_states[row].prompt.embed(0, len(rows)), rows)
             assert runner.slots.texts[row] == runner.row_states[row].texts == len(track)
             if track:
                 close(runner.slots.text[row, : len(track)], track)
     plain, replayed = (runner.slots for runner in runners)
     upto = range(len(company))
-    for name in ("code", "position", "frame", "seen", "spoken", "knobs", "keys", "endless"):
+    for name in ("code", "position", "frame", "seen", "spoken", "sampling", "keys", "endless"):
         assert torch.equal(getattr(replayed, name)[upto], getattr(plain, name)[upto]), name
     close(replayed.hidden[upto], plain.hidden[upto])
 
@@ -239,9 +239,9 @@ def test_a_voice_is_embedded_once(
     """Those used of late."""
     embedder, heard = runners[0].embedder, []
     row = embedder._row
-    monkeypatch.setattr(prompts_module, "KEPT", 2)
+    monkeypatch.setattr(prompts_module, "MAX_CACHED", 2)
     monkeypatch.setattr(embedder, "_row", lambda vector: (heard.append(vector[0]), row(vector))[1])
-    embedder._kept.clear()
+    embedder._cache.clear()
     voices = [np.full(WIDTH, number, np.float32) for number in range(3)]
     for number in (0, 1, 0, 2, 0, 1):
         prompt = Prompt(text_ids=(), layout="whole", vector=voices[number].copy())
@@ -255,7 +255,7 @@ def test_a_voice_is_embedded_once(
 def test_tables_are_cut_and_filled_up(played: bool) -> None:
     seen: list[list[list[int]]] = []
     work = StagingBuffer(lambda table: seen.append(table.tolist()), 2, (1, 4), 9, CPU,
-                   record if played else None)  # fmt: skip
+                   fake_capture if played else None)  # fmt: skip
     table = np.arange(12).reshape(6, 2)
     work(table)
     work(table[:1])
