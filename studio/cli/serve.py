@@ -38,11 +38,15 @@ def serve_studio(place: AppContext) -> None:
     """Until Ctrl-C."""
     from studio.api import create_api
     from studio.server import public_server, serving
+    from studio.server.data_lock import data_lock
     from studio.server.login import Login
 
     own = place.own
-    address = serving.listen(own.host, own.port)
-    with place.engine() as engine:
+    with (
+        serving.listen(own.host, own.port) as address,
+        data_lock(own.data),
+        place.engine() as engine,
+    ):
         library = place.shelves()
         settings = own.decided_api()
         application = create_api(engine, library, settings)
@@ -62,13 +66,17 @@ def serve_lent(place: AppContext) -> None:
     """On ZeroGPU the GPU is lent to one request at a time, and only Gradio's routes are reached."""
     spaces = importlib.import_module("spaces")  # first: it has its own way with torch and Gradio
     from studio.server import public_server, zerogpu
+    from studio.server.data_lock import data_lock
 
     own = place.own
     device = "cuda" if own.device == "auto" else own.device
     changes, finish = own.engine_changes(), place.finish()
-    with open_zerogpu(
-        place.models(), spaces.GPU, device, own.dtype, own.profile, **changes
-    ) as engine:
+    with (
+        data_lock(own.data),
+        open_zerogpu(
+            place.models(), spaces.GPU, device, own.dtype, own.profile, **changes
+        ) as engine,
+    ):
         engine.postprocess = finish
         zerogpu.serve(engine, place.shelves(), public_server.open_takes(own), own)
 

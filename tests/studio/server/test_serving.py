@@ -19,6 +19,7 @@ from engine.testing import FakeEngine
 from studio.cli import app_context
 from studio.cli.serve import _is_open_to_all
 from studio.server import serving
+from studio.server.data_lock import data_lock
 from studio.settings import ROOT, StudioSettings
 from studio.ui import page
 
@@ -80,6 +81,16 @@ def test_a_taken_port_is_told_before_anything_is_loaded(served: list[Any]) -> No
         result = CliRunner().invoke(app.cli, ["serve", "--port", port])
     assert result.exit_code == 2
     assert "taken" in result.stderr
+    assert "Loading" not in result.stderr
+
+
+def test_a_data_folder_of_another_server_is_told_before_anything_is_loaded(
+    served: list[Any], tmp_path: Path
+) -> None:
+    with data_lock(tmp_path):
+        result = run()
+    assert result.exit_code == 2
+    assert "in use by another server" in result.stderr
     assert "Loading" not in result.stderr
 
 

@@ -1,0 +1,89 @@
+"""One server a data folder: two would not see each other's voices and takes, and overwrite them.
+
+The lock is the kernel's (flock), so that it ends with its process, however that ends; the file's
+text says who has it and is never trusted for more. Knows no settings.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from engine import InvalidSetting
+
+NAME: Final = ".server-lock"
+LONGEST: Final = 1000  # bytes of the text
+BYTE: Final = 1 << 20  # that Windows locks: beyond the text, which others read
+TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+
+log = logging.getLogger("timbre")
+
+
+@contextmanager
+def data_lock(folder: Path) -> Iterator[None]:
+    """Hold the folder. Raises InvalidSetting, which says who has it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / NAME).open("a+b", buffering=0)
+    except OSError as error:  # then nobody can write there
+        log.warning("%s is not locked: %s.", folder, error.strerror)
+        yield
+        return
+    with file:
+        try:
+            _lock(file)
+        except OSError as error:
+            if error.errno in TAKEN:
+                raise _taken(folder, _holder(file)) from error
+            log.warning("%s cannot be locked: %s.", folder, error.strerror)
+        else:
+            file.truncate(0)
+            file.write(_own())
+        yield
+
+
+def _lock(file: BinaryIO) -> None:
+    if sys.platform == "win32":
+        import msvcrt
+
+        file.seek(BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        file.seek(0)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _own() -> bytes:
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
+
+
+def _holder(file: BinaryIO) -> dict[str, str]:
+    """What the file says, as words; question marks for what it does not."""
+    try:
+        file.seek(0)
+        told = json.loads(file.read(LONGEST))
+    except (OSError, ValueError):
+        told = None
+    fields = told if isinstance(told, dict) else {}
+    return {key: str(fields.get(key, "?"))[:100] for key in ("pid", "host", "since")}
+
+
+def _taken(folder: Path, holder: dict[str, str]) -> InvalidSetting:
+    return InvalidSetting(
+        "{folder} is in use by another server (process {pid} on {host}, since {since}). "
+        "Stop that one, or choose another folder with --data.",
+        folder=folder,
+        **holder,
+    )

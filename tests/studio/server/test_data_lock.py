@@ -1,0 +1,72 @@
+"""One server a data folder; who has it is told, and the dead hold nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine import InvalidSetting
+from studio.server.data_lock import NAME, data_lock
+from studio.settings import ROOT
+
+HOLD = """
+import sys
+from pathlib import Path
+from studio.server.data_lock import data_lock
+with data_lock(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_server_is_told_who_has_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(InvalidSetting) as refused, data_lock(folder):
+            pytest.fail("two servers")
+        told = str(refused.value)
+        assert f"process {holder.pid} on {socket.gethostname()}, since 20" in told
+        with data_lock(tmp_path / "another"):
+            pass
+        holder.send_signal(signal.SIGKILL)  # nothing is cleaned up
+        holder.wait()
+    assert (folder / NAME).is_file()
+    with data_lock(folder):
+        assert f'"pid": {os.getpid()}' in (folder / NAME).read_text()
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"pid": {}}', b"\xff" * 5000])
+def test_what_the_file_says_is_not_trusted(tmp_path: Path, text: bytes) -> None:
+    with data_lock(tmp_path):
+        (tmp_path / NAME).write_bytes(text)
+        with pytest.raises(InvalidSetting, match="in use by another server"), data_lock(tmp_path):
+            pytest.fail("two servers")
+    with data_lock(tmp_path):
+        pass
+
+
+def test_through_a_link_it_is_the_same_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    with (
+        data_lock(tmp_path / "data"),
+        pytest.raises(InvalidSetting),
+        data_lock(tmp_path / "link"),
+    ):
+        pytest.fail("two servers")
+
+
+def test_a_folder_that_cannot_be_written_is_served(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with data_lock(tmp_path / "file"):
+        pass
