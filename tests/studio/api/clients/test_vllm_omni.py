@@ -80,7 +80,7 @@ def test_interpolation(clients: Path, url: str, reference: Path, tmp_path: Path)
     upload = {"audio": reference.read_bytes()}
     answer = httpx.post(f"{url}/v1/audio/embeddings", files=upload, timeout=60)
     vector = tmp_path / "vector.json"
-    vector.write_text(json.dumps(answer.raise_for_status().json()["embedding"]))
+    vector.write_text(json.dumps(answer.raise_for_status().json()["data"][0]["embedding"]))
     ends = ["--embedding-a", vector, "--embedding-b", vector]
     client, file = clients / "speaker_embedding_interpolation.py", tmp_path / "between.wav"
     run(sys.executable, client, "--api-base", url, "interpolate", *ends, "--text", TEXT, "-o", file)
