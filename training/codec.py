@@ -23,6 +23,7 @@ from training.data.synthesize_corpus import PHONES_A_FRAME
 DECAY = 0.99
 DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
 ALL = model_config.CODEBOOKS - 1  # the deepest: every acoustic codebook
+NEAR = 0.05  # how far a new entry lies from the old one beside it
 UNQUANTISED = 0  # a depth: the latents pass as they are, so that both ends use all of them
 
 
@@ -70,11 +71,13 @@ def quantize(
 
 
 class Codec(nn.Module):
-    def __init__(self) -> None:
+    def __init__(
+        self, codes: int = model_config.CODES, width: int = model_config.DECODER_DIM
+    ) -> None:
         super().__init__()
-        self.encoder = CodecEncoder(model_config.encoder_config())
-        self.decoder = CodecDecoder(model_config.decoder_config())
-        inner = model_config.encoder_config().codebook_dim
+        self.encoder = CodecEncoder(model_config.encoder_config(codes))
+        self.decoder = CodecDecoder(model_config.decoder_config(codes, width))
+        inner = model_config.encoder_config(codes).codebook_dim
         self.phone_head = nn.Sequential(
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )
@@ -142,6 +145,46 @@ class Codec(nn.Module):
             book.cluster_usage.fill_(1)
             layer._codebook.embedding_sum.copy_(table)
             layer._codebook.cluster_usage.fill_(1)
+
+
+@torch.no_grad()
+def grown(codec: Codec, small: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The state of a smaller codec as this one's: a wider decoder sounds the same at first.
+
+    New channels are fed, but not yet listened to. New entries lie beside old ones.
+    """
+    upsamples = {
+        f"{name}.weight"
+        for name, part in codec.named_modules()
+        if isinstance(part, nn.ConvTranspose1d)
+    }
+    found = {}
+    for name, value in codec.state_dict().items():
+        old = small[name].to(value)
+        if old.shape == value.shape:
+            found[name] = old
+        elif "codebook" in name:
+            found[name] = _more_entries(old, len(value))
+        else:
+            found[name] = _more_channels(old, value.clone(), name in upsamples)
+    return found
+
+
+def _more_entries(old: Tensor, count: int) -> Tensor:
+    """A table's rows, or their counts, again and again, all but the first a little aside."""
+    value = old[torch.arange(count, device=old.device) % len(old)]
+    if value.ndim > 1:
+        value[len(old) :] *= 1 + NEAR * torch.randn_like(value[len(old) :])
+    return value
+
+
+def _more_channels(old: Tensor, value: Tensor, upsample: bool) -> Tensor:
+    """`value` with the old weights in its corner, where old channels hear old ones alone."""
+    if value.ndim > 1:
+        heard, known = (x.transpose(0, 1) if upsample else x for x in (value, old))
+        heard[: known.shape[0], known.shape[1] :] = 0  # [to, from, …]
+    value[tuple(slice(size) for size in old.shape)] = old
+    return value
 
 
 def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:

@@ -13,6 +13,7 @@ from training.data.speakers import NAMED
 from training.tokenizer import SIZE, SPECIAL
 
 CODES = 256  # entries of each codebook
+DECODER_DIM = 256  # channels of the codec's decoder where it has most of them
 WIDTH = 320  # of the talker, and of a speaker's vector
 CODEBOOKS = 16
 SPECIAL_CODES = 1024  # ids above CODES: never sampled, but for the end
@@ -129,12 +130,12 @@ def model(assistant_token: int) -> dict[str, Any]:
     }
 
 
-def codec_encoder() -> dict[str, Any]:
+def codec_encoder(codes: int = CODES) -> dict[str, Any]:
     return {
         "model_type": "mimi",
         "audio_channels": 1,
         "codebook_dim": 64,
-        "codebook_size": CODES,
+        "codebook_size": codes,
         "compress": 2,
         "dilation_growth_rate": 2,
         "head_dim": 32,
@@ -169,10 +170,10 @@ def codec_encoder() -> dict[str, Any]:
     }
 
 
-def codec_decoder() -> dict[str, Any]:
+def codec_decoder(codes: int = CODES, width: int = DECODER_DIM) -> dict[str, Any]:
     return {
         "codebook_dim": 128,
-        "codebook_size": CODES,
+        "codebook_size": codes,
         "hidden_size": 160,
         "intermediate_size": 320,
         "latent_dim": 160,
@@ -183,7 +184,7 @@ def codec_decoder() -> dict[str, Any]:
         "num_quantizers": CODEBOOKS,
         "num_semantic_quantizers": 1,
         "sliding_window": 72,
-        "decoder_dim": 256,
+        "decoder_dim": width,
         "upsample_rates": [8, 5, 4, 3],
         "upsampling_ratios": [2, 2],
         "rms_norm_eps": 1e-5,
@@ -193,13 +194,13 @@ def codec_decoder() -> dict[str, Any]:
     }
 
 
-def codec() -> dict[str, Any]:
+def codec(codes: int = CODES, width: int = DECODER_DIM) -> dict[str, Any]:
     """speech_tokenizer/config.json."""
     return {
         "architectures": ["Qwen3TTSTokenizerV2Model"],
         "model_type": "qwen3_tts_tokenizer_12hz",
-        "encoder_config": codec_encoder(),
-        "decoder_config": codec_decoder(),
+        "encoder_config": codec_encoder(codes),
+        "decoder_config": codec_decoder(codes, width),
         "encoder_valid_num_quantizers": CODEBOOKS,
         "input_sample_rate": 24_000,
         "output_sample_rate": 24_000,
@@ -228,9 +229,9 @@ def speaker_config() -> SpeakerConfig:
     return SpeakerConfig.from_dict(speaker_encoder())
 
 
-def encoder_config() -> EncoderConfig:
-    return EncoderConfig.from_dict(codec())
+def encoder_config(codes: int = CODES) -> EncoderConfig:
+    return EncoderConfig.from_dict(codec(codes))
 
 
-def decoder_config() -> CodecConfig:
-    return CodecConfig.from_dict(codec_decoder())
+def decoder_config(codes: int = CODES, width: int = DECODER_DIM) -> CodecConfig:
+    return CodecConfig.from_dict(codec_decoder(codes, width))

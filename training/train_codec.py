@@ -4,6 +4,7 @@ python -m training.train_codec --speech DIR --state codec.pt --minutes 15
 
 With --decoder-only the codes stay what they are, so that a talker can learn them meanwhile. Half
 of the speech is then heard in two halves, as a clone follows a reference that was heard apart.
+With --codes and --width a larger codec goes on from a smaller one's weights (`--again`).
 With --speaker a voice counts as well: what is made is heard by that speaker encoder.
 """
 
@@ -19,9 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from training import model_config, train_loop
 from training import state as states
-from training import train_loop
-from training.codec import ALL, UNQUANTISED, Codec, SpectralLoss
+from training.codec import ALL, UNQUANTISED, Codec, SpectralLoss, grown
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import FRAME
 from training.graph_steps import Recorded, Told
@@ -68,9 +69,10 @@ class Trainer:
         decoder_only: bool = False,
         ear: Ear | None = None,
         highest: float = RATE_AT_START,
+        codec: Codec | None = None,
     ) -> None:
         self.device, self.decoder_only, self.ear, self.highest = device, decoder_only, ear, highest
-        self.codec, self.judges = Codec().to(device), Judges().to(device)
+        self.codec, self.judges = (codec or Codec()).to(device), Judges().to(device)
         if decoder_only:
             self.codec.eval().requires_grad_(False).decoder.requires_grad_(True)
         self.spectral, self.listener = SpectralLoss(device), Listener().to(device)
@@ -105,7 +107,8 @@ class Trainer:
     def resume(self, path: Path, again: bool) -> None:
         """Go on exactly, or begin a schedule of its own from the weights alone."""
         state = states.load(path)
-        for name in ("codec", "judges", "listener"):
+        self.codec.load_state_dict(grown(self.codec, state["codec"]))
+        for name in ("judges", "listener"):
             if name in state:
                 getattr(self, name).load_state_dict(state[name])
         if again or "codec_steps" not in state:
@@ -223,7 +226,8 @@ def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.begun(given)
     ear = Ear(given.speaker, device) if given.speaker else None
-    trainer = Trainer(device, given.decoder_only, ear, given.rate)
+    codec = Codec(given.codes, given.width)
+    trainer = Trainer(device, given.decoder_only, ear, given.rate, codec)
     pool = Pool(given.speech, given.hours, device)
     if given.state.exists():
         trainer.resume(given.state, given.again)
@@ -249,6 +253,8 @@ def main() -> None:
     parser.add_argument("--decoder-only", action="store_true")
     parser.add_argument("--speaker", type=Path, help="state of a speaker encoder: voices count")
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
+    parser.add_argument("--codes", type=int, default=model_config.CODES, help="of a codebook")
+    parser.add_argument("--width", type=int, default=model_config.DECODER_DIM, help="of sound")
     parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
     run(parser.parse_args())
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from training import train_codec
-from training.codec import UNQUANTISED, Codec, SpectralLoss, learn
+from training.codec import UNQUANTISED, Codec, SpectralLoss, grown, learn
 
 
 def small_wave(frames: int = 6) -> torch.Tensor:
@@ -104,3 +104,17 @@ def test_a_decoder_alone_changes_how_codes_sound_and_not_which_they_are(
         if not torch.equal(value, before[name])
     }
     assert changed == {"decoder"}
+
+
+def test_a_wider_codec_goes_on_where_the_smaller_one_was() -> None:
+    torch.manual_seed(3)
+    small, wide = Codec().eval(), Codec(width=384).eval()
+    wide.load_state_dict(grown(wide, small.state_dict()))
+    wave, depth = small_wave(), torch.full((2,), 15)
+    with torch.no_grad():
+        torch.testing.assert_close(wide(wave, depth).wave, small(wave, depth).wave)
+    more = Codec(codes=512)
+    more.load_state_dict(grown(more, small.state_dict()))
+    for old, new in zip(small.books(), more.books(), strict=True):
+        torch.testing.assert_close(new.table()[:256], old.table())
+        assert not torch.equal(new.table()[256:], old.table())

@@ -1,0 +1,50 @@
+"""What a codec makes of recordings, for judges of `bench.quality.voice_quality --recordings`.
+
+python -m training.hear_codec --state codec.pt --recordings FOLDER --out FOLDER
+
+With --free the latents skip quantisation: what is then still lost, the decoder loses.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import soundfile
+import torch
+
+from training import model_config
+from training import state as states
+from training.codec import ALL, UNQUANTISED, Codec
+from training.data.synthesize_corpus import FRAME, RATE
+
+
+@torch.no_grad()
+def through(codec: Codec, wave: torch.Tensor, depth: int) -> torch.Tensor:
+    """A wave [samples] coded and decoded."""
+    whole = torch.nn.functional.pad(wave, (0, -len(wave) % FRAME))
+    return codec(whole[None], torch.tensor([depth])).wave[0, : len(wave)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--recordings", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--codes", type=int, default=model_config.CODES)
+    parser.add_argument("--width", type=int, default=model_config.DECODER_DIM)
+    parser.add_argument("--free", action="store_true", help="without quantisation")
+    given = parser.parse_args()
+    codec = Codec(given.codes, given.width).eval()
+    codec.load_state_dict(states.load(given.state)["codec"])
+    given.out.mkdir(parents=True, exist_ok=True)
+    for path in sorted(given.recordings.glob("[0-9]*.wav")):
+        wave, rate = soundfile.read(path, dtype="float32")
+        if rate != RATE:
+            raise SystemExit(f"{path} has {rate} Hz, not {RATE}")
+        made = through(codec, torch.from_numpy(wave), UNQUANTISED if given.free else ALL)
+        soundfile.write(given.out / path.name, made.numpy(), RATE)
+
+
+if __name__ == "__main__":
+    main()
