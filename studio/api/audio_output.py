@@ -6,7 +6,7 @@ import numpy as np
 
 from engine import Pcm
 from studio.api.encoding import Format, encode, open_encoder
-from studio.api.time_stretch import Stretch, stretch
+from studio.time_stretch import Stretch, stretch
 
 
 class Render:

@@ -36,6 +36,7 @@ from studio.scripts.line_audio import LineAudio, silence
 from studio.scripts.line_requests import Job
 from studio.scripts.progress import Forecast, Progress
 from studio.scripts.tracks import Status, Track, problem_of, status_of
+from studio.time_stretch import Stretch, stretch
 
 AT_ONCE = 8
 HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
@@ -251,13 +252,17 @@ class BatchSynthesis:
                 self._in_flight -= 1
 
     async def _speak(self, track: Track) -> None:
+        if track.job.natural in self._sounds:
+            await self._change_speed(track)
+            return
+        pace = None if track.job.speed == 1 else Stretch(track.job.speed)
         async with await self._submit(track) as stream:
             track.status, track.stream = "speaking", stream
             self._tell()
             async for chunk in stream:
-                track.chunks.append(chunk.pcm)
-                track.samples += len(chunk.pcm)
-                self._tell()
+                self._add(track, pace.feed(chunk.pcm) if pace else chunk.pcm)
+        if pace:
+            self._add(track, pace.finish())
         problem = problem_of(stream.end, track)
         if problem:
             self._end(track, "failed", problem)
@@ -266,6 +271,19 @@ class BatchSynthesis:
         await asyncio.to_thread(self._sounds.keep, track.job.key, pcm)
         self._forecast.made(track.job.size, len(pcm) / SAMPLE_RATE)
         self._end(track, "done")
+
+    async def _change_speed(self, track: Track) -> None:
+        """The line was spoken at its own speed before: the engine is not asked."""
+        pcm = await asyncio.to_thread(self._sounds.read, track.job.natural)
+        paced = await asyncio.to_thread(stretch, pcm, track.job.speed)
+        await asyncio.to_thread(self._sounds.keep, track.job.key, paced)
+        self._forecast.dropped(track.job.size)
+        self._end(track, "done")
+
+    def _add(self, track: Track, pcm: Pcm) -> None:
+        track.chunks.append(pcm)
+        track.samples += len(pcm)
+        self._tell()
 
     async def _submit(self, track: Track) -> SpeechStream:
         request = track.job.request

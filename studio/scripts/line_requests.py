@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from engine import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest, 
 from studio.scripts.importers.passages import SpeechOptions
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
+from studio.scripts.text.cues import cues_of, without_cues
 from studio.scripts.text.numerals import looks_english, words_for
 from studio.scripts.text.pronunciation import Speller, Spelling
 
@@ -30,6 +31,7 @@ class Delivery(Record):
     seed: int = Field(0, ge=0, le=MAX_SEED)
     sampling: SamplingParams = SamplingParams()
     max_frames: int | None = None
+    speed: float = Field(1.0, ge=0.5, le=2.0)
     model: str | None = None
     numbers: bool = True  # English figures as words
     directions: bool = False  # tell preset voices what stands in brackets behind a name
@@ -50,6 +52,8 @@ class Job:
     request: SpeechRequest | None
     size: int  # letters, to guess how long it takes
     pause: float  # seconds of silence after it
+    speed: float = 1.0
+    natural: str = ""  # the key of the same sound at its own speed, where that is another
 
 
 def plan(
@@ -57,10 +61,12 @@ def plan(
     voices: Mapping[str, Voice],
     delivery: Delivery,
     known: Mapping[str, str] | None = None,
+    able: Collection[str] | None = None,
 ) -> tuple[Job, ...]:
     """Every line's job, in order. `voices` by speaker, as resolve_cast gives them.
 
     `known`: digests by speaker of voices that are gone, so that what they said is found.
+    `able`: the speakers whose voices follow instructions; None: all that are presets.
     """
     wording = Wording(delivery, script)
     digests = {speaker: voice_digest(voice) for speaker, voice in voices.items()}
@@ -68,11 +74,17 @@ def plan(
     followers = [*script.lines, None][1:]
     jobs: list[Job] = []
     for line, following in zip(script.lines, followers, strict=True):
-        request = _request(line, wording(line.text), voices, delivery)
-        key = line.kept or (_key(request, digests[line.speaker]) if request else "")
+        follows = able is None or line.speaker in able
+        request = _request(line, wording(line.text), voices, delivery, follows)
+        natural = _key(request, digests[line.speaker]) if request else ""
+        speed = delivery.speed
+        key = line.kept or (
+            natural if speed == 1 or not natural else f"{natural}-{round(100 * speed)}"
+        )
         pause = delivery.pauses.after(line, following)
         size = spoken_size(request.text) if request else 0
-        jobs.append(Job(line.id, key, None if line.locked else request, size, pause))
+        own = None if line.locked else request
+        jobs.append(Job(line.id, key, own, size, pause, speed, natural if natural != key else ""))
     return tuple(jobs)
 
 
@@ -91,16 +103,19 @@ class Wording:
 
 
 def _request(
-    line: Line, said: str, voices: Mapping[str, Voice], delivery: Delivery
+    line: Line, said: str, voices: Mapping[str, Voice], delivery: Delivery, follows: bool
 ) -> SpeechRequest | None:
     """What to ask the engine for; None when nothing in the text can be spoken."""
-    if not any(char.isalnum() for char in said):
+    text = without_cues(said)
+    if not any(char.isalnum() for char in text):
         return None
     voice = voices[line.speaker]
-    if delivery.directions and line.direction and isinstance(voice, Preset):
-        voice = replace(voice, instruct=line.direction)
+    told = [line.direction] if delivery.directions and line.direction else []
+    told += cues_of(said)
+    if told and follows and isinstance(voice, Preset):
+        voice = replace(voice, instruct=", ".join(told))
     return SpeechRequest(
-        text=said,
+        text=text,
         voice=voice,
         language=delivery.language,
         sampling=delivery.sampling,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -15,13 +15,20 @@ from engine import (
     FRAME_SECONDS,
     InvalidSetting,
     SamplingParams,
+    SpeechEngine,
     SpeechRequest,
     checked,
 )
+from studio.scripts.text.cues import cues_of
+from studio.scripts.text.pieces import pieces_of
+from studio.takes.live_take import Stream
 from studio.takes.take_store import Take
+from studio.ui.joined_stream import JoinedStream, PacedStream, Part
 from studio.voices.voice_catalog import Choices
 
 SEED_DIGITS = 9
+SPEEDS = (0.5, 2.0)
+MAX_PIECES = 60  # of a text, between its pauses and cues
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class SpeechForm:
     seed: int | None = None
     sampling: SamplingParams = field(default_factory=SamplingParams)
     longest: float | None = None  # seconds
+    speed: float = 1.0
+    spellings: str = ""  # a pronunciation list
 
     def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
         """Raises RequestError."""
@@ -48,6 +57,41 @@ class SpeechForm:
             live=live,
         )
 
+    def submit(self, engine: SpeechEngine, choices: Choices) -> Stream:
+        """Have it spoken: at its speed, with its pauses. Raises RequestError."""
+        stream = self._submit(engine, choices)
+        return stream if self.speed == 1 else PacedStream(stream, self.speed)
+
+    def dropped(self, choices: Choices) -> tuple[str, ...]:
+        """Cues in the text that its voice cannot follow."""
+        return () if self._follows(choices) else cues_of(self.text)
+
+    def _submit(self, engine: SpeechEngine, choices: Choices) -> Stream:
+        if not SPEEDS[0] <= self.speed <= SPEEDS[1]:
+            raise InvalidSetting("The speed goes from {low} to {high}.", low=0.5, high=2)
+        pieces = pieces_of(self.text, self.spellings)
+        if len(pieces) > MAX_PIECES:
+            raise InvalidSetting(
+                "The text has more than {most} pauses and cues. Use the Script tab.",
+                most=MAX_PIECES,
+            )
+        if len(pieces) == 1 and not pieces[0].cues:
+            whole = replace(self, text=pieces[0].text or self.text)
+            return engine.submit(whole.request(choices))
+        seed = secrets.randbelow(10**SEED_DIGITS) if self.seed is None else self.seed
+        follows = self._follows(choices)
+        parts: list[Part] = []
+        for piece in pieces:
+            told = [self.instruct.strip(), *piece.cues] if follows else [self.instruct]
+            instruct = ", ".join(filter(None, told))
+            own = replace(self, text=piece.text, instruct=instruct, seed=seed)
+            parts.append((own.request(choices) if piece.text else None, piece.pause))
+        return JoinedStream(engine, parts)
+
+    def _follows(self, choices: Choices) -> bool:
+        name = self.voice.strip() or next(iter(choices.speakers()), "")
+        return not choices.refusal(name)
+
     def settings(self) -> dict[str, Any]:
         """What a take's card keeps beside text, voice and seed."""
         chosen = self.sampling.model_dump(exclude_defaults=True)
@@ -56,6 +100,8 @@ class SpeechForm:
             "instruct": self.instruct,
             "sampling": chosen,
             "longest": self.longest,
+            "speed": None if self.speed == 1 else self.speed,
+            "pronunciation": self.spellings.strip(),
         }
 
 
@@ -70,6 +116,8 @@ def asked_for(take: Take) -> SpeechForm:
         seed=take.seed,
         sampling=checked(SamplingParams, **(known.get("sampling") or {})),
         longest=known.get("longest"),
+        speed=float(known.get("speed") or 1),
+        spellings=str(known.get("pronunciation") or ""),
     )
 
 

@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from engine import SYLLABIC, InvalidText
-from studio.scripts.importers.passages import Passage
+from studio.scripts.importers.passages import NARRATORS, Passage
+from studio.scripts.importers.turn_forms import as_turns
 
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 
@@ -23,6 +24,13 @@ _TURN = re.compile(
     \s? [:：] (?!//|\d) (?P<text> .* )""",
     re.VERBOSE,
 )
+# What stands before a colon and is nobody's name, unless it comes back.
+_NOTES = (
+    "note notes nb n.b ps p.s tip warning remember important example question answer summary todo "
+    "time date place subject from to re cc setting scene title author source copyright hinweis "
+    "anmerkung achtung nota remarque 注意 注 提示 备注 时间 地点"
+)
+NOTES = frozenset(_NOTES.split())
 _CHAPTER = re.compile(
     r"(chapter|part|prologue|epilogue|kapitel|chapitre|capítulo|capitolo|глава)\b[^.!?]{0,60}"
     r"|第\s?[\d一二三四五六七八九十百零〇]{1,6}\s?[章回部节卷].{0,40}",
@@ -44,7 +52,7 @@ class Turn:
 
 def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
     """Passages of plain text. `speakers`: names that are known to speak."""
-    paragraphs = _paragraphs(text)
+    paragraphs = _paragraphs(as_turns(text, speakers))
     names = _names(paragraphs, speakers)
     for paragraph in paragraphs:
         heading = _heading(paragraph[0], names) if len(paragraph) == 1 else None
@@ -74,6 +82,12 @@ def turn_of(line: str, names: Collection[str]) -> Turn | None:
     if colon and name.strip().casefold() in names:
         return Turn(name.strip(), "", text.strip())
     return None
+
+
+def _note(line: str) -> Turn | None:
+    """`Note: …` is said by nobody who spoke before."""
+    match = _TURN.match(line)
+    return Turn("", "", line.strip()) if match and match["name"].casefold() in NOTES else None
 
 
 def _heading(line: str, names: Collection[str]) -> Passage | None:
@@ -108,8 +122,9 @@ def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
         found.update(match["name"].casefold() for match in map(_TURN.match, paragraph) if match)
     lines = sum(len(own) for own in paragraphs if len(own) > 1 or not _heading(own[0], ()))
     everybody = found.total() > 1 and found.total() * 2 >= lines
-    known = {name.casefold() for name in speakers if name}
-    return known | {name for name, count in found.items() if everybody or count > 1}
+    known = {name.casefold() for name in speakers if name} | NARRATORS
+    once = {name for name in found if everybody and name not in NOTES}
+    return known | once | {name for name, count in found.items() if count > 1}
 
 
 def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:
@@ -117,7 +132,7 @@ def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:
     speaker = Turn("", "", "")
     texts: list[str] = []
     for line in paragraph:
-        turn = turn_of(line, names)
+        turn = turn_of(line, names) or _note(line)
         if turn:
             yield from _unwrapped(texts, speaker)
             speaker, texts = turn, []

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from engine import InvalidText
 from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME, MAX_LINES, Line, Record, Script
-from studio.scripts.text.sentences import BREATH, SpokenPiece, spoken_pieces
+from studio.scripts.text.cues import at_cues, cues_of
+from studio.scripts.text.sentences import BREATH, LONGEST_SHORT, SpokenPiece, spoken_pieces
 from studio.scripts.text.tags import at_pauses
 
 MAX_CHARACTERS = 2_000_000
@@ -39,6 +40,12 @@ class SpeechOptions(Record):
     speak_headings: bool = True
 
 
+_NARRATORS = (
+    "narrator narration voiceover narratrice erzähler erzählerin narrateur narrador narradora "
+    "narratore рассказчик 旁白 叙述者 ナレーター ナレーション 내레이터 나레이터"
+)
+NARRATORS = frozenset(_NARRATORS.split())
+
 PLAIN = SpeechOptions()
 
 
@@ -62,7 +69,7 @@ def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line
     """The lines of a passage, all with the id, chapter and paragraph of `place`."""
     spoken = place.having(
         text="",
-        speaker=clean(passage.speaker)[:LONGEST_NAME].strip(),
+        speaker=_who(passage.speaker),
         direction=clean(passage.direction)[:LONGEST_DIRECTION],
         pause=None,
     )
@@ -70,14 +77,26 @@ def split(passage: Passage, manner: SpeechOptions, place: Line) -> Iterator[Line
     if pieces[-1][1] is None:
         pieces[-1] = (pieces[-1][0], passage.pause)
     for text, pause in pieces:
-        parts = [
-            part.strip() for part in spoken_pieces(text.strip(), manner.language, manner.breath)
-        ]
+        parts = [part.strip() for piece in at_cues(text.strip()) for part in _spoken(piece, manner)]
         for part in parts[:-1]:
             yield spoken.model_copy(update={"text": part})
         last = parts[-1] if parts else ""
         if last or pause is not None:
             yield spoken.model_copy(update={"text": last, "pause": pause})
+
+
+def _spoken(piece: str, manner: SpeechOptions) -> list[str]:
+    """What is said in one go each. A cue holds for what follows it, which stays together."""
+    breath = manner.breath
+    if cues_of(piece):
+        breath = breath.having(shortest=min(LONGEST_SHORT, breath.longest))
+    return spoken_pieces(piece, manner.language, breath)
+
+
+def _who(speaker: str) -> str:
+    """A speaker's name; the narrator, by whatever name, has none."""
+    name = clean(speaker)[:LONGEST_NAME].strip()
+    return "" if name.casefold() in NARRATORS else name
 
 
 def clean(text: str) -> str:

@@ -8,30 +8,40 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pysubs2
 
 from engine import InvalidText, Message
-from studio.scripts.importers.dialogue import turn_of
 from studio.scripts.importers.passages import Passage, clean
 from studio.scripts.model import MAX_LINES, MAX_PAUSE
+from studio.scripts.text.cues import cue_of
 
 ONE_BREATH = 0.6  # seconds of silence that may lie within a sentence
 LONGEST_GAP = 10.0  # a longer silence in the film is shortened to this
 
 _MARKS = re.compile(r"\{\\[^{}]*\}|</?(?:i|b|u|s|c|font|ruby|rt|lang)\b[^<>]*>|<[\d:.]+>", re.I)
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,60})>")
+# `Anna: come here`, `Anna (softly): come here`, `[Anna] come here`
+_NAMED = re.compile(
+    r"(?: \[ (?P<tag> [^\W\d_] [\w.'’\- ]{0,38} ) \] \s? :?"
+    r"| (?P<name> [^\W\d_] [\w.'’\- ]{0,38}? )"
+    r"  (?: \s? \( (?P<how> [^()]{1,80} ) \) )? \s? : (?!//|\d) )"
+    r"\s* (?P<text> .* )",
+    re.VERBOSE,
+)
 _END = re.compile(r"[.!?…:;。！？]['\"”’」』）)]*$")
 
 
 def read_subtitles(text: str, kind: str) -> Iterator[Passage]:
     """Captions of an .srt or .vtt file, in order of time."""
     captions = _load(text, kind)
+    names = _names(captions)
     pending: Passage | None = None
     for index, caption in enumerate(captions):
-        passage = _passage(caption.text)
+        passage = _passage(caption.text, names)
         if not passage.text:
             continue
         following = captions[index + 1] if index + 1 < len(captions) else None
@@ -65,22 +75,32 @@ def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:
     return captions
 
 
-def _passage(text: str) -> Passage:
+def _names(captions: list[pysubs2.SSAEvent]) -> set[str]:
+    """Who speaks: a name in capitals, or one that comes back."""
+    found: Counter[str] = Counter()
+    for caption in captions:
+        if match := _NAMED.match(_bare(caption.text)):
+            name = match["tag"] or match["name"]
+            found[name.casefold()] += 2 if name.isupper() else 1
+    return {name for name, count in found.items() if count > 1 and not cue_of(f"[{name}]")}
+
+
+def _bare(text: str) -> str:
+    """The words alone."""
     text = text.replace("\\N", " ").replace("\\n", " ").replace("\\h", " ")
-    voice = _VOICE.search(text)
     bare = clean(html.unescape(_MARKS.sub("", _VOICE.sub("", text).replace("</v>", ""))))
-    bare = bare.removeprefix("- ").removeprefix("-")
+    return bare.removeprefix("- ").removeprefix("-")
+
+
+def _passage(text: str, names: Collection[str]) -> Passage:
+    voice, bare = _VOICE.search(text), _bare(text)
     if voice:
         return Passage(bare, clean(html.unescape(voice[1])))
-    turn = _named_turn(bare)
-    return Passage(turn[1], turn[0]) if turn else Passage(bare)
-
-
-def _named_turn(text: str) -> tuple[str, str] | None:
-    """`ANNA: come here`: in subtitles only names in capitals are sure to be names."""
-    name = text.partition(":")[0]
-    turn = turn_of(text, {name.casefold()}) if name.isupper() else None
-    return (turn.name, turn.text) if turn and turn.text else None
+    match = _NAMED.match(bare)
+    name = (match["tag"] or match["name"]) if match else ""
+    if not match or name.casefold() not in names or not match["text"]:
+        return Passage(bare)
+    return Passage(match["text"], name, (match["how"] or "").strip())
 
 
 def _unreadable(kind: str) -> Message:

@@ -11,11 +11,13 @@ from engine import cut_text, split_sentences, spoken_size
 from studio.scripts.model import Record
 from studio.scripts.text.tags import TAG
 
+LONGEST_SHORT = 400
+
 
 class SpokenPiece(Record):
     """How long a line may be, in letters of an alphabet."""
 
-    shortest: int = Field(24, ge=0, le=400)  # a sentence below it joins its neighbour
+    shortest: int = Field(24, ge=0, le=LONGEST_SHORT)  # a sentence below it joins its neighbour
     longest: int = Field(320, ge=40, le=2000)
 
 

@@ -17,8 +17,8 @@ from studio.context import Studio
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
 from studio.ui.i18n import warning, word
+from studio.ui.joined_stream import PAUSE, JoinedStream
 from studio.ui.player.event_transport import Payload
-from studio.ui.tabs.joined_stream import Passage
 from studio.ui.tabs.voice_form import (
     SAVED,
     Update,
@@ -131,9 +131,12 @@ class BlendTab:
     ) -> AsyncIterator[Payload]:
         """The same sentence at every step from A to B, as one take."""
 
-        def passage() -> Passage:
+        def passage() -> JoinedStream:
             lines = [self._line(recipe, method, phrase, model) for recipe in path(picked)]
-            return Passage(self._studio.engine, lines)
+            if not lines:
+                raise InvalidSetting("Pick two voices first.")
+            parts = [(line, PAUSE) for line in lines]
+            return JoinedStream(self._studio.engine, parts, ahead=len(parts))
 
         async for payload in self._studio.live.play(passage):
             yield payload

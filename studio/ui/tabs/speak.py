@@ -18,6 +18,8 @@ from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player, plays
+from studio.ui.speech_form import SPEEDS
+from studio.ui.tabs.script.options import SPELLINGS
 from studio.ui.tabs.speak_handlers import ADVANCED, WELCOME, SpeakHandlers
 from studio.ui.tabs.take_compare import TakeCompare, again, pair
 from studio.ui.tabs.voice_form import on_show
@@ -38,9 +40,11 @@ class Fields(NamedTuple):
     instruct: gr.Textbox
     seed: gr.Textbox
     advanced: list[gr.Textbox]
+    speed: gr.Slider
+    spellings: gr.Textbox
 
     def all(self) -> list[Any]:
-        return [*self[:-1], *self.advanced]
+        return [*self[:5], *self.advanced, self.speed, self.spellings]
 
 
 class Outcome(NamedTuple):
@@ -61,13 +65,14 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
         with gr.Column(scale=2, min_width=300):
             voice, about, listen = _voice(speaking)
             language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
+            speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
             seed, dice, lock = _seed()
-            advanced = _advanced()
+            advanced, spellings = _advanced()
     with gr.Row(elem_classes="timbre-go-row"):
         speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
     player = live_player(studio.live, elem_id="speak-player")
     outcome = Outcome(pair(), _list(), owner or browser_id())
-    fields = Fields(text, voice, language, instruct, seed, advanced)
+    fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings)
     _watch(speaking, fields, count, about, lock, dice)
     _draft(speaking, fields, lock, about)
     _speak(speaking, fields, player, speak, listen, outcome)
@@ -114,15 +119,18 @@ def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
     return seed, dice, lock
 
 
-def _advanced() -> list[gr.Textbox]:
+def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
     """Texts: an empty gr.Number becomes 0 as soon as a page shows it."""
     with gr.Accordion(word("Advanced"), open=False):
         gr.Markdown(word("Leave empty for defaults."), elem_classes="timbre-hint")
         with gr.Row():
-            return [
+            numbers = [
                 gr.Textbox("", label=word(own.label), placeholder="–", max_lines=1, min_width=120)
                 for own in ADVANCED
             ]
+        return numbers, gr.Textbox(
+            "", label=word("Pronunciation"), placeholder=word(SPELLINGS), lines=2, max_lines=12
+        )
 
 
 def _list() -> gr.HTML:

@@ -51,7 +51,9 @@ FILL = ("fill", "Load these settings")  # a button of a card
 LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
+EXTRA = 2  # after the Advanced ones: speed, pronunciation
 KEPT_OUTPUTS = 9
+LEFT_OUT = "{cues} is left out: this voice follows no instructions."
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,15 @@ class SpeakHandlers:
 
     async def press(self, owner: str, *fields: Any) -> AsyncIterator[Payload]:
         """What the player is told of a press of Speak."""
-        text, voice, language, instruct, seed, *advanced = fields
+        text, voice, language, instruct, seed, *others = fields
+        advanced, extra = others[: len(ADVANCED)], others[len(ADVANCED) :]
         if self._refusal(voice or ""):
             instruct = ""  # it stands there for another voice
-        asking = partial(read, text, voice, language, instruct, seed, advanced)
+        asking = partial(read, text, voice, language, instruct, seed, advanced, *extra)
+        cues = SpeechForm(text, voice or "").dropped(self._studio.choices())
+        if cues:
+            told = ", ".join(f"[{cue}]" for cue in cues)
+            gr.Warning(tell(Message(LEFT_OUT, cues=told)))
         async for payload in self._play(asking, owner):
             yield payload
 
@@ -194,12 +201,12 @@ class SpeakHandlers:
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
         """The fields as they were for a take, its seed kept; nothing for any other button."""
         if event._data.get("do") != FILL[0]:
-            return (gr.skip(),) * (FIELDS + len(ADVANCED))
+            return (gr.skip(),) * (FIELDS + len(ADVANCED) + EXTRA)
         asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
         numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
         said = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
-        return *said, *advanced, True
+        return *said, *advanced, asked.speed, asked.spellings, True
 
     def last(self, owner: str) -> str:
         """What a browser has spoken last, or how to begin."""
@@ -222,7 +229,7 @@ class SpeakHandlers:
         if owner is not None:
             return speak(self._studio, asked, owner)
         studio = self._studio
-        return studio.live.play(lambda: studio.engine.submit(asked.request(studio.choices())))
+        return studio.live.play(lambda: asked.submit(studio.engine, studio.choices()))
 
     def _refusal(self, name: str) -> Message:
         """Why a voice follows no instructions; empty where it does, or is not here."""
@@ -267,6 +274,8 @@ def read(
     instruct: str,
     seed: str,
     advanced: Sequence[str],
+    speed: float | None = None,
+    spellings: str = "",
 ) -> SpeechForm:
     """The fields as data. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
@@ -280,6 +289,8 @@ def read(
         seed=read_seed(seed),
         sampling=checked(SamplingParams, **numbers),
         longest=longest,
+        speed=1.0 if speed is None else float(speed),
+        spellings=spellings,
     )
 
 

@@ -126,7 +126,7 @@ async def speak(
         return take.id
 
     async for payload in studio.live.play(
-        lambda: studio.engine.submit(asked.request(studio.choices())), keep
+        lambda: asked.submit(studio.engine, studio.choices()), keep
     ):
         yield payload
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engine import SAMPLE_RATE
 from studio.api.audio_output import Render, render
 from studio.api.encoding import MEDIA_TYPES, Format, encode, open_encoder, wav_header
-from studio.api.time_stretch import Stretch, stretch
+from studio.time_stretch import Stretch, stretch
 
 READABLE = ("wav", "flac", "mp3", "opus")
 LOSSLESS = ("wav", "flac")

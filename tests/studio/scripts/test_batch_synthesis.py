@@ -20,6 +20,7 @@ from studio.scripts.line_audio import LineAudio, silence
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.pauses import Pauses
 from studio.scripts.tracks import status_of
+from studio.time_stretch import stretch
 from tests.support.script_makers import LINES, Unruly, heard, jobs_of, run, spoken_alone
 
 
@@ -242,3 +243,29 @@ def test_what_another_page_has_spoken_meanwhile_is_not_spoken_again(tmp_path: Pa
 
 def test_pauses_last_as_long_as_they_say() -> None:
     assert len(silence(1.5)) == 1.5 * SAMPLE_RATE
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.5])
+def test_another_speed_is_heard_and_asks_the_engine_for_nothing_twice(
+    engine: FakeEngine, tmp_path: Path, speed: float
+) -> None:
+    plain, paced = jobs_of(), jobs_of(speed=speed)
+    assert all(one.key != other.key for one, other in zip(plain, paced, strict=True) if one.key)
+
+    async def spoken(jobs: tuple[Job, ...], sounds: LineAudio) -> list[tuple[int, Pcm]]:
+        async with BatchSynthesis(engine, jobs, sounds) as rendering:
+            return await heard(rendering)
+
+    fresh, had = LineAudio(tmp_path / "fresh"), LineAudio(tmp_path / "had")
+    run(spoken(plain, had))
+    before = engine.stats().audio_seconds
+    both = [dict(run(spoken(paced, sounds))) for sounds in (had, fresh)]
+    for natural, job in zip(plain, paced, strict=True):
+        if job.key:
+            wanted = stretch(had.read(natural.key), speed)
+            for sounds in (had, fresh):
+                np.testing.assert_array_equal(sounds.read(job.key), wanted)
+            np.testing.assert_array_equal(both[0][job.line], both[1][job.line])
+    made = engine.stats().audio_seconds - before
+    once = sum(had.samples(key) for key in {job.key for job in plain if job.key}) / SAMPLE_RATE
+    assert made == pytest.approx(once)  # for the fresh one alone

@@ -12,6 +12,7 @@ import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Pcm
 from studio.scripts import Job, LineAudio, Progress, Status
+from studio.scripts.text.cues import cues_of
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.store import Opened
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, View
@@ -52,7 +53,8 @@ def _row(opened: Opened, place: int, status: Status, error: str) -> Row:
         script.chapters[line.chapter] if begins and line.chapter < len(script.chapters) else ""
     )
     peaks = _peaks(opened.sounds, job.key) if seconds else ()
-    return Row(place + 1, line, status, error, seconds, peaks, chapter)
+    dropped = () if line.speaker in opened.able else cues_of(line.text)
+    return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped)
 
 
 def _seconds(opened: Opened) -> float:

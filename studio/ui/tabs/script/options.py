@@ -11,7 +11,7 @@ from engine import InvalidSetting
 from studio.scripts import Delivery, Pauses, SpeechOptions, read_spellings, write_spellings
 from studio.scripts.model import MAX_PAUSE
 from studio.ui.i18n import word
-from studio.ui.speech_form import read_seed
+from studio.ui.speech_form import SPEEDS, read_seed
 
 SPELLINGS = "One a line: Nguyen = win"
 
@@ -28,6 +28,7 @@ class MannerFields(NamedTuple):
     paragraph: gr.Number
     chapter: gr.Number
     spellings: gr.Textbox
+    speed: gr.Slider
 
 
 def manner_fields(languages: list[tuple[str, str]]) -> MannerFields:
@@ -50,11 +51,12 @@ def manner_fields(languages: list[tuple[str, str]]) -> MannerFields:
             turn = _pause("between speakers", pauses.turn)
             paragraph = _pause("between paragraphs", pauses.paragraph)
             chapter = _pause("between chapters", pauses.chapter)
+        speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
         spellings = gr.Textbox(
             "", label=word("Pronunciation"), placeholder=word(SPELLINGS), lines=2, max_lines=12
         )
     return MannerFields(
-        language, seed, numbers, directions, sentence, turn, paragraph, chapter, spellings
+        language, seed, numbers, directions, sentence, turn, paragraph, chapter, spellings, speed
     )
 
 
@@ -77,12 +79,14 @@ def values_of(delivery: Delivery) -> tuple[Any, ...]:
         pauses.paragraph,
         pauses.chapter,
         write_spellings(delivery.spellings),
+        delivery.speed,
     )
 
 
 def delivery_of(before: Delivery, values: tuple[Any, ...]) -> Delivery:
     """What the fields say. Raises InvalidSetting."""
-    language, seed, numbers, directions, sentence, turn, paragraph, chapter, spellings = values
+    language, seed, numbers, directions, *silences, spellings, speed = values
+    sentence, turn, paragraph, chapter = silences
     pauses = dict(sentence=sentence, turn=turn, paragraph=paragraph, chapter=chapter)
     return before.having(
         language=language or "auto",
@@ -91,6 +95,7 @@ def delivery_of(before: Delivery, values: tuple[Any, ...]) -> Delivery:
         directions=bool(directions),
         spellings=read_spellings(spellings or ""),
         pauses=_pauses(pauses),
+        speed=min(SPEEDS[1], max(SPEEDS[0], float(speed or 1))),
         manner=SpeechOptions(language=language or "auto", breath=before.manner.breath),
     )
 

@@ -33,6 +33,7 @@ from studio.scripts import (
 )
 from studio.scripts.edits import revise
 from studio.scripts.importers.reader import MAX_BYTES
+from studio.scripts.text.cues import without_cues
 from studio.voices.voice_catalog import BLEND_MARKS
 
 STEPS_BACK = 30
@@ -53,6 +54,7 @@ class Opened:
     project: Project
     jobs: tuple[Job, ...]
     sounds: LineAudio | None
+    able: frozenset[str] = frozenset()  # speakers whose voices follow instructions
 
     @property
     def script(self) -> Script:
@@ -76,7 +78,7 @@ class ScriptStore:
         self._projects = Projects(studio.library.folder.parent / "scripts")
         self._projects.purge(TRASH)
         self._past: dict[str, deque[Project]] = {}
-        self._planned: dict[str, tuple[float, tuple[Job, ...]]] = {}
+        self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
         self._lock = threading.RLock()
 
     # What there is.
@@ -103,10 +105,10 @@ class ScriptStore:
     def look(self, number: str) -> Opened:
         """The same, but planned anew only when it was changed: for looks in quick succession."""
         project = self._load(number) if number else None
-        changed, jobs = self._planned.get(number, (None, ()))
+        changed, jobs, able = self._planned.get(number, (None, (), frozenset[str]()))
         if project is None or project.changed != changed:
             return self.open(number)
-        return Opened(number, project, jobs, self._projects.sounds(number))
+        return Opened(number, project, jobs, self._projects.sounds(number), able)
 
     def can_undo(self, number: str) -> bool:
         return bool(self._past.get(number))
@@ -233,10 +235,16 @@ class ScriptStore:
             for who, voice in voices.items()
             if voice is _NOBODY
         }
-        jobs = plan(project.script, voices, project.delivery, digests)
+        refusal = self._studio.choices().refusal
+        able = frozenset(
+            who
+            for who, voice in voices.items()
+            if isinstance(voice, Preset) and not refusal(voice.name)
+        )
+        jobs = plan(project.script, voices, project.delivery, digests, able)
         with self._lock:
-            _remember(self._planned, number, (project.changed, jobs))
-        return Opened(number, project, jobs, self._projects.sounds(number))
+            _remember(self._planned, number, (project.changed, jobs, able))
+        return Opened(number, project, jobs, self._projects.sounds(number), able)
 
     def _found(self, key: str) -> Voice:
         """What speaks, or spoke. A preset is its name, also while its model is not loaded."""
@@ -256,7 +264,7 @@ class ScriptStore:
 
 def title_of(script: Script) -> str:
     """The first chapter, or how the text begins."""
-    first = next((line.text for line in script.lines if line.text), "")
+    first = next((without_cues(line.text) for line in script.lines if line.text), "")
     title = next(filter(None, script.chapters), first)
     return title if len(title) <= TITLE else f"{title[: TITLE - 1].rstrip()}…"
 

@@ -27,7 +27,7 @@ from studio.ui.tabs.voice_form import QUIET, on_show
 FOLDER = Path(__file__).parent
 HINT = (
     "Speaker: line. An empty line between paragraphs, # before a chapter's title, "
-    "[pause 1s] for a silence."
+    "[pause 1s] for a silence, [whispers] for how to say it."
 )
 MOUNT = """
 const root = element.querySelector('.timbre-board');
@@ -229,6 +229,8 @@ def _sound(tab: ScriptTab, hidden: Hidden, desk: Desktop, stage: Stage, shown: l
 
 def _moment(field: Any) -> str:
     """When a field has been filled in: choices at once, what is typed when it is left."""
+    if isinstance(field, gr.Slider):
+        return "release"
     return "input" if isinstance(field, gr.Dropdown | gr.Checkbox) else "blur"
 
 

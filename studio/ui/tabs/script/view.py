@@ -70,6 +70,7 @@ class Row:
     seconds: float
     peaks: Sequence[int]  # of its waveform, 0 to HIGH
     chapter: str  # title, where one begins
+    dropped: Sequence[str] = ()  # cues that its voice cannot follow
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
     heading = f'<h4 class="chapter">{escape(own.chapter)}</h4>' * (own.chapter != "" and not titled)
     said = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
     error = f'<em role="alert">{escape(tell(own.error))}</em>' if own.error else ""
+    if own.dropped:
+        error += f'<em class="note">⚠️ {_left_out(own.dropped)}</em>'
     html = (
         f'<article class="line {"title" if titled else ""}" data-line="{number}"'
         f' data-status="{own.status}" aria-label="Line {own.place}">{heading}'
@@ -210,6 +213,11 @@ def _who(own: Row) -> str:
     seed = f" · seed {own.line.seed}" if own.line.seed is not None else ""
     told = f"{own.line.speaker}{direction}{seed}".removeprefix(" · ")
     return f"<small>{escape(told)}</small>" if told else ""
+
+
+def _left_out(cues: Sequence[str]) -> str:
+    told = ", ".join(f"[{cue}]" for cue in cues)
+    return both("{cues} is left out: this voice follows no instructions.", cues=told)
 
 
 def _sound(own: Row) -> str:

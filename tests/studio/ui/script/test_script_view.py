@@ -97,11 +97,13 @@ def test_a_cast_is_written_in_lines_or_with_commas():
     st.integers(0, 10**9),
     st.booleans(),
     st.floats(0, 60),
+    st.sampled_from([0.5, 1.0, 1.7]),
 )
-def test_the_fields_say_what_the_delivery_is(language, seed, numbers, pause):
+def test_the_fields_say_what_the_delivery_is(language, seed, numbers, pause, speed):
     own = delivery_of(
-        Delivery(), (language, str(seed), numbers, False, pause, 0.4, 0.7, 1.6, "a = b")
+        Delivery(), (language, str(seed), numbers, False, pause, 0.4, 0.7, 1.6, "a = b", speed)
     )
+    assert own.speed == speed
     assert delivery_of(Delivery(), values_of(own)) == own
     assert own.pauses == Pauses(sentence=pause)
 

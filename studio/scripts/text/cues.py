@@ -1,0 +1,69 @@
+"""Cues: how to say what follows, in square brackets: `[whispers]`, `[laugh]`, `[very softly]`.
+
+A voice that follows instructions is told them, any other leaves them out; nobody speaks them.
+Brackets that are no cue, like [1] or [sic], are ordinary text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from studio.scripts.text.tags import TAG, pause_of
+
+_WORDS = 3  # of a cue, at most
+# Beginnings of words that tell how something is said, and of sounds that people make.
+_STEMS = (
+    "whisper laugh chuckl giggl sigh shout scream yell cry cries cried sob gasp cough sniff groan "
+    "moan mutter mumbl murmur breath inhal exhal yawn hum sing sang snort clear grunt stammer "
+    "stutter angr happy happi sad excit calm soft quiet loud slow fast quick nervous sarcas "
+    "curious surpris tired sleepy warm cold dramatic cheer tender gentl playful mischiev "
+    "fright afraid scared serious ironic bitter proud desperat relie annoy bored amus emotional"
+)
+_CUE = re.compile(rf"(?:{'|'.join(_STEMS.split())})[a-z]*", re.IGNORECASE)
+_LEADING = frozenset(("very", "more", "a", "in", "with", "slightly", "the", "throat"))
+_CHINESE = re.compile(
+    "[轻低小大]声|耳语|笑|大笑|轻笑|叹气|叹息|哭泣?|咳嗽|生气|愤怒|悲伤|高兴|兴奋|激动|温柔|紧张|惊讶|疲惫|喘气"
+    "|慢慢地?|快速"
+)
+
+
+def cue_of(tag: str) -> str:
+    """What a tag says of the delivery: `whispers`; empty for any other tag."""
+    if not tag.startswith("[") or pause_of(tag) is not None:
+        return ""
+    said = tag[1:-1].strip()
+    if _CHINESE.fullmatch(said):
+        return said
+    words = said.split()
+    if not 1 <= len(words) <= _WORDS or not all(word.isalpha() for word in words):
+        return ""
+    single = len(words) == 1 and re.fullmatch(r"[a-z]{3,}ly", said, re.IGNORECASE)
+    told = any(_CUE.fullmatch(word) for word in words if word.lower() not in _LEADING)
+    return said if told or single else ""
+
+
+def cues_of(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (cue_of(match[0]) for match in TAG.finditer(text))))
+
+
+def without_cues(text: str) -> str:
+    """What is spoken."""
+    left = TAG.sub(lambda match: "" if cue_of(match[0]) else match[0], text)
+    return re.sub(r"[ \t]{2,}", " ", left).strip() if left != text else text
+
+
+def at_cues(text: str) -> list[str]:
+    """The text cut before its cues; one with nothing after it stays with what is before it."""
+    starts = [match.start() for match in TAG.finditer(text) if cue_of(match[0])]
+    pieces: list[str] = []
+    for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
+        piece = text[start:end]
+        if pieces and not (_is_spoken(piece) and _is_spoken(pieces[-1])):
+            pieces[-1] += piece
+        elif piece:
+            pieces.append(piece)
+    return pieces or [text]
+
+
+def _is_spoken(piece: str) -> bool:
+    return any(char.isalnum() for char in without_cues(piece))
