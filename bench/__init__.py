@@ -1,1 +1,1 @@
-"""How fast, how soon and how smoothly the engine speaks. Knows only the engine's public face."""
+"""Measures speed, latency and smoothness of the engine, through its public interface."""

@@ -1,6 +1,6 @@
-"""`python -m bench --model DIR` or `--url URL`: first sound, speed and underruns under load.
+"""`python -m bench --model DIR` or `--url URL`: first audio, speed and underruns under load.
 
-Prints a table, then one JSON line. bench/README.md says how to run it, also against others.
+Prints a table, then one JSON line. bench/README.md has the commands, also for other servers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WARM = 4
 
 @dataclass(frozen=True)
 class Plan:
-    """Which loads, how much of each, how often."""
+    """The loads, their sizes and the number of repeats."""
 
     concurrency: list[int]
     rates: list[float]
@@ -40,7 +40,7 @@ class Plan:
     requests: int
     seconds: float
     repeats: int
-    card: bool = False  # sample how busy it is
+    card: bool = False  # sample the GPU's utilization
 
     def loads(self, listen: Listen, work: Work) -> Iterator[Coroutine[Any, Any, Run]]:
         for _ in range(self.repeats):
@@ -54,7 +54,7 @@ class Plan:
 
 
 def machine() -> dict[str, Any]:
-    """What a figure depends on besides the code."""
+    """Hardware and versions that the figures depend on."""
     return {
         "commit": _output("git", "rev-parse", "--short", "HEAD"),
         "card": _output(*asking("--query-gpu=name", "--format=csv,noheader")),
@@ -93,9 +93,9 @@ async def measured(plan: Plan, listen: Listen, work: Work) -> list[dict[str, Any
 
 
 def settle() -> None:
-    """What is there by now is not looked through again: that would stop everybody meanwhile.
+    """Exclude existing objects from garbage collection, which would pause all streams.
 
-    A server does the same when serving begins (studio/server/gc_freeze.py).
+    A server does the same when serving starts (studio/server/gc_freeze.py).
     """
     gc.collect()
     gc.freeze()
@@ -116,7 +116,7 @@ async def over_http(
 
 
 def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any) -> dict[str, Any]:
-    """`ready_seconds`: imports, weights and whatever is recorded before the first request."""
+    """Measure an engine in this process. `ready_seconds`: imports, weights and graph capture."""
     start = time.perf_counter()
     from bench.in_process import InProcess
     from engine import open_engine
@@ -132,7 +132,7 @@ def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any
 
 
 def changes(written: list[str]) -> dict[str, Any]:
-    """Engine settings as they are typed: max_num_seqs=256."""
+    """Engine settings from text such as max_num_seqs=256."""
     parts = [change.partition("=") for change in written]
     return {name: json.loads(value) for name, _, value in parts}
 
@@ -143,11 +143,11 @@ def main(
     key: Annotated[str, typer.Option(help="an API key for the server")] = "",
     extra: Annotated[str, typer.Option(help="JSON for the server; null leaves a field out")] = "{}",
     concurrency: Annotated[list[int], typer.Option("-c", help="streams at a time")] = [],  # noqa: B006
-    rate: Annotated[list[float], typer.Option(help="Poisson arrivals a second")] = [],  # noqa: B006
+    rate: Annotated[list[float], typer.Option(help="Poisson arrivals per second")] = [],  # noqa: B006
     at_once: Annotated[list[int], typer.Option("--burst", help="all at once")] = [],  # noqa: B006
     requests: Annotated[int, typer.Option(help="requests a load, at least 3 a stream")] = 8,
-    seconds: Annotated[float, typer.Option(help="how long a rate is kept up")] = 20,
-    repeats: Annotated[int, typer.Option(help="how often; 3 tell noise")] = 1,
+    seconds: Annotated[float, typer.Option(help="how long each rate runs")] = 20,
+    repeats: Annotated[int, typer.Option(help="repeats; 3 show the noise")] = 1,
     kind: Annotated[list[str], typer.Option(help="preset, vector, context, cold, design")] = [],  # noqa: B006
     voice: Annotated[str | None, typer.Option(help="a preset speaker")] = None,
     frames: Annotated[tuple[int, int], typer.Option(help="shortest and longest")] = (25, 90),
@@ -159,8 +159,8 @@ def main(
     change: Annotated[
         list[str], typer.Option("--set", help="of the engine: max_num_seqs=256")
     ] = [],  # noqa: B006
-    card: Annotated[bool, typer.Option("--card", help="sample how busy the card is")] = False,
-    out: Annotated[Path | None, typer.Option(help="keep the report in this file")] = None,
+    card: Annotated[bool, typer.Option("--card", help="sample the GPU's utilization")] = False,
+    out: Annotated[Path | None, typer.Option(help="write the report to this file")] = None,
     base: Annotated[Path | None, typer.Option("--compare", help="an older report")] = None,
 ) -> None:
     """Measure a checkpoint in this process, or a server."""

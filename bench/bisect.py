@@ -1,8 +1,8 @@
 """`python -m bench.bisect GOOD BAD -- python -m bench --model /DIR -c 1 --repeats 3`
 
 Finds the first commit after GOOD, up to BAD, whose report is worse than GOOD's (`compare.py`).
-Every commit is measured in a worktree of its own with today's bench, so that all are measured
-alike. Paths in the command must be whole. Commits that cannot be measured are passed over.
+Every commit is measured in its own worktree with the current bench. Paths in the command must be
+absolute. Commits that cannot be measured are skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Report = dict[str, Any]
 
 
 def first_worse(commits: Sequence[str], worse: Callable[[str], bool | None]) -> str | None:
-    """The first of these commits that is worse; the last is known to be. None cannot be judged."""
+    """The first commit that is worse, given that the last is. None: cannot be measured."""
     low, high = 0, len(commits) - 1  # the answer is in commits[low : high + 1]
     while low < high:
         verdict = None
@@ -35,13 +35,13 @@ def first_worse(commits: Sequence[str], worse: Callable[[str], bool | None]) -> 
             if verdict is not None:
                 break
         if verdict is None:
-            break  # nothing left between them can be measured
+            break  # no commit between them can be measured
         low, high = (low, at) if verdict else (at + 1, high)
     return commits[high] if commits else None
 
 
 def _from_the_middle(low: int, high: int) -> list[int]:
-    """Places from low to before high, nearest to their middle first."""
+    """Indices from low to before high, nearest to the middle first."""
     middle = (low + high - 1) / 2
     return sorted(range(low, high), key=lambda at: abs(at - middle))
 
@@ -63,7 +63,7 @@ class Trials:
         return any(finding.worse for finding in found) if found else None
 
     def measure(self, commit: str) -> Report | None:
-        """A commit's report; None where the command fails."""
+        """A commit's report; None if the command fails."""
         with self._worktree(commit) as place:
             out = place / "report.json"
             own = {**os.environ, "PYTHONPATH": str(place)}

@@ -1,8 +1,8 @@
-"""`python -m bench.compare BASE.json NEW.json`: a real regression told from noise.
+"""`python -m bench.compare BASE.json NEW.json`: finds regressions beyond the noise.
 
-Each figure of a load is the median over the report's repeats. Its noise is how far the repeats
-of either report lie apart. Worse is what is worse by more than noise and tolerance together;
-then the exit code is 1. Figures of one repeat have no noise that is known: repeat three times.
+Each figure of a load is the median over the report's repeats; its noise is the spread of either
+report's repeats. A figure is worse if it is worse by more than noise and tolerance together; then
+the exit code is 1. One repeat has no known noise: repeat three times.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Annotated, Any
 import typer
 
 LOWER = {"first_p50_ms": True, "first_p95_ms": True, "rtf_mean": True, "audio_per_second": False}
-COUNTED = ("failed", "underrun_rate")  # any more of them is worse
+COUNTED = ("failed", "underrun_rate")  # any increase is worse
 Loads = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One figure of one load. `ratio`: new over base, turned so that above 1 is worse."""
+    """One figure of one load. `ratio`: new over base or inverse; above 1 is worse."""
 
     load: str
     figure: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 def compare(base: dict[str, Any], new: dict[str, Any], tolerance: float) -> Iterator[Finding]:
-    """What both reports measured."""
+    """Compare the figures that both reports have."""
     before, after = _by_load(base), _by_load(new)
     for load in after:
         if load in before:
@@ -76,7 +76,7 @@ def _spread(values: list[float]) -> float:
 
 
 def judge(base: Path, new: dict[str, Any], tolerance: float = 0.1) -> bool:
-    """Tell every finding; whether nothing is worse."""
+    """Print all findings; whether nothing is worse."""
     findings = list(compare(json.loads(base.read_text()), new, tolerance))
     for finding in findings:
         typer.echo(str(finding), err=True)
@@ -86,7 +86,7 @@ def judge(base: Path, new: dict[str, Any], tolerance: float = 0.1) -> bool:
 
 
 def main(base: Path, new: Path, tolerance: Annotated[float, typer.Option(min=0)] = 0.1) -> None:
-    """Hold a report against an older one."""
+    """Compare a report with an older one."""
     raise typer.Exit(0 if judge(base, json.loads(new.read_text()), tolerance) else 1)
 
 

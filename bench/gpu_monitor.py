@@ -1,7 +1,7 @@
-"""How busy the card is while something runs, as nvidia-smi samples it four times a second.
+"""Samples GPU utilization with nvidia-smi, four times per second.
 
-Busy is the share of time in which any kernel ran, so it tells idle gaps and not how full the
-kernels are. Without nvidia-smi there are no figures.
+Utilization is the share of time in which any kernel ran; it shows idle gaps, not how full kernels
+are. Without nvidia-smi there are no figures.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 
 def asking(*options: str) -> tuple[str, ...]:
-    """nvidia-smi about the first card that this process may see."""
+    """The nvidia-smi command for the first visible GPU."""
     seen, _, _ = os.environ.get("CUDA_VISIBLE_DEVICES", "").partition(",")
     return "nvidia-smi", "-i", seen or "0", *options
 
@@ -27,7 +27,7 @@ SAMPLED = (
 
 @dataclass
 class Card:
-    """What was sampled: busy in percent and memory in MiB."""
+    """Samples: utilization in percent and memory in MiB."""
 
     samples: list[tuple[float, float]] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Card:
 
 @contextmanager
 def watched(command: Sequence[str] = ()) -> Iterator[Card]:
-    """The first card, sampled until the block ends."""
+    """Sample the first GPU until the block ends."""
     card = Card()
     try:
         sampling = subprocess.Popen(command or asking(*SAMPLED), stdout=subprocess.PIPE, text=True)
@@ -56,7 +56,7 @@ def watched(command: Sequence[str] = ()) -> Iterator[Card]:
 
 
 def _sample(line: str) -> tuple[float, float] | None:
-    """A line cut short by the end, or one that says [N/A], is none."""
+    """Parse a line; None for a truncated line or [N/A]."""
     try:
         busy, memory = map(float, line.split(","))
     except ValueError:

@@ -1,7 +1,6 @@
-"""HTTP/1.1 by h11 over plain asyncio streams: an answer's pieces as they come.
+"""A minimal HTTP/1.1 client: h11 over asyncio streams, with the body's pieces as they arrive.
 
-A client library's own milliseconds would be taken for the server's, so there is none here.
-Connections are kept.
+A client library would add its own milliseconds to the server's. Connections are kept alive.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ JSON = "application/json"
 
 
 class Refused(Exception):
-    """An answer that is not 200."""
+    """A response that is not 200."""
 
 
 class Line:
@@ -34,7 +33,7 @@ class Line:
     async def ask(
         self, method: str, target: str, headers: dict[str, str], body: bytes
     ) -> AsyncIterator[bytes]:
-        """The pieces of the answer's body, as they come."""
+        """The pieces of the response's body as they arrive."""
         length = {"Content-Length": str(len(body))}
         request = h11.Request(method=method, target=target, headers=[*(headers | length).items()])
         sent = [self._http.send(event) for event in (request, h11.Data(body), h11.EndOfMessage())]
@@ -52,11 +51,11 @@ class Line:
 
     @property
     def ended(self) -> bool:
-        """The server has closed it."""
+        """Whether the server has closed it."""
         return self._reader.at_eof()
 
     def renew(self) -> bool:
-        """Whether it can be used again."""
+        """Prepare for another request; whether that is possible."""
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             return True
@@ -70,15 +69,15 @@ class Line:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 self._http.receive_data(await self._reader.read(PIECE))
         except h11.RemoteProtocolError as error:
-            raise Refused(f"the server broke off: {error}") from error
+            raise Refused(f"the server closed the connection early: {error}") from error
         if isinstance(event, h11.ConnectionClosed):
-            raise Refused("the server hung up")
+            raise Refused("the server closed the connection")
         return event
 
 
 @dataclass
 class Server:
-    """Where the server is, and the idle connections to it."""
+    """A server's address, and idle connections to it."""
 
     url: str
     key: str = ""
@@ -87,7 +86,7 @@ class Server:
     async def ask(
         self, method: str, path: str, body: bytes = b"", kind: str = JSON
     ) -> AsyncIterator[bytes]:
-        """The pieces of an answer's body. Raises Refused."""
+        """The pieces of a response's body. Raises Refused."""
         line = self._waiting() or await self._connect()
         try:
             asking = line.ask(method, path, self._headers(kind), body)
@@ -108,7 +107,7 @@ class Server:
             self._idle.pop().close()
 
     def _waiting(self) -> Line | None:
-        """An idle connection that the server has not closed meanwhile."""
+        """An idle connection that the server has not closed."""
         while self._idle:
             line = self._idle.pop()
             if not line.ended:

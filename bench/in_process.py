@@ -1,4 +1,4 @@
-"""Jobs asked of an engine in this process."""
+"""Runs jobs on an engine in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine import Design, Engine, Pcm, Preset, SpeechRequest, Voice
 
 
 class InProcess:
-    """Knows a voice of each kind; recordings are heard once, before anything is measured."""
+    """Has a voice of each kind; references are encoded before the measurement."""
 
     def __init__(self, engine: Engine, kinds: tuple[Kind, ...], speaker: str | None) -> None:
         self._engine = engine
@@ -29,7 +29,7 @@ class InProcess:
         self._look()
 
     def step_ms(self) -> dict[int, float]:
-        """A step's median milliseconds by how many ran, looked at whenever an answer ended."""
+        """A step's median milliseconds by running requests, sampled at the end of each job."""
         return {count: 1e3 * median(seconds) for count, seconds in sorted(self._steps.items())}
 
     def _look(self) -> None:
@@ -38,7 +38,7 @@ class InProcess:
             self._steps[stats.running].append(stats.step_seconds)
 
     async def _cold(self, job: Job) -> Voice:
-        """A recording that was never heard before."""
+        """A clone of a recording that is not cached."""
         sound = marked(self._hum, job.seed)
         return await asyncio.to_thread(self._engine.clone, sound, TRANSCRIPT)
 
@@ -59,6 +59,6 @@ class InProcess:
         return self._engine.clone(self._hum, TRANSCRIPT if kind == "context" else "")
 
     def _preset(self, speaker: str | None) -> Voice:
-        """The named one, or the first voice that a checkpoint has of itself."""
+        """The named preset, or a checkpoint's first one."""
         every = [name for own in self._engine.capabilities().values() for name in own.speakers]
         return Preset(speaker or every[0]) if speaker or every else Design(DESCRIPTION)

@@ -1,8 +1,8 @@
-"""One measured stream, and many of them under a load.
+"""Measures one stream, and generates loads of many streams.
 
-The clock starts when a request is made. Playback is simulated as an impatient listener: it
-starts with the first piece and never pauses, so `deficit` is the longest silence he would hear.
-Knows neither engine nor HTTP: `Listen` gives the sound of a job.
+The clock starts with the request. Playback is simulated as starting with the first piece and never
+pausing to buffer, so `deficit` is the longest gap that a listener would hear. Knows neither engine
+nor HTTP: `Listen` gives the audio of a job.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from bench.workload import Job
 
 RATE = 24_000
-GAP = 0.005  # a silence that a careful ear notices
-UNDERRUN = 0.1  # a silence that everybody notices
+GAP = 0.005  # seconds; just audible
+UNDERRUN = 0.1  # seconds; clearly audible
 AUDIBLE = 10 ** (-45 / 20) * 2**15  # -45 dBFS
 PATIENCE = 180.0
 
@@ -31,9 +31,9 @@ Listen: TypeAlias = Callable[[Job], AsyncIterator[NDArray[np.int16]]]
 
 @dataclass(frozen=True)
 class Measured:
-    """Seconds, all of them. `audible`: until the piece with the first sound that is no silence.
+    """Times in seconds. `audible`: until the piece with the first sound above silence.
 
-    `error` is empty when the stream ended well.
+    `error` is empty if the stream ended normally.
     """
 
     first: float
@@ -49,14 +49,14 @@ class Measured:
         return self.total / max(self.audio, 1e-9)
 
 
-class Ear:
-    """Hears the pieces of one stream."""
+class StreamMeter:
+    """Measures the pieces of one stream."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
         self.first = self.audible = self.audio = self.deficit = 0.0
 
-    def hear(self, pcm: NDArray[np.int16]) -> None:
+    def add(self, pcm: NDArray[np.int16]) -> None:
         now = time.perf_counter() - self.start
         self.first = self.first or now
         self.deficit = max(self.deficit, now - self.first - self.audio)
@@ -71,22 +71,22 @@ class Ear:
 
 
 async def measure(listen: Listen, job: Job) -> Measured:
-    ear = Ear()
+    meter = StreamMeter()
 
     async def hear() -> None:
         async for pcm in listen(job):
-            ear.hear(pcm)
+            meter.add(pcm)
 
     try:
         await asyncio.wait_for(hear(), PATIENCE)
-    except Exception as error:  # a failed request is a figure, not an end of the run
-        return ear.measured(job.kind, repr(error)[:300])
-    return ear.measured(job.kind, "" if ear.audio else "no sound came")
+    except Exception as error:  # a failed request is counted and does not end the run
+        return meter.measured(job.kind, repr(error)[:300])
+    return meter.measured(job.kind, "" if meter.audio else "no sound came")
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a load gave: every stream, and the wall time of the whole."""
+    """The results of a load: every stream, and the wall time."""
 
     load: str
     streams: list[Measured]
@@ -94,7 +94,7 @@ class Run:
 
 
 async def closed_loop(listen: Listen, jobs: Iterable[Job], concurrency: int) -> Run:
-    """`concurrency` listeners, each asking anew as soon as its answer has ended."""
+    """`concurrency` listeners, each starting a new request as soon as its last has ended."""
     left, streams = iter(jobs), []
 
     async def listener() -> None:
@@ -107,7 +107,7 @@ async def closed_loop(listen: Listen, jobs: Iterable[Job], concurrency: int) -> 
 
 
 async def poisson(listen: Listen, jobs: Iterator[Job], rate: float, seconds: float) -> Run:
-    """Listeners who come by chance, `rate` a second on average, whatever the others do."""
+    """An open loop: requests at random times, `rate` per second on average."""
     asked: list[Awaitable[Measured]] = []
     chance, due = random.Random(rate), 0.0
     start = time.perf_counter()
@@ -122,6 +122,6 @@ async def poisson(listen: Listen, jobs: Iterator[Job], rate: float, seconds: flo
 
 
 async def burst(listen: Listen, jobs: Iterator[Job], count: int) -> Run:
-    """All at once, out of nothing."""
+    """All requests at once, on an idle engine."""
     run = await closed_loop(listen, islice(jobs, count), count)
     return Run(f"burst {count}", run.streams, run.wall)

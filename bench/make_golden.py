@@ -1,7 +1,7 @@
-"""What the reference package (qwen-tts 0.1.1) says of a checkpoint: golden tensors for tests.
+"""Makes golden tensors for tests with the reference package (qwen-tts 0.1.1).
 
-One sentence a way of asking, greedy, in float32. Runs in the environment that
-`bench/reference_package.py` describes; RECORDING is a mono 24 kHz sound file of what --said says.
+One sentence per kind of request, greedy, in float32. Runs in the environment that
+`bench/reference_package.py` describes; RECORDING is a mono 24 kHz file whose transcript is --said.
 
     bench/.reference/bin/python -m bench.make_golden --model presets/mini --speaker clara \\
         --recording RECORDING --said TEXT --out tests/mini
@@ -32,12 +32,12 @@ GREEDY: dict[str, Any] = {
     "repetition_penalty": 1.0,
     "max_new_tokens": 48,
 }
-SILENCE = 12_000  # samples that the engine puts after a reference before it is encoded
+SILENCE = 12_000  # samples that the engine appends to a reference before it is encoded
 
 
 @contextlib.contextmanager
 def as_base(folder: str) -> Iterator[str]:
-    """A copy that says it is a Base model: the package loads a speaker encoder for no other."""
+    """A copy marked as a Base model, since the package loads a speaker encoder only for those."""
     with tempfile.TemporaryDirectory() as made:
         copy = shutil.copytree(folder, Path(made, "model"))
         config = json.loads((copy / "config.json").read_text())
@@ -46,7 +46,7 @@ def as_base(folder: str) -> Iterator[str]:
 
 
 class Recorder:
-    """A model of the package that remembers the codes it last made."""
+    """A model of the package that keeps the codes of its last call."""
 
     def __init__(self, folder: str) -> None:
         import torch
@@ -72,7 +72,7 @@ class Recorder:
 
 
 def clones(recorder: Recorder, wave: Any, said: str) -> tuple[Any, Any]:
-    """The prompts of a voice alone and in context; its vector is of the sound as it is."""
+    """Clone prompts by vector and in context."""
     recorder.kind("base")
     create = recorder.model.create_voice_clone_prompt
     alone = create((wave, 24_000), x_vector_only_mode=True)[0]
@@ -82,7 +82,7 @@ def clones(recorder: Recorder, wave: Any, said: str) -> tuple[Any, Any]:
 
 
 def record(recorder: Recorder, given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tensors by `case.stage`, and the cases as they were asked for."""
+    """Tensors by `case.stage`, and the cases' parameters."""
     import soundfile
     import torch
 

@@ -1,4 +1,4 @@
-"""Jobs asked of a server that speaks OpenAI's /v1/audio/speech, ours or another's."""
+"""Runs jobs on any server with OpenAI's /v1/audio/speech."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from bench.reference_sound import data_url, hum, marked, wav
 from bench.workload import DESCRIPTION, TRANSCRIPT, Job, Kind
 
 SPEECH, VOICES = "/v1/audio/speech", "/v1/audio/voices"
-SPEAKER = "alloy"  # a voice at OpenAI, which stands for one of those that a server of ours has
+SPEAKER = "alloy"  # OpenAI's voice name, which Timbre maps to one of its voices
 KEPT: tuple[Kind, ...] = ("vector", "context")
 
 
 class OverHttp:
-    """`extra` is merged into every body; a null in it takes a field out."""
+    """`extra` is merged into every body; null removes a field."""
 
     def __init__(self, server: Server, speaker: str | None, extra: dict[str, Any]) -> None:
         self._server, self._speaker, self._extra = server, speaker or SPEAKER, extra
         self._hum = hum()
-        self._voice = ""  # the id of a voice that is kept while this runs
+        self._voice = ""  # the id of a voice that is saved during the run
 
     async def prepare(self, kinds: tuple[Kind, ...]) -> None:
-        """Keep a cloned voice on the server where one is spoken."""
+        """Save a cloned voice on the server if a job needs one."""
         if not set(kinds) & set(KEPT):
             return
         name = f"bench {uuid.uuid4().hex[:8]}"

@@ -1,6 +1,6 @@
-"""`python -m bench.plot OUT.svg REPORT.json …`: latency and throughput against load.
+"""`python -m bench.plot OUT.svg REPORT.json …`: plots latency and throughput against load.
 
-One line a report, called by its file's name. Repeats are drawn as their median.
+One line per report, named by its file. Repeats are drawn as their median.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import typer
 PANELS = (
     ("closed", "first_p50_ms", "first byte, median (ms)"),
     ("closed", "first_p99_ms", "first byte, 99th percentile (ms)"),
-    ("closed", "audio_per_second", "audio seconds a second"),
+    ("closed", "audio_per_second", "audio seconds per second"),
     ("poisson", "first_p95_ms", "first byte, 95th percentile (ms)"),
 )
-AXES = {"closed": "listeners at a time", "poisson": "arrivals a second"}
+AXES = {"closed": "concurrent listeners", "poisson": "arrivals per second"}
 
 
 def line(report: dict[str, Any], kind: str, figure: str) -> list[tuple[float, float]]:
-    """A figure's medians by the size of the load, smallest first."""
+    """A figure's medians by the size of the load, in ascending order."""
     found: dict[float, list[float]] = defaultdict(list)
     for row in report["loads"]:
         name, _, size = row["load"].partition(" ")
@@ -33,7 +33,7 @@ def line(report: dict[str, Any], kind: str, figure: str) -> list[tuple[float, fl
 
 
 def draw(reports: dict[str, dict[str, Any]], out: Path) -> None:
-    """Panels that nobody has figures for are left out."""
+    """Draw the panels for which there are figures."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
@@ -54,12 +54,12 @@ def draw(reports: dict[str, dict[str, Any]], out: Path) -> None:
         axes.yaxis.set_minor_formatter("")
         axes.grid(alpha=0.3, which="both")
         axes.legend()
-    with rc_context({"svg.fonttype": "none"}):  # words stay words
+    with rc_context({"svg.fonttype": "none"}):  # text stays text
         figure.savefig(out)
 
 
 def main(out: Path, reports: list[Path]) -> None:
-    """Draw reports into one picture (.svg, .png or .pdf)."""
+    """Plot reports into one picture (.svg, .png or .pdf)."""
     draw({path.stem: json.loads(path.read_text()) for path in reports}, out)
 
 

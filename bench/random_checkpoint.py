@@ -1,8 +1,7 @@
 """`python -m bench.random_checkpoint OUT --size 1.7B`: random weights in the published layout.
 
-The shapes are those of the published checkpoints (or smaller), so speed and memory can be
-measured where the real weights are not at hand. The end-of-speech row is zero: such a model
-speaks until its frame budget is spent.
+The shapes are those of the published checkpoints (or smaller), so speed and memory can be measured
+without the real weights. The end-of-speech row is zero, so the model speaks until its frame limit.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ EXTRACTOR = {
 
 
 def scatter(network: nn.Module, generator: torch.Generator) -> nn.Module:
-    """Weights of such a size that signals neither die nor explode."""
+    """Random weights that keep signals in range."""
     for name, value in [*network.named_parameters(), *network.named_buffers()]:
         if "embedding_sum" in name or "embed_sum" in name:
             value.normal_(generator=generator)
@@ -56,7 +55,7 @@ def scatter(network: nn.Module, generator: torch.Generator) -> nn.Module:
 
 
 def save(path: Path, parts: dict[str, nn.Module], dtype: torch.dtype) -> None:
-    """Networks by their prefix, in one file."""
+    """Write networks by prefix to one file."""
     tensors = {
         name: tensor.to(dtype) if tensor.is_floating_point() else tensor
         for name, tensor in export(parts).items()
@@ -74,7 +73,9 @@ def main(
     size: Annotated[str, typer.Option(help=", ".join(SIZES))] = "1.7B",
     kind: Annotated[str, typer.Option(help="custom_voice, base or voice_design")] = "custom_voice",
     seed: int = 0,
-    device: Annotated[str, typer.Option(help="where numbers are drawn: others on a GPU")] = "cpu",
+    device: Annotated[
+        str, typer.Option(help="where numbers are drawn; a GPU draws others")
+    ] = "cpu",
 ) -> None:
     """Write a checkpoint folder."""
     torch.set_default_device(device)

@@ -1,4 +1,4 @@
-"""The config.json of random checkpoints, and a tokenizer that knows only bytes."""
+"""The config.json of random checkpoints, and a byte tokenizer."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def tokenizer(size: str) -> Tokenizer:
 
 
 def _merges(*words: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """Merges that build each word letter by letter, and what they make."""
+    """Merges that build each word letter by letter, and their results."""
     merges = [(word[:i], word[i]) for word in words for i in range(1, len(word))]
     return merges, [left + right for left, right in merges]
 

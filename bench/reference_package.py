@@ -1,6 +1,6 @@
-"""The reference package (qwen-tts 0.1.1) on the same checkpoint and sentences.
+"""Measures the reference package (qwen-tts 0.1.1) on the same checkpoint and sentences.
 
-It runs in an environment of its own, because it pins another transformers:
+It runs in its own environment, because it pins another transformers:
 
     python3 -m venv bench/.reference
     bench/.reference/bin/pip install torch==2.13.0 transformers==4.57.3 accelerate librosa \
@@ -8,8 +8,8 @@ It runs in an environment of its own, because it pins another transformers:
     bench/.reference/bin/pip install --no-deps qwen-tts==0.1.1
     bench/.reference/bin/python -m bench.reference_package --model DIR
 
-torchaudio and sox serve only its 25 Hz tokenizer, so empty modules stand in for them. The
-package does not stream: its first audio is its whole answer.
+torchaudio and sox are only for its 25 Hz tokenizer, so empty modules replace them. The package does
+not stream: its first audio is its whole result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNREACHED = ("sox", "torchaudio", "torchaudio.compliance", "torchaudio.complianc
 
 
 def stand_in(names: tuple[str, ...] = UNREACHED) -> None:
-    """Empty modules for imports that are never reached."""
+    """Install empty modules for imports that are not used."""
     for name in names:
         sys.modules[name] = types.ModuleType(name)
         sys.modules[name].__spec__ = importlib.machinery.ModuleSpec(name, None)
@@ -70,7 +70,7 @@ def main() -> None:
         model.generate_custom_voice if given.kind == "custom_voice" else model.generate_voice_design
     )
     voice, rows, chance = speaker(given.model, given.kind), [], random.Random(7)
-    for index in range(given.requests + 1):  # the first one warms up
+    for index in range(given.requests + 1):  # the first request is a warm-up
         text, frames = chance.choice(SENTENCES), chance.randint(*given.frames)
         torch.manual_seed(index)
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A recording to clone that needs no file: a hum with syllables."""
+"""A synthetic recording to clone: a hum with syllables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RATE = 24_000
 
 
 def hum(seconds: float = 6) -> NDArray[np.float32]:
-    """[samples]: a voice-like tone of falling pitch, four syllables a second."""
+    """[samples]: a voice-like tone of falling pitch, four syllables per second."""
     at = np.arange(int(seconds * RATE)) / RATE
     phase = 2 * np.pi * np.cumsum(130 - 4 * at) / RATE
     tone = sum(np.sin(order * phase) / order for order in range(1, 12))
@@ -22,7 +22,7 @@ def hum(seconds: float = 6) -> NDArray[np.float32]:
 
 
 def marked(sound: NDArray[np.float32], number: int) -> NDArray[np.float32]:
-    """The same to an ear, and another to whoever keeps what he has heard."""
+    """The same sound with an inaudible difference, so that caches miss."""
     other = sound.copy()
     other[:64] = [(number >> bit & 1) / 64 for bit in range(64)]
     return other

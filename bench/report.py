@@ -1,4 +1,4 @@
-"""Figures of a run: percentiles, a table for people, one JSON line for programs."""
+"""Figures of a run: percentiles, a table, one JSON line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value with its share below it, as the field's load client counts."""
+    """The smallest value with this share of the values at or below it (nearest rank)."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(percent / 100 * len(ordered)))]
 
@@ -54,7 +54,7 @@ def _first(good: list[Measured]) -> dict[str, float]:
 
 
 def _kinds(good: list[Measured]) -> dict[str, Any]:
-    """The first sound by kind of voice, where there are several."""
+    """Time to first audio by kind of voice, if there are several."""
     kinds = sorted({stream.kind for stream in good})
     if len(kinds) < 2:
         return {}

@@ -1,8 +1,8 @@
-"""`python -m bench.soak --model DIR --minutes 30`: many visitors for a long time, and what is left.
+"""`python -m bench.soak --model DIR --minutes 30`: a soak test of the whole studio.
 
-Starts the studio (or uses `--url` with its `--pid`), lets visitors use API, sockets and page at
-random, a fifth of them leaving early, and fails when an answer was neither whole nor plainly
-refused, a slot stays taken, or memory or file handles grow. One JSON line last.
+Starts the studio (or uses `--url` with its `--pid`); visitors use API, WebSockets and page at
+random, and a fifth leave early. It fails when an answer is neither complete nor a clear refusal, a
+slot stays taken, or memory or file handles grow. One JSON line last.
 """
 
 from __future__ import annotations
@@ -32,40 +32,39 @@ from bench.soak_watch import Watch
 from studio.ui.page import SESSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
-LEAVES = 0.25  # of the visits that can be left: a fifth of all
-GROWTH = 30.0  # megabytes that noise may look like
+LEAVES = 0.25  # of the visits that can be left, which is a fifth of all
+GROWTH = 30.0  # megabytes of allowed noise
 HANDLES = 8
-PAUSE = 1.0  # seconds that a refused visitor waits at most
+PAUSE = 1.0  # longest wait of a refused visitor in seconds
 
 
 @dataclass
 class Account:
-    """How visits ended, by deed, and the first things that went wrong."""
+    """Counts of ends by action, and the first errors."""
 
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
-    def note(self, deed: str, end: str, why: str = "") -> None:
-        self.ends[deed, end] += 1
+    def note(self, action: str, end: str, why: str = "") -> None:
+        self.ends[action, end] += 1
         if why and len(self.wrong) < 10:
-            self.wrong.append(f"{deed}: {why}"[:300])
+            self.wrong.append(f"{action}: {why}"[:300])
 
     def total(self, end: str) -> int:
         return sum(count for (_, each), count in self.ends.items() if each == end)
 
 
 @dataclass(frozen=True)
-class Town:
-    """Where the server is, how many use it and for how long."""
+class Crowd:
+    """The server's address, the number of visitors and the duration."""
 
     url: str
     visitors: int
     seconds: float
-    deeds: tuple[str, ...]
+    actions: tuple[str, ...]
 
     async def fill(self, visits: int) -> None:
-        """So many visits that only ask who can speak: the server remembers them, up to a bound.
-        What it holds is to be watched from there on."""
+        """Fill the server's bounded list of sessions, so that memory is measured with it full."""
         async with httpx.AsyncClient(timeout=120) as http:
             visitor = Visitor(http, self.url, random.Random(0), LEAVES)
             for _ in range(visits):
@@ -86,19 +85,19 @@ class Town:
     ) -> None:
         visitor = Visitor(http, self.url, chosen, LEAVES)
         while time.monotonic() < until:
-            deed = chosen.choice(self.deeds)
+            action = chosen.choice(self.actions)
             try:
-                end = await visitor.visit(deed)
+                end = await visitor.visit(action)
             except (Broken, httpx.HTTPError, OSError, EOFError) as error:
-                account.note(deed, "broken", f"{type(error).__name__}: {error}")
+                account.note(action, "broken", f"{type(error).__name__}: {error}")
             else:
-                account.note(deed, end)
+                account.note(action, end)
                 if end == "refused":
                     await asyncio.sleep(chosen.uniform(0, PAUSE))
 
 
 async def stuck(url: str, patience: float = 10.0) -> dict[str, float]:
-    """What still runs or waits when everybody has left; empty when nothing does."""
+    """What still runs or waits after all visitors have left; empty if nothing does."""
     async with httpx.AsyncClient() as http:
         for _ in range(int(patience * 10)):
             told = (await http.get(f"{url}/metrics")).text
@@ -114,28 +113,30 @@ def metric(told: str, name: str) -> float:
     return float(found[1]) if found else -1.0
 
 
-async def soak(town: Town, pid: int, remembered: int = SESSIONS) -> dict[str, Any]:
-    if "page" in town.deeds:
-        await town.fill(remembered)
+async def soak(crowd: Crowd, pid: int, remembered: int = SESSIONS) -> dict[str, Any]:
+    if "page" in crowd.actions:
+        await crowd.fill(remembered)
     account, watch = Account(), Watch(pid)
     watching = asyncio.ensure_future(watch.run())
     try:
-        await town.live(account)
+        await crowd.live(account)
     finally:
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
-    return report(town, account, watch, await stuck(town.url))
+    return report(crowd, account, watch, await stuck(crowd.url))
 
 
-def report(town: Town, account: Account, watch: Watch, left: dict[str, float]) -> dict[str, Any]:
+def report(crowd: Crowd, account: Account, watch: Watch, left: dict[str, float]) -> dict[str, Any]:
     held = watch.figures()
     ends = ("whole", "refused", "left", "broken")
     told = {
-        "visitors": town.visitors,
-        "seconds": town.seconds,
+        "visitors": crowd.visitors,
+        "seconds": crowd.seconds,
         **{end: account.total(end) for end in ends},
-        "by_deed": {deed: {end: account.ends[deed, end] for end in ends} for deed in town.deeds},
+        "by_action": {
+            action: {end: account.ends[action, end] for end in ends} for action in crowd.actions
+        },
         "stuck": left,
         **held,
         "wrong": account.wrong,
@@ -149,7 +150,7 @@ def report(town: Town, account: Account, watch: Watch, left: dict[str, float]) -
 
 @contextmanager
 def studio(model: str) -> Iterator[tuple[str, int]]:
-    """The whole program on a free port; its address and process."""
+    """Start the program on a free port; yields its address and process id."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as data:
@@ -170,7 +171,7 @@ def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 300)
             if httpx.get(f"{url}/ready").status_code == 200:
                 return
         time.sleep(0.2)
-    raise SystemExit("The studio did not start. Its own words are above.")
+    raise SystemExit("The studio did not start. See its output above.")
 
 
 def main(
@@ -180,14 +181,14 @@ def main(
     minutes: Annotated[float, typer.Option(min=0.01)] = 30,
     visitors: Annotated[int, typer.Option(min=1)] = 6,
     remembered: Annotated[int, typer.Option(help="page visits before it begins")] = SESSIONS,
-    deed: Annotated[list[str] | None, typer.Option(help="Only these: file, stream …")] = None,
+    action: Annotated[list[str] | None, typer.Option(help="Only these: file, stream …")] = None,
 ) -> None:
-    deeds = tuple(deed or ("file", "stream", "events", "socket", "page", "listing"))
+    actions = tuple(action or ("file", "stream", "events", "socket", "page", "listing"))
     with contextlib.ExitStack() as stack:
         if not url:
             url, pid = stack.enter_context(studio(model))
-        town = Town(url.rstrip("/"), visitors, minutes * 60, deeds)
-        told = asyncio.run(soak(town, pid, remembered))
+        crowd = Crowd(url.rstrip("/"), visitors, minutes * 60, actions)
+        told = asyncio.run(soak(crowd, pid, remembered))
     print(json.dumps(told))
     raise SystemExit(0 if told["good"] else 1)
 

@@ -1,7 +1,7 @@
-"""What visitors of a server do, one by one, and whether each got a whole answer or a plain no.
+"""The visits of a soak test: requests to a server, and checks of its answers.
 
-A visit ends `whole`, `refused` (with a reason, and when to come back) or `left` (by the visitor);
-anything else raises Broken. Knows only addresses and messages: docs/api.md describes them.
+A visit ends `whole`, `refused` (with a reason, and when to retry) or `left` (by the visitor);
+anything else raises Broken. Knows only the API of docs/api.md.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ REFUSALS = {429, 503}
 
 
 class Broken(Exception):
-    """An answer that is neither whole nor a plain refusal."""
+    """An answer that is neither complete nor a clear refusal."""
 
 
 class Refused(Exception):
-    """A plain no."""
+    """A clear refusal."""
 
 
 class Visitor:
-    """One person; `leaves` is the share of visits that end before the answer does."""
+    """One visitor; `leaves` is the share of visits that it leaves early."""
 
     def __init__(self, http: httpx.AsyncClient, url: str, chosen: random.Random, leaves: float):
         self._http, self._url, self._random, self._leaves = http, url, chosen, leaves
 
     @property
-    def deeds(self) -> dict[str, Callable[[], Awaitable[str]]]:
+    def actions(self) -> dict[str, Callable[[], Awaitable[str]]]:
         every = (self.file, self.stream, self.events, self.socket, self.page, self.listing)
-        return {deed.__name__: deed for deed in every}
+        return {action.__name__: action for action in every}
 
     async def visit(self, name: str) -> str:
         try:
-            return await self.deeds[name]()
+            return await self.actions[name]()
         except Refused:
             return "refused"
 
     async def file(self) -> str:
-        """A whole WAV."""
+        """A complete WAV."""
         frames = self._random.randint(4, 40)
         answer = await self._http.post(
             self._url + SPEECH, json=self._body(frames, "wav", stream=False)
@@ -75,7 +75,7 @@ class Visitor:
         return "whole"
 
     async def stream(self) -> str:
-        """Raw sound as it is made."""
+        """Raw PCM as it is generated."""
         frames, leaving, heard = self._random.randint(4, 60), self._is_leaving(), 0
         async with self._asking(self._body(frames, "pcm", stream=True)) as answer:
             async for piece in answer.aiter_raw():
@@ -96,7 +96,7 @@ class Visitor:
         return "whole"
 
     async def socket(self) -> str:
-        """A dialogue: words as they are typed, sound until the session is done."""
+        """A WebSocket session: text in pieces, audio until the session is done."""
         address = self._url.replace("http", "ws", 1) + SPEECH + "/stream"
         async with connect(address, max_size=None) as socket:
             await socket.send(json.dumps({"type": "session.config", "max_new_tokens": 30}))
@@ -106,7 +106,7 @@ class Visitor:
             return await self._heard(socket)
 
     async def page(self) -> str:
-        """The page's endpoint for programs, over Gradio's own queue."""
+        """The page's endpoint for programs, through Gradio's queue."""
         call = f"{self._url}/gradio_api/call/stream"
         begun = await self._http.post(call, json={"data": [self._text(), "", "auto", ""]})
         check(begun.status_code, begun.content)
@@ -122,7 +122,7 @@ class Visitor:
         return "whole"
 
     async def glance(self) -> None:
-        """The page's endpoint that tells who can speak, and nothing else."""
+        """The page's endpoint that lists voices."""
         call = f"{self._url}/gradio_api/call/voices"
         begun = await self._http.post(call, json={"data": []})
         check(begun.status_code, begun.content)
@@ -175,7 +175,7 @@ CODES = {"queue_full", "engine_closed", "too_many_sockets"}
 
 
 def check(status: int, content: bytes) -> None:
-    """Raises Refused for a plain no, Broken for anything else than 200."""
+    """Raises Refused for a clear refusal, Broken for any other status than 200."""
     if status == 200:
         return
     try:

@@ -1,4 +1,4 @@
-"""What a server process holds while it is used: memory and file handles, from /proc."""
+"""Samples memory and file handles of a server process from /proc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-WARM = 1 / 3  # of the time: caches fill, code is loaded late
+WARM = 1 / 3  # of the time, in which caches fill and code is loaded
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Sample:
 
 @dataclass
 class Watch:
-    """Samples of one process, one a second."""
+    """Samples of one process, one per second."""
 
     pid: int
     samples: list[Sample] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Watch:
             await asyncio.sleep(1)
 
     def figures(self) -> dict[str, Any]:
-        """Slopes over what comes after the warm part."""
+        """Slopes after the warm-up."""
         kept = self.samples[int(len(self.samples) * WARM) :]
         minutes = max(1e-9, (kept[-1].at - kept[0].at) / 60)
         memory = slope(kept, "megabytes")
@@ -62,7 +62,7 @@ class Watch:
 
 
 def slope(samples: list[Sample], what: str) -> float:
-    """A minute, by least squares; 0 where there is too little to tell."""
+    """Growth per minute by least squares; 0 with too few samples."""
     if len(samples) < 3:
         return 0.0
     minutes = np.array([each.at for each in samples]) / 60

@@ -1,7 +1,6 @@
-"""What is spoken in a measurement: the same sentences, lengths and kinds for the same seed.
+"""The workload of a measurement: the same sentences, lengths and kinds for the same seed.
 
-A job says what is to be spoken and by which kind of voice; how it is asked for is the affair of
-`in_process.py` and `over_http.py`.
+A job has a text and a kind of voice; `in_process.py` and `over_http.py` turn it into a request.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Work:
         return list(islice(self.stream(), count))
 
     def stream(self) -> Iterator[Job]:
-        """Jobs without end."""
+        """Endless jobs."""
         random_ = random.Random(self.seed)
         while True:
             yield self._job(random_)

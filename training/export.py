@@ -1,8 +1,8 @@
-"""Put the trained parts together in the published layout.
+"""Exports the trained parts in the published layout.
 
-Preset speakers are rows of the talker's codec embedding: each gets the vector of its home,
-so that presets, clones and blends live in one space. Weights are written in half precision:
-the talker in bfloat16, the codec in float16, whose finer steps its sums need.
+Preset speakers are rows of the talker's codec embedding: each gets its target vector, so that
+presets, clones and blends share one space. The talker's weights are written in bfloat16, the
+codec's in float16, whose finer steps it needs.
 
     python -m training.export --codec codec.pt --speaker speaker.pt --talker talker.pt \\
         --tokenizer DIR --out presets/mini
@@ -25,17 +25,17 @@ from engine.model.talker import Talker
 from engine.worker.loading.weight_loader import export
 from training import model_config
 from training import state as states
-from training.batching.speaker_targets import homes
+from training.batching.speaker_targets import speaker_targets
 from training.codec import Codec
 from training.data.speakers import NAMED
 from training.train_speaker import Trainee
 
 
 @torch.no_grad()
-def seat(talker: Talker) -> None:
-    """Give each preset the vector of its home."""
+def set_preset_vectors(talker: Talker) -> None:
+    """Give each preset its target vector."""
     rows = talker.model.codec_embedding.weight
-    theirs = homes(torch.tensor([speaker.axes() for speaker in NAMED]))
+    theirs = speaker_targets(torch.tensor([speaker.axes() for speaker in NAMED]))
     rows[model_config.FIRST_SPEAKER : model_config.FIRST_SPEAKER + len(NAMED)] = theirs
 
 
@@ -46,7 +46,7 @@ def half(tensors: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
 def write(
     folder: Path, tokenizer: Path, codec: Codec, speaker: SpeakerEncoder, talker: Talker
 ) -> None:
-    """The whole checkpoint; `folder` is made anew, but for a README.md that stands there."""
+    """Write the checkpoint; `folder` is replaced, except for its README.md."""
     inner = folder / "speech_tokenizer"
     inner.mkdir(parents=True, exist_ok=True)
     for path in sorted(tokenizer.glob("*")):
@@ -64,7 +64,7 @@ def write(
     model = half(export({"talker.": talker, "speaker_encoder.": speaker}), torch.bfloat16)
     sound = half(export({"encoder.": codec.encoder, "decoder.": codec.decoder}), torch.float16)
     for name in [name for name in sound if name.endswith("codebook.cluster_usage")]:
-        if name.startswith("encoder."):  # the reference wants to be told
+        if name.startswith("encoder."):  # the reference package needs this key
             sound[name.replace("cluster_usage", "initialized")] = torch.ones(1)
     save_file(model, folder / "model.safetensors", {"format": "pt"})
     save_file(sound, inner / "model.safetensors", {"format": "pt"})
@@ -79,7 +79,7 @@ def main() -> None:
     codec.load_state_dict(states.load(given.codec)["codec"])
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
     talker.load_state_dict(states.load(given.talker)["talker"])
-    seat(talker)
+    set_preset_vectors(talker)
     write(given.out, given.tokenizer, codec, speaker.encoder, talker)
     size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
     print(f"{given.out}: {size / 1e6:.1f} MB")

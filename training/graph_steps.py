@@ -1,8 +1,7 @@
-"""Training steps recorded once and replayed: a small network waits for launches otherwise.
+"""Captures training steps in CUDA graphs, since small networks are bound by kernel launches.
 
-A step is a function of tensors of fixed shapes, and of nothing else that changes between
-calls; random numbers and the learning rate live on the device. Without recording the same
-function is simply called.
+A step is a function of tensors of fixed shapes, and of nothing else that changes between calls;
+random numbers and the learning rate are on the device. Without capture the function is called.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from torch import Tensor
 Told: TypeAlias = dict[str, Tensor]
 Step: TypeAlias = Callable[..., Told]
 Made = TypeVar("Made")
-WARM = 4  # calls before a recording: plans are made and memory is found
+WARM = 4  # eager calls before a capture, to warm up
 
 
 class Recorded:
-    """A step on a GPU: one recording for each set of shapes and choices."""
+    """A step on a GPU, with a graph for each set of shapes and choices."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -45,7 +44,7 @@ class Recorded:
 
 
 def captured(call: Callable[[], Made]) -> tuple[torch.cuda.CUDAGraph, Made]:
-    """A recording of the call, and where its replays leave what it makes."""
+    """A graph of the call, and the static outputs of its replays."""
     here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
     aside.wait_stream(here)
     with torch.cuda.stream(aside):

@@ -1,8 +1,7 @@
-"""Go on from an export: what it lacks is kept beside it, in one small file.
+"""Resumes training from an export and a small file with the remaining weights.
 
-An export holds the networks that speak. Training has more: judges and listener, and the heads
-that only training reads. Both together make the states that `all.sh` goes on from, with
-schedules of their own.
+An export holds the networks for inference. Training also has discriminators, a phone recognizer and
+auxiliary heads. Both together give the states from which `all.sh` continues with new schedules.
 
     python -m training.resume keep FOLDER-OF-STATES parts.pt
     python -m training.resume join presets/mini parts.pt FOLDER-OF-STATES
@@ -28,7 +27,7 @@ CODEC_HEAD, VOICE_PARTS = "phone_head.", "encoder."
 
 
 def keep(folder: Path, out: Path) -> None:
-    """What an export of these states lacks, in half precision."""
+    """Save the weights that an export of these states lacks, in half precision."""
     codec = _load_last_codec(folder)
     voices, talker = states.load(folder / "speaker.pt"), states.load(folder / "talker.pt")
     kept = {
@@ -47,7 +46,7 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 
 
 def join(export: Path, parts: Path, out: Path) -> None:
-    """States to go on from, weights alone, and the tokenizer they know."""
+    """States to continue from, weights alone, and their tokenizer."""
     kept = states.load(parts)
     codec, voices, talker = codec_of(export), Trainee(), Talker(model_config.talker_config())
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
@@ -64,14 +63,14 @@ def join(export: Path, parts: Path, out: Path) -> None:
 
 
 def _grown(kept: dict[str, Tensor], voices: Trainee) -> dict[str, Tensor]:
-    """The voices that were known, and any place for those that have joined since."""
+    """Weights of the known voices, and initial ones for voices added since."""
     who = voices.who.detach().half()
     who[: len(kept["who"])] = kept["who"]
     return kept | {"who": who}
 
 
 def codec_of(export: Path) -> Codec:
-    """Encoder and decoder of an export, as training has them."""
+    """Encoder and decoder of an export as a training Codec."""
     codec = Codec().eval()
     sound = {"encoder.": codec.encoder, "decoder.": codec.decoder}
     weight_loader.load(export / "speech_tokenizer", sound, "cpu")

@@ -1,9 +1,8 @@
-"""Smooth the speaker encoder: every sentence's vector goes to where its voice is at home.
+"""Trains the speaker encoder to map every sentence to its voice's target vector.
 
-A classifier puts voices it has never heard between those it knows, each sentence elsewhere, and
-half way between two vectors lies nobody. Here every voice has its home (`homes.py`), and the
-encoder learns to find it from any sentence, some a little faster or slower, a third of them copies
-that a codec has made.
+A classifier scatters the sentences of unknown voices between known ones, and the midpoint of two
+vectors is no voice. Here every voice has a target (`speaker_targets.py`), and the encoder learns to
+find it from any sentence, with small changes of speed, a third of them copies through a codec.
 
     python -m training.smooth_speaker --speech DIR --begin speaker.pt --codec codec.pt \\
         --out smooth.pt --minutes 20
@@ -23,7 +22,7 @@ from engine.model.speaker import SpeakerEncoder
 from training import state as states
 from training import train_loop
 from training.batching.encoding_batches import resampled
-from training.batching.speaker_targets import faster, homes
+from training.batching.speaker_targets import faster, speaker_targets
 from training.codec import Codec
 from training.data.speakers import everyone
 from training.data.speech_pool import Pool
@@ -39,27 +38,27 @@ from training.train_speaker import (
     worn,
 )
 
-SETTLED, RIDGE = 3200, 30.0  # sentences to begin with, and how little they are trusted
-SPEED = 0.06  # at most so much faster or slower
-COPY = 48  # frames of a copy
-FEWEST = 6  # codebooks of it
+SETTLED, RIDGE = 3200, 30.0  # sentences for the initial least-squares fit, and its ridge
+SPEED = 0.06  # largest relative change of speed
+COPY = 48  # frames of a copy through the codec
+FEWEST = 6  # codebooks of a copy
 
 
 @torch.no_grad()
 def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor) -> None:
-    """Begin with the last layer that leads what is heard by now nearest to the homes."""
+    """Set the last layer to the least-squares fit to the targets."""
     known, voices = heard(encoder, plain)
     middle, spread = known.mean(0), known.std(0) + 1e-6
     like = F.pad((known - middle) / spread, (0, 1), value=1.0)
     square = like.T @ like + RIDGE * torch.eye(like.shape[1], device=like.device)
-    solved = torch.linalg.solve(square, like.T @ homes(axes[voices]))
+    solved = torch.linalg.solve(square, like.T @ speaker_targets(axes[voices]))
     weight, bias = solved.split((len(middle), 1))
     encoder.fc.weight.copy_((weight / spread[:, None]).T[..., None])
     encoder.fc.bias.copy_(bias[0] - (middle / spread) @ weight)
 
 
 def heard(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
-    """Of some sentences: what the last layer is given [sentences, 2 C], and whose they are."""
+    """Inputs of the last layer for some sentences [sentences, 2 C], and their speakers."""
     given: list[Tensor] = []
     listening = encoder.fc.register_forward_pre_hook(lambda _, args: given.append(args[0][..., 0]))
     voices = []
@@ -72,7 +71,7 @@ def heard(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
 
 
 def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
-    """Some speech as the codec passes it on, and whose it is."""
+    """Some speech through the codec, and its speakers."""
     drawn = [plain.draw(8, COPY * FRAME) for _ in range(0, count, 8)]
     waves = [passed_on(wave, codec, FEWEST) for wave, _ in drawn]
     return torch.cat(waves), torch.cat([voice for _, voice in drawn])
@@ -81,7 +80,7 @@ def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
 def mixed(
     speech: tuple[Tensor, Tensor], copied: tuple[Tensor, Tensor], count: int
 ) -> tuple[Tensor, Tensor]:
-    """A batch of speech with so many copies behind it, all of one length."""
+    """A batch of speech followed by `count` copies, all of one length."""
     (wave, voice), (waves, voices) = speech, copied
     pick = torch.randint(len(waves), (count,), device=waves.device)
     length = min(wave.shape[1], waves.shape[1])
@@ -93,7 +92,7 @@ def mixed(
 
 
 def filled(folder: Path, hours: float, device: torch.device) -> Plain:
-    """All the speech that is there."""
+    """All available speech."""
     pool = Pool(folder, hours, device)
     while pool.refresh():
         pass
@@ -135,10 +134,10 @@ def learn(
 
 
 def astray(encoder: SpeakerEncoder, wave: Tensor, voice: Tensor, axes: Tensor) -> Tensor:
-    """How far waves [B, samples], all at one speed, lead from the homes of their voices [B]."""
+    """The distance of the vectors of waves [B, samples] to the targets of their voices [B]."""
     speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
     wave = resampled(wave, round(wave.shape[1] / speed))
-    off = encoder.embed(worn(wave)) - homes(faster(axes[voice], speed))
+    off = encoder.embed(worn(wave)) - speaker_targets(faster(axes[voice], speed))
     return off.square().sum(1).mean()
 
 

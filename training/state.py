@@ -1,8 +1,8 @@
-"""Training state on disk, whole or in pieces small enough to carry.
+"""Training states on disk, as one file or split into pieces.
 
-A state is a dictionary for torch.save. Pieces are plain cuts of that file.
+A state is a dictionary for torch.save. Pieces are consecutive parts of that file.
 
-    python -m training.state weights codec.pt small.pt   # as small as can be gone on from
+    python -m training.state weights codec.pt small.pt   # weights only, to continue from
     python -m training.state split codec.pt FOLDER
     python -m training.state join FOLDER/codec.pt codec.pt
 """
@@ -20,11 +20,11 @@ import torch
 PIECE = 15 * 2**20
 LARGEST_HALF = 6e4
 KEPT = {"codec", "judges", "listener", "speaker", "talker", "phones", "step", "seconds"}
-PAUSE = 5.0  # seconds: between two steps more than this is not training
+PAUSE = 5.0  # seconds; a longer time between two steps does not count as training
 
 
 class Clock:
-    """Seconds of training so far. While the process is stopped it does not run."""
+    """Seconds of training so far, without the time in which the process was stopped."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self._last = seconds, time.monotonic()
@@ -49,7 +49,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
 
 
 def chance(device: torch.device) -> dict[str, torch.Tensor]:
-    """Where the random streams stand."""
+    """The states of the random generators."""
     streams = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         streams["cuda"] = torch.cuda.get_rng_state()
@@ -83,12 +83,12 @@ def join(folder: Path, name: str, path: Path) -> Path:
 
 
 def weights(path: Path, out: Path) -> None:
-    """Only what an export or a schedule of its own (`--again`) needs, in half precision."""
+    """Save what an export or a new schedule (`--again`) needs, in half precision."""
     save({name: halved(value) for name, value in load(path).items() if name in KEPT}, out)
 
 
 def halved(value: Any) -> Any:
-    """Tensors of a state in float16 where their numbers fit."""
+    """Tensors of a state in float16 where their values fit."""
     if isinstance(value, dict):
         return {name: halved(each) for name, each in value.items()}
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:

@@ -1,7 +1,7 @@
-"""A small byte-level tokenizer in the published form: same rules, same special tokens.
+"""Trains a small byte-level tokenizer in the published form: same rules, same special tokens.
 
-Pieces are short enough to teach spelling and long enough that streamed text, one piece a
-frame, stays ahead of the voice. Knows nothing of audio.
+Pieces are short enough to learn spelling, and long enough that streamed text, one piece per frame,
+stays ahead of the speech.
 
     python -m training.tokenizer --corpus corpus.json --out DIR
 """
@@ -36,7 +36,7 @@ WORDS = Regex(
 
 
 def lines(corpus: Corpus, seed: int = 0, count: int = 60_000) -> Iterator[str]:
-    """What the pieces are learned from: text, instructions, and the two roles."""
+    """The tokenizer's training text: sentences, instructions, and the two roles."""
     random = Random(seed)
     voices = everyone()
     for _ in range(count):
@@ -70,7 +70,7 @@ def train(corpus: Corpus) -> Qwen2TokenizerFast:
 
 
 def save(tokenizer: Qwen2TokenizerFast, folder: Path) -> None:
-    """The files of the published layout; every reader of tokenizers finds one it knows."""
+    """Write the tokenizer files of the published layout."""
     folder.mkdir(parents=True, exist_ok=True)
     backend = tokenizer.backend_tokenizer
     backend.save(str(folder / "tokenizer.json"), pretty=False)

@@ -1,6 +1,6 @@
-"""The course of a training: steps for so many minutes, told of and saved at times.
+"""The training loop: steps for a number of minutes, with regular logs and saves.
 
-Knows of a trainer only that it counts its steps and seconds and has a learning rate.
+A trainer counts its steps and seconds and has a learning rate.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Trainer(Protocol):
 
 
 def begun(given: argparse.Namespace) -> torch.device:
-    """The device, quick at products, and chance from the seed."""
+    """Set TF32 and the seed, and return the device."""
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
     torch.manual_seed(given.seed)
@@ -33,7 +33,7 @@ def begun(given: argparse.Namespace) -> torch.device:
 
 
 def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentParser:
-    """What every course is asked for."""
+    """Command line options of all training scripts."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--speech", type=Path, required=True)
     parser.add_argument("--state", type=Path, required=True)
@@ -58,7 +58,7 @@ def follow(
     tell: Callable[[Told], None],
     state: Callable[[], dict[str, Any]],
 ) -> None:
-    """Go on until the minutes or the steps are over; `tell` comes every so many steps."""
+    """Run steps until the time or number of steps is over; call `tell` regularly."""
     clock, saved = states.Clock(trainer.seconds), time.monotonic()
     if given.by:
         given.minutes = min(given.minutes, (trainer.seconds + given.by - time.time()) / 60)
@@ -76,7 +76,7 @@ def follow(
 
 
 def progress(trainer: Trainer, given: argparse.Namespace) -> float:
-    """Of the time there is, how much is over."""
+    """The share of the available time that is over."""
     return float(trainer.seconds / (given.minutes * 60)) if given.minutes > 0 else 1.0
 
 

@@ -1,11 +1,11 @@
-"""Train the speaker encoder: tell the made voices apart, and read their axes off linearly.
+"""Trains the speaker encoder to classify the synthetic voices and to predict their axes linearly.
 
-The linear reading makes the space smooth: half way between two vectors lies about half way
-between the voices. All vectors get about one length, that of the talker's embeddings.
+The linear prediction makes the space smooth: the midpoint of two vectors is about half way between
+the voices. All vectors get about the norm of the talker's embeddings.
 
     python -m training.train_speaker --speech DIR --out speaker.pt --steps 6000
 
-With --codec half of the speech is heard through a codec, so that a voice stays itself there.
+With --codec half of the speech passes through a codec, so that a codec does not change its voice.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from training.data.speakers import TRAINED, everyone
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import FRAME, RATE
 
-LENGTH = 6.0  # of a vector
+LENGTH = 6.0  # norm of a vector
 SCALE, MARGIN = 24.0, 0.15  # of the cosine classifier
-FEWEST = 4  # acoustic codebooks of a copy
+FEWEST = 4  # acoustic codebooks of a copy through the codec
 AXES = len(everyone()[0].axes())
 
 
@@ -55,21 +55,21 @@ class Trainee(nn.Module):
 
 
 def worn(wave: Tensor) -> Tensor:
-    """The same speech louder or softer, with a little noise."""
+    """The same speech at another volume, with a little noise."""
     gain = 10 ** (torch.empty(len(wave), 1, device=wave.device).uniform_(-12, 6) / 20)
     noise = 10 ** torch.empty(len(wave), 1, device=wave.device).uniform_(-5, -2.4)
     return ((wave * gain) + noise * torch.randn_like(wave)).clamp(-1, 1)
 
 
 class Plain:
-    """Utterances said in the speaker's own manner, by length."""
+    """Utterances without a style, by length."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._list()
 
     def grow(self) -> None:
-        """Take in some of the speech that has been made since."""
+        """Add some of the new speech."""
         if self.pool.refresh():
             self._list()
 
@@ -88,35 +88,35 @@ class Plain:
 
 @torch.no_grad()
 def passed_on(wave: Tensor, codec: Codec, fewest: int = FEWEST) -> Tensor:
-    """Waves [B, samples] as a codec passes them on, each by more or fewer codebooks."""
+    """Waves [B, samples] through a codec, each with a random number of codebooks."""
     depth = torch.randint(fewest, ALL + 1, (len(wave),), device=wave.device)
     return codec(wave, depth).wave
 
 
 def copied(wave: Tensor, codec: Codec) -> Tensor:
-    """Every other wave [B, samples] as the codec passes it on."""
+    """Waves [B, samples], every other one through the codec."""
     return torch.stack((passed_on(wave[::2], codec), wave[1::2]), 1).flatten(0, 1)
 
 
 def frozen(path: Path, device: torch.device) -> Codec:
-    """The codec of a state, to be heard and not to be taught."""
+    """The codec of a state, frozen."""
     codec = Codec().to(device).eval()
     codec.load_state_dict(states.load(path)["codec"])
     return codec
 
 
 def copier(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor]:
-    """What passes on half of a batch through the codec of this state, if there is one."""
+    """A function that passes half of a batch through this state's codec, if there is one."""
     return partial(copied, codec=frozen(path, device)) if path else lambda wave: wave
 
 
 def eased(step: int, warm: int, over: float) -> float:
-    """Of the highest rate, so many steps in and so much of the way: up, then down a cosine."""
+    """The learning rate's factor: linear warm-up, then cosine decay."""
     return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * over))
 
 
 def crop(shortest: float, longest: float) -> int:
-    """Samples of a batch's speech, in whole frames; seconds are given."""
+    """A random length in samples, in whole frames, between two lengths in seconds."""
     seconds = torch.empty(()).uniform_(shortest, longest).item()
     return round(seconds * RATE / FRAME) * FRAME
 
@@ -150,7 +150,7 @@ def run(given: argparse.Namespace) -> None:
 
 
 def options(about: str | None, again: bool, **defaults: float) -> argparse.ArgumentParser:
-    """What every lesson of a speaker encoder is asked for; `again` needs one that was taught."""
+    """Command line options of speaker encoder training; `again` requires a trained one."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--speech", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -1,6 +1,6 @@
-"""Train talker and predictor for so many minutes on speech that may still be in the making.
+"""Trains talker and predictor for a number of minutes, on speech that may still be growing.
 
-Every way of asking is mixed: presets and clones by vector, clones in context, designs and
+Batches mix all kinds of requests: presets and clones by vector, clones in context, designs and
 styles by instruction; text whole and streamed; English and Auto.
 
     python -m training.train_talker --speech DIR --codec codec.pt --speaker speaker.pt \\
@@ -27,22 +27,22 @@ from training import state as states
 from training.batching.batches import NONE, Batch, Batcher, Instructions, TextIds
 from training.batching.embedding import embed, mistaken
 from training.batching.perturbation import strayed
-from training.batching.self_rollout import Speaking, due
-from training.batching.talker_dataset import Library
+from training.batching.self_rollout import SelfRollout, due
+from training.batching.talker_dataset import TalkerDataset
 from training.codec import Codec
 from training.data.flite import PHONES
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import PHONES_A_FRAME
 from training.graph_steps import Recorded, Told
 from training.losses.attention_guidance import Guided
-from training.losses.regularization import Aside, thin
+from training.losses.regularization import ValidationSet, thin
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
-GUIDANCE = 0.5  # how much it counts where attention looks
+GUIDANCE = 0.5  # weight of the guided attention loss
 WARM_UP = 300
-STRAY = 0.15  # of the sequences hear another voice for a while
-TOLD_WRONG = 0.04  # of the codes told to the predictor
+STRAY = 0.15  # share of the sequences with frames of another voice (see perturbation)
+TOLD_WRONG = 0.04  # share of random codes in the predictor's input
 
 
 def text_ids(tokenizer: Tokenizer) -> TextIds:
@@ -60,7 +60,7 @@ def text_ids(tokenizer: Tokenizer) -> TextIds:
 
 
 def begin(talker: Talker) -> None:
-    """Weights to start from: small, and embeddings about as long as a speaker's vector."""
+    """Initial weights: small, and embeddings with about the norm of a speaker vector."""
     for module in talker.modules():
         if isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.6 / math.sqrt(module.in_features))
@@ -79,9 +79,9 @@ def mean(values: Tensor, over: Tensor) -> Tensor:
     return (values * over).sum() / over.sum().clamp(min=1)
 
 
-class Pupil(nn.Module):
-    """The talker, and a head that only training has: what is said in the frame to come. It is
-    the same for all codes that mean the same, so the way from text to sound is found sooner."""
+class TrainedTalker(nn.Module):
+    """The talker with an auxiliary head that predicts the next frame's phones. The target is the
+    same for all codes with the same phones, so the alignment with the text is learned sooner."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class Pupil(nn.Module):
         return lost.view_as(phones).mean(-1)
 
 
-def losses(pupil: Pupil, batch: Batch, frames: int) -> dict[str, Tensor]:
-    """Of codebook 0 and phones at every row, and of the others at `frames` rows by chance."""
+def losses(pupil: TrainedTalker, batch: Batch, frames: int) -> dict[str, Tensor]:
+    """Losses of codebook 0 and phones at every row, and of the others at `frames` random rows."""
     talker = pupil.talker
     x = embed(talker, batch)
     positions = torch.arange(x.shape[1], device=x.device)[None]
@@ -136,7 +136,7 @@ class Trainer:
     ) -> None:
         self.device, self.highest, self.guidance = device, highest, guidance
         self.stray = stray
-        self.pupil = Pupil().to(device)
+        self.pupil = TrainedTalker().to(device)
         self.talker = self.pupil.talker
         begin(self.talker)
         thin(self.talker, dropout)
@@ -163,7 +163,7 @@ class Trainer:
         }
 
     def resume(self, path: Path, again: bool) -> None:
-        """Go on exactly, or begin a schedule of its own from the weights alone."""
+        """Continue exactly, or start a new schedule from the weights alone (`again`)."""
         state = states.load(path)
         self.talker.load_state_dict(state["talker"])
         self.pupil.phones.load_state_dict(state["phones"])
@@ -194,17 +194,18 @@ class Trainer:
         return {name: value.detach() for name, value in told.items()}
 
 
-def library(given: argparse.Namespace, tokenizer: Tokenizer, device: torch.device) -> Library:
+def library(given: argparse.Namespace, tokenizer: Tokenizer, device: torch.device) -> TalkerDataset:
     codec, speaker = Codec().to(device), Trainee().to(device)
     codec.load_state_dict(states.load(given.codec)["codec"])
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
     codec.share_tables()
 
-    return Library(tokenizer.encode_batch, codec.encoder.eval(), speaker.encoder.eval(), device)
+    encoders = codec.encoder.eval(), speaker.encoder.eval()
+    return TalkerDataset(tokenizer.encode_batch, *encoders, device)
 
 
-def fill(books: Library, pool: Pool, hours: float) -> None:
-    """Wait until there are so many hours of speech, and take in what there is."""
+def fill(books: TalkerDataset, pool: Pool, hours: float) -> None:
+    """Wait until there are `hours` of speech, and add it."""
     while pool.hours < hours or not len(books):
         pool.refresh()
         if not books.grow(pool):
@@ -213,20 +214,20 @@ def fill(books: Library, pool: Pool, hours: float) -> None:
 
 
 def batchers(
-    given: argparse.Namespace, books: Library, tokenizer: Tokenizer
-) -> tuple[Batcher, Aside | None]:
-    """What draws from these books, and what judges by speech that is set aside."""
+    given: argparse.Namespace, books: TalkerDataset, tokenizer: Tokenizer
+) -> tuple[Batcher, ValidationSet | None]:
+    """A batcher of the dataset, and the validation set."""
     special = text_ids(tokenizer)
     instructions = Instructions(books.ids, special, books.device)
-    unheard = Library(books.ids, books.encoder, books.speaker, books.device)
+    unheard = TalkerDataset(books.ids, books.encoder, books.speaker, books.device)
     judges = Batcher(unheard, instructions, special)
-    aside = Aside(judges, given.aside, books.device) if given.aside else None
+    aside = ValidationSet(judges, given.aside, books.device) if given.aside else None
     return Batcher(books, instructions, special), aside
 
 
 def drawing(given: argparse.Namespace, trainer: Trainer, batcher: Batcher) -> Callable[[], Batch]:
-    """What draws the next batch: one in four has a context; some are said by the talker itself."""
-    speaking = Speaking(trainer.talker) if given.own else None
+    """A function that draws the next batch: one in four in context, some with a rollout."""
+    speaking = SelfRollout(trainer.talker) if given.own else None
 
     def draw(in_context: bool) -> Batch:
         return batcher.draw_size(given.rows, in_context)
@@ -240,9 +241,13 @@ def drawing(given: argparse.Namespace, trainer: Trainer, batcher: Batcher) -> Ca
 
 
 def telling(
-    given: argparse.Namespace, trainer: Trainer, batcher: Batcher, pool: Pool, aside: Aside | None
+    given: argparse.Namespace,
+    trainer: Trainer,
+    batcher: Batcher,
+    pool: Pool,
+    aside: ValidationSet | None,
 ) -> Callable[[Told], None]:
-    """What says at times how it goes, and takes in the speech that has come meanwhile."""
+    """A function that logs the losses and adds new speech."""
     books = batcher.library
 
     def tell(told: Told) -> None:

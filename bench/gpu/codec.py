@@ -1,8 +1,8 @@
 """`python -m bench.gpu.codec check time profile streams`: the codec's decoder on a GPU.
 
-Builds the published shapes with random weights on the device. `check` is the distance from
-float32 in decibels, `time` audio seconds a second by streams and frames, `profile` where the
-time goes by kernel, `streams` many streams in one decoding.
+Builds the published shapes with random weights on the device. `check`: distance from float32 in
+decibels; `time`: audio seconds per second by streams and frames; `profile`: time by kernel;
+`streams`: many streams in one batch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Step = Callable[[Tensor, CodecState, Tensor], Tensor]
 
 
 def build(size: str) -> CodecDecoder:
-    """Random weights that let every layer be heard, and a sound that is not clipped."""
+    """Random weights for which every layer affects the output, without clipping."""
     generator = torch.Generator().manual_seed(0)
     with torch.device("meta"):
         codec = CodecDecoder(CodecConfig.from_dict(codec_config(size)["decoder_config"]))
@@ -54,7 +54,7 @@ def build(size: str) -> CodecDecoder:
             even = float("usage" in name or ("norm" in name and "weight" in name))
             value.normal_(0, 0.1, generator=generator).add_(0.3 if heard else even)
     scatter(codec, generator)
-    for layer in codec.modules():  # signals stay near one, where a snake bends but does not fold
+    for layer in codec.modules():  # keeps signals near one, in the snake's monotonic range
         if isinstance(layer, ResidualUnit):
             layer.conv2.conv.weight *= 0.5
         if isinstance(layer, CausalUpsample):
@@ -100,7 +100,7 @@ def forms(codec: CodecDecoder, names: Iterable[str]) -> dict[str, tuple[Step, to
 
 
 def check(codec: CodecDecoder, names: Iterable[str]) -> dict[str, float]:
-    """Decibels between float32's sound and each form's, streamed in uneven pieces."""
+    """Decibels between float32's audio and each form's, streamed in uneven pieces."""
     exactly(True)
     said = codes(codec.config, 3, 100)
     wanted = codec(said)
@@ -120,7 +120,7 @@ def check(codec: CodecDecoder, names: Iterable[str]) -> dict[str, float]:
 def milliseconds(
     work: Callable[[], object], repeats: int = 20, choose: Choose = statistics.median
 ) -> float:
-    """The median of some runs, or another of them."""
+    """Milliseconds of a run, by default the median of `repeats`."""
     work()
     times = []
     for _ in range(repeats):
@@ -179,10 +179,10 @@ def profile(codec: CodecDecoder, name: str, batch: int, frames: int) -> None:
 
 
 def streams(codec: CodecDecoder) -> None:
-    """Streams that come and go in one CodecRunner, each against its own whole sound."""
+    """Streams that start and end in one CodecRunner, each compared with its offline audio."""
     exactly(False)
     shape = codec.config
-    # [streams, frames, 16], more than are decoded: all are handed on in twelves
+    # [streams, frames, 16], padded to steps of twelve frames
     said = codes(shape, 70, 52).transpose(1, 2)
     begun = time.perf_counter()
     codec_runner = CodecRunner(copy.deepcopy(codec), 64, LRUCache(1 << 30), torch.float16)

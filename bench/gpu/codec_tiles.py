@@ -1,7 +1,7 @@
-"""`python -m bench.gpu.codec_tiles 1x1 64x4`: sizes of tiles for the codec's products on a GPU.
+"""`python -m bench.gpu.codec_tiles 1x1 64x4`: tile sizes for the codec's products on a GPU.
 
-One product at a time, of the published shapes, in each size of tiles and in the libraries' own
-convolution: what `engine.worker.codec.fused_layers.tiles` chooses from.
+Times each product of the published shapes with every tile size and as the libraries' convolution.
+`engine.worker.codec.fused_layers.tiles` is chosen by this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.worker.codec import fused_layers
 from engine.worker.cuda_graphs import GraphCapture
 
 COPIES = 10
-SHAPES = {  # taps, dilation, channels, width, samples a frame
+SHAPES = {  # taps, dilation, channels, width, samples per frame
     "rise": (1, 1, 1024, 4096, 4),
     "fall": (1, 1, 4096, 1024, 4),
     "start": (7, 1, 1024, 1536, 4),
@@ -47,7 +47,7 @@ TILES = (
 
 
 def sweep(cells: Iterable[tuple[int, int]]) -> None:
-    """One product at a time: each size of tiles, and the libraries' convolution."""
+    """Time each product with every tile size, and as the libraries' convolution."""
     for batch, frames in cells:
         for name, (taps, dilation, channels, width, pace) in SHAPES.items():
             _sweep(name, taps, dilation, channels, width, batch, frames * pace)
@@ -64,13 +64,13 @@ def _sweep(
     kept = CodecState(torch.zeros(0), torch.zeros(batch, max(16, past * channels), **kind), x)
     rows = torch.arange(batch, device=DEVICE)
     flow = fused_layers.StepContext(kept, rows, torch.full_like(rows, length), length)
-    products = [  # weights that are not at hand from the last time
+    products = [  # several copies, so that weights are not in the cache
         fused_layers.ConvMatmul(
             weight.clone(), ones, channels, dilation=dilation, active=fused_layers.Snake(ones, ones)
         )
         for _ in range(COPIES)
     ]
-    # the last of a unit's products adds and keeps
+    # the last product of a unit adds the residual and keeps the sums
     residual = torch.randn(batch, length, width, **kind) if taps == 1 else None
     flops = 2 * batch * length * taps * channels * width
     found = []
@@ -101,14 +101,14 @@ def _sweep(
 
 
 def _milliseconds(works: list[Callable[[], object]]) -> float:
-    """Of one of these, recorded one after the other."""
+    """Milliseconds per work, captured one after the other in a graph."""
 
     def work() -> None:
         for each in works:
             each()
 
     work()
-    # the quickest: others may use the card as well
+    # the minimum, since other processes may use the GPU
     return milliseconds(GraphCapture(DEVICE)(work), 15, min) / len(works)
 
 

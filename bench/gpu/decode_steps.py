@@ -1,8 +1,8 @@
-"""`python -m bench.gpu.decode_steps`: frame steps of a random talker, checked and timed.
+"""`python -m bench.gpu.decode_steps`: decode steps of a random talker, checked and timed.
 
-The network is made on the device, at the shapes of a published checkpoint, so nothing is
-written to disk. Checks that replayed steps make the codes of plain ones and that company and
-padding change nothing within a bucket; then prints ms a frame by rows. The codec is not in it.
+The network is created on the device with the shapes of a published checkpoint; nothing is written
+to disk. Checks that replayed steps give the codes of plain ones and that other rows and padding
+change nothing within a bucket; then prints ms per frame by rows, without the codec.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_FRAMES = 600
 
 @torch.no_grad()
 def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dtype) -> Talker:
-    """Weights of such a size that signals neither die nor explode; it never ends."""
+    """Random weights that keep signals in range; the model never samples end of speech."""
     talker = empty_network(lambda: Talker(TalkerConfig.from_dict(raw)), dtype).to_empty(
         device=device
     )
@@ -50,7 +50,7 @@ def random_talker(raw: dict[str, object], device: torch.device, dtype: torch.dty
     return talker
 
 
-def make_lane(
+def make_runner(
     size: str, slots: int, positions: int, dtype: torch.dtype, device: str
 ) -> ModelRunner:
     raw, place = config(size, "custom_voice"), torch.device(device)
@@ -64,7 +64,7 @@ def make_lane(
 
 
 def fill(runner: ModelRunner, rows: Sequence[int], draw: ResolvedSampling, text: int = 40) -> None:
-    """Give the rows prompts of different lengths, each with a seed of its own."""
+    """Admit prompts of different lengths to the rows, each with its own seed."""
     for row in rows:
         words = tuple(range(100 + row, 100 + row + text + row % 7))
         prompt = Prompt(words, "whole", role_ids=(1, 2, 3), language_id=2050, speaker_id=3061)
@@ -83,7 +83,7 @@ def codes(
 
 
 def check(runner: ModelRunner, record: Capture, frames: int, counts: Sequence[int]) -> None:
-    """GraphRunner against the same shapes as they are written, and against plain steps."""
+    """Compare replays with eager runs of the same shapes, and with plain steps."""
     replayed, padded = GraphDecoder(runner.step, record), GraphDecoder(runner.step, _as_written)
     for draw, name in ((GREEDY, "greedy"), (DRAWN, "drawn")):
         for count in counts:
@@ -96,7 +96,7 @@ def check(runner: ModelRunner, record: Capture, frames: int, counts: Sequence[in
             agree = (graph == plain).all(-1).float().mean().item()
             print(f"{name} {count} rows, {frames} frames: graph == as written {same}, written "
                   f"twice {again}, frames as in plain steps {agree:.3f}", flush=True)  # fmt: skip
-            assert same or not again, "a replay makes other codes"
+            assert same or not again, "a replay gives other codes"
     assert len({tuple(row.tolist()) for row in graph[:, 0]}) > 1, "every frame is the same"
     few = codes(runner, replayed, [2, 5, 6], DRAWN, frames)  # 3 rows in the bucket of 3
     more = codes(runner, replayed, [1, 5, 9], DRAWN, frames)
@@ -106,12 +106,12 @@ def check(runner: ModelRunner, record: Capture, frames: int, counts: Sequence[in
 
 
 def drift(runner: ModelRunner, count: int, frames: int) -> None:
-    """Fused kernels against plain ones: hidden states, and the codes that come of them."""
+    """Compare fused kernels with plain ones: hidden states, and the resulting codes."""
     step, fused, rows = runner.step, runner.step.talk, list(range(count))
     replayed = runner.prefiller
     if fused is None:
         return
-    runner.prefiller = Prefiller(step, runner.row_metadata)  # nothing recorded
+    runner.prefiller = Prefiller(step, runner.row_metadata)  # no graphs
     fill(runner, rows, GREEDY)
     index = torch.arange(count, device=step.device)
     x, position = runner.slots.hidden[index], runner.slots.position[index]
@@ -137,7 +137,7 @@ def _as_written(work: Callable[[], Tensor]) -> Callable[[], Tensor]:
 
 
 def milliseconds(run: Callable[[], object], repeats: int) -> tuple[float, float]:
-    """Of the device and of the host, for each call."""
+    """Milliseconds of the device and of the host per call."""
     for _ in range(3):
         run()
     torch.cuda.synchronize()
@@ -173,7 +173,7 @@ def _timed(runner: ModelRunner, record: Capture, count: int, plain: bool) -> dic
 
 
 def parts(runner: ModelRunner, record: Capture, count: int) -> dict[str, float]:
-    """The talker's and the predictor's own time, replayed."""
+    """Times of the talker and of the predictor alone, replayed."""
     step, index = runner.step, torch.arange(count, device=runner.step.device)
     slots = runner.slots
     x = slots.hidden[index][:, None]
@@ -196,7 +196,7 @@ def parts(runner: ModelRunner, record: Capture, count: int) -> dict[str, float]:
 
 
 def profile(runner: ModelRunner, record: Capture, count: int, out: Path) -> None:
-    """Kernels of a step, as they are written, by time."""
+    """Kernels of an eager step by time."""
     rows = list(range(count))
     fill(runner, rows, DRAWN)
     runner.decoder = GraphDecoder(runner.step, _as_written)
@@ -226,7 +226,7 @@ def main() -> None:
     dtype = torch.float32 if given.float32 else torch.bfloat16
     with torch.inference_mode():
         begun = time.perf_counter()
-        runner = make_lane(given.size, given.slots, given.positions, dtype, given.device)
+        runner = make_runner(given.size, given.slots, given.positions, dtype, given.device)
         record = graph_capture(runner.step.device) or _as_written
         print(
             f"made in {time.perf_counter() - begun:.1f} s, {runner.bytes / 2**30:.2f} GiB",

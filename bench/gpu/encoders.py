@@ -1,7 +1,7 @@
-"""`python -m bench.gpu.encoders`: recordings into voices on a GPU, as it is written and replayed.
+"""`python -m bench.gpu.encoders`: encodes recordings on a GPU, eagerly and by CUDA graphs.
 
-Random weights of the published shapes. A line a length: milliseconds with the answer on the host,
-and what replaying changes: codes that are others, and how far vectors are from each other.
+Random weights of the published shapes. One line per length: milliseconds until the result is on the
+host, and the difference by graphs: share of other codes, and distance of vectors.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from engine.worker.reference.encoder_graphs import EagerEncoder, EncoderRunner, 
 SECONDS = (2.0, 5.0, 9.3, 14.9, 19.9, 30.0)
 
 
-class Ears(NamedTuple):
-    """One network, heard in two ways."""
+class EncoderPair(NamedTuple):
+    """One network, eager and by graphs."""
 
     plain: EagerEncoder
     served: EncoderRunner
 
 
-def networks(size: str, device: torch.device) -> dict[str, Ears]:
+def networks(size: str, device: torch.device) -> dict[str, EncoderPair]:
     generator = torch.Generator().manual_seed(0)
     encoder = CodecEncoder(EncoderConfig.from_dict(codec_config(size)))
     speaker = SpeakerEncoder(
@@ -46,7 +46,7 @@ def networks(size: str, device: torch.device) -> dict[str, Ears]:
     ready = [_ready(scatter(network, generator), device) for network in (encoder, speaker)]
     works = {"codes": ready[0].encode, "vector": ready[1].embed}
     return {
-        name: Ears(EagerEncoder(work, device), select_encoder(work, device))
+        name: EncoderPair(EagerEncoder(work, device), select_encoder(work, device))
         for name, work in works.items()
     }
 
@@ -62,7 +62,7 @@ def noise(seconds: float, seed: int = 0) -> Waveform:
 
 
 def milliseconds(hear: EncoderRunner, seconds: float, times: int) -> float:
-    """With the answer on the host; every time another recording."""
+    """Milliseconds until the result is on the host; each time another recording."""
 
     def once(number: int) -> float:
         audio, start = noise(seconds, number), time.perf_counter()
@@ -72,10 +72,10 @@ def milliseconds(hear: EncoderRunner, seconds: float, times: int) -> float:
     return statistics.median([once(number) for number in range(times + 2)][2:])
 
 
-def difference(ears: Ears, audio: Waveform) -> float:
-    """Share of the codes that are others; of a vector, one less the cosine."""
-    wanted = ears.plain([audio])[0].cpu()
-    made = ears.served([audio])[0][: len(wanted)].cpu()
+def difference(pair: EncoderPair, audio: Waveform) -> float:
+    """The share of different codes; for vectors, one minus the cosine."""
+    wanted = pair.plain([audio])[0].cpu()
+    made = pair.served([audio])[0][: len(wanted)].cpu()
     if wanted.is_floating_point():
         return float(1 - torch.cosine_similarity(wanted.double(), made.double(), 0))
     return float((made != wanted).float().mean())
@@ -99,14 +99,14 @@ def main(
     place = torch.device(device)
     disable_tf32(place)
     report: dict[str, object] = {"torch": torch.__version__}
-    for name, ears in networks(size, place).items():
-        warm = taken(ears.served.warm, place)
+    for name, pair in networks(size, place).items():
+        warm = taken(pair.served.warm, place)
         print(f"{name}: ready after {warm:.2f} s", flush=True)
         for length in seconds or SECONDS:
             row = {
-                "written_ms": milliseconds(ears.plain, length, times),
-                "served_ms": milliseconds(ears.served, length, times),
-                "difference": difference(ears, noise(length)),
+                "written_ms": milliseconds(pair.plain, length, times),
+                "served_ms": milliseconds(pair.served, length, times),
+                "difference": difference(pair, noise(length)),
             }
             report[f"{name} {length:g} s"] = row
             told = ", ".join(f"{key} {value:.3g}" for key, value in row.items())

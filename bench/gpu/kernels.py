@@ -1,7 +1,7 @@
-"""`python -m bench.gpu.kernels`: fused kernels against their plain forms, on this machine's GPU.
+"""`python -m bench.gpu.kernels`: compares the predictor's kernels with the plain form on a GPU.
 
-Random weights of the published shapes, made on the card. First what must hold (codes, sums,
-error against float64, a row alone as in company, twice the same), then ms a frame as graphs.
+Random weights of the published shapes. First correctness (codes, sums, error against float64, a row
+alone as in a batch, two equal runs), then ms per frame as graphs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def check(network: Predictor, kernel: PersistentPredictor, rows: int) -> dict[st
 
 
 def check_draws(network: Predictor, kernel: SampleFrame, rows: int) -> dict[str, Any]:
-    """Near enough to float64 that draws agree about as often as the plain form's do."""
+    """Check that samples agree with float64 about as often as the plain form's do."""
     inputs = Inputs.random(rows, network.model.codec_embedding[0].embedding_dim)
     codes, total = kernel(*inputs.arguments)
     again, _ = kernel(*inputs.arguments)
@@ -108,7 +108,7 @@ def check_draws(network: Predictor, kernel: SampleFrame, rows: int) -> dict[str,
 
 
 def told(network: Predictor, inputs: Inputs, codes: Tensor) -> tuple[list[Tensor], Tensor]:
-    """The plain logits of every book where the codes before it are these, and the sum."""
+    """The plain logits of every codebook given the codes before it, and the sum."""
     logits: list[Tensor] = []
     like = network.lm_head[0].weight
 
@@ -141,7 +141,7 @@ def graphed(call: Callable[[], Any]) -> torch.cuda.CUDAGraph:
 
 
 def milliseconds(graph: torch.cuda.CUDAGraph, repeats: int = 30) -> float:
-    """The median of single replays, without what the host takes to launch them."""
+    """The median of single replays on the device, without launch time."""
     times = []
     for _ in range(repeats + 5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -179,7 +179,7 @@ def timed(
 def main(
     size: str = "1.7B",
     rows: Annotated[str, typer.Option(help="as 1,2,4")] = ",".join(map(str, ROWS)),
-    beside_plain: Annotated[bool, typer.Option(help="time the plain form, too")] = True,
+    beside_plain: Annotated[bool, typer.Option(help="time the plain form too")] = True,
     checked: Annotated[bool, typer.Option(help="check before timing")] = True,
 ) -> None:
     network = published(size)

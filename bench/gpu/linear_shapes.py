@@ -1,8 +1,8 @@
-"""`python -m bench.gpu.linear_shapes`: how products of few rows are best cut.
+"""`python -m bench.gpu.linear_shapes`: finds tile sizes for products of few rows.
 
-Every tile is timed over all layers of a published talker with random weights, in one graph,
-so that weights come from memory and not from a cache. Prints microseconds a layer by rows,
-beside the library's product and beside what the memory alone would take.
+Every tile is timed over all layers of a published talker with random weights, in one graph, so that
+weights come from memory and not from a cache. Prints microseconds per layer by rows, with the
+library's product and the lower bound by memory bandwidth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 from engine.worker.cuda_graphs import GraphCapture
 
 LAYERS, WIDTH, INNER, HEADS, KEPT, DIM = 28, 2048, 6144, 16, 8, 128
-BANDWIDTH = 4.3e12  # bytes a second that an H200's memory gives at best
+BANDWIDTH = 4.3e12  # bytes per second, the most that was measured on an H200
 # name -> columns, inputs, what is fused
 PRODUCTS = {
     "qkv": ((HEADS + 2 * KEPT) * DIM, WIDTH, "norm"),
@@ -35,7 +35,7 @@ PRODUCTS = {
 TILES = [
     cut
     for cut in itertools.product((16, 32), (32, 64, 128), (4, 8), (3, 4, 6))
-    if cut[0] * cut[1] * cut[2] * cut[3] <= 72 << 10  # elements on their way
+    if cut[0] * cut[1] * cut[2] * cut[3] <= 72 << 10  # elements in flight
 ]
 
 CUTS = [*itertools.product((32, 64, 128), (4, 8), (2, 3), (1, 4)), (64, 4, 3, 2), (64, 4, 3, 8)]
@@ -50,7 +50,7 @@ def weights(name: str, layers: int) -> list[Tensor]:
 
 
 def call(name: str, rows: int, cut: tuple[int, ...] | None) -> Callable[[Tensor], Any]:
-    """The product of a weight, cut like this or by the library, with what is fused to it."""
+    """The product of a weight with this tile or by the library (None), with the fused parts."""
     from engine.worker.kernels.triton.linear import (
         Tile,
         add_norm,
@@ -77,12 +77,12 @@ def call(name: str, rows: int, cut: tuple[int, ...] | None) -> Callable[[Tensor]
 
 
 def compile_some(work: list[tuple[str, int, tuple[int, ...]]]) -> None:
-    """In a process of its own: what it compiles, the others find."""
+    """Compile in another process, to fill the cache."""
     for name, rows, cut in work:
         try:
             call(name, rows, cut)(weights(name, 1)[0])
         except Exception as error:
-            print("cannot be cut so:", name, rows, cut, type(error).__name__, flush=True)
+            print("tile not possible:", name, rows, cut, type(error).__name__, flush=True)
     torch.cuda.synchronize()
 
 
@@ -120,7 +120,7 @@ def tune(rows: list[int], record: GraphCapture) -> list[dict[str, Any]]:
 
 
 def timed(name: str, rows: int, own: list[Tensor], record: GraphCapture) -> dict[str, float]:
-    """Microseconds a layer by tile; None is the library."""
+    """Microseconds per layer by tile; None is the library."""
     spent: dict[str, float] = {}
     for cut in (None, *TILES):
         try:
@@ -136,7 +136,7 @@ def over(run: Callable[[Any], Any], layers: Iterable[Any]) -> Callable[[], Any]:
 
 
 def attention(rows: int, length: int, record: GraphCapture) -> None:
-    """Microseconds a layer for rows of one length, by cut."""
+    """Microseconds per layer for rows of one length, by tile."""
     from engine.worker.kernels.triton.attention import AttentionTile, HeadConfig, attend
 
     positions = 1024

@@ -1,7 +1,7 @@
-"""Every turn of the engine's thread, timed part by part from outside.
+"""Times every iteration ("turn") of the engine's loop part by part.
 
-A part's time is its own: what it calls and has a name as well is told apart, so that all parts
-together are the whole. Nothing in here waits for the device that would not wait anyway.
+A part's time excludes the named parts that it calls, so that all parts sum to the whole. Timing
+adds no waits for the device.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from engine.worker.cuda_graphs import GraphRunner
 from engine.worker.model_runner import ModelRunner
 from engine.worker.step_output import PendingStep, StepTimer
 
-REPLAY = "replay"  # told with the part that it belongs to, where it is one of these
+REPLAY = "replay"  # reported with the part that it belongs to
 WAIT, ASLEEP, REST = "wait for device", "asleep", "the rest"
 OWN = (
     *("calls", "plan", "launch", "admit", "prompts", f"prompts, {REPLAY}", "frames"),
     *(f"frames, {REPLAY}", "codec", f"codec, {REPLAY}", "send for results", WAIT),
     *("read results", "commit", "deliver", REPLAY, REST, ASLEEP),
 )  # parts, in a turn's order
-KINDS = ("frames alone", "prompts", "codec", "prompts and codec")  # of turns, by what is in them
+KINDS = ("frames alone", "prompts", "codec", "prompts and codec")  # of turns, by their work
 
 Report: TypeAlias = dict[str, Any]
-Note: TypeAlias = Callable[["Turn", Any, Any], None]  # what a part was given, and what it made
+Note: TypeAlias = Callable[["Turn", Any, Any], None]  # called with arguments and result
 
 
 @dataclass
 class Turn:
-    """Once around, in seconds; a part's own are without those of the parts in it."""
+    """One iteration of the loop, in seconds by part."""
 
     begun: float
     ended: float = 0.0
-    processor: float = 0.0  # seconds that the thread really ran
-    device: float = 0.0  # of the step that was read, as the stopwatch tells
+    processor: float = 0.0  # CPU seconds of the thread
+    device: float = 0.0  # seconds of the step that was read, by StepTimer
     plan: StepPlan = field(default_factory=lambda: StepPlan(-1))
     parts: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     calls: Counter[str] = field(default_factory=Counter)
@@ -54,7 +54,7 @@ class Turn:
 
 
 class Clock:
-    """Books every moment of a turn for the innermost part that runs."""
+    """Adds the time of a turn to the innermost running part."""
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
@@ -107,7 +107,7 @@ class Clock:
 
 @contextmanager
 def clocked(engine: Engine) -> Iterator[Clock]:
-    """Every turn, and every part of it that has a name of its own."""
+    """Patch the engine to time every turn and its named parts."""
     clock, loop = Clock(), engine.loop
     worker, scheduler = loop._worker, loop.scheduler
     own: list[tuple[Any, str, str, Note | None]] = [
@@ -150,7 +150,7 @@ def _taking(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool], None
 
 
 def host(engine: Engine, seconds: float) -> Report:
-    """What the turns of so many seconds did, and how long each part of them took."""
+    """The work and the times of the turns during `seconds`."""
     heard, others, begun = (
         engine.loop.counters.audio_seconds,
         time.process_time(),
@@ -159,7 +159,7 @@ def host(engine: Engine, seconds: float) -> Report:
     with clocked(engine) as clock:
         time.sleep(seconds)
     wall, others = time.perf_counter() - begun, time.process_time() - others
-    every = list(clock.turns)  # the turn that was under way may still end and join them
+    every = list(clock.turns)  # a copy, since a running turn may still be added
     turns = [turn for turn in every if turn.plan]
     ran = sum(turn.processor for turn in every)
     return {
@@ -182,7 +182,7 @@ def spread(seconds: Iterable[float]) -> Report:
 
 
 def work_of(plans: Sequence[StepPlan]) -> Report:
-    """How much a turn has of everything, on average; rows: the fewest, usual and most as well."""
+    """The average work of a turn; for rows also percentiles."""
     rows = [len(plan.decode) for plan in plans] or [0]
     found = {
         "admissions": sum(len(plan.admit) for plan in plans),
@@ -198,7 +198,7 @@ def work_of(plans: Sequence[StepPlan]) -> Report:
 
 
 def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
-    """In order. Shares are of all the time, so together they are 1."""
+    """Parts in order, with shares of the whole time, which sum to 1."""
     wall = sum(sum(turn.parts.values()) for turn in every)
     for name in (name for name in OWN if any(name in turn.parts for turn in every)):
         spent = sum(turn.parts.get(name, 0.0) for turn in every)
@@ -208,7 +208,7 @@ def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str
 
 
 def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
-    """Turns with prompts, chunks, both or neither."""
+    """Turns by kind: with prompts, codec work, both or neither."""
     for kind in KINDS:
         same = [turn for turn in turns if turn.kind == kind]
         rows = np.mean([len(turn.plan.decode) for turn in same] or [0]).round(1)
@@ -217,7 +217,7 @@ def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
 
 
 def host_lines(told: Report) -> Iterator[tuple[str, str]]:
-    """The same for people: labels and what is beside them, empty where a part never ran."""
+    """The report as labels and texts, empty for parts that never ran."""
     cores, work = told["cores"], told["work"]
     each = f"{work['prompts']} prompts, {work['chunks']} chunks"
     yield "audio s/s, cores", f"{told['audio_per_second']}, {cores['engine']} + {cores['others']}"

@@ -1,9 +1,9 @@
-"""`python -m bench.gpu.profile_load MODEL -c 32`: where the time goes while requests come and end.
+"""`python -m bench.gpu.profile_load MODEL -c 32`: profiles the engine while requests come and end.
 
-`gpu_turns` asks the same of endless streams. Here listeners ask as `python -m bench` has them
-ask, so prompts, admissions and first chunks are in it. The turns of the engine's thread are
-timed first, for every load; then a moment of every load is traced, on the device where there is
-one. Under the trace turns are longer: its shares are to be read beside its own turn.
+`profile_step` does this for endless streams. Here the load is that of `python -m bench`, so
+prompts, admissions and first chunks are included. First the turns of the engine's thread are timed
+for every load, then a short part of every load is traced, on a GPU too. Turns are longer under the
+trace, so its shares relate to its own turns.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from bench.workload import Job, Work
 from engine import Engine, open_engine
 
 RUNS = ("nothing", "step alone", "codec alone", "both")  # what the device does
-CALLS = 16  # that are told by name
-SHOWN = 2  # of them on the screen
+CALLS = 16  # listed by name
+SHOWN = 2  # of them in the table
 WIDTH, LINES, NONE = 40, 40, "-"  # of the table
 
 
 class Seconds(NamedTuple):
-    """How long each load is looked at."""
+    """Durations for each load."""
 
     timed: float
     traced: float
@@ -50,7 +50,7 @@ class Seconds(NamedTuple):
 
 @dataclass(frozen=True)
 class Load:
-    """So many listeners, each asking anew, or all at once again and again."""
+    """`count` listeners in a closed loop, or repeated bursts of `count`."""
 
     count: int
     at_once: bool = False
@@ -69,7 +69,7 @@ class Load:
 
 @contextmanager
 def kept(engine: Engine, load: Load, work: Work, warm: float) -> Iterator[list[Run]]:
-    """Under this load, once it has warmed up; the runs are there at the end."""
+    """Run a load in the background, warmed up; the runs are complete at the end."""
     stop, runs = Event(), list[Run]()
     jobs = takewhile(lambda _: not stop.is_set(), work.stream())
     listen = InProcess(engine, work.kinds, None).listen
@@ -84,7 +84,7 @@ def kept(engine: Engine, load: Load, work: Work, warm: float) -> Iterator[list[R
 
 
 class Call(NamedTuple):
-    """Something the host did: a call of the device's library, or an operation of torch."""
+    """A host event: a call of the CUDA library, or a torch operator."""
 
     name: str
     launch: int
@@ -93,7 +93,7 @@ class Call(NamedTuple):
 
 
 def traced(engine: Engine, seconds: float) -> Report:
-    """What ran meanwhile; a trace that fails is told and takes nothing else with it."""
+    """Trace for `seconds`; an error is reported, and the run continues."""
     try:
         seen, turns, wall = trace(engine, seconds)
         made = calls(seen)
@@ -108,7 +108,7 @@ def traced(engine: Engine, seconds: float) -> Report:
 def trace(engine: Engine, seconds: float) -> tuple[Profile, int, float]:
     """The trace, turns and seconds."""
     with _tracing():
-        pass  # the first one takes long to begin
+        pass  # the first trace takes long to start
     with _tracing() as seen:
         first, begun = engine.loop.counters.steps, time.perf_counter()
         time.sleep(seconds)
@@ -135,7 +135,7 @@ def calls(seen: Profile) -> list[Call]:
 
 
 def called(made: Iterable[Call], turns: int) -> Report:
-    """Launches a turn; calls and their milliseconds a turn, the longest first."""
+    """Launches per turn; calls and milliseconds per turn, the longest first."""
     spent, counts, turns = Counter[str](), Counter[str](), max(1, turns)
     for call in made:
         spent[call.name] += call.lasted
@@ -155,14 +155,14 @@ def called(made: Iterable[Call], turns: int) -> Report:
 
 
 def ran(found: Sequence[Kernel], made: Iterable[Call], turns: int) -> Report:
-    """Who had the device how long, and what was busy, by part."""
+    """Device time by part, and utilization."""
     alone = [kernel for kernel in found if not kernel.copies]
     late = waited(alone, {call.launch: call for call in made if call.launch})
     return {"shares": shares(alone), "host_late": late, **by_part(found, max(1, turns))}
 
 
 def shares(found: Sequence[Kernel]) -> Report:
-    """Of the time from the first kernel to the last one."""
+    """Shares of the time from the first kernel to the last."""
     aside = beside(found)
     edges = [(kernel.begun, kernel.stream in aside, 1) for kernel in found]
     edges += [(kernel.ended, kernel.stream in aside, -1) for kernel in found]
@@ -175,10 +175,10 @@ def shares(found: Sequence[Kernel]) -> Report:
 
 
 def waited(found: Sequence[Kernel], by_launch: dict[int, Call]) -> float | None:
-    """The share of the time in which nothing ran because the next launch was not made yet.
+    """The share of time in which the device was idle because the next launch came late.
 
-    What passes between two kernels of one launch, or after it was made, is the device's own.
-    None where the trace does not tell which call started what.
+    Time between kernels of one launch, or after a launch, does not count. None if the trace does
+    not connect kernels with launches.
     """
     if not any(kernel.launch in by_launch for kernel in found):
         return None
@@ -193,7 +193,7 @@ def waited(found: Sequence[Kernel], by_launch: dict[int, Call]) -> float | None:
 
 
 def lines(found: Report) -> Iterator[tuple[str, str]]:
-    """What is told of a load on the screen, a line each."""
+    """The rows of the table for a load."""
     for label, cell in host_lines(found["host"]):
         yield label, cell or NONE
     if found["failed"]:
@@ -213,13 +213,13 @@ def trace_lines(told: Report) -> Iterator[tuple[str, str]]:
 
 
 def _late(told: Report, name: str) -> str:
-    """How much of it is the host's fault, where that is known."""
+    """The share that the host's late launches cause, if known."""
     late = told["host_late"] if name == RUNS[0] else None
     return "" if late is None else f" (host late {late:.1%})"
 
 
 def table(report: Sequence[Report]) -> str:
-    """A column a load."""
+    """One column per load."""
     columns = [dict(lines(found)) for found in report]
     labels = dict.fromkeys(label for column in columns for label in column)
     rows = [[label, *(column.get(label, NONE) for column in columns)] for label in labels]
@@ -242,7 +242,7 @@ def timed(engine: Engine, load: Load, work: Work, seconds: Seconds) -> Report:
 def measured(
     engine: Engine, loads: Sequence[Load], work: Work, seconds: Seconds, out: Path
 ) -> list[Report]:
-    """All loads without a trace first: what has been traced may be slower ever after."""
+    """Time all loads before any trace, since a process may be slower after tracing."""
     report = [timed(engine, load, work, seconds) for load in loads]
     save(report, out)
     for load, found in zip(loads, report, strict=True):
@@ -266,7 +266,7 @@ def main(
     model: str,
     concurrency: Annotated[list[int], typer.Option("-c", help="streams at a time")] = [],  # noqa: B006
     at_once: Annotated[list[int], typer.Option("--burst", help="all at once")] = [],  # noqa: B006
-    seconds: Annotated[float, typer.Option(help="of turns that are timed")] = 3.0,
+    seconds: Annotated[float, typer.Option(help="seconds of timed turns")] = 3.0,
     trace: Annotated[float, typer.Option(help="seconds that are traced")] = 1.0,
     warm: Annotated[float, typer.Option(help="seconds of the load before that")] = 2.0,
     frames: Annotated[tuple[int, int], typer.Option(help="shortest and longest")] = (25, 90),
@@ -278,7 +278,7 @@ def main(
     ] = [],  # noqa: B006
     out: Path = Path("."),
 ) -> None:
-    """Where the time of each load goes: a table, and all of it in OUT/loads.json."""
+    """Profile each load: prints a table and writes OUT/loads.json."""
     loads = [*(Load(count) for count in concurrency), *(Load(count, True) for count in at_once)]
     how: Report = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
     spans, work = Seconds(seconds, trace, warm), Work(("preset",), *frames)

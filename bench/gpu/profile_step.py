@@ -1,8 +1,8 @@
-"""`python -m bench.gpu.profile_step MODEL`: where the time of a step goes, in the whole engine.
+"""`python -m bench.gpu.profile_step MODEL`: profiles a step in the whole engine.
 
-Endless streams are kept speaking while the host's part of every turn is timed, kernels are
-traced and Python is profiled, one after the other. A kernel's part is told by its neighbours:
-ours have names, and the library's products between two of ours belong to the same part.
+With endless streams running, the host's part of every turn is timed, kernels are traced and Python
+is profiled, one after the other. Custom kernels have names; library products between two of them
+are counted as the same part.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PROMPTS = ("_keep", "_attend_prompt")
 CODEC = ("convolve", "remember", "smooth", "sound")
 PARTS = ("talker", "prompts", "predictor", "rest", "codec", "copies")
 COPIES = ("Memcpy", "Memset")
-HOST = ("plan", "plan and launch", "wait and read", "commit", "deliver")  # of a turn, in a line
-LOUDEST = 14  # kernels, and functions, that are told by name
+HOST = ("plan", "plan and launch", "wait and read", "commit", "deliver")  # printed parts
+LOUDEST = 14  # kernels and functions listed by name
 
 
 class Clock:
@@ -59,7 +59,7 @@ class Clock:
 
 @contextmanager
 def clocked(engine: Engine) -> Iterator[Clock]:
-    """The parts of every turn, timed."""
+    """Patch the engine to time the parts of every turn."""
     clock, loop = Clock(), engine.loop
     own: list[tuple[Any, str, str]] = [
         (loop, "_launch", "plan and launch"),
@@ -85,7 +85,7 @@ class Kernel:
     stream: int
     begun: int  # nanoseconds
     lasted: int
-    launch: int  # shared by all that one call has started; 0: not known
+    launch: int  # shared by all kernels of one launch; 0: unknown
 
     @property
     def ended(self) -> int:
@@ -97,7 +97,7 @@ class Kernel:
 
 
 def kernels(seen: torch.profiler.profile) -> list[Kernel]:
-    """What ran on the device, in order."""
+    """The kernels of a trace in order."""
     told = seen.profiler.kineto_results.events()  # type: ignore[union-attr]
     found = [
         Kernel(e.name(), e.device_resource_id(), e.start_ns(), e.duration_ns(), e.correlation_id())
@@ -108,12 +108,12 @@ def kernels(seen: torch.profiler.profile) -> list[Kernel]:
 
 
 def beside(found: Iterable[Kernel]) -> set[int]:
-    """The codec's streams."""
+    """CUDA streams of the codec."""
     return {kernel.stream for kernel in found if _named(kernel, CODEC)}
 
 
 def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
-    """Each kernel with the part of a step that it belongs to."""
+    """Each kernel with its part of a step."""
     aside, plain = beside(found), []
     for kernel in found:
         if kernel.copies:
@@ -132,7 +132,7 @@ def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
 
 
 def _mark(kernel: Kernel, filling: set[int]) -> str | None:
-    """Prompts and frames share kernels; what a prompt's recording launches is the prompt's."""
+    """A kernel's part. Prompts and frames share kernels; a prefill graph's are the prompt's."""
     if _named(kernel, SEAMS):
         return "rest"
     if _named(kernel, PREDICTOR):
@@ -143,7 +143,7 @@ def _mark(kernel: Kernel, filling: set[int]) -> str | None:
 
 
 def _next(marks: Sequence[str | None]) -> list[str | None]:
-    """The mark at or behind each place."""
+    """The next mark at or after each place."""
     found, behind = [], None
     for mark in reversed(marks):
         behind = mark or behind
@@ -164,8 +164,8 @@ def covered(found: Sequence[Kernel]) -> float:
     return busy / max(1, until - found[0].begun)
 
 
-class Speaking:
-    """Endless streams, and what is measured beside them."""
+class EndlessStreams:
+    """Endless streams, during which the engine is measured."""
 
     def __init__(self, engine: Engine, rows: int, frames: int) -> None:
         self._engine, self._rows = engine, rows
@@ -174,7 +174,7 @@ class Speaking:
         self._streams = [engine.submit(ask(seed=seed)) for seed in range(rows)]
 
     def settle(self, seconds: float) -> int:
-        """Until all speak, or time is up; how many do."""
+        """Wait until all run, or until the time is up; how many run."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and self._engine.stats().running < self._rows:
             time.sleep(0.02)
@@ -182,7 +182,7 @@ class Speaking:
         return self._engine.stats().running
 
     def steps(self, seconds: float) -> float:
-        """Decoder a second."""
+        """Steps per second."""
         begun, first = time.perf_counter(), self._engine.stats().steps
         time.sleep(seconds)
         return (self._engine.stats().steps - first) / (time.perf_counter() - begun)
@@ -194,21 +194,21 @@ class Speaking:
             time.sleep(0.02)
 
 
-def host(engine: Engine, speaking: Speaking, seconds: float) -> dict[str, float]:
+def host(engine: Engine, streams: EndlessStreams, seconds: float) -> dict[str, float]:
     """Milliseconds of each part of a turn."""
     with clocked(engine) as clock:
-        speaking.steps(seconds)
+        streams.steps(seconds)
     turns = max(1, clock.calls["plan"])
     return {name: round(1e3 * spent / turns, 3) for name, spent in clock.seconds.items()}
 
 
-def device(speaking: Speaking, engine: Engine, seconds: float) -> dict[str, Any]:
-    """Milliseconds and kernels a step by part, and the longest kernels by name."""
+def device(streams: EndlessStreams, engine: Engine, seconds: float) -> dict[str, Any]:
+    """Milliseconds and kernels per step by part, and the longest kernels by name."""
     if not torch.cuda.is_available():
         return {}
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
         first = engine.stats().steps
-        speaking.steps(seconds)
+        streams.steps(seconds)
         torch.cuda.synchronize()
         steps = max(1, engine.stats().steps - first)
     found = kernels(seen)
@@ -229,11 +229,11 @@ def by_part(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
     }
 
 
-def python(engine: Engine, speaking: Speaking, seconds: float) -> str:
-    """The functions in which the engine's thread spends its own time."""
+def python(engine: Engine, streams: EndlessStreams, seconds: float) -> str:
+    """A Python profile of the engine's thread."""
     profile = cProfile.Profile()
     engine.loop.commands.post(profile.enable)
-    speaking.steps(seconds)
+    streams.steps(seconds)
     engine.loop.commands.post(profile.disable)
     time.sleep(0.2)
     told = io.StringIO()
@@ -242,21 +242,21 @@ def python(engine: Engine, speaking: Speaking, seconds: float) -> str:
 
 
 def measured(engine: Engine, rows: int, frames: int, seconds: float, out: Path) -> dict[str, Any]:
-    speaking = Speaking(engine, rows, frames)
+    streams = EndlessStreams(engine, rows, frames)
     try:
-        running = speaking.settle(20)
-        step = 1e3 / max(1e-9, speaking.steps(seconds))
+        running = streams.settle(20)
+        step = 1e3 / max(1e-9, streams.steps(seconds))
         found: dict[str, Any] = {"rows": rows, "running": running, "step_ms": round(step, 3)}
-        found |= {"host_ms": host(engine, speaking, seconds)}
-        found |= {"device": device(speaking, engine, min(0.4, seconds))}
-        (out / f"python-{rows}.txt").write_text(python(engine, speaking, seconds))
+        found |= {"host_ms": host(engine, streams, seconds)}
+        found |= {"device": device(streams, engine, min(0.4, seconds))}
+        (out / f"python-{rows}.txt").write_text(python(engine, streams, seconds))
     finally:
-        speaking.stop()
+        streams.stop()
     return found
 
 
 def line(found: dict[str, Any]) -> str:
-    """What fits on a line."""
+    """A summary line."""
     told, on = found["host_ms"], found["device"]
     parts = [
         f"{part} {ms} ({on['kernels'][part]:g})" for part, ms in on.get("ms", {}).items() if ms
@@ -271,7 +271,7 @@ def line(found: dict[str, Any]) -> str:
 def main(
     model: str,
     rows: Annotated[str, typer.Option(help="as 1,16,64")] = "1,16,64,256",
-    frames: Annotated[int, typer.Option(help="of each stream: they must last")] = 1500,
+    frames: Annotated[int, typer.Option(help="of each stream, enough for the run")] = 1500,
     seconds: Annotated[float, typer.Option(help="of each measurement")] = 1.0,
     device: str = "auto",
     out: Path = Path("."),

@@ -1,9 +1,9 @@
-"""`python -m bench.gpu.soak MODEL --minutes 10 --rate 6 --out DIR`: an engine used for a long time.
+"""`python -m bench.gpu.soak MODEL --minutes 10 --rate 6 --out DIR`: a soak test of an engine.
 
-Listeners come by chance to an engine in this process, with texts, lengths, voices and sampling of
-all kinds; a fifth of them leave early. It fails when an answer was not whole, a slot stays taken,
-memory grows, sound is not that of its codes, or codes are others alone (in float32; where sums are
-rounded to two bytes, how many are and from which frame on is told). All of it is in DIR/soak.json.
+Requests arrive at random at an engine in this process, with all kinds of texts, lengths, voices and
+sampling; a fifth are cancelled early. It fails when an answer is incomplete, a slot stays taken,
+memory grows, audio differs from its codes', or codes differ from those of the same request alone
+(in float32; in 16 bits only the number and the first frame are reported). Writes DIR/soak.json.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ SAMPLINGS = (
     SamplingParams(temperature=0.3, predictor_temperature=0.3),
 )
 LENGTHS = (5, 150)  # frames
-LEAVES = 0.2  # of the listeners
-CHUNKS = 6  # after which they leave at the latest
-EVERY = 5.0  # seconds between two looks at the memory
-REST = 10.0  # seconds until nothing is left of anybody
+LEAVES = 0.2  # share of the listeners that leave early
+CHUNKS = 6  # after which these leave at the latest
+EVERY = 5.0  # seconds between two memory samples
+REST = 10.0  # seconds until all resources must be free
 MEMORY = {"process": "megabytes", "allocated": "allocated", "reserved": "reserved"}
-TOLD = 10  # of what is wrong
+TOLD = 10  # errors that are listed
 
 
 def voices(engine: Engine) -> list[Voice]:
-    """All that its checkpoints can speak with."""
+    """All voices of its checkpoints."""
     own = engine.capabilities().values()
     found: list[Voice] = [Preset(name) for each in own for name in each.speakers if each.preset]
     if any(each.design for each in own):
@@ -58,7 +58,7 @@ def voices(engine: Engine) -> list[Voice]:
 
 
 def visits(speakers: Sequence[Voice], seed: int) -> Iterator[Visit]:
-    """Without end; the same for the same seed."""
+    """Endless random visits, the same for the same seed."""
     chance = random.Random(seed)
     for job in Work(("preset",), *LENGTHS, seed=seed).stream():
         request = SpeechRequest(
@@ -75,7 +75,7 @@ def visits(speakers: Sequence[Voice], seed: int) -> Iterator[Visit]:
 
 @dataclass
 class Account:
-    """How requests ended, the first things that went wrong, and some that were whole."""
+    """Counts of ends, the first errors, and a sample of complete answers."""
 
     sample: int
     chance: random.Random
@@ -90,7 +90,7 @@ class Account:
             self.ends["refused"] += 1
         except asyncio.TimeoutError:
             self._note("stuck", f"{visit.request.max_frames} frames never came to their end")
-        except Exception as error:  # a failed request is a figure, not an end of the run
+        except Exception as error:  # a failed request is counted and does not end the run
             self._note("failed", repr(error))
         else:
             self.take(heard, visit)
@@ -107,7 +107,7 @@ class Account:
             self._keep(heard)
 
     def _keep(self, heard: Heard) -> None:
-        """Each whole one with the same chance."""
+        """Reservoir sampling of complete answers."""
         if len(self.kept) < self.sample:
             self.kept.append(heard)
         elif (at := self.chance.randrange(self.ends["whole"])) < self.sample:
@@ -122,7 +122,7 @@ class Account:
 async def arrive(
     engine: Engine, coming: Iterator[Visit], rate: float, seconds: float, account: Account
 ) -> None:
-    """By chance, `rate` a second on average, whatever becomes of the others."""
+    """Start visits at random times, `rate` per second on average."""
     here, due, begun = set[asyncio.Task[None]](), 0.0, time.perf_counter()
     chance = random.Random(rate)
     while (due := due + chance.expovariate(rate)) < seconds:
@@ -135,7 +135,7 @@ async def arrive(
 
 @dataclass(frozen=True)
 class Held(Sample):
-    """Megabytes of the process and of the card; 0 where there is none."""
+    """Megabytes of the process and of the GPU; 0 without one."""
 
     allocated: float
     reserved: float
@@ -156,7 +156,7 @@ async def watch(samples: list[Sample]) -> None:
 
 
 def memory(samples: list[Sample]) -> Report:
-    """First, last, and what the slope over the last two thirds comes to."""
+    """First, last, and growth by the slope over the last two thirds."""
     kept = samples[int(len(samples) * WARM) :]
     minutes = (kept[-1].at - kept[0].at) / 60
     told = {}
@@ -169,7 +169,7 @@ def memory(samples: list[Sample]) -> Report:
 
 
 def left(engine: Engine) -> dict[str, int]:
-    """What is still here of requests."""
+    """Resources of requests that are not free."""
     stats, scheduler = engine.stats(), engine.loop.scheduler
     slots = scheduler.slots
     found = {
@@ -183,7 +183,7 @@ def left(engine: Engine) -> dict[str, int]:
 
 
 async def rest(engine: Engine) -> dict[str, int]:
-    """What is left when there was time for it to go."""
+    """The same after time to clean up."""
     until = time.monotonic() + REST
     while left(engine) and time.monotonic() < until:
         await asyncio.sleep(0.1)
@@ -221,7 +221,7 @@ async def soak(
 
 
 async def compared(engine: Engine, kept: Sequence[Heard]) -> tuple[Report, list[str]]:
-    """With what is made again, request by request, and then by the codec alone."""
+    """Compare with the same requests one by one, and with the codec alone."""
     try:
         found = await again(engine, kept)
         await rest(engine)
@@ -241,7 +241,7 @@ def faults(told: Report, growth: float) -> Iterator[str]:
 
 
 def lines(told: Report) -> Iterator[str]:
-    """Eight at most."""
+    """A summary of at most eight lines."""
     ends = ", ".join(f"{told[end]} {end}" for end in ("whole", "left", "refused", "failed"))
     yield f"{told['seconds']:g} s, {told['rate']:g} a second: {ends}, {told['stuck']} stuck"
     yield f"remains: {told['remains'] or 'nothing'} of {told['slots']} slots, {told['gaps']} gaps"
@@ -268,7 +268,7 @@ def main(
     model: str,
     minutes: Annotated[float, typer.Option(min=0.01)] = 10,
     rate: Annotated[float, typer.Option(help="arrivals a second", min=0.01)] = 6,
-    sample: Annotated[int, typer.Option(help="whole ones that are made again", min=1)] = 50,
+    sample: Annotated[int, typer.Option(help="complete answers that are compared", min=1)] = 50,
     growth: Annotated[float, typer.Option(help="megabytes that memory may grow by")] = 64,
     seed: int = 7,
     device: str = "auto",
@@ -279,7 +279,7 @@ def main(
     ] = [],  # noqa: B006
     out: Path = Path("."),
 ) -> None:
-    """Use an engine for a while: some lines, and all of it in OUT/soak.json."""
+    """Soak an engine: prints a summary and writes OUT/soak.json."""
     how: Report = {"device": device, "dtype": dtype, "profile": profile, **changes(change)}
     with open_engine([model], **how) as engine:
         told = asyncio.run(soak(engine, rate, 60 * minutes, sample, seed, growth))

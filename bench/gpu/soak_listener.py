@@ -1,7 +1,7 @@
-"""One listener of a soak: what came, whether it was whole, and whether it was right.
+"""One listener of a soak test: what it received, and whether that was complete and correct.
 
-Right is what can be made again afterwards: the same codes from the same request alone, and the
-same sound from the codes, by a codec that was loaded anew.
+Correct means reproducible: the same codes from the same request alone, and the same audio from the
+codes by a newly loaded codec.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from engine.worker.state.prompts import to_device
 from engine.worker.worker import TorchWorker
 
 FULL_SCALE = 32767
-NEAR = 1e-3  # of full scale that a sample may be off by
-QUIET = 30.0  # decibels of the noisiest frame below the sound, where sums are rounded to two bytes
+NEAR = 1e-3  # allowed error of a sample, of full scale
+QUIET = 30.0  # required dB between the audio and the error of the worst frame, in 16 bits
 SILENT = 1e-12  # power
 REFERENCES = 64 << 20  # bytes
 
 
 @dataclass(frozen=True)
 class Visit:
-    """What one asks, and the chunks after which he leaves; None: he stays."""
+    """A request, and the chunks after which the listener leaves; None: it stays."""
 
     request: SpeechRequest
     leaves: int | None = None
@@ -41,7 +41,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Heard:
-    """All that came of a request."""
+    """Everything received for a request."""
 
     request: SpeechRequest
     chunks: Sequence[Chunk]
@@ -57,10 +57,10 @@ class Heard:
 
     @property
     def fault(self) -> str:
-        """What is wrong with it; empty when it is whole, or was left."""
+        """What is wrong with it; empty if it is complete or was left."""
         frames, samples = sum(c.frames for c in self.chunks), sum(len(c.pcm) for c in self.chunks)
         if [chunk.index for chunk in self.chunks] != [*range(len(self.chunks))]:
-            return "chunks out of their order"
+            return "chunks out of order"
         if samples != frames * FRAME_SAMPLES:
             return f"{samples} samples of {frames} frames"
         if self.end.reason == "cancelled":
@@ -73,7 +73,7 @@ class Heard:
 
 
 async def listen(engine: Engine, visit: Visit) -> Heard:
-    """To the end, which comes to those who leave as well. Raises what the stream raises."""
+    """Read to the end, also after leaving. Raises the stream's error."""
     return await asyncio.wait_for(_load_encoders(engine, visit), PATIENCE)
 
 
@@ -91,7 +91,7 @@ async def _load_encoders(engine: Engine, visit: Visit) -> Heard:
 
 
 def parted(one: Codes, two: Codes) -> int | None:
-    """The first frame that is not the same; None: there is none."""
+    """The first frame that differs; None: no frame differs."""
     length = min(len(one), len(two))
     others = np.flatnonzero((one[:length] != two[:length]).any(1))
     if len(others):
@@ -100,10 +100,10 @@ def parted(one: Codes, two: Codes) -> int | None:
 
 
 class Distance(NamedTuple):
-    """Of two sounds."""
+    """The difference of two waves."""
 
     largest: float  # of full scale, by sample
-    decibels: float  # the noisiest frame below the whole sound
+    decibels: float  # between the audio and the error of the worst frame
 
     def near(self, half: bool) -> bool:
         return self.largest <= NEAR or (half and self.decibels >= QUIET)
@@ -118,7 +118,7 @@ def distance(heard: Pcm, wanted: Pcm) -> Distance:
 
 
 class Offline:
-    """The codec from its files, with one stream: it shares nothing with the engine's."""
+    """The codec, loaded from its files again, with one stream."""
 
     def __init__(self, engine: Engine) -> None:
         worker = worker_of(engine)
@@ -130,7 +130,7 @@ class Offline:
 
     @torch.inference_mode()
     def sound(self, heard: Heard) -> Pcm:
-        """Of its codes, in the pieces that it came in."""
+        """Decode its codes in the pieces in which they came."""
         self._codec_runner.open([(0, self._reference(heard.request))])
         return np.concatenate([self._piece(chunk.codes) for chunk in heard.chunks])
 
@@ -145,7 +145,7 @@ class Offline:
         return piece
 
     def _reference(self, request: SpeechRequest) -> ReferencePrompt | None:
-        """The recording that the sound goes on from."""
+        """The reference that the audio continues."""
         routed = self._engine.resolve(request.voice, request.model)
         own = self._engine.checkpoints()[routed.checkpoint]
         ids, layout = own.text_ids(request.text), layout_of(request)
@@ -159,18 +159,18 @@ def worker_of(engine: Engine) -> TorchWorker:
 
 
 def two_bytes(engine: Engine) -> bool:
-    """Sums are rounded, so that other company can make other draws."""
+    """Whether sums are rounded to 16 bits, so that other batches can change samples."""
     return bool(worker_of(engine).dtype.itemsize == 2)
 
 
 async def again(engine: Engine, heard: Sequence[Heard]) -> list[int | None]:
-    """The frames from which on the same requests, alone, have other codes."""
+    """The first frames at which the same requests, alone, have other codes."""
     made = [await listen(engine, Visit(each.request)) for each in heard]
     return [parted(one.codes, two.codes) for one, two in zip(heard, made, strict=True)]
 
 
 def sounds(engine: Engine, heard: Sequence[Heard]) -> list[Distance]:
-    """How far the sound is from what its codes give; for an engine that rests."""
+    """Differences between the audio and that of its codes; the engine must be idle."""
     offline = Offline(engine)
     return [distance(each.pcm, offline.sound(each)) for each in heard]
 
@@ -178,7 +178,7 @@ def sounds(engine: Engine, heard: Sequence[Heard]) -> list[Distance]:
 def judged(
     found: Sequence[int | None], sounds: Sequence[Distance], half: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """What is told of them, and what must not be."""
+    """A report of the comparison, and its errors."""
     apart = [frame for frame in found if frame is not None]
     told = {
         "compared": len(found),
@@ -198,4 +198,4 @@ def _wrong(apart: Sequence[int], sounds: Sequence[Distance], half: bool) -> Iter
     if far:
         yield f"{far} do not sound like their codes"
     if not sounds:
-        yield "nothing was compared"
+        yield "no answer was compared"

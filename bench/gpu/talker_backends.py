@@ -1,7 +1,7 @@
-"""`python -m bench.gpu.talker_backends`: a frame through the talker's layers, by form.
+"""`python -m bench.gpu.talker_backends`: a frame through the talker's layers, by backend.
 
-Random weights of the published shapes. `persistent` is one launch, with so many blocks at most;
-`layers` runs layer by layer. Each is compared with the library's products, then timed as a graph.
+Random weights of the published shapes. `persistent N` is one launch of at most N blocks; `layers`
+runs layer by layer. Each is compared with the library's products, then timed as a graph.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(
     size: str = "1.7B",
     rows: Annotated[str, typer.Option(help="as 1,2,4")] = "1,2,4,8,16",
     blocks: Annotated[str, typer.Option(help="of one launch, at most")] = "128,64",
-    positions: Annotated[int, typer.Option(help="about where the rows are")] = 100,
+    positions: Annotated[int, typer.Option(help="approximate position of the rows")] = 100,
 ) -> None:
     place = torch.device("cuda")
     talker = random_talker(config(size, "custom_voice")["talker_config"], place, torch.bfloat16)

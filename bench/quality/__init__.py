@@ -1,1 +1,1 @@
-"""What is heard: words understood, voices told apart, spectra."""
+"""Measures speech quality: intelligibility, voice similarity, spectra."""

@@ -1,4 +1,4 @@
-"""What can be read off a voice without a network: pitch, brightness, long-term spectrum, pace."""
+"""Acoustic features without a network: pitch, brightness, long-term spectrum, pace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOWEST, HIGHEST = 60.0, 400.0  # Hz
 
 
 def frames_of(wave: Waveform) -> NDArray[np.float64]:
-    """Windows with sound in them: [frames, FRAME]."""
+    """Windows with audible sound: [frames, FRAME]."""
     padded = np.pad(wave.astype(np.float64), (0, max(0, FRAME - len(wave))))
     rows = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[::HOP]
     power = np.square(rows).mean(1)
@@ -20,7 +20,7 @@ def frames_of(wave: Waveform) -> NDArray[np.float64]:
 
 
 def pitch(wave: Waveform) -> float:
-    """Median pitch in Hz of the windows that have one; 0 where none has."""
+    """Median pitch in Hz of the voiced windows; 0 if there is none."""
     rows = frames_of(wave)
     rows = rows - rows.mean(1, keepdims=True)
     spectrum = np.fft.rfft(rows, 2 * FRAME)
@@ -28,7 +28,7 @@ def pitch(wave: Waveform) -> float:
     correlation = correlation / (correlation[:, :1] + 1e-12) / (1 - np.arange(FRAME) / FRAME)
     first, last = int(SAMPLE_RATE / HIGHEST), int(SAMPLE_RATE / LOWEST)
     best = correlation[:, first:last].max(1)
-    # The first lag that is nearly as good as the best: a multiple of the period is no period.
+    # The first lag that is nearly as good as the best, to avoid multiples of the period.
     good = correlation[:, first:last] > 0.95 * best[:, None]
     lags = first + good.argmax(1)
     found = np.array([_peak(row, lag) for row, lag in zip(correlation, lags, strict=True)])
@@ -37,14 +37,14 @@ def pitch(wave: Waveform) -> float:
 
 
 def _peak(row: NDArray[np.float64], lag: int) -> int:
-    """Up the hill from a lag."""
+    """The local maximum uphill from a lag."""
     while lag + 1 < len(row) // 2 and row[lag + 1] > row[lag]:
         lag += 1
     return lag
 
 
 def long_term(wave: Waveform, bands: int = 40) -> NDArray[np.float64]:
-    """Mean log power in bands up to 8 kHz, its own mean taken out."""
+    """Mean log power in bands up to 8 kHz, minus its mean."""
     power = (np.abs(np.fft.rfft(frames_of(wave) * np.hanning(FRAME))) ** 2).mean(0)
     inside = power[: FRAME * 8000 // SAMPLE_RATE]
     floor = 1e-7 * inside.mean() + 1e-30  # 70 dB down
@@ -53,7 +53,7 @@ def long_term(wave: Waveform, bands: int = 40) -> NDArray[np.float64]:
 
 
 def centroid(wave: Waveform) -> float:
-    """The balance point of the magnitude spectrum below 8 kHz, in Hz."""
+    """The centroid of the magnitude spectrum below 8 kHz, in Hz."""
     size = np.abs(np.fft.rfft(frames_of(wave) * np.hanning(FRAME))).mean(0)
     hertz = np.fft.rfftfreq(FRAME, 1 / SAMPLE_RATE)
     inside = hertz < 8000

@@ -1,7 +1,7 @@
-"""`python -m bench.quality.codec_wer --model DIR`: how many words a codec costs.
+"""`python -m bench.quality.codec_wer --model DIR`: word errors caused by a codec.
 
-flite says held-out sentences; a recogniser hears them as they are and through the codec of a
-checkpoint. What a talker speaks cannot be clearer than that. Prints a table, then one JSON line.
+flite speaks held-out sentences; a recogniser transcribes them directly and through a checkpoint's
+codec. That is a bound for any talker. Prints a table, then one JSON line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def passed_on(codec: Codec, wave: Waveform) -> Waveform:
 
 
 def judged(codec: Codec, listener: Listener, speaker: Speaker, texts: list[str]) -> dict[str, Any]:
-    """Errors in percent of the words, before the codec and behind it."""
+    """Errors in percent of the words, before and after the codec."""
     words = before = after = 0
     for text in texts:
         wave = say(text, speaker).wave
@@ -48,7 +48,7 @@ def main(
     model: Annotated[Path, typer.Option(help="a checkpoint's folder")],
     sentences: Annotated[int, typer.Option(min=1, max=100, help="of each voice")] = 100,
 ) -> None:
-    """Count the words a recogniser gets wrong with and without the codec."""
+    """Count a recogniser's word errors with and without the codec."""
     texts = SENTENCES.read_text().splitlines()[:sentences]
     codec, listener, rows = codec_of(model), Listener(), []
     for speaker in NAMED[:4]:

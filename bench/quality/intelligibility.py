@@ -1,8 +1,8 @@
-"""`python -m bench.quality.intelligibility --model DIR`: is every word understood?
+"""`python -m bench.quality.intelligibility --model DIR`: word error rates of the model's speech.
 
-Speaks held-out sentences with presets, and with clones of speakers never heard in training,
-and lets a recogniser of other people's making write them down. Where flite is at hand (see
-training/README.md) its own rate stands beside. Prints a table, then one JSON line.
+Speaks held-out sentences with presets, and with clones of speakers not used in training, and
+transcribes them with an independent recogniser. If flite is installed (see training/README.md), its
+own rate is shown too. Prints a table, then one JSON line.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from training.data.speakers import NAMED, Speaker, held_out
 
 SENTENCES = Path(__file__).parents[2] / "training" / "data" / "heldout.txt"
 REFERENCE = "The captain of the ship gave her a letter from her brother."
-AT_ONCE = 3  # requests: two cores have no more than that to give
-TOO_SHORT = 0.6  # of the teacher's time: the end came early
+AT_ONCE = 3  # concurrent requests, enough for two cores
+TOO_SHORT = 0.6  # share of the teacher's duration below which speech counts as ended early
 
 Made = TypeVar("Made")
 
 
 @dataclass
 class Score:
-    """One voice: errors in words said, by the model and by its teacher, and bad ends."""
+    """One voice: word errors of the model and of its teacher, and wrong ends."""
 
     voice: str
     words: int = 0
@@ -59,7 +59,7 @@ def percent(part: int, whole: int) -> float | None:
 
 
 def speaking(engine: Engine, voice: Voice) -> Callable[[str, int], tuple[Waveform, str]]:
-    """What speaks a text with a seed: the whole waveform, and why it ended."""
+    """A function from text and seed to the waveform and the reason of its end."""
 
     def speak(text: str, seed: int) -> tuple[Waveform, str]:
         with engine.submit(SpeechRequest(text, voice, "english", seed=seed, live=False)) as stream:
@@ -72,13 +72,13 @@ def speaking(engine: Engine, voice: Voice) -> Callable[[str, int], tuple[Wavefor
 
 
 def together(make: Callable[[str, int], Made], texts: list[str]) -> Iterator[Made]:
-    """What is made of each text with its number as the seed, some at a time, in their order."""
+    """Results for each text with its index as the seed, AT_ONCE at a time, in order."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         yield from pool.map(make, texts, range(len(texts)))
 
 
 def teacher() -> Callable[[str, Speaker], Waveform] | None:
-    """flite's own voice, where its libraries are found."""
+    """flite's voice, if its libraries are found."""
     if not (flite.folder() / "libflite.so.1").exists():
         return None
     return lambda text, speaker: synthesize_corpus.say(text, speaker).wave
@@ -87,7 +87,7 @@ def teacher() -> Callable[[str, Speaker], Waveform] | None:
 def cast(
     engine: Engine, say: Callable[[str, Speaker], Waveform] | None, clones: int
 ) -> Iterator[tuple[Voice, Speaker]]:
-    """The four voices that are flite's own, then clones of held-out speakers, both ways."""
+    """The presets of flite's four voices, then clones of held-out speakers of both kinds."""
     for speaker in NAMED[:4]:
         yield Preset(speaker.name), speaker
     for index, speaker in enumerate(held_out()[:clones] if say else []):
@@ -135,7 +135,7 @@ def count(
 
 
 def line(row: dict[str, Any]) -> str:
-    """One line of the table; what was not measured is a dash."""
+    """One line of the table; a dash where nothing was measured."""
     voice, *values = row.values()
     return f"{voice:<28}" + "".join(f"{'–' if value is None else value:>12}" for value in values)
 
@@ -146,7 +146,7 @@ def main(
     clones: Annotated[int, typer.Option(min=0, help="of held-out speakers; needs flite")] = 4,
     device: str = "auto",
 ) -> None:
-    """Count the words a recogniser gets wrong."""
+    """Count a recogniser's word errors."""
     said = SENTENCES.read_text().splitlines()[:sentences]
     heads = ("voice", "sentences", "errors %", "teacher %", "endless", "early")
     typer.echo(f"{heads[0]:<28}" + "".join(f"{head:>12}" for head in heads[1:]), err=True)

@@ -1,6 +1,6 @@
-"""`python -m bench.quality.spectrograms OUT.jpg`: a sentence by teacher, codec and model.
+"""`python -m bench.quality.spectrograms OUT.jpg`: spectrograms of teacher, codec and model.
 
-For eyes: clicks at chunk borders, buzz between harmonics, clipped peaks. Needs flite (see
+They show clicks at chunk borders, buzz between harmonics and clipped peaks. Needs flite (see
 training/README.md). Prints loudness, peak and the largest jump between samples of each.
 """
 
@@ -26,7 +26,7 @@ SENTENCE = "She found seven white boxes beside the church."
 
 
 def copied(codec: Codec, wave: Waveform) -> Waveform:
-    """The same sound through encoder and decoder."""
+    """The same audio through encoder and decoder."""
     whole = torch.from_numpy(wave[: len(wave) // FRAME_SAMPLES * FRAME_SAMPLES])[None]
     with torch.inference_mode():
         coded = codec(whole, torch.tensor([ALL]))

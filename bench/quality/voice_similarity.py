@@ -1,10 +1,9 @@
-"""`python -m bench.quality.voice_similarity --model DIR`: are voices kept, mixed and made as asked?
+"""`python -m bench.quality.voice_similarity --model DIR`: checks clones, blends and designs.
 
-Clones of held-out speakers (nearer to their own reference than to any other's, by speaker
-vector, and by pitch and long-term spectrum), blends in nine steps, and designs by axis.
-Needs flite for the references. `--teacher` lets flite itself answer in the model's place:
-the ceiling of the measures; `--judge` another checkpoint's speaker encoder in its own one's
-place. Prints one JSON line last.
+Clones of held-out speakers should be nearest to their own reference, by speaker vector, and by
+pitch and long-term spectrum; blends are checked in nine steps, designs by axis. Needs flite for the
+references. `--teacher` measures flite instead of the model, the upper limit; `--judge` uses another
+checkpoint's speaker encoder. Prints one JSON line last.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from training.data.synthesize_corpus import say
 from training.data.voice_descriptions import ENDS
 
 Speaks: TypeAlias = Callable[[str, int], Waveform]  # text, seed
-Clones: TypeAlias = Callable[[Speaker, str], Speaks]  # of whom, with which transcript
-Way: TypeAlias = Callable[[float], Speaks]  # so far from one voice to another
+Clones: TypeAlias = Callable[[Speaker, str], Speaks]  # speaker, transcript
+Way: TypeAlias = Callable[[float], Speaks]  # share of the second voice
 Between: TypeAlias = Callable[[str, str], Way]
 FLITE = Lock()
 STEPS = 9
-SENTENCES_EACH = 3  # of a clone
-# Ends that differ by a fifth or more in pitch and in brightness, and between which flite's own
-# voices lie in order (`--teacher`): where those do not, no blend of theirs can be asked to.
+SENTENCES_EACH = 3  # per clone
+# Pairs that differ by a fifth or more in pitch and in brightness, and between which flite's own
+# voices are in order (`--teacher`).
 PAIRS = (
     ("robert", "june"),
     ("clara", "noah"),
@@ -57,12 +56,12 @@ def cosine(a: Waveform, b: Waveform) -> float:
 
 
 def nearest(own: int, scores: list[float]) -> bool:
-    """Whether the own reference has the highest score."""
+    """Whether the speaker's own reference has the highest score."""
     return int(np.argmax(scores)) == own
 
 
 def likeness(a: Waveform, b: Waveform) -> float:
-    """By ear's first impression: pitch in octaves and the long-term spectrum."""
+    """Similarity by pitch in octaves and by the long-term spectrum."""
     octaves = abs(np.log2(max(pitch(a), 1) / max(pitch(b), 1)))
     return -float(octaves * 3 + np.abs(long_term(a) - long_term(b)).mean())
 
@@ -84,7 +83,7 @@ def blended(engine: Engine, first: str, second: str) -> Way:
 
 
 def taught(speaker: Speaker, _: str = "") -> Speaks:
-    """flite itself, one sentence at a time."""
+    """flite, one sentence at a time."""
 
     def by(text: str, _: int) -> Waveform:
         with FLITE:
@@ -118,7 +117,7 @@ def clones(
 
 
 def blend(way: Way, texts: list[str]) -> dict[str, Any]:
-    """From one voice to another: which way pitch and centroid go at each step."""
+    """A blend in steps: how pitch and centroid change at each step."""
     listener = Listener()
     steps = [step(way(number / (STEPS - 1)), texts, listener) for number in range(STEPS)]
     pitches, brights, errors = zip(*steps, strict=True)
@@ -136,7 +135,7 @@ def blend(way: Way, texts: list[str]) -> dict[str, Any]:
 
 
 def step(by: Speaks, texts: list[str], listener: Listener) -> tuple[float, float, float]:
-    """Mean pitch, mean centroid and word errors in percent of one voice on the way."""
+    """Mean pitch, mean centroid and word errors in percent at one step."""
     waves = list(together(by, texts))
     counts = [listener.errors(text, wave) for text, wave in zip(texts, waves, strict=True)]
     wrong, words = map(sum, zip(*counts, strict=True))
@@ -149,13 +148,13 @@ def blends(between: Between, texts: list[str]) -> list[dict[str, Any]]:
 
 
 def one_way(values: Sequence[float]) -> int:
-    """Moves from a step to the next that go the way of the whole."""
+    """The number of steps in the direction of the whole change."""
     whole = values[-1] - values[0]
     return sum((b - a) * whole > 0 for a, b in pairwise(values))
 
 
 def in_order(values: Sequence[float]) -> int:
-    """How many of these, at most, lie in order the way of the whole."""
+    """The length of the longest subsequence in the direction of the whole change."""
     whole, longest = values[-1] - values[0], []
     for index, value in enumerate(values):
         before = [longest[j] for j in range(index) if (value - values[j]) * whole > 0]
@@ -164,7 +163,7 @@ def in_order(values: Sequence[float]) -> int:
 
 
 def designs(engine: Engine, text: str, count: int) -> dict[str, Any]:
-    """Pairs of instructions for the two ends of an axis: does the sound move that way?"""
+    """Pairs of instructions for the two ends of an axis: whether the sound changes that way."""
     random, right = Random(1), dict.fromkeys(AXES, 0)
     for index in range(count):
         axis = list(AXES)[index % len(AXES)]
@@ -182,7 +181,7 @@ def designs(engine: Engine, text: str, count: int) -> dict[str, Any]:
 def check(
     engine: Engine | None, judge: Engine, cast: list[Speaker], lines: list[str], a_step: int
 ) -> dict[str, Any]:
-    """All there is to check of a model, or of flite in its place."""
+    """All checks of a model, or of flite (None)."""
     texts = lines[:SENTENCES_EACH]
     by: Clones = partial(cloned, engine) if engine else taught
     between: Between = partial(blended, engine) if engine else taught_between
@@ -207,13 +206,13 @@ def main(
     """Check clones, blends and designs."""
     told = {"model": model, "judge": judge or model, "teacher": teacher}
     engine = open_engine([model], device=device)
-    ears = open_engine([judge], device=device) if judge else engine
+    judging = open_engine([judge], device=device) if judge else engine
     try:
         lines, cast = SENTENCES.read_text().splitlines(), held_out()[:speakers]
-        report = check(None if teacher else engine, ears, cast, lines, a_step)
+        report = check(None if teacher else engine, judging, cast, lines, a_step)
     finally:
         engine.close()
-        ears.close()
+        judging.close()
     typer.echo(json.dumps(told | report))
 
 

@@ -1,8 +1,8 @@
-"""`python -m bench.quality.weight_drift --model DIR`: what fewer bits change, on CPUs.
+"""`python -m bench.quality.weight_drift --model DIR`: the effect of quantized weights on CPUs.
 
-The model speaks with its weights as they are; then the same inputs go through the same layers in
-8 and in 4 bits. Printed: how often the likeliest code is another one, and how many nats apart the
-distributions are, for codebook 0 and for the others. Then one JSON line.
+The model speaks with full weights; then the same inputs pass through the layers in 8 and in 4 bits.
+Prints how often the most likely code differs, and the divergence of the distributions in nats, for
+codebook 0 and for the others. Then one JSON line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_FRAMES = 80
 
 @dataclass(frozen=True)
 class Heard:
-    """The inputs of one speech and the codes that it became."""
+    """The talker's inputs of one utterance, and its codes."""
 
     inputs: Tensor  # [T, width]
     codes: Tensor  # [F, 16]; frame 0 follows the last row of the prompt
@@ -45,7 +45,7 @@ class Drift:
 
 
 def talker_of(engine: Engine) -> Talker:
-    """The talker that the engine speaks with."""
+    """The engine's talker."""
     worker = engine._worker
     assert isinstance(worker, TorchWorker)
     (runner,) = worker._runners.values()
@@ -54,7 +54,7 @@ def talker_of(engine: Engine) -> Talker:
 
 
 def listen(engine: Engine, text: str, voice: str) -> Heard:
-    """Speak alone and keep what went into the first layer."""
+    """Speak and record the inputs of the first layer."""
     rows: list[Tensor] = []
     first = talker_of(engine).model.layers[0]
     hook = first.register_forward_pre_hook(lambda _, given: rows.append(given[0].detach().clone()))
@@ -78,7 +78,7 @@ def scores(talker: Talker, heard: Heard) -> tuple[Tensor, Tensor]:
 
 
 def apart(full: Tensor, other: Tensor) -> tuple[float, float]:
-    """How often the likeliest differs, and the divergence in nats."""
+    """How often the most likely code differs, and the divergence in nats."""
     differs = (full.argmax(-1) != other.argmax(-1)).float().mean()
     return float(differs), float((full.exp() * (full - other)).sum(-1).mean())
 

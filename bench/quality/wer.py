@@ -1,7 +1,4 @@
-"""How many words were heard wrong: a listener that is no part of this project, and a count.
-
-The listener is pocketsphinx with the English model of its wheel. Knows no voices.
-"""
+"""Word errors by an independent recogniser: pocketsphinx with the English model of its wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import soxr
 from engine import SAMPLE_RATE, Waveform
 
 HEARD_RATE = 16_000
-PEAK = 20_000  # of 32768: what the listener's model expects
+PEAK = 20_000  # of 32768; the level that the model expects
 
 
 def words_of(text: str) -> list[str]:
@@ -22,7 +19,7 @@ def words_of(text: str) -> list[str]:
 
 
 def errors(said: Sequence[str], heard: Sequence[str]) -> int:
-    """Words substituted, left out or put in: the edit distance."""
+    """The edit distance in words."""
     row = list(range(len(heard) + 1))
     for count, word in enumerate(said, 1):
         before, row[0] = row[0], count
@@ -40,7 +37,7 @@ class Listener:
         self._decoder = Decoder(samprate=HEARD_RATE, loglevel="FATAL")
 
     def words(self, wave: Waveform) -> list[str]:
-        """What it hears in a waveform at 24 kHz."""
+        """Transcribe a waveform at 24 kHz."""
         sound = soxr.resample(wave, SAMPLE_RATE, HEARD_RATE)
         loudest = float(np.abs(sound).max(initial=0.0))
         if loudest < 1e-4:

@@ -68,9 +68,9 @@ class ScriptStore:
         return ""
 
     @property
-    def deeds(self) -> dict[str, Callable[[int], str]]:
+    def actions(self) -> dict[str, Callable[[int], str]]:
         every = (self.voice, self.rename, self.take, self.star, self.script, self.edit, self.line)
-        return {deed.__name__: deed for deed in every}
+        return {action.__name__: action for action in every}
 
 
 def sound(number: int) -> np.ndarray:
@@ -98,9 +98,9 @@ def write(folder: Path, seed: int, told: int) -> None:
     """Save and tell, until killed."""
     desk, chosen = ScriptStore(folder), random.Random(seed)
     for number in range(1, 1_000_000):
-        name = chosen.choice(list(desk.deeds))
+        name = chosen.choice(list(desk.actions))
         os.write(told, json.dumps(["begun", name, number]).encode() + b"\n")
-        kept = desk.deeds[name](number)
+        kept = desk.actions[name](number)
         os.write(told, json.dumps(["done", name, number, kept]).encode() + b"\n")
 
 

@@ -24,7 +24,7 @@ def judge(told: dict[str, Any]) -> None:
     assert told["wrong"] == []
     assert told["stuck"] == {}
     assert told["good"]
-    assert all(ends["whole"] for ends in told["by_deed"].values())
+    assert all(ends["whole"] for ends in told["by_action"].values())
     assert told["left"] > 0
 
 

@@ -204,11 +204,11 @@ class Audience:
         self.theatre.engine._registry.deliver = watched
 
     def act(self) -> None:
-        deed = self.random.choice(
+        action = self.random.choice(
             [self.ask, self.ask, self.cancel, self.append, self.close, self.fail, self.squeeze]
             + [self.theatre.turn] * 8
         )
-        deed()
+        action()
 
     def ask(self) -> None:
         voice = self.random.choice([Preset("ryan"), Clone(np.ones(16, np.float32))])

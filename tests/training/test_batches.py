@@ -20,7 +20,7 @@ from training.batching.talker_dataset import (
     STYLE,
     TEXT,
     TEXT_LENGTH,
-    Library,
+    TalkerDataset,
 )
 from training.data.speakers import TRAINED
 
@@ -56,9 +56,9 @@ class Letters:
         self.offsets = [(place, place + 1) for place in range(len(self.ids))]
 
 
-def made_library() -> Library:
+def made_library() -> TalkerDataset:
     """A library of random texts, codes and vectors: no sound is needed for a layout."""
-    library = Library.__new__(Library)
+    library = TalkerDataset.__new__(TalkerDataset)
     library.device = torch.device("cpu")
     texts = torch.randint(2, 12, (UTTERANCES,))
     frames = texts + torch.randint(3, 15, (UTTERANCES,))  # so that no text is cut off
@@ -74,7 +74,7 @@ def made_library() -> Library:
     said = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
     library.places = torch.cat(said).to(torch.int16)
     library.vectors = torch.randn(UTTERANCES, model_config.WIDTH)
-    library.homes = torch.randn(UTTERANCES, model_config.WIDTH)
+    library.targets = torch.randn(UTTERANCES, model_config.WIDTH)
     library.speeds = 0.94 + 0.12 * torch.rand(UTTERANCES)
     library.table = table
     return library
@@ -189,10 +189,10 @@ def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
     batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
     batcher.refresh()
     batch = batcher.draw(UTTERANCES, False, 160, batcher.order)
-    misread = library.vectors - library.homes
+    misread = library.vectors - library.targets
     for row in range(UTTERANCES):
         own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
-        off = batch.vector[row] - library.homes[own]
+        off = batch.vector[row] - library.targets[own]
         theirs = misread[library.table[:, SPEAKER] == library.table[own, SPEAKER]]
         nearest = off.norm() if own_home else (off - theirs).norm(dim=1).min()
         assert nearest < 1
@@ -216,7 +216,7 @@ def test_a_reference_is_the_utterance_that_is_about_as_fast(
         assert told == min(others, key=lambda each: float(abs(speeds[each] - speeds[own])))
 
 
-def spoken(library: Library, frame: torch.Tensor) -> int:
+def spoken(library: TalkerDataset, frame: torch.Tensor) -> int:
     """The utterance that begins with this frame."""
     tape = (library.codes == frame).all(1).nonzero()[0, 0]
     return int((library.table[:, CODE] == tape).nonzero()[0, 0])

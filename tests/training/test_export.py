@@ -10,11 +10,11 @@ import torch
 from engine import read_capabilities
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
 from training import model_config, state, tokenizer
-from training.batching.speaker_targets import homes
+from training.batching.speaker_targets import speaker_targets
 from training.codec import Codec
 from training.data.speakers import NAMED
 from training.data.text import Corpus
-from training.export import seat, write
+from training.export import set_preset_vectors, write
 from training.train_speaker import Trainee
 from training.train_talker import Talker, begin, text_ids
 
@@ -28,7 +28,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     tokenizer.save(tokenizer.train(corpus), root / "tokenizer")
     codec, talker = Codec().eval(), Talker(model_config.talker_config())
     begin(talker)
-    seat(talker)
+    set_preset_vectors(talker)
     write(root / "model", root / "tokenizer", codec, Trainee().encoder, talker)
     return root / "model", codec, talker
 
@@ -54,7 +54,7 @@ def test_the_engine_reads_every_part(exported: tuple[Path, Codec, Talker]) -> No
 def test_presets_are_at_home(exported: tuple[Path, Codec, Talker]) -> None:
     rows = exported[2].model.codec_embedding.weight.detach()
     for row, speaker in enumerate(NAMED):
-        home = homes(torch.tensor(speaker.axes()))
+        home = speaker_targets(torch.tensor(speaker.axes()))
         torch.testing.assert_close(rows[model_config.FIRST_SPEAKER + row], home)
 
 

@@ -14,7 +14,7 @@ from engine.model.layers import Causal
 from engine.model.talker import Talker
 from training import model_config
 from training.batching import encoding_batches, talker_dataset
-from training.batching.talker_dataset import CODE, FRAMES, SPEAKER, TEXT_LENGTH, Library
+from training.batching.talker_dataset import CODE, FRAMES, SPEAKER, TEXT_LENGTH, TalkerDataset
 from training.data.speakers import NAMED
 from training.data.speech_pool import Pool, Spot
 from training.data.synthesize_corpus import FRAME, PHONE_STEP
@@ -46,7 +46,7 @@ class Encoded:
         self.offsets = [(place, place + 1) for place in range(len(text))]
 
 
-def listening() -> tuple[Library, list[Tensor]]:
+def listening() -> tuple[TalkerDataset, list[Tensor]]:
     """A library whose encoders write down what they hear."""
     heard: list[Tensor] = []
 
@@ -54,7 +54,7 @@ def listening() -> tuple[Library, list[Tensor]]:
         heard.append(wave)
         return torch.zeros(len(wave), wave.shape[1] // FRAME, 16, dtype=torch.long)
 
-    made = Library(
+    made = TalkerDataset(
         lambda texts: [Encoded(text) for text in texts],
         SimpleNamespace(encode=encode, config=SimpleNamespace(codebooks=16)),  # type: ignore[arg-type]
         SimpleNamespace(  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from training.batching import self_rollout
 from training.batching.batches import NONE, Batch, Batcher
 from training.batching.embedding import embed
 from training.batching.perturbation import asked, spoken
-from training.batching.self_rollout import USES, Speaking
+from training.batching.self_rollout import USES, SelfRollout
 
 __all__ = ["batcher"]  # a fixture
 
@@ -35,7 +35,7 @@ def test_what_is_said_changes_the_targets_sound_alone(
     talker: Talker, batcher: Batcher, in_context: bool
 ) -> None:
     batch = drawn(batcher, in_context, 1)
-    said = Speaking(talker).say(batch)
+    said = SelfRollout(talker).say(batch)
     own = spoken(batch) & asked(batch)[:, None]
     changed = said.fed != batch.fed
     assert not changed[..., 0].any()
@@ -51,7 +51,7 @@ def test_designs_are_left_as_they_were(talker: Talker, batcher: Batcher) -> None
     designs = ~asked(batch)
     assert designs.any()
     assert not designs.all()
-    said = Speaking(talker).say(batch)
+    said = SelfRollout(talker).say(batch)
     assert torch.equal(said.fed[designs], batch.fed[designs])
 
 
@@ -64,7 +64,7 @@ def test_each_frame_follows_those_that_were_said(
     monkeypatch.setattr(self_rollout, "WARMEST", 1e-6)
     talker.eval()
     batch = drawn(batcher, in_context, 3)
-    said = Speaking(talker).say(batch)
+    said = SelfRollout(talker).say(batch)
     with torch.no_grad():
         positions = torch.arange(said.fed.shape[1])[None]
         hidden = talker(embed(talker, said), positions, Causal()).flatten(0, 1)
@@ -78,7 +78,7 @@ def test_each_frame_follows_those_that_were_said(
 
 
 def test_what_it_says_follows_its_learning(talker: Talker, batcher: Batcher) -> None:
-    talk, batch = Speaking(talker), drawn(batcher, False, 4)
+    talk, batch = SelfRollout(talker), drawn(batcher, False, 4)
     torch.manual_seed(0)
     before = talk.say(batch).fed
     torch.manual_seed(0)
@@ -95,14 +95,14 @@ def test_what_it_says_follows_its_learning(talker: Talker, batcher: Batcher) -> 
 def test_a_batch_that_was_said_is_used_a_few_times(
     talker: Talker, batcher: Batcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Speaking, "say", lambda _, batch: batch)
+    monkeypatch.setattr(SelfRollout, "say", lambda _, batch: batch)
     asked_for: list[bool] = []
 
     def draw(in_context: bool) -> Batch:
         asked_for.append(in_context)
         return drawn(batcher, in_context, len(asked_for))
 
-    talk = Speaking(talker)
+    talk = SelfRollout(talker)
     said = [talk.draw(draw) for _ in range(4 * USES)]
     assert asked_for == [False, False, False, True]
     assert [

@@ -11,7 +11,7 @@ import torch
 
 from engine.model.speaker import SpeakerEncoder
 from training import model_config
-from training.batching.speaker_targets import homes
+from training.batching.speaker_targets import speaker_targets
 from training.data.speakers import everyone
 from training.data.synthesize_corpus import RATE
 from training.smooth_speaker import mixed, settle
@@ -38,8 +38,8 @@ def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None
         settle(encoder, plain, axes)
     wave, voice = draw(16, 3 * RATE)
     with torch.no_grad():
-        off = encoder.embed(wave) - homes(axes[voice])
-    apart = (homes(axes[0]) - homes(axes[1])).norm()
+        off = encoder.embed(wave) - speaker_targets(axes[voice])
+    apart = (speaker_targets(axes[0]) - speaker_targets(axes[1])).norm()
     assert off.norm(dim=1).max() < 0.3 * apart
 
 

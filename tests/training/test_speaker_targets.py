@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.batching.speaker_targets import directions, faster, homes
+from training.batching.speaker_targets import directions, faster, speaker_targets
 from training.data.speakers import NAMED, TRAINED, Speaker, everyone, on_the_way
 
 AXES = torch.tensor([speaker.axes() for speaker in everyone()[:TRAINED]])
@@ -21,8 +21,8 @@ def axes(speaker: Speaker) -> torch.Tensor:
 def test_who_lies_between_two_voices_has_a_mix_of_their_homes(
     first: Speaker, second: Speaker, share: float
 ) -> None:
-    ends = homes(axes(first)), homes(axes(second))
-    between = homes(axes(on_the_way(first, second, share)))
+    ends = speaker_targets(axes(first)), speaker_targets(axes(second))
+    between = speaker_targets(axes(on_the_way(first, second, share)))
     torch.testing.assert_close(between, torch.lerp(*ends, share), atol=1e-4, rtol=1e-4)
 
 
@@ -31,7 +31,7 @@ def test_directions_are_at_right_angles() -> None:
 
 
 def test_nobody_else_has_a_home_as_near_by_cosine() -> None:
-    lies = torch.nn.functional.normalize(homes(AXES), dim=1)
+    lies = torch.nn.functional.normalize(speaker_targets(AXES), dim=1)
     assert torch.equal((lies @ lies.T).argmax(1), torch.arange(TRAINED))
 
 

@@ -1,1 +1,1 @@
-"""Batches for the talker."""
+"""Training batches for the talker."""

@@ -1,8 +1,7 @@
-"""Batches for the talker, laid out on the device as engine.worker.state.prompts lays out one.
+"""Batches for the talker, laid out on the device as engine.worker.state.prompts does one prompt.
 
-A batch is a handful of integer tensors, a row of the sequence each: a text id, a special
-code, a frame of the code tape, or the speaker's vector. What becomes of them is the
-trainer's business.
+A batch is a few integer tensors over the rows of each sequence: a text id, a special code, a frame
+of the code tape, or the speaker embedding. Embedding and losses are elsewhere.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from training.batching.talker_dataset import (
     TEXT,
     TEXT_LENGTH,
     Ids,
-    Library,
+    TalkerDataset,
 )
 from training.data.speakers import STYLES, TRAINED, everyone
 from training.data.voice_descriptions import describe
 
 NONE = -1
-WORDINGS = 48  # instructions a speaker
-TRIED = 16  # utterances, of which the one at the most similar speed is a reference
-AT_HOME = 0.4  # of the voices by vector are asked for by where they are at home
+WORDINGS = 48  # instructions per speaker
+TRIED = 16  # candidates for a reference, of which the one at the most similar speed is used
+AT_HOME = 0.4  # share of the vectors that are the speaker's target instead of an utterance's vector
 
 
 @dataclass(frozen=True)
 class Size:
-    """Utterances of about one length make a batch, so that few of its rows are empty."""
+    """A bucket of utterances of similar length, so that few rows of a batch are empty."""
 
     most: int  # text ids and frames together
-    alone: int  # rows of a batch, with room for tags and an instruction
-    in_context: int  # and with a reference before it
+    alone: int  # rows of a sequence, tags and an instruction included
+    in_context: int  # the same with a reference before it
 
 
 SIZES = (Size(58, 96, 192), Size(106, 144, 256), Size(100_000, 224, 352))
@@ -62,20 +61,20 @@ class TextIds:
 class Batch:
     text: Tensor  # [B, T] text ids, NONE where a row has none
     code: Tensor  # [B, T] special codes of codebook 0, or NONE
-    fed: Tensor  # [B, T, 16] the frame a row feeds back; NONE throughout where there is none
+    fed: Tensor  # [B, T, 16] the frame that a row feeds back, or NONE
     speaker: Tensor  # [B, T] whether the row carries the vector
     vector: Tensor  # [B, width]
-    target: Tensor  # [B, T, 16] the frame to be predicted, or NONE throughout
+    target: Tensor  # [B, T, 16] the frame to be predicted, or NONE
     ends: Tensor  # [B, T] whether the end of speech is to be predicted
-    phones: Tensor  # [B, T, 4] what is said in the frame to be predicted; anything elsewhere
-    says: Tensor  # [B, T] the row whose text is said in that frame, NONE if it is not there yet
+    phones: Tensor  # [B, T, 4] phones of the frame to be predicted; undefined elsewhere
+    says: Tensor  # [B, T] the row of the text spoken in that frame, NONE if it comes later
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
 
 
 class Instructions:
-    """Descriptions of every trained speaker and wordings of every style, as ids on a tape."""
+    """Descriptions of all trained speakers and wordings of all styles, as ids on a tape."""
 
     def __init__(self, ids: Ids, special: TextIds, device: torch.device, seed: int = 0) -> None:
         random, texts = Random(seed), []
@@ -90,21 +89,25 @@ class Instructions:
         self.tape = torch.tensor([token for told in wrapped for token in told], device=device)
 
     def draw(self, row: Tensor) -> tuple[Tensor, Tensor]:
-        """Start and length of one wording of each row [B]."""
+        """Start and length of a random wording for each row [B]."""
         pick = torch.randint(WORDINGS, row.shape, device=row.device)
         return self.start[row, pick], self.length[row, pick]
 
 
 class Batcher:
-    def __init__(self, library: Library, instructions: Instructions, special: TextIds) -> None:
+    def __init__(
+        self, library: TalkerDataset, instructions: Instructions, special: TextIds
+    ) -> None:
         self.library, self.instructions, self.special = library, instructions, special
         self.role = torch.tensor(special.role, device=library.device)
         self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
         self.order = torch.zeros(0, dtype=torch.long, device=library.device)
-        self.sizes: list[tuple[Tensor, Tensor]] = []  # rows of all and of plain utterances
+        self.sizes: list[
+            tuple[Tensor, Tensor]
+        ] = []  # for each size: rows of all utterances, and of those without a style
 
     def refresh(self) -> None:
-        """After the library has grown: utterances by speaker and by length."""
+        """Index utterances by speaker and by length; called after the dataset has grown."""
         table = self.library.table
         plain = (table[:, STYLE] == 0).nonzero()[:, 0]
         who = table[plain, SPEAKER]
@@ -118,7 +121,7 @@ class Batcher:
         self.sizes = [(own.nonzero()[:, 0], (own & own_manner).nonzero()[:, 0]) for own in by_size]
 
     def draw_size(self, rows: int, in_context: bool) -> Batch:
-        """About `rows` rows in all, of one size; every utterance is as likely as any other."""
+        """A batch of one size with about `rows` rows; all utterances are equally likely."""
         lengths = [size.in_context if in_context else size.alone for size in SIZES]
         among = [pair[in_context] for pair in self.sizes]
         share = [len(own) * length for own, length in zip(among, lengths, strict=True)]
@@ -126,9 +129,9 @@ class Batcher:
         return self.draw(rows // lengths[index], in_context, lengths[index], among[index])
 
     def draw(self, batch: int, in_context: bool, length: int, among: Tensor) -> Batch:
-        """Some utterances, `length` rows each; what is longer is cut off.
+        """Random utterances of `among`, cut or padded to `length` rows.
 
-        Styles need instructions, so `among` holds plain ones if `in_context`.
+        Styles need instructions, so `among` holds utterances without a style if `in_context`.
         """
         library = self.library
         rows = among[torch.randint(len(among), (batch,), device=library.device)]
@@ -142,14 +145,14 @@ class Batcher:
         return torch.rand(size, device=self.library.device) < share
 
     def _reference(self, rows: Tensor, speaker: Tensor) -> Tensor:
-        """Another plain utterance of each speaker [B], about as fast: faster is another voice."""
+        """Another utterance of each speaker [B] at similar speed, since speed changes the voice."""
         some = self._other(speaker[:, None].expand(-1, TRIED))
         apart = (self.library.speeds[some] - self.library.speeds[rows, None]).abs()
         nearest = (apart + (some == rows[:, None])).argmin(1, keepdim=True)
         return some.gather(1, nearest)[:, 0]
 
     def _other(self, speaker: Tensor) -> Tensor:
-        """Another plain utterance of each speaker [...] (by chance the same one)."""
+        """A random utterance without a style of each speaker [...]; may be the same one."""
         first, after = self.by_speaker[speaker], self.by_speaker[speaker + 1]
         chance = torch.rand(speaker.shape, device=speaker.device)
         return self.order[first + (chance * (after - first)).long()]
@@ -157,13 +160,13 @@ class Batcher:
     def _vectors(
         self, rows: Tensor, reference: Tensor, speaker: Tensor, in_context: bool
     ) -> Tensor:
-        """The reference's vector; or the voice's home, as it is or as another of its utterances
-        misreads it."""
+        """The reference's vector, or the speaker's target, with or without another utterance's
+        error."""
         library = self.library
         if in_context:
             return library.vectors[reference]
-        other, home = self._other(speaker), library.homes[rows]
-        misread = library.vectors[other] - library.homes[other]
+        other, home = self._other(speaker), library.targets[rows]
+        misread = library.vectors[other] - library.targets[other]
         vector = home + misread * ~self._chance((len(rows), 1), AT_HOME)
         return vector + 0.03 * torch.randn_like(vector)
 
@@ -213,7 +216,7 @@ class Batcher:
         return Batch(text, code, fed, speaker, vector, target, n == frames, phones, says)
 
     def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
-        """Start and length of each instruction: designs describe, styled presets are told how."""
+        """Start and length of each instruction: a design's description or a preset's style."""
         styled = table[:, STYLE] > 0
         row = torch.where(styled & ~design, TRAINED + table[:, STYLE] - 1, table[:, SPEAKER])
         start, length = self.instructions.draw(row)
@@ -243,7 +246,7 @@ class Batcher:
         start: Tensor,
         silent: Tensor,
     ) -> Tensor:
-        """Text number k of reference and target together: ids, then tts_eos, then tts_pad."""
+        """Text id k of reference and target together: ids, then tts_eos, then tts_pad."""
         tape = self.library.text
         place = torch.where(k < ref, ref_start + k, start + k - ref).clamp(0, len(tape) - 1)
         ids = torch.where(k < texts - 1, tape[place], self.special.pad)

@@ -1,4 +1,4 @@
-"""The rows of a batch as the talker's input. Knows how a batch is laid out, nothing of losses."""
+"""Embeds the rows of a batch as the talker's input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.model.talker import Talker
 from training import model_config
 from training.batching.batches import NONE, Batch
 
-WRONG_FIRST, WRONG_REST = 0.1, 0.15  # of the codes fed back: sampling will be wrong too
+WRONG_FIRST, WRONG_REST = 0.1, 0.15  # shares of random codes: sampling makes errors too
 
 
 def embed(talker: Talker, batch: Batch) -> Tensor:
@@ -20,19 +20,19 @@ def embed(talker: Talker, batch: Batch) -> Tensor:
 
 
 def still(talker: Talker, batch: Batch) -> Tensor:
-    """What the rows have beside the frames fed back: [B, T, width]."""
+    """The rows without the frames fed back: [B, T, width]."""
     x = talker.embed_text(batch.text.clamp(min=0)) * (batch.text != NONE)[..., None]
     x = x + talker.embed_first(batch.code.clamp(min=0)) * (batch.code != NONE)[..., None]
     return x + (batch.vector[:, None] * batch.speaker[..., None]).to(x.dtype)
 
 
 def heard(talker: Talker, codes: Tensor, fed: Tensor) -> Tensor:
-    """Codes [..., 16] as they are heard where `fed` [..., 16] has a frame: [..., width]."""
+    """Embedded codes [..., 16] where `fed` [..., 16] has a frame, else 0: [..., width]."""
     return talker.embed_codes(codes) * (fed[..., :1] != NONE)
 
 
 def mistaken(codes: Tensor, first: float, rest: float) -> Tensor:
-    """Codes [..., 16] with some of them replaced by chance."""
+    """Codes [..., 16] with some replaced by random ones."""
     share = torch.where(torch.arange(codes.shape[-1], device=codes.device) == 0, first, rest)
     wrong = torch.rand(codes.shape, device=codes.device) < share
     return torch.where(wrong, torch.randint_like(codes, model_config.CODES), codes)

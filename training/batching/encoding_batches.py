@@ -1,6 +1,6 @@
-"""Utterances as they are taken in: each behind less than a frame of silence, at some speed.
+"""Batches of utterances for encoding: each after less than a frame of silence, at some speed.
 
-What is heard of them and what is said in it are cut from one pool alike. Knows no networks.
+Waves and labels are cut from the same pool. Knows no networks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Coded(Protocol):
 
 @dataclass(frozen=True)
 class Bundle:
-    """Utterances of about equal lengths; before each, so many samples of silence."""
+    """Utterances of similar length, each with its samples of silence before it."""
 
     pool: Pool
     spots: list[Spot]
@@ -39,12 +39,12 @@ class Bundle:
 
     @cached_property
     def frames(self) -> list[int]:
-        """Of each utterance with the silence before it."""
+        """Frames of each utterance, with the silence before it."""
         both = zip(self.spots, self.shifts, strict=True)
         return [math.ceil((length(spot) + shift) / self.speed / FRAME) for spot, shift in both]
 
     def wave(self) -> Tensor:
-        """What is heard [B, samples]: silence, the utterance, silence."""
+        """[B, samples]: silence, the utterance, silence."""
         whole = (max(self.frames) + HUSH) * FRAME
         own = math.ceil(whole * self.speed)
         at = torch.arange(own, device=self.pool.device)
@@ -52,8 +52,8 @@ class Bundle:
         return resampled(self.pool.cut((self._starts - self._before)[:, 0], own) * inside, whole)
 
     def said(self, frames: int) -> tuple[Tensor, Tensor]:
-        """Of so many frames: phones [B, frames, 4], silence being phone 0, and the letters said
-        by the middle of each frame [B, frames]."""
+        """Phones [B, frames, 4], where 0 is silence, and the letters spoken by the middle of each
+        frame [B, frames]."""
         middles = torch.arange(frames * PHONES_A_FRAME, device=self.pool.device) + 0.5
         at = (middles * PHONE_STEP * self.speed - self._before).floor().long()  # into the utterance
         inside = (at >= 0) & (at < self._lengths)
@@ -79,19 +79,19 @@ class Bundle:
 
 
 def of_a_length(spots: list[Spot]) -> Iterator[list[Spot]]:
-    """Of about equal lengths, so many as are encoded at once."""
+    """Groups of similar length, at most AT_ONCE each."""
     ordered = sorted(spots, key=length)
     for start in range(0, len(ordered), AT_ONCE):
         yield ordered[start : start + AT_ONCE]
 
 
 def shifted(pool: Pool, spots: list[Spot], speed: float) -> Bundle:
-    """These utterances, each behind some silence by chance."""
+    """A batch with a random silence before each utterance."""
     return Bundle(pool, spots, torch.randint(FRAME, (len(spots),)).tolist(), speed)
 
 
 def resampled(wave: Tensor, samples: int) -> Tensor:
-    """[B, n] -> [B, samples]: the same sound, faster or slower."""
+    """[B, n] -> [B, samples]: the same audio, faster or slower."""
     own = wave.shape[1]
     if own == samples:
         return wave
@@ -99,7 +99,7 @@ def resampled(wave: Tensor, samples: int) -> Tensor:
 
 
 def place_ids(texts: Sequence[Coded], letters: Tensor) -> Tensor:
-    """Which text id is said where so many letters are: [B, frames] -> [B, frames]."""
+    """The text id at each count of spoken letters: [B, frames] -> [B, frames]."""
     longest = max(len(text.ids) for text in texts)
     ends = [[end for _, end in text.offsets] for text in texts]
     table = torch.tensor([row + row[-1:] * (longest - len(row)) for row in ends])

@@ -1,10 +1,9 @@
-"""A voice that has strayed for a while: a talker that hears it is to come back to the vector.
+"""Feeds back another voice's frames for a while, so that the talker learns to return to its vector.
 
-Told the truth, every clone was taken for its own; speaking freely, one in six was not: each
-frame follows those before it, so a voice that is a little off goes on being so. In training some
-sequences hear for a while a voice that says about the same. Codebook 0, which carries what is said,
-stays; so does a reference in context, whose voice is the one that is asked for, and a design, which
-has no voice to come back to.
+With true frames fed back, every clone was recognised; when speaking freely, one in six was not:
+each frame follows earlier ones, so a voice that has drifted stays off. In training some sequences
+get a span of another voice's frames with similar phones. Codebook 0, which carries the content, is
+kept, as are references in context, which define the voice, and designs, which have none.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from torch import Tensor
 
 from training.batching.batches import NONE, Batch
 
-LIKENESS = 24.0  # at most: how much more often a voice near by lends its frames than one far off
+LIKENESS = 24.0  # sharpness of the preference for similar voices, at most
 
 
 def strayed(batch: Batch, share: float) -> Tensor:
-    """The frames fed back [B, T, 16], a span of them another's in the first `share` of rows."""
+    """The frames fed back [B, T, 16], with a span of another voice in the first `share` of rows."""
     rows = round(share * len(batch.fed))
     if rows == 0 or len(batch.fed) < 2:
         return batch.fed
@@ -33,17 +32,17 @@ def strayed(batch: Batch, share: float) -> Tensor:
 
 
 def spoken(batch: Batch) -> Tensor:
-    """Which rows [B, T] feed back a frame of the target: all behind those that predict one."""
+    """Which rows [B, T] feed back a frame of the target: those after rows that predict one."""
     return F.pad(batch.target[:, :-1, 0] != NONE, (1, 0))
 
 
 def asked(batch: Batch) -> Tensor:
-    """Which sequences [B] have a voice to come back to: all but designs."""
+    """Which sequences [B] have a given voice: all but designs."""
     return batch.speaker.any(1)
 
 
 def givers(vector: Tensor, rows: int) -> Tensor:
-    """Whose frames the first so many rows hear [rows]: others, some near by and some far off."""
+    """The sequence that each of the first rows takes frames from [rows], similar or not."""
     voice = F.normalize(vector.float(), dim=-1)
     near = (voice[:rows] @ voice.T).float()
     near = near * LIKENESS * torch.rand_like(near[:, :1])
@@ -52,20 +51,20 @@ def givers(vector: Tensor, rows: int) -> Tensor:
 
 
 def span(own: Tensor) -> Tensor:
-    """A stretch somewhere in each row's frames: [B, T], inside `own`."""
+    """A random span of each row's frames: [B, T], inside `own`."""
     number, count = own.cumsum(1) - 1, own.sum(1, keepdim=True)
     ends = (torch.rand(len(own), 2, device=own.device) * (count + 1)).long().sort(1).values
     return own & (number >= ends[:, :1]) & (number < ends[:, 1:])
 
 
 def alike(batch: Batch, own: Tensor, giver: Tensor) -> Tensor:
-    """Rows of the giver's frames that say what ours say, as nearly as may be: [rows, T, 1]."""
-    said = F.pad(batch.phones[:, :-1], (0, 0, 1, 0))  # beside the frame fed back
+    """Rows of the giver's frames with the most similar phones: [rows, T, 1]."""
+    said = F.pad(batch.phones[:, :-1], (0, 0, 1, 0))  # aligned with the frame fed back
     same = (said[: len(giver), :, None] == said[giver][:, None]).sum(-1).float()
     same = (same + torch.rand_like(same)).masked_fill(~own[giver][:, None], -1)
     return same.argmax(2, keepdim=True)
 
 
 def chance(like: Tensor) -> Tensor:
-    """Noise that makes the highest of scores a draw from their softmax (Gumbel's)."""
+    """Gumbel noise: the argmax of scores plus noise is a sample from their softmax."""
     return -torch.empty_like(like).exponential_().clamp(min=1e-9).log()

@@ -1,9 +1,8 @@
-"""Batches as the talker itself says them, to learn from what it will hear of itself.
+"""Batches with frames sampled by the talker, so that training sees what inference feeds back.
 
-Frame after frame, as it speaks for a listener: each is drawn after those that were drawn before.
-Codebook 0 stays as it was, so that it is known what is said, and when; so does everything in a
-design, which has no voice of its own to come back to. On a GPU one row is recorded and replayed.
-Knows nothing of losses.
+Frames are sampled one after the other as in inference. Codebook 0 is kept, so that content and
+timing stay known; designs are kept entirely, since they have no given voice. On a GPU one row is
+captured as a CUDA graph.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from training.batching.embedding import heard, still
 from training.batching.perturbation import asked, chance
 from training.graph_steps import captured
 
-FROM, EVERY = 3000, 4  # steps before, and between, those that learn from what was said
-USES = 3  # of a batch that was said
+FROM, EVERY = 3000, 4  # first step with a rollout, and steps between two
+USES = 3  # of a sampled batch
 COLDEST, WARMEST = 0.35, 0.75  # temperatures
 
 
 def due(step: int) -> bool:
-    """Whether this step learns from what was said."""
+    """Whether this step uses a rollout."""
     return step >= FROM and step % EVERY == 1
 
 
-class Kept:
-    """Attention of one row [B, heads, 1, d] to those kept: keys, values [layers, B, kv, T, d]."""
+class CachedAttention:
+    """Attention of one row [B, heads, 1, d] over cached keys, values [layers, B, kv, T, d]."""
 
     def __init__(self, keys: Tensor, values: Tensor, at: Tensor) -> None:
         self._keys, self._values, self._at = keys, values, at
@@ -48,8 +47,8 @@ class Kept:
         return (looks @ values).view_as(q)
 
 
-class Cold:
-    """Draws codes at temperatures [B, 1]."""
+class TemperatureSampling:
+    """Samples codes at temperatures [B, 1]."""
 
     def __init__(self, heat: Tensor) -> None:
         self._heat = heat
@@ -60,7 +59,7 @@ class Cold:
 
 
 class Rows:
-    """Batches of one size, said row after row."""
+    """Rollouts of batches of one size, row by row."""
 
     def __init__(self, talker: Talker, like: Batch) -> None:
         (size, length), block = like.text.shape, talker.config.transformer
@@ -75,7 +74,7 @@ class Rows:
         self._graph = captured(self._row)[0] if x.is_cuda else None
 
     def __call__(self, batch: Batch) -> Tensor:
-        """The frames fed back [B, T, 16], those of the targets as they are said."""
+        """The frames fed back [B, T, 16], with sampled codes in the targets."""
         self._still.copy_(still(self._talker, batch))
         self._fed[:, :-1] = batch.fed
         self._first.copy_(batch.target[..., 0].clamp(min=0))
@@ -88,14 +87,14 @@ class Rows:
         return self._fed[:, :-1].clone()
 
     def _row(self) -> None:
-        """Hear the row at hand, and draw the frame that the next one hears."""
+        """Run the current row and sample the frame that the next one feeds back."""
         talker, at = self._talker, self._at
         fed = self._fed.index_select(1, at)
         x = self._still.index_select(1, at) + heard(talker, fed.clamp(min=0), fed)
-        hidden = talker(x, at[None], Kept(self._keys, self._values, at))[:, 0]
+        hidden = talker(x, at[None], CachedAttention(self._keys, self._values, at))[:, 0]
         first = self._first.index_select(1, at)[:, 0]
         told = talker.embed_first(first)
-        drawn, _ = talker.code_predictor.sample(hidden, told, Cold(self._heat))
+        drawn, _ = talker.code_predictor.sample(hidden, told, TemperatureSampling(self._heat))
         frame = torch.cat((first[:, None], drawn), 1)[:, None]  # [B, 1, 16]
         after = at + 1
         own = self._own.index_select(1, at)[..., None]
@@ -103,8 +102,8 @@ class Rows:
         at.add_(1)
 
 
-class Speaking:
-    """What a talker says at the time: a copy of it speaks, in few bits on a GPU."""
+class SelfRollout:
+    """Rollouts by a copy of the talker, in 16 bits on a GPU."""
 
     def __init__(self, talker: Talker) -> None:
         self._talker, self._copy = talker, copy.deepcopy(talker).eval().requires_grad_(False)
@@ -115,7 +114,7 @@ class Speaking:
         self._drawn = 0
 
     def draw(self, draw: Callable[[bool], Batch]) -> Batch:
-        """A batch that was said, the same one a few times; one in four has a context."""
+        """A batch with a rollout, reused USES times; one in four is in context."""
         said, used = divmod(self._drawn, USES)
         if self._said is None or used == 0:
             self._said = self.say(draw(said % 4 == 3))

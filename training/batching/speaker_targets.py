@@ -1,7 +1,7 @@
-"""Where voices are at home among the speaker vectors: in a straight line along their axes.
+"""Target vectors of speakers: a linear function of their axes.
 
-So half way between two homes is the home of whoever is half way between the two voices. Knows
-no speech and no networks.
+So the midpoint of two targets is the target of the voice half way between the two. Knows no speech
+and no networks.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from torch import Tensor
 from training import model_config
 from training.data.speakers import BASES, FORMANTS, PACE
 
-# How far apart an axis puts voices: by how well it is read off one sentence.
+# The scale of each axis, by how well it can be read from one sentence.
 WEIGHTS = (2.6, 3.6, 0.7, 2.2, *(3.6 for _ in BASES))
-MIDDLE = 3.0  # what all have in common, so that a cosine also tells more from less
+MIDDLE = 3.0  # common to all, so that a cosine also depends on the distance
 
 
-def homes(axes: Tensor) -> Tensor:
-    """Of voices with these axes [..., axes]: [..., width]."""
+def speaker_targets(axes: Tensor) -> Tensor:
+    """Targets of voices with these axes [..., axes]: [..., width]."""
     scale = torch.tensor((*WEIGHTS, MIDDLE), device=axes.device)
     at = torch.cat((axes, torch.ones_like(axes[..., :1])), -1) * scale
     return at @ directions(len(scale)).to(axes.device)
 
 
 def directions(count: int) -> Tensor:
-    """So many directions at right angles to each other: [count, width]."""
+    """Orthogonal directions: [count, width]."""
     waves = torch.arange(1, count + 1)[:, None] * (torch.arange(model_config.WIDTH) + 0.5)
     return (waves * math.pi / model_config.WIDTH).cos() * math.sqrt(2 / model_config.WIDTH)
 
 
 def faster(axes: Tensor, speed: float) -> Tensor:
-    """Axes [..., axes] of the same voices played so much faster: higher, of shorter tracts."""
+    """Axes [..., axes] of the same voices played faster: higher pitch, shorter vocal tract."""
     moved = axes.clone()
     moved[..., :3] += math.log2(speed) * torch.tensor((1, FORMANTS, -PACE), device=axes.device)
     return moved

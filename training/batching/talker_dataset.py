@@ -1,9 +1,8 @@
-"""What the talker learns from, on the device: text ids, codes and speaker vectors by utterance.
+"""The talker's dataset on the device: text ids, codes and speaker vectors by utterance.
 
-Of every frame it is known which phones it has and which text id it says.
-
-Tapes hold everything end to end; an utterance is a row of `table`. Filled from a `Pool` of
-speech with a trained codec and speaker encoder, utterance by utterance as shards appear.
+Each frame has its phones and the text id spoken in it. Tapes hold everything end to end; an
+utterance is a row of `table`. It is filled from a `Pool` of speech with a trained codec and speaker
+encoder, as shards appear.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from torch import Tensor
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
 from training.batching.encoding_batches import HUSH, Bundle, Coded, of_a_length, place_ids, shifted
-from training.batching.speaker_targets import faster, homes
+from training.batching.speaker_targets import faster, speaker_targets
 from training.data.speakers import NAMED, everyone
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import FRAME, PHONES_A_FRAME
 
-SPEED = 0.06  # at most so much faster or slower
-# Columns of the table; FRAMES leaves the silence out.
+SPEED = 0.06  # largest relative change of speed
+# Columns of the table; FRAMES excludes the silence.
 TEXT, TEXT_LENGTH, CODE, FRAMES, SPEAKER, STYLE = range(6)
 
 
@@ -31,7 +30,7 @@ class Ids(Protocol):
     def __call__(self, texts: list[str]) -> Sequence[Coded]: ...
 
 
-class Library:
+class TalkerDataset:
     def __init__(
         self, ids: Ids, encoder: CodecEncoder, speaker: SpeakerEncoder, device: torch.device
     ) -> None:
@@ -39,12 +38,12 @@ class Library:
         self.text = torch.zeros(0, dtype=torch.long, device=device)
         self.codes = torch.zeros(0, encoder.config.codebooks, dtype=torch.uint8, device=device)
         self.phones = torch.zeros(0, PHONES_A_FRAME, dtype=torch.uint8, device=device)
-        self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text ids said, by frame
+        self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text id spoken, by frame
         self.vectors = torch.zeros(
             0, speaker.config.embedding_dim, device=device
         )  # an utterance each
-        self.homes = torch.zeros_like(self.vectors)  # of its voice, at its speed
-        self.speeds = torch.zeros(0, device=device)  # at which it was encoded
+        self.targets = torch.zeros_like(self.vectors)  # of the speaker, at the utterance's speed
+        self.speeds = torch.zeros(0, device=device)  # at which each was encoded
         self._axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
         self.table = torch.zeros(0, 6, dtype=torch.long, device=device)
         self._done = 0
@@ -54,7 +53,7 @@ class Library:
 
     @torch.no_grad()
     def grow(self, pool: Pool, at_most: int = 4000) -> int:
-        """Take in utterances the pool has got since the last time."""
+        """Add utterances that are new in the pool."""
         spots = pool.spots[self._done : self._done + at_most]
         self._done += len(spots)
         for alike in of_a_length(spots):
@@ -63,8 +62,8 @@ class Library:
 
     @torch.no_grad()
     def vary(self, pool: Pool, count: int) -> int:
-        """Take in some utterances once more: other frames begin elsewhere, and made voices
-        speak a little faster or slower, so that no code is worth learning by heart."""
+        """Encode some utterances again with other frame offsets and slightly other speeds, so that
+        codes are not memorised."""
         if not pool.spots:
             return 0
         spots = [pool.spots[index] for index in torch.randint(len(pool.spots), (count,)).tolist()]
@@ -89,12 +88,12 @@ class Library:
         self.phones = longer(self.phones, kept(phones, frames))
         self.places = longer(self.places, kept(place_ids(texts, letters), frames))
         self.vectors = longer(self.vectors, self.speaker.embed(wave[:, :same]).float())
-        self.homes = longer(self.homes, homes(faster(axes, bundle.speed)))
+        self.targets = longer(self.targets, speaker_targets(faster(axes, bundle.speed)))
         self.speeds = longer(self.speeds, torch.full((len(rows),), bundle.speed))
         self.table = longer(self.table, rows)
 
     def _rows(self, bundle: Bundle, texts: Sequence[Coded]) -> Tensor:
-        """Of the table: where each utterance's text and codes will be, and what it is."""
+        """Rows of the table: the places of each utterance's text and codes, and its labels."""
         rows, at, code_at = [], len(self.text), len(self.codes)
         for spot, text, count in zip(bundle.spots, texts, bundle.frames, strict=True):
             rows.append([at, len(text.ids), code_at, count, spot.speaker, spot.style])
@@ -107,5 +106,5 @@ def longer(tape: Tensor, values: Tensor) -> Tensor:
 
 
 def kept(values: Tensor, frames: Sequence[int]) -> Tensor:
-    """Of rows [B, T, ...], so many frames and a hush, end to end."""
+    """Rows [B, T, ...] cut to their frames and HUSH, end to end."""
     return torch.cat([row[: count + HUSH] for row, count in zip(values, frames, strict=True)])

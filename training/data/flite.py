@@ -1,4 +1,4 @@
-"""Debian's flite as a library: text in, speech and its phones out.
+"""Calls Debian's flite as a library: text in, speech and its phones out.
 
 The shared objects come from the packages named in training/README.md, unpacked anywhere.
 This module knows voices by flite's names only; speakers and axes live in training.data.speakers.
@@ -33,7 +33,7 @@ _LIBRARIES = ("libflite", "libflite_usenglish", "libflite_cmulex")
 
 @dataclass(frozen=True, eq=False)
 class Spoken:
-    """What flite made: samples, and of each phone its end in seconds and the word it is of."""
+    """flite's output: samples, and for each phone its end in seconds and its word."""
 
     samples: NDArray[np.int16]
     rate: int
@@ -57,7 +57,7 @@ class _Voice(ctypes.Structure):
 
 
 def folder() -> Path:
-    """Where the packages were unpacked: FLITE_ROOT, or the system itself."""
+    """Where the packages were unpacked: FLITE_ROOT, or the system's root."""
     return Path(os.environ.get("FLITE_ROOT", "/")) / "usr/lib/x86_64-linux-gnu"
 
 
@@ -85,7 +85,7 @@ def library() -> ctypes.CDLL:
 
 
 def declare(library: ctypes.CDLL, signatures: dict[str, tuple[Any, tuple[Any, ...]]]) -> None:
-    """Results and arguments of its functions."""
+    """Set result and argument types of its functions."""
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, list(arguments)
@@ -101,14 +101,14 @@ def _voice(name: str) -> int:
 
 
 def speak(text: str, voice: str, pitch: float, spread: float, stretch: float) -> Spoken:
-    """Say `text` at a mean pitch in Hz, with its spread in Hz, `stretch` times as long."""
+    """Speak `text` with this mean pitch and spread in Hz, `stretch` times as long."""
     with utterance(text, voice, pitch, spread, stretch) as said:
         return read(said)
 
 
 @contextmanager
 def utterance(text: str, voice: str, pitch: float, spread: float, stretch: float) -> Iterator[int]:
-    """flite's own, as long as it is looked at."""
+    """A pointer to flite's utterance, valid inside the block."""
     flite, handle = library(), _voice(voice)
     features = ctypes.cast(handle, ctypes.POINTER(_Voice)).contents.features
     settings = {

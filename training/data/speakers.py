@@ -1,9 +1,8 @@
-"""Who speaks: made voices along labelled axes, and the named ones.
+"""The speakers: synthetic voices along labelled axes, and the named ones.
 
-A speaker is a flite voice, or somebody between two of them, moved along four axes: pitch, vocal
-tract (formants), pace and brightness. The ranges are those that pocketsphinx still understood
-(training/README.md).
-Knows nothing of samples.
+A speaker is a flite voice, or a voice between two of them, moved along four axes: pitch, vocal
+tract (formants), pace and brightness. The ranges are those in which pocketsphinx still recognised
+the words (training/README.md).
 """
 
 from __future__ import annotations
@@ -14,22 +13,22 @@ from dataclasses import dataclass
 from random import Random
 
 SEED = 20_261_120
-MADE, BETWEEN, HELD_OUT = 640, 320, 60  # MADE: the named ones among them
+MADE, BETWEEN, HELD_OUT = 640, 320, 60  # MADE includes the named ones
 TRAINED = MADE + BETWEEN
 FORMANTS, PACE = 5, 3  # an octave of each, on its axis
 
 
 @dataclass(frozen=True)
 class Base:
-    """A flite voice: its natural pitch, the factors it bears, its formants' height, its drawl."""
+    """A flite voice: natural pitch, usable factors, formant height, relative duration."""
 
     voice: str
     pitch: float
     pitches: tuple[float, float]
     tracts: tuple[float, float]
     height: float  # formants relative to an average man
-    drawl: float  # how long it takes for a sentence, relative to the others
-    steady: bool = False  # flite does not move its pitch: it goes with the formants alone
+    drawl: float  # duration of a sentence relative to the other voices
+    steady: bool = False  # flite cannot change its pitch, which follows the formants
 
     def pitched(self, factor: float, tract: float) -> float:
         return self.pitch * (tract if self.steady else factor)
@@ -46,7 +45,7 @@ BASE = {base.voice: index for index, base in enumerate(BASES)}
 
 @dataclass(frozen=True)
 class Speaker:
-    """A made voice. `tract` scales formants, `pace` stretches time, `tilt` is dB an octave."""
+    """A voice. `tract` scales formants, `pace` stretches time, `tilt` is dB per octave."""
 
     name: str
     base: int
@@ -55,8 +54,8 @@ class Speaker:
     pace: float
     tilt: float
     about: str = ""
-    other: int | None = None  # the base that it goes towards
-    share: float = 0.0  # of the other
+    other: int | None = None  # the second base of a voice between two
+    share: float = 0.0  # of the second base
 
     @property
     def height(self) -> float:
@@ -64,11 +63,11 @@ class Speaker:
 
     @property
     def drawl(self) -> float:
-        """How long a sentence takes, which is not its pace alone: some voices are slower."""
+        """Relative duration of a sentence at pace 1."""
         return _of_both(self.base, self.other, self.share, lambda base: base.drawl) * self.pace
 
     def axes(self) -> list[float]:
-        """About -1 … 1 each: pitch, formants, pace, tilt; then how much of each flite voice."""
+        """About -1 … 1 each: pitch, formants, pace, tilt; then the share of each flite voice."""
         kind = [0.0] * len(BASES)
         kind[self.base] += 1 - self.share
         kind[self.base if self.other is None else self.other] += self.share
@@ -77,13 +76,13 @@ class Speaker:
 
 
 def _of_both(first: int, second: int | None, share: float, of: Callable[[Base], float]) -> float:
-    """What a base has, between two of them."""
+    """A base's value, interpolated between two."""
     there = of(BASES[first if second is None else second])
     return between(of(BASES[first]), there, share)
 
 
 def between(one: float, two: float, share: float) -> float:
-    """That far from one factor to another."""
+    """Interpolate between two factors."""
     return float(one ** (1 - share) * two**share)
 
 
@@ -126,8 +125,8 @@ def _made(random: Random, index: int) -> Speaker:
     )
 
 
-HIGHEST = 1.12  # formants of a voice on the way: pocketsphinx loses words above
-# Ends and how often; one with itself is there for its pitch, which flite does not move.
+HIGHEST = 1.12  # formants of a voice between two: pocketsphinx misses words above
+# Pairs and their weights; a voice with itself is there for its pitch, which flite cannot change.
 WAYS = (("slt", "rms", 3), ("slt", "awb", 3), ("rms", "awb", 2), ("rms", "rms", 2))
 
 
@@ -136,7 +135,7 @@ def _between(random: Random, index: int) -> Speaker:
     base, other, share = BASE[first], BASE[second], random.uniform(0.1, 0.9)
 
     def drawn(of: Callable[[Base], tuple[float, float]]) -> float:
-        """Evenly in a range between both voices' ranges."""
+        """Uniform in a range between both voices' ranges."""
         low, high = (_of_both(base, other, share, lambda b, i=i: of(b)[i]) for i in (0, 1))
         return math.exp(random.uniform(math.log(low), math.log(high)))
 
@@ -159,7 +158,7 @@ def _pace(random: Random) -> float:
 
 
 def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
-    """Who is between two others of two kinds, that far from the first."""
+    """The voice at `share` of the way between two speakers with different bases."""
     if share in (0, 1):
         return second if share else first
 
@@ -176,7 +175,7 @@ def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
 
 
 def everyone() -> list[Speaker]:
-    """The named voices, the others heard in training, then the held-out ones."""
+    """The named voices, the others used in training, then the held-out ones."""
     random, ways = Random(SEED), Random(SEED + 1)
     made = [_made(random, index) for index in range(len(NAMED), MADE + HELD_OUT)]
     mixed = [_between(ways, index) for index in range(BETWEEN)]
@@ -190,7 +189,7 @@ def held_out() -> list[Speaker]:
 
 @dataclass(frozen=True)
 class Style:
-    """How one sentence is said, against the speaker's own manner."""
+    """How a sentence is spoken relative to the speaker's usual way."""
 
     name: str
     pace: float

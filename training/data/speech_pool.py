@@ -1,4 +1,4 @@
-"""Made speech on the training device: one long tape that grows as shards appear."""
+"""Synthetic speech on the training device: one long tape that grows as shards appear."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Spot:
 
 
 class Pool:
-    """Samples, phones and places of all shards read so far, on the device."""
+    """Samples, phones and text places of all shards read so far, on the device."""
 
     def __init__(self, folder: Path, hours: float, device: torch.device) -> None:
         self.folder, self.device = folder, device
@@ -43,7 +43,7 @@ class Pool:
         return self.filled / RATE / 3600
 
     def refresh(self, at_most: int = 8) -> int:
-        """Read shards that have appeared; how many were read."""
+        """Read new shards; how many were read."""
         new = sorted(
             path for path in self.folder.glob("[0-9]*.npz")
             if path.name.count(".") == 1 and path.name not in self._read
@@ -70,7 +70,7 @@ class Pool:
         return 1
 
     def crops(self, batch: int, frames: int) -> tuple[Tensor, Tensor]:
-        """Random stretches: waves [B, samples] and their phones [B, frames, 4]."""
+        """Random crops: waves [B, samples] and their phones [B, frames, 4]."""
         length, step = frames * FRAME, PHONE_STEP
         last = (self.filled - length) // step
         first = torch.randint(last, (batch, 1), device=self.device)
@@ -79,6 +79,6 @@ class Pool:
         return wave.float() / 32767, phones.long().view(batch, frames, -1)
 
     def cut(self, starts: Tensor, length: int) -> Tensor:
-        """Waves [B, length] from these samples on."""
+        """Waves [B, length] from these starts."""
         rows = starts[:, None] + torch.arange(length, device=self.device)
         return self.samples[rows.clamp(0, len(self.samples) - 1)].float() / 32767

@@ -1,8 +1,7 @@
-"""Speech to learn from, made by flite in shards: shard k is a function of the seed and k alone.
+"""Synthesizes training speech with flite in shards; shard k depends on the seed and k alone.
 
-A shard is one .npz: samples end to end with their offsets, every 20 ms the phone and how far
-the text is said, and a JSON text with who says what. `make` keeps several processes busy and
-may be stopped and started.
+A shard is one .npz: samples end to end with their offsets, phone and text position every 20 ms, and
+speakers and texts as JSON. `make` uses several processes and can be stopped and continued.
 
     python -m training.data.synthesize_corpus --corpus corpus.json --out DIR --workers 16
 """
@@ -31,12 +30,12 @@ FRAME = 1_920
 PHONE_STEP = 480  # samples: 20 ms
 PHONES_A_FRAME = FRAME // PHONE_STEP
 LOUDNESS = -20.0  # LUFS
-UTTERANCES = 160  # a shard
+UTTERANCES = 160  # per shard
 LONGEST = 10.5  # seconds
 SPREAD = 0.13  # of the pitch
 STYLED = 0.12  # of the utterances
 NAMED_SHARE = 0.3
-OFTEN = {"karl": 4}  # the hardest for codec and talker; others once
+OFTEN = {"karl": 4}  # drawn more often, as the hardest voice for codec and talker
 
 Wave = NDArray[np.float32]
 
@@ -62,7 +61,7 @@ def choose(corpus: text.Corpus, random: Random) -> Utterance:
 class Message:
     wave: Wave  # at 24 kHz, a whole number of frames long
     phones: NDArray[np.uint8]  # every 20 ms
-    places: NDArray[np.uint16]  # every 20 ms: characters of the text said by then
+    places: NDArray[np.uint16]  # every 20 ms: characters of the text spoken by then
 
 
 def say(words: str, speaker: Speaker, style: int = 0) -> Message:
@@ -78,7 +77,7 @@ def say(words: str, speaker: Speaker, style: int = 0) -> Message:
 
 
 def speak(words: str, speaker: Speaker, style: Style) -> flite.Spoken:
-    """Before the vocal tract is scaled: what that will raise and shorten is low and long here."""
+    """Speech before the vocal tract is scaled, lower and longer to compensate for that."""
     pitch, stretch = speaker.pitch / speaker.tract, speaker.pace * style.pace * speaker.tract
     manner = Manner(pitch, pitch * SPREAD * style.spread, style.spread, stretch)
     base = BASES[speaker.base]
@@ -97,9 +96,9 @@ def places(
     ends: NDArray[np.float32],
     at: NDArray[np.float64],
 ) -> NDArray[np.uint16]:
-    """Characters of the text that are said `at` these times, phones of `words` having `ends`.
+    """Characters of the text spoken by the times `at`, from the phones' words and ends.
 
-    A word's letters are spread evenly over its time; in pauses the text stands still.
+    A word's letters are spread evenly over its time; pauses add none.
     """
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     times, letters = [0.0], [0]
@@ -112,7 +111,7 @@ def places(
 
 
 def shape(source: Wave, rate: float, tilt: float) -> Wave:
-    """Resample from `rate` to 24 kHz with `tilt` dB an octave about 1 kHz, in one transform."""
+    """Resample from `rate` to 24 kHz with `tilt` dB per octave about 1 kHz, in one transform."""
     padded = np.pad(source, (0, 2048))
     spectrum = np.fft.rfft(padded)
     hertz = np.fft.rfftfreq(len(padded), 1 / rate)
@@ -126,7 +125,7 @@ def shape(source: Wave, rate: float, tilt: float) -> Wave:
 
 
 def speech_span(wave: Wave) -> tuple[int, int]:
-    """Where speech begins and ends, with 60 ms before and 160 ms after."""
+    """Start and end of speech, with 60 ms before and 160 ms after."""
     hop = 240
     power = np.square(wave[: len(wave) // hop * hop].reshape(-1, hop)).mean(1)
     loud = np.flatnonzero(power > power.max() * 10**-4.2)
@@ -134,7 +133,7 @@ def speech_span(wave: Wave) -> tuple[int, int]:
 
 
 def pad(wave: Wave) -> Wave:
-    """Silence up to a whole frame; short fades so that no edge clicks."""
+    """Pad to a whole frame, with short fades at both ends."""
     ramp = np.linspace(0, 1, 120, dtype=np.float32)
     wave = wave.copy()
     wave[:120] *= ramp
@@ -153,7 +152,7 @@ def weighting(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def loudness(wave: Wave) -> float:
-    """Integrated loudness in LUFS, gated as BS.1770 says."""
+    """Integrated loudness in LUFS, gated as in BS.1770."""
     block, hop = int(0.4 * RATE), int(0.1 * RATE)
     padded = np.pad(wave, (0, max(0, block - len(wave))))
     spectrum = np.fft.rfft(padded)
@@ -169,7 +168,7 @@ def loudness(wave: Wave) -> float:
 
 
 def level(wave: Wave) -> Wave:
-    """To -20 LUFS, or as near as peaks below 0.95 allow."""
+    """Scale to -20 LUFS, or as near as peaks below 0.95 allow."""
     gain = 10 ** ((LOUDNESS - loudness(wave)) / 20)
     return (wave * min(gain, 0.95 / np.abs(wave).max())).astype(np.float32)
 
@@ -218,7 +217,7 @@ _corpus: text.Corpus
 
 
 def _start(corpus: Path) -> None:
-    global _corpus  # noqa: PLW0603  one corpus a process, read once
+    global _corpus  # noqa: PLW0603  read once per process
     _corpus = text.load(corpus)
 
 

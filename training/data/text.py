@@ -1,8 +1,8 @@
-"""What is said: word lists, prose and patterns, with held-out words and sentences set aside.
+"""The texts: word lists, prose and patterns, with words and sentences held out.
 
-The prose is WordNet's definitions and examples and flite's own copy of a children's book;
-the words are Debian's wamerican. Held out by a checksum of the words themselves, so that no
-run and no machine can disagree about what was never heard in training.
+The prose is WordNet's definitions and examples and flite's copy of a children's book; the words are
+Debian's wamerican. Words are held out by a checksum of the word itself, so the split is the same in
+every run and on every machine.
 
     python -m training.data.text --root UNPACKED_PACKAGES --out training/runs/corpus.json
 """
@@ -30,7 +30,7 @@ KINDS = (
     ("several", 8),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
-SHIPPED = Path(__file__).parent / "heldout.txt"  # what bench.quality.intelligibility says
+SHIPPED = Path(__file__).parent / "heldout.txt"  # the sentences of bench.quality.intelligibility
 LONGEST = 130  # characters of one sentence
 
 
@@ -44,7 +44,7 @@ def words_of(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything that can be drawn from, held-out matter apart."""
+    """All texts to draw from, and the held-out ones."""
 
     examples: list[str]
     glosses: list[str]
@@ -77,7 +77,7 @@ class Corpus:
 
 
 def tidy(text: str) -> str:
-    """A sentence in plain ASCII with a capital and an end, or nothing when it is no sentence."""
+    """A sentence in plain ASCII with a capital and a final mark, or "" if it is no sentence."""
     text = re.sub(r"\s+", " ", text.replace("`", "'").replace("--", ", ")).strip(" ;,:'\"-")
     if not 8 <= len(text) <= LONGEST or re.search(r"[^A-Za-z0-9 ,.;:?!'$%-]|\d{5}", text):
         return ""
@@ -86,7 +86,7 @@ def tidy(text: str) -> str:
 
 
 def wordnet(root: Path) -> tuple[list[str], list[str]]:
-    """Examples and definitions."""
+    """WordNet's examples and definitions."""
     examples, glosses = [], []
     for path in sorted((root / "usr/share/wordnet").glob("data.*")):
         for line in path.read_text("utf-8", "ignore").splitlines():

@@ -1,7 +1,6 @@
-"""Sentences made from patterns: numbers, dates, times, money, orders, questions, talk.
+"""Sentences from patterns: numbers, dates, times, money, commands, questions, conversation.
 
-Each pattern is text as a person would type it; flite decides how digits are read. Knows
-nothing of files or voices.
+Patterns are text as it is usually typed; flite decides how digits are read.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ SLOTS: dict[str, Callable[[Random], str]] = {
 
 
 def sentence(random: Random) -> str:
-    """One filled pattern, its first letter a capital."""
+    """One filled pattern with a capital first letter."""
     pattern = random.choice(PATTERNS)
     filled = re.sub(r"{([a-z]+)\d?}", lambda match: SLOTS[match[1]](random), pattern)
     return filled[0].upper() + filled[1:]

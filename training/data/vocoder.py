@@ -1,7 +1,7 @@
-"""flite's vocoder from both sides: what a voice would speak from, and speech from that.
+"""flite's vocoder: the parameter tracks of an utterance, and speech from tracks.
 
-Three of flite's voices (not kal16) speak through one vocoder, so tracks of two of them can be
-mixed and spoken. Knows no speakers and no axes.
+Three of flite's voices (not kal16) share a vocoder, so tracks of two of them can be mixed and
+synthesized. Knows no speakers and no axes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Track(ctypes.Structure):
         ("times", _Reals),
         ("rows", ctypes.POINTER(_Reals)),
     )
-    lent: object  # what its pointers lead to
+    lent: object  # keeps the memory of its pointers alive
 
 
 @lru_cache(maxsize=1)
@@ -67,12 +67,12 @@ def _value(utterance: int, name: bytes) -> int:
 
 
 def voice(utterance: int) -> int:
-    """What the vocoder has to know of the voice that said it; it lives as long as the voice."""
+    """The vocoder's data of the utterance's voice; it lives as long as the voice."""
     return int(_library().val_cg_db(_value(utterance, b"cg_db")))
 
 
 def tracks(utterance: int) -> Tracks:
-    """What was spoken from."""
+    """The tracks of an utterance."""
     library = _library()
     smooth = library.mlpg(library.val_track(_value(utterance, b"param_track")), voice(utterance))
     try:
@@ -83,7 +83,7 @@ def tracks(utterance: int) -> Tracks:
 
 
 def speak(tracks: Tracks, voice: int) -> NDArray[np.int16]:
-    """Samples at flite's rate, with the noise of this voice."""
+    """Samples at flite's rate, with this voice's noise."""
     library = _library()
     wave = library.mlsa_resynthesis(_lent(tracks.spectrum), _lent(tracks.strength), voice, None, 0)
     try:

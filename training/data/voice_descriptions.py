@@ -1,4 +1,4 @@
-"""Words that describe a made voice: instructions that ask for it. Knows its axes alone."""
+"""Descriptions of synthetic voices as instructions, from the voices' axes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from random import Random
 
 from training.data.speakers import BASE, PACE, Speaker
 
-# Words for the ends of each axis. What lies in the middle is left out, or called so.
+# Words for the ends of each axis. The middle is left out, or named as such.
 LOW, HIGH = (
     ("low", "low-pitched", "deep-pitched", "rather low"),
     ("high", "high-pitched", "rather high"),
@@ -46,7 +46,7 @@ FRAMES = (
     "I would like to hear {a} {noun}.",
     "It is {a} {noun} that reads this, {pace}.",
     "With {a} {noun}",
-    # People who type little leave the article out, or name nobody at all.
+    # Short forms without an article, or without a noun.
     "{listed} {noun}",
     "{listed} {noun} {pace}",
     "{listed} {noun}, {pace}",
@@ -69,7 +69,7 @@ def _end(value: float, edge: float) -> int:
 
 
 def levels(speaker: Speaker) -> dict[str, int]:
-    """-1, 0 or 1 an axis: pitch low/high, tone dark/bright, pace fast/slow."""
+    """-1, 0 or 1 per axis: pitch low/high, tone dark/bright, pace fast/slow."""
     pitch, height, _, tilt = speaker.axes()[:4]
     return {
         "pitch": _end(pitch, 0.2),
@@ -87,7 +87,7 @@ def gender(speaker: Speaker) -> str:
 
 
 def describe(speaker: Speaker, random: Random) -> str:
-    """An instruction that fits the speaker; which axes it names, and how, is chance."""
+    """A random instruction that fits the speaker."""
     level = levels(speaker)
     words = _words(level, random)
     who = gender(speaker) if random.random() < 0.7 else ""
@@ -102,7 +102,7 @@ def describe(speaker: Speaker, random: Random) -> str:
 
 
 def _words(level: dict[str, int], random: Random) -> list[str]:
-    """For most of the axes where the voice is not in the middle."""
+    """Words for most of the axes on which the voice is not in the middle."""
     words = []
     for axis, ends in ENDS.items():
         if level[axis] and random.random() < 0.75:

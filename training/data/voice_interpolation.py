@@ -1,8 +1,8 @@
-"""Speech of somebody between two of flite's voices, from tracks of both.
+"""Speech of a voice between two of flite's voices, from tracks of both.
 
-Both say the text; each phone lasts between the two, and in it spectrum, pitch and voicing lie
-between. So the way from one voice to another has people on it to learn from. Also moves the
-pitch of a voice that flite cannot move. Knows flite's voices, no speakers and no axes.
+Both voices speak the text; durations, spectrum, pitch and voicing of each phone are interpolated,
+so training has voices between the base voices. Also changes the pitch of a voice where flite
+cannot. Knows flite's voices, no speakers and no axes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Reals = NDArray[np.float64]
 
 
 class OtherPhones(Exception):
-    """The two voices would not say the same, so there is nothing between."""
+    """The two voices speak different phones, so they cannot be interpolated."""
 
 
 @dataclass(frozen=True)
 class End:
-    """A voice of flite at one end. `own_pitch` of one that flite does not move, in Hz."""
+    """A flite voice at one end. `own_pitch` in Hz, of a voice whose pitch flite cannot change."""
 
     voice: str
     own_pitch: float | None = None
@@ -35,19 +35,19 @@ class End:
 class Manner:
     pitch: float  # Hz
     spread: float  # Hz
-    lively: float  # of the voice's own spread, where flite does not set it
+    lively: float  # factor on the voice's own pitch spread, where flite does not set it
     stretch: float
 
 
 @dataclass(frozen=True, eq=False)
 class _Half:
     spoken: Spoken
-    columns: Reals  # [steps, 1 + cepstrum + bands]: log Hz, carried on where nothing is voiced
+    columns: Reals  # [steps, 1 + cepstrum + bands]: log Hz, interpolated where unvoiced
     voiced: NDArray[np.bool_]  # [steps]
     voice: int
 
     def at(self, moments: Reals, ends: Reals) -> tuple[Reals, NDArray[np.bool_]]:
-        """Columns and voicing at moments of an utterance whose phones have these ends."""
+        """Columns and voicing at times of an utterance whose phones have these ends."""
         own = np.append(0.0, np.cumsum(_lengths(self.spoken)))
         place = np.interp(moments, np.append(0.0, ends), own) / STEP - 0.5
         steps = np.arange(len(self.columns))
@@ -56,7 +56,7 @@ class _Half:
 
 
 def speak(text: str, first: End, second: End, share: float, manner: Manner) -> Spoken:
-    """`share` of the second voice."""
+    """Speak with `share` of the second voice."""
     halves = _half(text, first, manner), _half(text, second, manner)
     one, two = (half.spoken for half in halves)
     if not np.array_equal(one.phones, two.phones):
@@ -79,13 +79,13 @@ def _half(text: str, end: End, manner: Manner) -> _Half:
     if end.own_pitch is not None:
         pitch = np.log(manner.pitch) + manner.lively * (pitch - np.log(end.own_pitch))
     columns = np.concatenate((pitch[:, None], tracks.spectrum[:, 1:], tracks.strength), 1)
-    if not np.isfinite(columns).all():  # seen once in some thousands of sentences
+    if not np.isfinite(columns).all():  # happens once in some thousands of sentences
         raise OtherPhones(f"{end.voice} has no sound for it: {text}")
     return _Half(spoken, columns, voiced, voice)
 
 
 def _carried(pitch: Reals, voiced: NDArray[np.bool_]) -> Reals:
-    """A pitch everywhere."""
+    """Interpolate pitch over unvoiced steps."""
     known = np.flatnonzero(voiced)
     if not len(known):
         raise OtherPhones("nothing of it is voiced")

@@ -1,1 +1,1 @@
-"""What training minimises, beside the codes themselves."""
+"""Training losses, besides the cross entropy of codes."""

@@ -1,7 +1,7 @@
-"""Attention that is shown where to look: at the text that is being said.
+"""Guided attention: a loss that makes one head attend to the text that is being spoken.
 
-The teacher tells when it says each word. In some layers one head of the talker is asked to
-look there, in training only, so that the way from text to sound need not be found by chance.
+The teacher's timing of words is known. In some layers one head of the talker is trained to attend
+to the current word, so that the alignment of text and speech is learned sooner.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from torch import Tensor
 from engine.model.layers import Causal
 from training.batching.batches import NONE
 
-LAYERS = (2, 4)  # the later one can see where the earlier one looked
-NEAR = 1  # rows beside the right one that are as good: a word's letters have no exact times
+LAYERS = (2, 4)  # the later layer can use the earlier one's alignment
+NEAR = 1  # rows beside the target that count as well, since times within a word are estimates
 
 
 class Guided(Causal):
-    """Causal attention that adds up how little the first head of `LAYERS` looks at `says`."""
+    """Causal attention that collects the guidance loss of the first head of `LAYERS`."""
 
     def __init__(self, says: Tensor) -> None:
         super().__init__()
         self._says = says  # [B, T] row of the text, or NONE
-        self.losses: list[Tensor] = []  # a layer each: [B, T], 0 where there is none
+        self.losses: list[Tensor] = []  # one per layer: [B, T], 0 without a target
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if layer in LAYERS:
@@ -31,7 +31,7 @@ class Guided(Causal):
 
 
 def missed(q: Tensor, k: Tensor, says: Tensor) -> Tensor:
-    """How unlikely it is to look near `says` [B, T], in nats, with q and k [B, T, d]; 0 if NONE."""
+    """Negative log of the attention near `says` [B, T], with q and k [B, T, d]; 0 if NONE."""
     rows = torch.arange(q.shape[1], device=q.device)
     scores = (q @ k.transpose(1, 2)).float() / q.shape[-1] ** 0.5
     scores = scores.masked_fill(rows > rows[:, None], -torch.inf)  # [B, T, T]

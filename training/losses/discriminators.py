@@ -1,4 +1,4 @@
-"""Who tells made sound from real: small judges over periods and over spectrograms."""
+"""Discriminators of generated and real audio: small networks on periods and on spectrograms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-Judged: TypeAlias = list[list[Tensor]]  # a judge each: feature maps, the score last
+Judged: TypeAlias = list[list[Tensor]]  # per discriminator: feature maps, the score last
 
 
 def _layers(
@@ -23,7 +23,7 @@ def _layers(
 
 
 class Judge(nn.Module):
-    """Convolutions over an image made of the wave; subclasses say which image."""
+    """Convolutions over an image of the wave, which subclasses define."""
 
     def __init__(
         self, channels: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int]
@@ -43,7 +43,7 @@ class Judge(nn.Module):
         return [*seen, self.score(x)]
 
 
-class PeriodJudge(Judge):
+class PeriodDiscriminator(Judge):
     """The wave folded at a period: [B, 1, T / period, period]."""
 
     def __init__(self, period: int) -> None:
@@ -55,7 +55,7 @@ class PeriodJudge(Judge):
         return folded.view(len(wave), 1, -1, self.period)
 
 
-class SpectrumJudge(Judge):
+class SpectrumDiscriminator(Judge):
     """A complex spectrogram, real and imaginary parts as two channels."""
 
     def __init__(self, size: int) -> None:
@@ -75,8 +75,8 @@ class Judges(nn.Module):
         super().__init__()
         self.judges = nn.ModuleList(
             [
-                *(PeriodJudge(period) for period in (2, 3, 5, 7, 11)),
-                *(SpectrumJudge(size) for size in (1024, 512, 256)),
+                *(PeriodDiscriminator(period) for period in (2, 3, 5, 7, 11)),
+                *(SpectrumDiscriminator(size) for size in (1024, 512, 256)),
             ]
         )
 
@@ -92,7 +92,7 @@ def judge_loss(real: Judged, made: Judged) -> Tensor:
 
 
 def fooling_loss(real: Judged, made: Judged) -> tuple[Tensor, Tensor]:
-    """How far from real the judges think it is, and how far their features are."""
+    """The adversarial loss and the feature matching loss."""
     score = sum((1 - m[-1].float()).square().mean() for m in made)
     features = sum(
         (a.detach().float() - b.float()).abs().mean()

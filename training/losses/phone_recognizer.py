@@ -1,7 +1,7 @@
-"""A listener: hears which phone a wave says every 20 ms, and so what a codec has blurred.
+"""A phone recognizer as a loss: it detects where a codec has blurred the speech.
 
-It learns from real speech alone and judges made speech beside it, by the phones it hears and
-by what its layers see on the way. It knows of waves and phones, of no codec.
+It is trained on real speech alone, and compares generated with real speech by recognized phones and
+by its layers' features. Knows waves and phones, no codec.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from training.data.flite import PHONES
 from training.data.synthesize_corpus import PHONE_STEP
 
 STEP, SPAN, BINS, WIDTH = PHONE_STEP // 2, 600, 64, 192  # samples, samples, bands, channels
-FLOOR = 1e-3  # amplitude: a recogniser in a room hears no softer
+FLOOR = 1e-3  # amplitude below which sound is ignored
 LAYERS = 4
 
 
@@ -33,7 +33,7 @@ class Listener(nn.Module):
         self.leave = nn.Conv1d(WIDTH, len(PHONES), 1)
 
     def image(self, wave: Tensor) -> Tensor:
-        """Waves [B, samples] -> log mel bands [B, BINS, samples / STEP], the mean taken off."""
+        """Waves [B, samples] -> log mel bands [B, BINS, samples / STEP], without their mean."""
         padded = F.pad(wave.float(), ((SPAN - STEP) // 2, (SPAN - STEP) // 2))
         window, bank = self.get_buffer("window"), self.get_buffer("bank")
         spectrum = torch.stft(padded, SPAN, STEP, window=window, center=False, return_complex=True)
@@ -42,7 +42,7 @@ class Listener(nn.Module):
         return bands - bands.mean((1, 2), keepdim=True)
 
     def forward(self, wave: Tensor) -> list[Tensor]:
-        """What the layers see, and last the phones' logits [B, phones, samples / PHONE_STEP]."""
+        """The layers' features, and last the phones' logits [B, phones, samples / PHONE_STEP]."""
         x = F.gelu(self.enter(self.image(wave)))
         seen = []
         for layer, norm in zip(self.layers, self.norms, strict=True):
@@ -53,12 +53,12 @@ class Listener(nn.Module):
 
 
 def heard(logits: Tensor, phones: Tensor) -> Tensor:
-    """The loss of logits [B, phones, T] where phones [B, T] were said."""
+    """The loss of logits [B, phones, T] for the true phones [B, T]."""
     return F.cross_entropy(logits.float(), phones)
 
 
 def missed(real: list[Tensor], made: list[Tensor]) -> Tensor:
-    """How far made speech is from real in what the layers see, by their own size."""
+    """The relative distance of generated and real speech in the layers' features."""
     apart = [
         (a.detach() - b).abs().mean() / a.detach().abs().mean()
         for a, b in zip(real[:-1], made[:-1], strict=True)

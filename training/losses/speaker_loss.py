@@ -1,7 +1,7 @@
-"""Whose voice made speech is heard to be: an ear that a decoder is to please.
+"""A speaker loss for the codec: generated speech must keep its voice.
 
-The ear is the speaker encoder that will be exported, as it is. Made speech is to lie where the
-real speech of the same moment lies, and nearer to it than to the rest of the batch.
+Vectors come from the speaker encoder that will be exported, frozen. The vector of generated speech
+should equal that of the real speech, and be nearer to it than to the rest of the batch.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Ear(nn.Module):
         self.encoder = trainee.encoder.to(device).eval().requires_grad_(False)
 
     def voice(self, wave: Tensor) -> Tensor:
-        """Of waves [B, samples], of length one; a little noise hides what nobody would hear."""
+        """Unit vectors of waves [B, samples]; a little noise hides inaudible detail."""
         return F.normalize(self.encoder.embed(worn(wave)), dim=-1)
 
     def forward(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """How far each voice is from its own, and how easily it is taken for another's."""
+        """The distance of each voice to its own, and the contrastive loss within the batch."""
         with torch.no_grad():
             wanted = self.voice(real)
         told = self.voice(made)
@@ -36,11 +36,11 @@ class Ear(nn.Module):
 
 
 def strange(made: Tensor, real: Tensor) -> Tensor:
-    """One less the cosine of vectors [B, d] of length one."""
+    """One minus the cosine of unit vectors [B, d]."""
     return 1 - (made * real).sum(-1).mean()
 
 
 def mistaken(made: Tensor, real: Tensor) -> Tensor:
-    """Which of the batch each seems to be, against which of them the real one is like."""
+    """Contrastive loss: similarities within the batch against those of the real speech."""
     wanted = (SCALE * real @ real.T).softmax(-1)
     return F.cross_entropy(SCALE * made @ real.T, wanted)
