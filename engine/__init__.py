@@ -45,7 +45,7 @@ from engine.requests.text_groups import (
     split_sentences,
     spoken_size,
 )
-from engine.speech_engine import SpeechEngine
+from engine.speech_engine import AdmissionHook, SpeechEngine
 from engine.stats import Stats
 from engine.stream import Postprocess, SpeechStream
 from engine.types import (
@@ -83,6 +83,7 @@ __all__ = [
     "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
     "SYLLABIC",
+    "AdmissionHook",
     "Blend",
     "Busy",
     "Capabilities",

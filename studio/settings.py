@@ -54,9 +54,18 @@ class ApiSettings(Settings):
         "", description="Requests of one address, like 10/second;1000/hour. Empty: no limit."
     )
 
+    page_rate: str = Field(
+        "1500/minute",
+        description="Events of the page from one address. Empty: no limit. Speech from the page "
+        "counts for the rate of an address as well.",
+    )
+
     # How large.
     body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
     audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
+    page_bytes: int = Field(
+        2 * 2**30, ge=2**20, description="Bytes of one address to the page in an hour."
+    )
     message_bytes: int = Field(
         128 * 2**10, ge=1024, description="Bytes of one text message of a WebSocket."
     )
@@ -66,6 +75,7 @@ class ApiSettings(Settings):
     )
     saved_voices: int = Field(1000, ge=0, description="Voices in the library.")
     sockets: int = Field(256, ge=1, description="WebSockets open at the same time.")
+    address_sockets: int = Field(64, ge=1, description="WebSockets of one address.")
     utterances: int = Field(4, ge=1, description="Utterances of one WebSocket that run or wait.")
 
     # For how long.
@@ -83,7 +93,7 @@ class ApiSettings(Settings):
             raise ValueError("a key must not be empty")
         return keys
 
-    @field_validator("key_rate", "address_rate")
+    @field_validator("key_rate", "address_rate", "page_rate")
     @classmethod
     def _readable(cls, rate: str) -> str:
         try:
@@ -121,6 +131,11 @@ class StudioSettings(Settings):
         (),
         description="Names this server answers to, besides addresses, localhost and the "
         "machine's own; * is any. A proxy with a domain of its own needs it here.",
+    )
+    proxies: Names = Field(
+        (),
+        description="Addresses or networks of proxies whose X-Forwarded-For is believed, like "
+        "127.0.0.1 or 10.0.0.0/8; without, all visitors of a proxy count as one address.",
     )
     page: bool = Field(True, description="Serve the page; false serves the API alone.")
     guests: bool = Field(
@@ -160,7 +175,7 @@ class StudioSettings(Settings):
     @property
     def own_machine(self) -> bool:
         """Only people of this machine can ask."""
-        return self.host in LOOPBACK and not self.guests and not self.hosts
+        return self.host in LOOPBACK and not (self.guests or self.hosts or self.proxies)
 
     def decided_api(self) -> ApiSettings:
         """The API's settings; who answers for recordings is decided."""

@@ -56,13 +56,18 @@ class Library:
     """The voices of a folder; `built_in` names a second folder that is only read.
 
     `folder` may be a function, which is called at each use: each visitor may have a folder.
+    `most`: how many voices a folder may have; None: as many as there are.
     """
 
     def __init__(
-        self, folder: Path | str | Callable[[], Path], built_in: Path | str | None = None
+        self,
+        folder: Path | str | Callable[[], Path],
+        built_in: Path | str | None = None,
+        most: int | None = None,
     ) -> None:
         self._place = folder if callable(folder) else partial(Path, folder)
         self._built_in = Path(built_in) if built_in else None
+        self._most = most
         self._lock = RLock()  # of writers in this process
         self._known: dict[Path, tuple[Stamp, SavedVoice | DamagedVoice]] = {}
 
@@ -127,6 +132,7 @@ class Library:
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
                 raise UnknownVoice("The trash holds no voice '{ticket}'.", ticket=ticket)
+            self._check_room()
             name = read_folder(place).name
             free = self._free_name(name)
             back = _move(place, self.folder, ticket, self._built_in)
@@ -161,6 +167,11 @@ class Library:
                 "There is a voice called '{name}' already. Choose another name.", name=name
             )
 
+    def _check_room(self) -> None:
+        own = sum(not saved.built_in for saved in self._scan(SavedVoice))
+        if self._most is not None and own >= self._most:
+            raise InvalidVoice("The library is full. Delete a voice first.")
+
     def _free_name(self, name: str) -> str:
         """The name, with a number if it is taken."""
         taken = self._names()
@@ -173,6 +184,7 @@ class Library:
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
         """Write to a temporary folder, then rename it."""
         with self._lock, explain_write_errors(self.folder / slug(card.name)):
+            self._check_room()
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
             aside = self.folder / f".{secrets.token_hex(6)}{PARTIAL_SUFFIX}"

@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
 from engine import Library, SpeechEngine, SpeechRequest
-from studio.api.auth import IDENTITY, Rates
-from studio.api.errors import ApiError
+from studio.api.auth import IDENTITY
+from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
+from studio.api.rates import Rates
 from studio.api.schemas import SpeechOptions
 from studio.api.voice_resolver import Voices
 from studio.settings import ApiSettings
 
 
 class Places:
-    """How many may be in at a time; a `with` block is one of them."""
+    """How many sockets may be open, in all and of one address."""
 
-    def __init__(self, count: int) -> None:
-        self._free = count
+    def __init__(self, count: int, of_one: int) -> None:
+        self._count, self._of_one = count, of_one
+        self._taken: Counter[str] = Counter()
 
-    def __enter__(self) -> None:
-        if self._free < 1:
+    @contextmanager
+    def place(self, address: str) -> Iterator[None]:
+        """Raises ApiError."""
+        if self._taken.total() >= self._count:
             said = "All sockets are in use. Try again soon."
             raise ApiError(503, said, "too_many_sockets", headers={"Retry-After": "5"})
-        self._free -= 1
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._free += 1
+        if self._taken[address] >= self._of_one:
+            said = f"Only {self._of_one} sockets of one address can be open. Close one."
+            raise too_many(said, "too_many_sockets", 5)
+        self._taken[address] += 1
+        try:
+            yield
+        finally:
+            self._taken[address] -= 1
+            self._taken += Counter()  # forgets addresses without sockets
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class ApiContext:
 
 def build_context(engine: SpeechEngine, library: Library, settings: ApiSettings) -> ApiContext:
     voices = Voices(engine, library, settings)
-    places = Places(settings.sockets)
+    places = Places(settings.sockets, settings.address_sockets)
     return ApiContext(engine, library, settings, Rates(settings), Metrics(engine), voices, places)
 
 

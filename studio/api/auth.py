@@ -6,24 +6,21 @@ Pure ASGI, so that nothing is done per chunk of an answer. Knows no routes and n
 from __future__ import annotations
 
 import hmac
-import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from ipaddress import IPv6Address, ip_address
 
-from limits import RateLimitItem, parse_many
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from studio.api.errors import ApiError, too_many
+from studio.api.errors import ApiError
+from studio.api.rates import Rates, address_of
 from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # in the scope: who asks
 SOCKET_KEY = "openai-insecure-api-key."  # a subprotocol: browsers set no headers on sockets
-CLOCK_SLACK = 1.0  # seconds that a clock may be put right by
+REMEMBERED = 1000  # addresses that have sent a valid key
 
 
 class Keys:
@@ -43,37 +40,6 @@ class Keys:
         return asked.hex()[:16]
 
 
-class Rates:
-    """How often one key and one address may ask."""
-
-    def __init__(self, settings: ApiSettings) -> None:
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._latest = 0.0
-        self._rates = {"key": _items(settings.key_rate), "address": _items(settings.address_rate)}
-
-    def take(self, identity: dict[str, str], cost: int = 1) -> None:
-        """Count a request as `cost`, or refuse it and say when to come back."""
-        self._heed_clock()
-        due = [(item, kind, who) for kind, who in identity.items() for item in self._rates[kind]]
-        for item, kind, who in due:
-            if not self._limiter.test(item, kind, who, cost=cost):
-                raise self._refusal(item, kind, who)
-        for item, kind, who in due:
-            self._limiter.hit(item, kind, who, cost=cost)
-
-    def _heed_clock(self) -> None:
-        """Count anew when the clock is set back: what was counted would lie in the future."""
-        now = time.time()
-        if now < self._latest - CLOCK_SLACK:
-            self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._latest = now
-
-    def _refusal(self, item: RateLimitItem, kind: str, who: str) -> ApiError:
-        wait = self._limiter.get_window_stats(item, kind, who).reset_time - time.time()
-        said = f"The limit is {item.amount} requests in {item.get_expiry()} s for one {kind}."
-        return too_many(f"{said} Try again in {max(1, round(wait))} s.", "rate_limit", wait)
-
-
 class AuthGate:
     """Middleware in front of the API's own paths."""
 
@@ -84,6 +50,7 @@ class AuthGate:
         self._limit = settings.body_bytes
         self._keys = Keys(key.get_secret_value() for key in settings.keys)
         self._rates, self._refused = rates, refused
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()  # addresses and keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -96,13 +63,30 @@ class AuthGate:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        key = self._keys.check(_key_of(headers))
-        scope[IDENTITY] = _identity(key, scope)
+        scope[IDENTITY] = self._identity(_key_of(headers), address_of(scope))
         if scope["path"] != "/metrics":
             self._rates.take(scope[IDENTITY])
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._limit:
             raise ApiError(413, self._too_large, "too_large")
+
+    def _identity(self, sent: str, address: str) -> dict[str, str]:
+        """Who asks. Who guesses too often is refused, right or wrong, unless it came in before."""
+        sender = address, _digest(sent).hex()
+        if sent and sender not in self._known:
+            self._rates.check_guesses(address)
+        try:
+            key = self._keys.check(sent)
+        except ApiError:
+            if sent:
+                self._rates.count_guess(address)
+            raise
+        if key:
+            self._known[sender] = None
+            self._known.move_to_end(sender)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return {"address": address, "key": key} if key else {"address": address}
 
     @property
     def _too_large(self) -> str:
@@ -150,22 +134,6 @@ def _key_of(headers: Headers) -> str:
     return headers.get("xi-api-key", "")
 
 
-def _identity(key: str, scope: Scope) -> dict[str, str]:
-    identity = {"address": _address((scope.get("client") or ("", 0))[0])}
-    return {**identity, "key": key} if key else identity
-
-
-def _address(host: str) -> str:
-    """One household of IPv6 counts as one address."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(address, IPv6Address) and not address.ipv4_mapped:
-        return address.exploded[:19]  # the first 64 bits
-    return host
-
-
 def _no_key() -> ApiError:
     return ApiError(
         401,
@@ -177,7 +145,3 @@ def _no_key() -> ApiError:
 
 def _digest(key: str) -> bytes:
     return sha256(key.encode("utf-8", "surrogatepass")).digest()
-
-
-def _items(rate: str) -> list[RateLimitItem]:
-    return parse_many(rate) if rate else []

@@ -20,6 +20,7 @@ from studio.api.disconnect import unless_left
 from studio.api.encoding import MEDIA_TYPES
 from studio.api.errors import ApiError, explain
 from studio.api.json_body import BoundedJson
+from studio.api.rates import address_of
 from studio.api.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
@@ -59,7 +60,7 @@ async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, An
 async def stream(socket: WebSocket) -> None:
     """Text in as it is written, audio out from the first words."""
     wire = context_of(socket)
-    with wire.sockets:
+    with wire.sockets.place(address_of(socket.scope)):
         offered = offered_protocols(socket.headers)
         await socket.accept(next((name for name in offered if name == REALTIME), None))
         await WsSession(socket, wire).run()

@@ -47,12 +47,14 @@ class AppContext:
         return read_capabilities(self.models())
 
     def library(self) -> Library:
-        return Library(self.own.data / "voices", BUILT_IN_VOICES)
+        return Library(self.own.data / "voices", BUILT_IN_VOICES, self.own.api.saved_voices)
 
     def shelves(self) -> Library:
         """The voices of whoever asks: where strangers come, each has a shelf."""
         own = self.own
-        return Library(shelf(own.data), BUILT_IN_VOICES) if own.guests else self.library()
+        if not own.guests:
+            return self.library()
+        return Library(shelf(own.data), BUILT_IN_VOICES, own.api.saved_voices)
 
     def models(self) -> tuple[str, ...]:
         return self.own.model or (_mini(),)

@@ -59,7 +59,7 @@ def serve_studio(place: AppContext) -> None:
         place.tell.line(CONSENT[settings.reference_consent])
         what = "in a browser" if own.page else "from a program (docs/api.md)"
         place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
-        serving.serve(application, address, partial(engine.drain, own.grace))
+        serving.serve(application, address, partial(engine.drain, own.grace), own.proxies)
 
 
 def serve_lent(place: AppContext) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from studio.server.headers import SPACES
 
 BUCKET: Final = Path("/data")  # where a Space's storage is mounted, if it has any
+PROXIES: Final = ("10.0.0.0/8",)  # a Space is reached through its platform's alone
 YES: Final = ("1", "t", "true")
 
 
@@ -20,7 +21,12 @@ def defaults(environment: Mapping[str, str]) -> dict[str, Any]:
     """Settings that nobody has set; none anywhere else."""
     if not environment.get("SPACE_ID"):
         return {}
-    own: dict[str, Any] = {"host": "0.0.0.0", "guests": True, "frame_ancestors": SPACES}
+    own: dict[str, Any] = {
+        "host": "0.0.0.0",
+        "guests": True,
+        "frame_ancestors": SPACES,
+        "proxies": PROXIES,
+    }
     if name := environment.get("SPACE_HOST"):
         own["hosts"] = (name,)
     if os.access(BUCKET, os.W_OK):

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.errors import ApiError
 from studio.api.json_body import check_separators
+from studio.api.rates import Rates, address_of
 
 UPLOAD_BYTES: Final = 101 << 20  # a file of the largest size and its form
 EVENT_BYTES: Final = 8 << 20  # the values of a tab: the longest script is 2,000,000 characters
@@ -60,8 +61,10 @@ LOGIN: Final = re.compile(r"/login/?")
 class PageRoutes:
     """Middleware in front of the page. `known` tells whether a request has logged in."""
 
-    def __init__(self, app: ASGIApp, known: Callable[[Scope], bool], api: tuple[str, ...]) -> None:
-        self._app, self._known, self._api = app, known, api
+    def __init__(
+        self, app: ASGIApp, known: Callable[[Scope], bool], api: tuple[str, ...], rates: Rates
+    ) -> None:
+        self._app, self._known, self._api, self._rates = app, known, api, rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         preflight = scope.get("method") == "OPTIONS"  # answered by CORS, without a body
@@ -69,10 +72,14 @@ class PageRoutes:
             return await self._app(scope, receive, send)
         try:
             route = self._admit(scope)
+            if route.body and not _length(scope):
+                receive = self._counted(address_of(scope), receive)
             if route.body == EVENT_BYTES:
                 receive = await _read_whole(receive, route.body)
         except ApiError as error:
             return await error.response()(scope, receive, send)
+        if LOGIN.fullmatch(scope["path"]):
+            send = self._counting_guesses(address_of(scope), send)
         return await self._app(scope, _bounded(receive, route.body), send)
 
     def _admit(self, scope: Scope) -> Route:
@@ -83,10 +90,46 @@ class PageRoutes:
             raise ApiError(404, "There is no such page.", "not_found")
         if route.body and not LOGIN.fullmatch(path) and not self._known(scope):
             raise ApiError(401, "Log in on the page first.", "login_needed")
-        length = Headers(scope=scope).get("content-length", "0")
-        if length.isdecimal() and int(length) > route.body:
+        if _length(scope) > route.body:
             raise _too_large(route.body)
+        if route.body:
+            self._take(address_of(scope), path, _length(scope))
         return route
+
+    def _take(self, address: str, path: str, length: int) -> None:
+        """Count an event against what its address may do. Raises ApiError."""
+        if LOGIN.fullmatch(path):
+            self._rates.check_guesses(address)
+        self._rates.take({"page": address})
+        self._rates.take_bytes(address, length)
+
+    def _counted(self, address: str, receive: Receive) -> Receive:
+        """A body without a length; past the address's quota it ends as if it had left."""
+
+        async def counted() -> Message:
+            message = await receive()
+            try:
+                if body := message.get("body", b""):
+                    self._rates.take_bytes(address, len(body))
+            except ApiError:
+                return {"type": "http.disconnect"}
+            return message
+
+        return counted
+
+    def _counting_guesses(self, address: str, send: Send) -> Send:
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                self._rates.count_guess(address)
+            await send(message)
+
+        return counting
+
+
+def _length(scope: Scope) -> int:
+    """What a request says of its body; 0 where it says nothing."""
+    told = Headers(scope=scope).get("content-length", "0")
+    return int(told) if told.isdecimal() else 0
 
 
 def _bounded(receive: Receive, limit: int) -> Receive:

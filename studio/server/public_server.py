@@ -10,12 +10,14 @@ from starlette.middleware import Middleware
 
 from engine import SpeechEngine
 from studio.api.application import OURS
+from studio.api.rates import Rates
+from studio.server.admission import admission
 from studio.server.headers import SafeHeaders
 from studio.server.login import Login
 from studio.server.page_routes import PageRoutes
 from studio.server.request_guard import RequestGuard
 from studio.server.retention import schedule_retention
-from studio.server.visitors import Share, Visitors, guests
+from studio.server.visitors import Visitors, guests
 from studio.settings import StudioSettings
 from studio.takes.take_store import Takes
 
@@ -24,19 +26,21 @@ def protect(
     application: FastAPI, engine: SpeechEngine, own: StudioSettings, login: Login | None = None
 ) -> None:
     """To be called when every route is there. `login` None: nobody is asked to log in."""
-    if own.guests:
-        engine.admission_hook = Share(own.guest_requests)
-    for middleware in reversed(around(own, login or Login(()), api=OURS)):
+    rates = application.state.wire.rates
+    engine.admission_hook = admission(own, rates)
+    for middleware in reversed(around(own, login or Login(()), rates, api=OURS)):
         application.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
 
 
-def around(own: StudioSettings, login: Login, api: tuple[str, ...] = ()) -> list[Middleware]:
+def around(
+    own: StudioSettings, login: Login, rates: Rates, api: tuple[str, ...] = ()
+) -> list[Middleware]:
     """What every request passes, the outermost first."""
     embedded = bool(own.frame_ancestors)
     layers = [
         Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
         Middleware(SafeHeaders, frame_ancestors=own.frame_ancestors),
-        Middleware(PageRoutes, known=login.knows, api=api),
+        Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
     return [*layers, Middleware(Visitors, embedded=embedded)] if own.guests else layers
 

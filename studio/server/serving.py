@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import uvicorn
@@ -46,21 +46,26 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    application: ASGIApp, address: socket.socket, drain: Callable[[], object] = lambda: None
+    application: ASGIApp,
+    address: socket.socket,
+    drain: Callable[[], object] = lambda: None,
+    proxies: Sequence[str] = (),
 ) -> None:
     """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
-    settings = configure(application)
+    settings = configure(application, proxies)
     limit_repeats()
     settle()
     with address, suppress(KeyboardInterrupt):
         DrainingServer(settings, drain).run(sockets=[address])
 
 
-def configure(application: ASGIApp) -> uvicorn.Config:
-    """How uvicorn serves it."""
+def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """How uvicorn serves it. Only `proxies` are believed when they say who is behind them."""
     return uvicorn.Config(
         application,
         http=bounded_protocol(),
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         log_level="warning",
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE,

@@ -24,15 +24,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
 from engine import Message, SpeechStream, TooMany
+from studio.api.rates import address_of
 
 COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
 PROGRAMS: Final = "/v1/"
 YEAR: Final = 365 * 24 * 3600
 PATIENCE: Final = 3.0  # seconds until a visitor with too many requests may ask again
+NOBODY: Final = ("", "address ")
 FORGET: Final = 1_000  # visitors; beyond, those with nothing in the engine are forgotten
 
+OF_ONE_ADDRESS: Final = 4  # shares that the visitors of one address have together
+
 _asking: ContextVar[str] = ContextVar("asking", default="")  # the mark of the program that asks
+_address: ContextVar[str] = ContextVar("address", default="")  # and where it is
 
 
 @dataclass(frozen=True)
@@ -55,11 +60,12 @@ class Visitors:
             send = _giving(_cookie(visitor.mark, scope, self._embedded), send)
         if not scope["path"].startswith(PROGRAMS):
             return await self._app(scope, receive, send)
-        token = _asking.set(visitor.mark)
+        tokens = _asking.set(visitor.mark), _address.set(address_of(scope))
         try:
             return await self._app(scope, receive, send)
         finally:
-            _asking.reset(token)
+            _asking.reset(tokens[0])
+            _address.reset(tokens[1])
 
 
 def visitor() -> str:
@@ -85,7 +91,10 @@ def guests(data: Path) -> Path:
 
 
 class Share:
-    """How many requests one visitor may have in the engine at a time; an engine's doorman."""
+    """How many requests one visitor may have in the engine at a time; an admission hook.
+
+    Who sends no cookie is somebody new with each request, so an address has a bound as well.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -94,17 +103,26 @@ class Share:
 
     def __call__(self) -> Callable[[SpeechStream], object]:
         """Raises TooMany."""
-        who = visitor()
+        bounds = {
+            visitor(): self._most,
+            f"address {page_address() or _address.get()}": OF_ONE_ADDRESS * self._most,
+        }
         with self._lock:
             self._forget()
-            streams = self._streams.setdefault(who, WeakSet())
-            if who and _open(streams) >= self._most:
-                said = Message(
-                    "Only {most} of your requests can be here at a time. Let one finish.",
-                    most=self._most,
-                )
-                raise TooMany(said, PATIENCE)
-            return streams.add
+            counted = [self._streams.setdefault(who, WeakSet()) for who in bounds]
+            for streams, (who, most) in zip(counted, bounds.items(), strict=True):
+                if who not in NOBODY and _open(streams) >= most:
+                    said = Message(
+                        "Only {most} of your requests can be here at a time. Let one finish.",
+                        most=most,
+                    )
+                    raise TooMany(said, PATIENCE)
+
+        def count(stream: SpeechStream) -> None:
+            for streams in counted:
+                streams.add(stream)
+
+        return count
 
     def _forget(self) -> None:
         if len(self._streams) > FORGET:
@@ -115,10 +133,21 @@ def _open(streams: WeakSet[SpeechStream]) -> int:
     return sum(stream.end is None for stream in streams)
 
 
+def page_address() -> str:
+    """Where the visitor is whose event of the page runs; empty where none does."""
+    request = _page_request()
+    return address_of(request.request.scope) if request and request.request else ""
+
+
+def _page_request() -> Any:
+    """Gradio's request of the event that runs, if one does."""
+    gradio = sys.modules.get("gradio.context")  # an API alone never loads it
+    return gradio.LocalContext.request.get(None) if gradio else None
+
+
 def _on_the_page() -> str:
     """The mark of the visitor whose event runs; a browser without cookies is known by its visit."""
-    gradio = sys.modules.get("gradio.context")  # an API alone never loads it
-    request: Any = gradio.LocalContext.request.get(None) if gradio else None
+    request = _page_request()
     if request is None:
         return ""
     known = request.request.scope.get(SCOPE) if request.request else None

@@ -9,10 +9,11 @@ from __future__ import annotations
 from fastapi import Depends, FastAPI
 
 from engine import Library, SpeechEngine
+from studio.api.rates import Rates
 from studio.context import Studio
+from studio.server.admission import admission
 from studio.server.login import Login
 from studio.server.public_server import around
-from studio.server.visitors import Share
 from studio.settings import StudioSettings
 from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes
@@ -24,14 +25,15 @@ from studio.ui.shell import build_shell
 def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSettings) -> None:
     """Until the process is ended."""
     studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
-    engine.admission_hook = Share(own.guest_requests)
+    guests, rates = own.model_copy(update={"guests": True}), Rates(own.api)
+    engine.admission_hook = admission(guests, rates)
     door, shell = Login(own.api.keys), build_shell(studio)
     page, _, _ = shell.launch(
         server_name=own.host,
         server_port=own.port,
         quiet=True,
         prevent_thread_lock=True,
-        app_kwargs=_around(takes, door, own),
+        app_kwargs=_around(takes, door, guests, rates),
         **looks(),
         **door.asking,
     )
@@ -39,9 +41,8 @@ def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSetti
     shell.block_thread()
 
 
-def _around(takes: Takes, door: Login, own: StudioSettings) -> dict[str, object]:
+def _around(takes: Takes, door: Login, own: StudioSettings, rates: Rates) -> dict[str, object]:
     """The routes and the middleware that stand beside Gradio's."""
     beside = FastAPI()
     beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
-    guests = own.model_copy(update={"guests": True})
-    return {"routes": beside.routes, "middleware": around(guests, door)}
+    return {"routes": beside.routes, "middleware": around(own, door, rates)}

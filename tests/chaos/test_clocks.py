@@ -13,8 +13,8 @@ import pytest
 from engine import Clone, EngineSettings, Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings
-from studio.api.auth import Rates
 from studio.api.errors import ApiError
+from studio.api.rates import Rates
 from studio.scripts import Casting, Project, Projects
 from studio.takes.take_store import Keeping, Takes
 

@@ -17,8 +17,9 @@ from engine import Engine, EngineSettings, Library, Preset, SpeechRequest
 from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api import auth as gate_module
-from studio.api.auth import Keys, Rates
+from studio.api.auth import Keys
 from studio.api.errors import ApiError
+from studio.api.rates import Rates, household
 
 BODY = {"input": "Hello there.", "response_format": "pcm"}
 
@@ -114,8 +115,8 @@ def test_utterances_of_a_socket_are_counted(engine: Engine, library: Library) ->
 
 def test_neighbours_in_one_ipv6_network_count_as_one() -> None:
     rates = Rates(ApiSettings(address_rate="1/minute"))
-    one, two = (gate_module._address(f"2001:db8:1:2::{host}") for host in (1, 2))
-    far = gate_module._address("2001:db8:1:3::1")
+    one, two = (household(f"2001:db8:1:2::{host}") for host in (1, 2))
+    far = household("2001:db8:1:3::1")
     rates.take({"address": one})
     with pytest.raises(ApiError):
         rates.take({"address": two})

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from studio.api import ApiSettings
 from studio.api.application import OURS
+from studio.api.rates import Rates
 from studio.server.page_routes import EVENT_BYTES, OPEN, PageRoutes
 from tests.support.visiting import visited
 
@@ -89,9 +91,8 @@ def echo(limit_open: bool = True) -> TestClient:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": str(size).encode()})
 
-    return TestClient(
-        PageRoutes(app, lambda scope: limit_open, OURS), raise_server_exceptions=False
-    )
+    routes = PageRoutes(app, lambda scope: limit_open, OURS, Rates(ApiSettings()))
+    return TestClient(routes, raise_server_exceptions=False)
 
 
 def test_events_have_bodies_of_a_size() -> None:

@@ -29,7 +29,7 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """What is served, and asked whether it is alive, instead of served until Ctrl-C."""
     answers: list[Any] = []
 
-    def serve(application: Any, address: socket.socket, drain: Any) -> None:
+    def serve(application: Any, address: socket.socket, drain: Any, proxies: Any) -> None:
         with address, TestClient(application, base_url="http://localhost") as client:
             answers.append(client.get("/health").json())
 

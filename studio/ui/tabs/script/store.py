@@ -7,7 +7,6 @@ are kept in memory, so that a change, a redo too, can be taken back. Knows no co
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -34,12 +33,12 @@ from studio.scripts import (
 from studio.scripts.edits import revise
 from studio.scripts.importers.reader import MAX_BYTES
 from studio.scripts.text.cues import without_cues
+from studio.ui.tabs.script.history import History
 from studio.voices.voice_catalog import BLEND_MARKS
 
-STEPS_BACK = 30
 TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
 TITLE = 60  # letters of a title that nobody has written
-REMEMBERED = 200  # scripts whose last states are in memory
+REMEMBERED = 200  # scripts whose plans are in memory
 _NOBODY = Design("")  # stands for a voice that is gone; never asked for
 
 
@@ -77,7 +76,7 @@ class ScriptStore:
         self._studio = studio
         self._projects = Projects(studio.library.folder.parent / "scripts")
         self._projects.purge(TRASH)
-        self._past: dict[str, deque[Project]] = {}
+        self._past = History()
         self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
         self._lock = threading.RLock()
 
@@ -111,7 +110,7 @@ class ScriptStore:
         return Opened(number, project, jobs, self._projects.sounds(number), able)
 
     def can_undo(self, number: str) -> bool:
-        return bool(self._past.get(number))
+        return number in self._past
 
     # Changes.
 
@@ -123,9 +122,7 @@ class ScriptStore:
             if after == before:
                 return self._opened(number, before)
             saved = self._projects.save(number, after)
-            past = self._past.get(number) or deque(maxlen=STEPS_BACK)
-            past.append(before)
-            _remember(self._past, number, past)
+            self._past.push(number, before)
         return self._opened(number, saved)
 
     def edit(self, number: str, work: Callable[[Script], Script]) -> Opened:
@@ -137,7 +134,7 @@ class ScriptStore:
         with self._lock:
             if not self.can_undo(number):
                 raise InvalidText("There is nothing to take back.")
-            now, before = self._projects.open(number), self._past[number].pop()
+            now, before = self._projects.open(number), self._past.pop(number)
             saved = self._projects.save(number, before.having(title=now.title))
         return self._opened(number, saved)
 

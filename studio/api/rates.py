@@ -1,0 +1,102 @@
+"""How often one key and one address may ask, guess a key, and how much it may send to the page.
+
+What is counted is kept in memory: a new process counts anew. Knows no routes.
+"""
+
+from __future__ import annotations
+
+import time
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute, parse_many
+from limits.storage import MemoryStorage
+from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter
+from starlette.types import Scope
+
+from studio.api.errors import ApiError, too_many
+from studio.settings import ApiSettings
+
+CLOCK_SLACK = 1.0  # seconds that a clock may be put right by
+GUESSES: Final = RateLimitItemPerMinute(10)  # wrong keys and passwords of one address
+KIB: Final = 1024  # what is sent to the page is counted in
+
+
+class Rates:
+    """How often one key and one address may ask."""
+
+    def __init__(self, settings: ApiSettings) -> None:
+        self._rates = {
+            "key": _items(settings.key_rate),
+            "address": _items(settings.address_rate),
+            "page": _items(settings.page_rate),
+        }
+        self._sent = RateLimitItemPerHour(max(1, settings.page_bytes // KIB))
+        self._latest = 0.0
+        self._restart()
+
+    def _restart(self) -> None:
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._quota = FixedWindowRateLimiter(MemoryStorage())
+
+    def take(self, identity: dict[str, str], cost: int = 1) -> None:
+        """Count a request as `cost`, or refuse it and say when to come back."""
+        self._heed_clock()
+        due = [(item, kind, who) for kind, who in identity.items() for item in self._rates[kind]]
+        for item, kind, who in due:
+            if not self._limiter.test(item, kind, who, cost=cost):
+                raise self._refusal(item, kind, who)
+        for item, kind, who in due:
+            self._limiter.hit(item, kind, who, cost=cost)
+
+    def take_bytes(self, address: str, count: int) -> None:
+        """Count what an address sends to the page; files are kept for an hour. Raises ApiError."""
+        self._heed_clock()
+        if not self._quota.hit(self._sent, "sent", address, cost=-(-count // KIB)):
+            wait = self._quota.get_window_stats(self._sent, "sent", address).reset_time
+            most = f"{self._sent.amount / KIB:g} MiB"
+            said = f"More than {most} were sent from this address within an hour. Try again later."
+            raise too_many(said, "quota", wait - time.time())
+
+    def check_guesses(self, address: str) -> None:
+        """Refuse an address that has guessed too often. Raises ApiError."""
+        self._heed_clock()
+        if not self._limiter.test(GUESSES, "guess", address):
+            wait = self._limiter.get_window_stats(GUESSES, "guess", address).reset_time
+            said = "Too many wrong keys or passwords came from this address. Try again in a minute."
+            raise too_many(said, "too_many_guesses", wait - time.time())
+
+    def count_guess(self, address: str) -> None:
+        self._limiter.hit(GUESSES, "guess", address)
+
+    def _heed_clock(self) -> None:
+        """Count anew when the clock is set back: what was counted would lie in the future."""
+        now = time.time()
+        if now < self._latest - CLOCK_SLACK:
+            self._restart()
+        self._latest = now
+
+    def _refusal(self, item: RateLimitItem, kind: str, who: str) -> ApiError:
+        wait = self._limiter.get_window_stats(item, kind, who).reset_time - time.time()
+        whose = "address" if kind == "page" else kind
+        said = f"The limit is {item.amount} requests in {item.get_expiry()} s for one {whose}."
+        return too_many(f"{said} Try again in {max(1, round(wait))} s.", "rate_limit", wait)
+
+
+def address_of(scope: Scope) -> str:
+    """Who is at the other end of a request; one household of IPv6 counts as one address."""
+    return household((scope.get("client") or ("", 0))[0])
+
+
+def household(host: str) -> str:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address) and not address.ipv4_mapped:
+        return address.exploded[:19]  # the first 64 bits
+    return host
+
+
+def _items(rate: str) -> list[RateLimitItem]:
+    return parse_many(rate) if rate else []

@@ -1,0 +1,52 @@
+"""What is asked before a request reaches the engine: shares of visitors, rates of the page.
+
+A request of the API has been counted at its door (studio/api/auth.py); what an event of the page
+asks for is counted here, so that no event is a way around the rate of an address. Knows no routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine import AdmissionHook, Message, SpeechStream, TooMany
+from studio.api.errors import ApiError
+from studio.api.rates import Rates
+from studio.server.visitors import Share, page_address
+from studio.settings import StudioSettings
+
+
+def admission(own: StudioSettings, rates: Rates) -> AdmissionHook:
+    """An engine's admission hook."""
+    hooks: list[AdmissionHook] = [PageRate(rates)]
+    return all_of([*hooks, Share(own.guest_requests)] if own.guests else hooks)
+
+
+class PageRate:
+    """Speech that events of the page ask for, counted for their address."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+
+    def __call__(self) -> Callable[[SpeechStream], object]:
+        """Raises TooMany."""
+        if address := page_address():
+            try:
+                self._rates.take({"address": address})
+            except ApiError as error:
+                wait = error.retry_after or 1
+                said = Message(
+                    "Too many requests came from your address. Try again in {seconds} s.",
+                    seconds=wait,
+                )
+                raise TooMany(said, wait) from error
+        return lambda stream: None
+
+
+def all_of(hooks: Sequence[AdmissionHook]) -> AdmissionHook:
+    """A hook that asks all of them."""
+
+    def ask() -> Callable[[SpeechStream], object]:
+        admitted = [hook() for hook in hooks]
+        return lambda stream: [tell(stream) for tell in admitted]
+
+    return ask

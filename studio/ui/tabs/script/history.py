@@ -1,0 +1,53 @@
+"""The last states of scripts, so that a change can be taken back: a few of each, bounded in bytes.
+
+A state is kept as compressed JSON: its size is known, and a long script takes little room. Knows no
+folders.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict, deque
+from typing import Final
+
+from studio.scripts import Project
+
+MOST_STEPS: Final = 30  # of one script
+MOST_BYTES: Final = 64 << 20  # of all
+
+
+class History:
+    """States by script; the script that was changed longest ago is forgotten first."""
+
+    def __init__(self) -> None:
+        self._past: OrderedDict[str, deque[bytes]] = OrderedDict()
+        self.size = 0  # bytes
+
+    def __contains__(self, number: str) -> bool:
+        return number in self._past
+
+    def push(self, number: str, project: Project) -> None:
+        state = zlib.compress(project.model_dump_json().encode(), 1)
+        states = self._past.setdefault(number, deque())
+        self._past.move_to_end(number)
+        states.append(state)
+        self.size += len(state)
+        if len(states) > MOST_STEPS:
+            self._drop_oldest(number)
+        while self.size > MOST_BYTES:
+            self._drop_oldest(next(iter(self._past)))
+
+    def pop(self, number: str) -> Project:
+        """The last state. Raises KeyError."""
+        states = self._past[number]
+        state = states.pop()
+        self.size -= len(state)
+        if not states:
+            del self._past[number]
+        return Project.model_validate_json(zlib.decompress(state))
+
+    def _drop_oldest(self, number: str) -> None:
+        states = self._past[number]
+        self.size -= len(states.popleft())
+        if not states:
+            del self._past[number]
