@@ -51,7 +51,7 @@ def plan_decode(
 
 
 def plan_codec_decode(
-    order: Ranked, rows: int, step_seconds: float, settings: EngineSettings
+    order: Ranked, rows: int, step_seconds: float, step_cost: StepCost, settings: EngineSettings
 ) -> tuple[CodecDecode, ...]:
     """Frames for the codec; a step of `rows` takes `step_seconds`.
 
@@ -59,11 +59,12 @@ def plan_codec_decode(
     would make one long step.
     """
     room = max(2 * rows, settings.chunk_schedule[-1])
+    slow = policy.slower_than_realtime(step_cost)
     pieces = []
     for lead, attempt in order:
         if not attempt.undecoded_frames:
             continue
-        wanted = policy.next_chunk_size(attempt, lead, step_seconds, settings)
+        wanted = policy.next_chunk_size(attempt, lead, step_seconds, settings, slow)
         count = policy.frames_to_decode(attempt, wanted, settings)
         if 0 < count <= room:
             room -= count

@@ -102,16 +102,26 @@ def affordable_prefill_rows(
     return min(most, max(settings.min_prefill_tokens, step_cost.prefill.within(spare, most)))
 
 
+def slower_than_realtime(step_cost: StepCost) -> bool:
+    """Whether even a stream that runs alone is made slower than it plays."""
+    return step_cost.seconds(1) >= FRAME_SECONDS
+
+
 def next_chunk_size(
-    attempt: Attempt, lead: float, step_seconds: float, settings: EngineSettings
+    attempt: Attempt,
+    lead: float,
+    step_seconds: float,
+    settings: EngineSettings,
+    slow: bool = False,
 ) -> int:
     """Frames of the next chunk, from the chunk schedule.
 
     The first chunk is the smallest whose audio lasts until the second. Later ones grow as long as
-    the buffered audio covers the time to make them. Files use the largest, which is the cheapest.
+    the buffered audio covers the time to make them. Files use the largest, which is the cheapest;
+    so do streams on a machine that is slower than real time: no size keeps them from gaps.
     """
     sizes, factor = settings.chunk_schedule, settings.lead_factor
-    if not attempt.sequence.live:
+    if not attempt.sequence.live or slow:
         return sizes[-1]
     if not attempt.planned_codec_frames:
         lasting = (size for size in sizes if size * FRAME_SECONDS >= step_seconds * factor)

@@ -124,7 +124,7 @@ class Scheduler:
         rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
         left = min(self._unfilled_rows(), most)
         seconds = batch_planner.next_step_seconds(rows, filled, left, cost)
-        codec_decode = batch_planner.plan_codec_decode(order, rows, seconds, settings)
+        codec_decode = batch_planner.plan_codec_decode(order, rows, seconds, cost, settings)
         self._apply_codec_decode(codec_decode)
         plan = StepPlan(self._number, released, admitted, texts, prefill, decode, codec_decode)
         if plan:

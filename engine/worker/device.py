@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 
 import torch
+
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, and of how many
+LARGE_WEIGHTS = 100 << 20  # bytes of a talker whose steps take tens of milliseconds
 
 
 def pick_device(name: str | None) -> torch.device:
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
-def limit_threads(device: torch.device) -> None:
-    """On a CPU leave one core free for streaming: oversubscribed threads make a step up to five
-    times as long."""
-    if device.type == "cpu":
-        torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
+def usable_cores() -> int:
+    """Cores that this process may use at a time: torch's own count, the affinity, the quota."""
+    cores = min(torch.get_num_threads(), os.cpu_count() or 1)
+    if hasattr(os, "sched_getaffinity"):
+        cores = min(cores, len(os.sched_getaffinity(0)))
+    return max(1, min(cores, _quota() or cores))
+
+
+def step_threads(cores: int, weights: int) -> int:
+    """Threads of a step on a CPU, of a talker with so many bytes of weights.
+
+    One core is left for streaming, because oversubscribed threads make a step up to five times as
+    long. With two cores a large talker takes both: its steps are long beside what streaming needs.
+    """
+    least = 2 if weights >= LARGE_WEIGHTS else 1
+    return min(cores, max(least, cores - 1))
+
+
+def _quota() -> int:
+    """Whole cores of the container's quota; 0 where there is none."""
+    try:
+        most, period = CPU_QUOTA.read_text().split()
+        return max(1, int(most) // int(period))
+    except (OSError, ValueError):
+        return 0
 
 
 def disable_tf32(device: torch.device) -> None:

@@ -19,7 +19,13 @@ from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.cuda_graphs import synchronize
-from engine.worker.device import disable_tf32, limit_threads, pick_device, pick_dtype
+from engine.worker.device import (
+    disable_tf32,
+    pick_device,
+    pick_dtype,
+    step_threads,
+    usable_cores,
+)
 from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
 from engine.worker.model_runner import FrameBatch, ModelRunner, RunnerStep, make_model_runner
 from engine.worker.reference.encoder_graphs import EncoderRunner, select_encoder
@@ -61,7 +67,8 @@ class TorchWorker:
     def __init__(self, checkpoints: Mapping[str, LocalCheckpoint], settings: WorkerSettings):
         self._checkpoints, self._settings = dict(checkpoints), settings
         self.device = pick_device(settings.device)
-        limit_threads(self.device)
+        self._cores = usable_cores()
+        self._threads = step_threads(self._cores, 0)
         disable_tf32(self.device)
         # for encoders, which no step waits for
         self._encoder_stream = (
@@ -81,6 +88,7 @@ class TorchWorker:
         return self._range(talker) if talker in self._runners else range(0)
 
     def load(self, talker: str) -> range:
+        self._limit_threads()
         with self._loading, torch.inference_mode():
             if self._closed:
                 raise EngineClosed("The engine is closed.")
@@ -135,6 +143,7 @@ class TorchWorker:
             self._checkpoints = {each: own for each, own in held if each != name}
 
     def launch(self, plan: StepPlan) -> StepHandle:
+        self._limit_threads()
         with torch.inference_mode():
             try:
                 watch = StepTimer(self.device)
@@ -169,6 +178,11 @@ class TorchWorker:
             self._codec_runner = self._reference_encoder = None
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+    def _limit_threads(self) -> None:
+        """For the calling thread and those that torch starts later."""
+        if self.device.type == "cpu" and torch.get_num_threads() != self._threads:
+            torch.set_num_threads(self._threads)
 
     def _step(self, plan: StepPlan) -> StepOutput:
         for slot in plan.release:
@@ -271,6 +285,7 @@ class TorchWorker:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
         networks = load_talker(checkpoint.folder, *place, settings.weights)
+        self._threads = max(self._threads, step_threads(self._cores, _bytes(networks)))
         positions = min(settings.max_seq_len, checkpoint.max_positions)
         talkers = len(self._checkpoints) - len(self._runners)
         runner = make_model_runner(
@@ -322,6 +337,10 @@ class TorchWorker:
     def _synchronize(self) -> None:
         """Wait until weights are written, before another stream reads them."""
         synchronize(self.device)
+
+
+def _bytes(network: torch.nn.Module) -> int:
+    return sum(own.nbytes for own in (*network.parameters(), *network.buffers()))
 
 
 def _audio_first(plan: StepPlan) -> bool:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
-from engine.scheduler.policy import by_urgency, next_chunk_size, realtime_capacity, select_decodes
+from engine.scheduler.policy import (
+    by_urgency,
+    next_chunk_size,
+    realtime_capacity,
+    select_decodes,
+    slower_than_realtime,
+)
 from engine.scheduler.step_cost import StepCost
 from engine.types import FRAME_SECONDS
 from tests.support.simulation import Simulation
@@ -49,6 +55,20 @@ def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(lead, step, sche
     assert size in SETTINGS.chunk_schedule
     assert SETTINGS.chunk_schedule.index(size) <= schedule_index + (2 if schedule_index else 1)
     assert size == SETTINGS.chunk_schedule[0] or size * step * SETTINGS.lead_factor <= lead
+
+
+@pytest.mark.parametrize("step", [0.03, 0.2])
+def test_a_machine_slower_than_real_time_decodes_the_largest_chunks(step):
+    """Small ones cost more a frame, and no size would keep the stream from gaps."""
+    cost = StepCost()
+    for _ in range(10):
+        cost.observe(1, 0, step)
+    slow = slower_than_realtime(cost)
+    [run] = attempts(1)
+    run.planned_codec_frames = run.decoded_frames = run.schedule_index = 1
+    size = next_chunk_size(run, 0.0, step, SETTINGS, slow)
+    assert size == SETTINGS.chunk_schedule[-1 if slow else 0]
+    assert slow == (step > FRAME_SECONDS)
 
 
 @given(step=st.floats(0.001, 0.3))
