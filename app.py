@@ -1,6 +1,6 @@
-"""Timbre's door: the composition root, and the only reader of arguments and environment.
+"""The command line and composition root; alone in reading arguments and the environment.
 
-`python app.py` serves the studio; `say`, `voices`, `info` and `settings` work without it.
+`python app.py` serves the studio; `say`, `voices`, `info`, `check` and `settings` are commands.
 Arguments win over the environment, and both over the defaults of `studio/settings.py`.
 """
 
@@ -34,7 +34,7 @@ Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or floa
 Weights = Annotated[str | None, typer.Option(help="On CPUs: auto, full, 8bit or 4bit.")]
 Profile = Annotated[str | None, typer.Option(help="latency, balanced, throughput or cpu.")]
 Data = Annotated[Path | None, typer.Option(help="Where saved voices are kept.")]
-Server = Annotated[str | None, typer.Option(help="Ask this Timbre server: http://HOST:PORT")]
+Server = Annotated[str | None, typer.Option(help="Use this Timbre server: http://HOST:PORT")]
 Key = Annotated[str | None, typer.Option(help="An API key for that server.")]
 
 cli = typer.Typer(
@@ -49,7 +49,7 @@ console = commands.Console()
 
 
 class Environment(BaseSettings, StudioSettings):
-    """The settings with what the environment says of them: TIMBRE_PORT and the like"""
+    """The settings, filled from environment variables such as TIMBRE_PORT."""
 
     model_config = SettingsConfigDict(
         env_prefix=settings.PREFIX,
@@ -69,8 +69,10 @@ def serve(
     weights: Weights = None,
     profile: Profile = None,
     data: Data = None,
-    api_key: Annotated[list[str] | None, typer.Option(help="Who may ask; none: anybody.")] = None,
-    allow_origin: Annotated[list[str] | None, typer.Option(help="Sites that may ask.")] = None,
+    api_key: Annotated[list[str] | None, typer.Option(help="API keys; none: no login.")] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="Other sites whose pages may send requests (CORS).")
+    ] = None,
     key_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
     address_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
 ) -> None:
@@ -102,7 +104,9 @@ def _quiet_gradio() -> None:
 
 @cli.command()
 def say(
-    text: Annotated[str, typer.Argument(help="The text; - reads it as it comes.")] = "",
+    text: Annotated[
+        str, typer.Argument(help="The text; - reads standard input as it arrives.")
+    ] = "",
     text_option: Annotated[str, typer.Option("--text", help="The same as TEXT.")] = "",
     voice: Annotated[str, typer.Option(help="A speaker or a saved voice.")] = "",
     instruct: Annotated[str, typer.Option(help="How to speak, in words.")] = "",
@@ -114,13 +118,17 @@ def say(
     blend: Annotated[str, typer.Option(help="Voices and weights: robert:0.7,clara:0.3")] = "",
     spherical: Annotated[bool, typer.Option("--spherical", help="Blend along the sphere.")] = False,
     language: Annotated[str, typer.Option()] = "auto",
-    seed: Annotated[int | None, typer.Option(min=0, help="The same seed, the same sound.")] = None,
-    greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest code.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="The same seed gives the same audio.")
+    ] = None,
+    greedy: Annotated[
+        bool, typer.Option("--greedy", help="Always take the most likely code.")
+    ] = False,
     max_frames: Annotated[int | None, typer.Option(min=1, help="80 ms each.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="A .wav, .flac, .mp3 or .ogg file; - is standard output.")
     ] = None,
-    play: Annotated[bool, typer.Option("--play", help="Play it while it is made.")] = False,
+    play: Annotated[bool, typer.Option("--play", help="Play while generating.")] = False,
     model: Models = None,
     device: Device = None,
     dtype: Dtype = None,
@@ -184,7 +192,7 @@ def say_there(options: commands.SayOptions, own: StudioSettings) -> commands.Tak
 
 @cli.command()
 def voices(model: Models = None, data: Data = None, server: Server = None, key: Key = None) -> None:
-    """List who can speak."""
+    """List the voices."""
     with plainly():
         own = read_settings(model=model, data=data, server=server, key=key)
         for line in _voices(own):
@@ -193,7 +201,7 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
 
 @cli.command()
 def info(model: Models = None) -> None:
-    """Tell what the checkpoint is and can do."""
+    """Show what the checkpoints are and can do."""
     with plainly():
         place = commands.AppContext(read_settings(model=model), console)
         for line in commands.list_abilities(place.capabilities()):
@@ -202,9 +210,9 @@ def info(model: Models = None) -> None:
 
 @cli.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(help="Sounds of up to a minute.")],
+    files: Annotated[list[Path], typer.Argument(help="Audio files of up to a minute.")],
 ) -> None:
-    """Tell whether sounds carry the inaudible watermark."""
+    """Check audio files for the inaudible watermark."""
     with plainly():
         for file in files:
             found = judge(file)
@@ -214,12 +222,12 @@ def check(
 
 @cli.command(name="settings")
 def tell_settings() -> None:
-    """List what can be set in the environment."""
+    """List the environment variables."""
     console.result(settings.table())
 
 
 def read_settings(**arguments: Any) -> StudioSettings:
-    """Everything that was said, in one piece. Raises InvalidSetting."""
+    """Settings from arguments and environment. Raises InvalidSetting."""
     unknown = {name for name in os.environ if name.startswith(settings.PREFIX)}
     unknown -= set(settings.names())
     if unknown:
@@ -239,7 +247,7 @@ def _variable(name: str) -> str:
 
 
 def _given(**arguments: Any) -> dict[str, Any]:
-    """What was said at all."""
+    """Arguments that were given."""
     return {name: value for name, value in arguments.items() if value not in (None, [], {})}
 
 
@@ -257,7 +265,7 @@ def _voices(own: StudioSettings) -> Iterator[str]:
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """One line for what goes wrong, and an exit code; no traceback unless TIMBRE_DEBUG is set."""
+    """Errors as one line and an exit code; a traceback only with TIMBRE_DEBUG."""
     try:
         yield
     except TimbreError as error:
@@ -285,7 +293,7 @@ def _text(argument: str, option: str) -> str:
 
 
 def main() -> None:
-    """`python app.py [--options]` means `serve`. Nobody is told what is done here."""
+    """Run the command line; `python app.py [--options]` means `serve`. Disables telemetry."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     arguments = sys.argv[1:]
     asked = arguments and (arguments[0] == "--help" or not arguments[0].startswith("-"))

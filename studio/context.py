@@ -1,4 +1,4 @@
-"""What every tab of the studio is given: the engine, the kept voices, the takes.
+"""The state that all tabs share: the engine, the library, the takes.
 
 Knows no components and no pages.
 """
@@ -15,14 +15,16 @@ from studio.voices.voice_catalog import Choices
 
 @dataclass(frozen=True)
 class Studio:
-    """One for the app; tabs keep nothing of their own between visitors."""
+    """One per app; tabs have no state of their own across visitors."""
 
     engine: SpeechEngine
     library: Library
-    live: LiveTakes  # in the making
+    live: LiveTakes  # being generated
     takes: Takes  # kept on disk
-    guests: bool = False  # strangers come: each sees only own takes, nobody loads models
+    guests: bool = (
+        False  # visitors are separated: each sees their own takes, and none can load models
+    )
 
     def choices(self) -> Choices:
-        """The voices that can be named now; the library may have changed since the last call."""
+        """The voices that are available now, with the library as it is."""
         return Choices(self.engine.capabilities(), self.library)

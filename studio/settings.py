@@ -1,7 +1,7 @@
-"""Every setting of an operator, as data: `app.py` fills it from arguments and environment.
+"""All settings of an operator; `app.py` fills them from arguments and environment.
 
 Defaults and descriptions are written here, or in the group that a setting belongs to;
-docs/settings.md is the table that `table()` prints. Reads no environment and no arguments.
+docs/settings.md is the table that `table()` prints.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def _parts(value: Any) -> Any:
-    """In the environment a list is one line, its parts separated by commas."""
+    """Parse a list from the environment: one line, separated by commas."""
     if not isinstance(value, str):
         return value
     return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -34,9 +34,9 @@ Secrets: TypeAlias = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(
 
 
 class ApiSettings(Settings):
-    """The API: who may send requests, how many, how large and for how long."""
+    """The API: keys, rates, sizes and timeouts."""
 
-    # Who may send requests.
+    # Access.
     keys: Secrets = Field((), description="API keys, also the page's passwords. None: no login.")
     origins: Names = Field(
         (), description="Other sites whose pages may send requests (CORS); * is any."
@@ -48,7 +48,7 @@ class ApiSettings(Settings):
         "on 127.0.0.1 without guests and proxies, else request.",
     )
 
-    # How many.
+    # Rates.
     key_rate: str = Field("", description="Requests of one key, like 60/minute. Empty: no limit.")
     address_rate: str = Field(
         "", description="Requests of one address, like 10/second;1000/hour. Empty: no limit."
@@ -60,7 +60,7 @@ class ApiSettings(Settings):
         "counts for the rate of an address as well.",
     )
 
-    # How large.
+    # Sizes.
     body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
     audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
     page_bytes: int = Field(
@@ -78,7 +78,7 @@ class ApiSettings(Settings):
     address_sockets: int = Field(64, ge=1, description="WebSockets of one address.")
     utterances: int = Field(4, ge=1, description="Utterances of one WebSocket that run or wait.")
 
-    # For how long.
+    # Timeouts.
     idle_timeout: float = Field(
         30.0, gt=0, description="Seconds for which a WebSocket without messages stays open."
     )
@@ -104,7 +104,7 @@ class ApiSettings(Settings):
 
 
 class StudioSettings(Settings):
-    """The model, the place, the visitors, and the groups of the rest."""
+    """The model, the address, the visitors, and groups for API and engine."""
 
     renamed: ClassVar[dict[str, str]] = {"frames": "frame_ancestors"}
 
@@ -123,7 +123,7 @@ class StudioSettings(Settings):
         None, description="latency, balanced, throughput or cpu. Unset: chosen by the device."
     )
 
-    # The place.
+    # Address and data.
     data: Path = Field(ROOT / "data", description="The folder of voices, takes and scripts.")
     host: str = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 is every one.")
     port: int = Field(7860, ge=1, le=65535, description="The port to listen on.")
@@ -174,18 +174,18 @@ class StudioSettings(Settings):
 
     @property
     def own_machine(self) -> bool:
-        """Only people of this machine can ask."""
+        """Whether only this machine can send requests."""
         return self.host in LOOPBACK and not (self.guests or self.hosts or self.proxies)
 
     def decided_api(self) -> ApiSettings:
-        """The API's settings; who answers for recordings is decided."""
+        """The API's settings with `reference_consent` resolved."""
         if self.api.reference_consent != "auto":
             return self.api
         decided = "operator" if self.own_machine else "request"
         return self.api.model_copy(update={"reference_consent": decided})
 
     def engine_changes(self) -> dict[str, Any]:
-        """What was set of the engine's settings: the profile decides the rest."""
+        """The engine settings that were set; the profile has the rest."""
         own = {"max_text": self.guest_text} if self.guests else {}
         return own | self.engine.model_dump(exclude_unset=True)
 
@@ -197,7 +197,7 @@ def names(kind: type[BaseModel] = StudioSettings, prefix: str = PREFIX) -> Itera
 
 
 def advice(variable: str) -> str:
-    """What to do about a variable that is no setting."""
+    """Advice for a variable that is no setting."""
     for kind, prefix in ((EngineSettings, f"{PREFIX}ENGINE_"), (StudioSettings, PREFIX)):
         name = variable.removeprefix(prefix).lower()
         if variable.startswith(prefix) and name in kind.renamed:

@@ -1,8 +1,8 @@
-"""Speech made faster or slower with its pitch kept (WSOLA).
+"""Changes the speed of speech without changing its pitch (WSOLA).
 
-Grains of 40 ms are taken from the input at `speed` times the pace at which they are laid
-down, each moved by at most 12 ms to where it continues the last one best. A `Stretch` is fed
-pieces and finished once; its output does not depend on how the input was cut. Knows PCM16 only.
+Grains of 40 ms are read from the input `speed` times as fast as they are written, each shifted by
+at most 12 ms to where it continues the last one best. A `Stretch` is fed pieces and finished once;
+its output does not depend on how the input was cut.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _TINY = np.float32(1e-3)
 
 
 class Stretch:
-    """One stretched answer."""
+    """Stretches one stream."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
         self._input: NDArray[np.float32] = np.zeros(0, np.float32)
-        self._dropped = 0  # samples of the input that are behind us
+        self._dropped = 0  # input samples that are no longer needed
         self._fed = 0
         self._grains = 0
         self._given = 0
-        self._natural = 0  # where the last grain would have gone on
+        self._natural = 0  # where the last grain continues in the input
         self._tail: NDArray[np.float32] = np.zeros(HOP, np.float32)
 
     def feed(self, pcm: Pcm) -> Pcm:
@@ -38,7 +38,7 @@ class Stretch:
         return self._lay(until=self._dropped + len(self._input))
 
     def finish(self) -> Pcm:
-        """The rest: the whole is as long as the input divided by the speed."""
+        """The rest; the total length is that of the input divided by the speed."""
         length, given = round(self._fed / self._speed), self._given
         padding = GRAIN + 2 * REACH + round(HOP * self._speed) * 2
         self._input = np.concatenate([self._input, np.zeros(padding, np.float32)])
@@ -46,7 +46,7 @@ class Stretch:
         return rest[: max(0, length - given)]
 
     def _lay(self, until: int) -> Pcm:
-        """Lay down every grain whose surroundings are known up to `until`."""
+        """Write all grains whose search range is known up to `until`."""
         laid = []
         while self._place() + REACH + GRAIN + HOP <= until and self._natural + HOP <= until:
             laid.append(self._next())
@@ -56,7 +56,7 @@ class Stretch:
         return np.clip(np.rint(out), -32768, 32767).astype(np.int16)
 
     def _place(self) -> int:
-        """Where the next grain stands before it is moved."""
+        """The nominal start of the next grain."""
         return round(self._grains * HOP * self._speed)
 
     def _next(self) -> NDArray[np.float32]:
@@ -72,7 +72,7 @@ class Stretch:
         return out
 
     def _best(self, place: int) -> int:
-        """The start near `place` whose first half is most like the last grain's continuation."""
+        """The start near `place` that is most similar to the last grain's continuation."""
         if self._grains == 0:
             return place
         low = max(place - REACH, self._dropped)
@@ -91,7 +91,7 @@ class Stretch:
 
 
 def stretch(pcm: Pcm, speed: float) -> Pcm:
-    """A whole answer."""
+    """Stretch a complete waveform."""
     if speed == 1:
         return pcm
     whole = Stretch(speed)

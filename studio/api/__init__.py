@@ -1,7 +1,7 @@
-"""The wire: an HTTP and WebSocket API in the shape the field expects.
+"""The HTTP and WebSocket API, compatible with OpenAI's.
 
-`create_api(engine, library, settings)` gives the ASGI application. Reads no environment and
-knows nothing of the page beside it.
+`create_api(engine, library, settings)` returns the ASGI application. It reads no environment and
+knows no page.
 """
 
 from studio.api.application import create_api

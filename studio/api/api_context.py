@@ -1,4 +1,4 @@
-"""What the routes share: the engine, the voices, the limits and the numbers."""
+"""The state that all routes share: engine, voices, limits and metrics."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ApiContext:
     sockets: Places
 
     async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
-        """The engine's request for a body. Raises RequestError or ApiError."""
+        """Build the engine's request from a body. Raises RequestError or ApiError."""
         return SpeechRequest(
             text=text,
             voice=await self.voices.of(manner),
@@ -71,11 +71,11 @@ class ApiContext:
         )
 
     def _frames(self, most: int | None) -> int | None:
-        """A bound above the engine's own is the engine's own."""
+        """A frame limit, at most the engine's."""
         return most and min(most, self.engine.settings.max_frames)
 
     def charge(self, connection: HTTPConnection, cost: int = 1) -> None:
-        """Count work against the rates of the one who asked. Raises ApiError (429)."""
+        """Count work against the client's rates. Raises ApiError (429)."""
         if cost > 0:
             self.rates.take(connection.scope[IDENTITY], cost)
 
@@ -87,12 +87,12 @@ def build_context(engine: SpeechEngine, library: Library, settings: ApiSettings)
 
 
 def context_of(connection: HTTPConnection) -> ApiContext:
-    """The wire of a request or a socket."""
+    """The context of a request or a WebSocket."""
     wire: ApiContext = connection.app.state.wire
     return wire
 
 
-# What FastAPI calls for a route is async: for a plain function it would change threads each time.
+# Dependencies are async: FastAPI runs plain functions in another thread.
 
 
 async def _wire(connection: HTTPConnection) -> ApiContext:
@@ -103,7 +103,7 @@ Shared: TypeAlias = Annotated[ApiContext, Depends(_wire)]
 
 
 async def json_only(request: Request) -> None:
-    """Curl's default content type is a form; say so instead of misreading it."""
+    """Refuse other content types: curl's default is a form, which would be misread."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         said = "Send JSON, with the header 'Content-Type: application/json'."

@@ -1,4 +1,4 @@
-"""The API, put together. `app.py` calls `create_api` and mounts the page on what it returns."""
+"""Builds the API. `app.py` calls `create_api` and mounts the page on the result."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics")
 def create_api(
     engine: SpeechEngine, library: Library, settings: ApiSettings | None = None
 ) -> FastAPI:
-    """An ASGI application with the API's routes, and room for a page beside them at /."""
+    """An ASGI application with the API's routes; a page can be mounted at /."""
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
     api.state.wire = build_context(engine, library, settings)
     for routes in (speech_routes, voice_routes, status_routes, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
-    # The metrics are bound here: a request that has been at the page belongs to Gradio.
+    # Bound here, since the state of a request that passed through the page is Gradio's.
     refuse = partial(_refuse, api.state.wire.metrics)
     for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, refuse)
     api.add_middleware(_Doors, wire=api.state.wire)
-    # For the page too: Gradio leaves CORS alone where its parent has this middleware.
+    # For the page too: Gradio adds no CORS if its parent has this middleware.
     api.add_middleware(
         CORSMiddleware,
         allow_origins=settings.origins,
@@ -55,7 +55,7 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class _Doors:
-    """The gate in front of the API's paths; the page passes beside it."""
+    """The AuthGate for the API's paths; other paths pass without it."""
 
     def __init__(self, app: ASGIApp, wire: ApiContext) -> None:
         gate = AuthGate(app, wire.settings, wire.rates, wire.metrics.refuse)

@@ -1,4 +1,4 @@
-"""From the engine's PCM to the bytes of an answer: speed, then format."""
+"""Converts the engine's PCM to the bytes of a response: speed, then format."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from studio.time_stretch import Stretch, stretch
 
 
 class Render:
-    """A streamed answer."""
+    """The audio of a streamed response."""
 
     def __init__(self, format: Format, speed: float) -> None:
         self._encoder = open_encoder(format)
         self._stretch = None if speed == 1 else Stretch(speed)
-        self.samples = 0  # given so far, as a listener hears them
+        self.samples = 0  # of output so far
 
     def feed(self, pcm: Pcm) -> bytes:
         heard = self._stretch.feed(pcm) if self._stretch else pcm
@@ -30,5 +30,5 @@ class Render:
 
 
 def render(pcm: Pcm, format: Format, speed: float) -> bytes:
-    """A whole answer."""
+    """The audio of a complete response."""
     return encode(format, stretch(pcm, speed))

@@ -1,6 +1,6 @@
-"""What every request passes before any work is done: key, rate, size of the body.
+"""Checks every request before any work: API key, rate, size of the body.
 
-Pure ASGI, so that nothing is done per chunk of an answer. Knows no routes and no speech.
+Pure ASGI, so that there is no cost per chunk of a response. Knows no routes.
 """
 
 from __future__ import annotations
@@ -18,30 +18,34 @@ from studio.api.errors import ApiError
 from studio.api.rates import Rates, address_of
 from studio.settings import ApiSettings
 
-IDENTITY = "timbre.identity"  # in the scope: who asks
-SOCKET_KEY = "openai-insecure-api-key."  # a subprotocol: browsers set no headers on sockets
+IDENTITY = "timbre.identity"  # the client's identity in the scope
+SOCKET_KEY = (
+    "openai-insecure-api-key."  # a subprotocol, since browsers cannot set headers on WebSockets
+)
 REMEMBERED = 1000  # addresses that have sent a valid key
 
 
 class Keys:
-    """API keys, compared in constant time. Only their digests are kept."""
+    """API keys, compared in constant time. Only digests are stored."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._digests = [_digest(key) for key in keys]
 
     def check(self, key: str) -> str:
-        """The name a valid key goes by in here; empty when no keys are set."""
+        """The internal name of a valid key; empty if no keys are set."""
         if not self._digests:
             return ""
         asked = _digest(key)
-        matches = [hmac.compare_digest(asked, known) for known in self._digests]  # all of them
+        matches = [
+            hmac.compare_digest(asked, known) for known in self._digests
+        ]  # compares with every key
         if not any(matches):
             raise _no_key()
         return asked.hex()[:16]
 
 
 class AuthGate:
-    """Middleware in front of the API's own paths."""
+    """Middleware for the API's paths."""
 
     def __init__(
         self, app: ASGIApp, settings: ApiSettings, rates: Rates, refused: Callable[[ApiError], None]
@@ -93,7 +97,7 @@ class AuthGate:
         return f"The body is too large: at most {self._limit / 2**20:g} MiB."
 
     def _measured(self, receive: Receive) -> Receive:
-        """Count a body that did not tell its length."""
+        """Limit a body without a Content-Length while it is received."""
         seen = 0
 
         async def counted() -> Message:
@@ -108,7 +112,7 @@ class AuthGate:
 
 
 class ForPaths:
-    """Sends some paths through `inner` and leaves the rest (the page) to `app`."""
+    """Routes some paths through `inner`, and the rest (the page) to `app`."""
 
     def __init__(self, app: ASGIApp, inner: ASGIApp, prefixes: tuple[str, ...]) -> None:
         self.app, self._inner, self._prefixes = app, inner, prefixes
@@ -119,12 +123,12 @@ class ForPaths:
 
 
 def offered_protocols(headers: Headers) -> list[str]:
-    """The subprotocols that a socket's client offers."""
+    """The subprotocols that a WebSocket client offers."""
     return [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")]
 
 
 def _key_of(headers: Headers) -> str:
-    """The key as OpenAI's clients send it, as ElevenLabs' do, or as a browser's socket can."""
+    """The key as sent by OpenAI's clients, ElevenLabs' clients, or a browser's WebSocket."""
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return key.strip()

@@ -1,4 +1,4 @@
-"""Work that stops when the one who asked has left."""
+"""Cancels work when the client disconnects."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Made = TypeVar("Made")
 
 
 async def left(receive: Receive) -> None:
-    """Returns when the client has gone."""
+    """Wait until the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def unless_left(request: Request, work: Awaitable[Made]) -> Made:
-    """The work's result; raises ClientDisconnect, with the work cancelled, when nobody waits."""
+    """The work's result; if the client disconnects, cancels it and raises ClientDisconnect."""
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left(request.receive))
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,8 +1,8 @@
-"""Audio formats of the wire: PCM16 pieces in, bytes out.
+"""Audio encoders of the API: PCM16 pieces in, bytes out.
 
-An encoder is fed pieces and finished once; its outputs, joined, are the file. `pcm`, `wav`,
-`mp3`, `opus` and `aac` give bytes as they are fed. A FLAC header tells the length, which no
-stream knows in front, so `flac` gives everything when it is finished. Knows no HTTP.
+An encoder is fed pieces and finished once; its joined outputs are the file. `pcm`, `wav`, `mp3`,
+`opus` and `aac` return bytes as they are fed. A FLAC header contains the length, so `flac` returns
+everything at the end. Knows no HTTP.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ MEDIA_TYPES: dict[Format, str] = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
 }
-UNKNOWN_LENGTH = 0xFFFFFFFF  # what players take for "until the stream ends"
+UNKNOWN_LENGTH = 0xFFFFFFFF  # players read until the stream ends
 _WAV_HEAD = 44
 _PAGE_LATENCY = 0x1302  # libsndfile's SFC_SET_OGG_PAGE_LATENCY_MS
 _PAGE_MS = 80.0
-_BLOCK = SAMPLE_RATE  # libsndfile's Ogg writers do not like long buffers
+_BLOCK = SAMPLE_RATE  # libsndfile's Ogg writers fail for long buffers
 
 
 class Encoder(Protocol):
     def feed(self, pcm: Pcm) -> bytes:
-        """Bytes that are ready after this piece; may be none."""
+        """Bytes that are ready after this piece, possibly none."""
 
     def finish(self) -> bytes:
-        """The rest."""
+        """The remaining bytes."""
 
 
 def open_encoder(format: Format, samples: int | None = None) -> Encoder:
-    """An encoder for one answer. `samples`: the whole length, where it is known."""
+    """An encoder for one response. `samples`: the total length, if known."""
     return _ENCODERS[format](samples)
 
 
 def encode(format: Format, pcm: Pcm) -> bytes:
-    """A whole answer as a file."""
+    """Encode a complete file."""
     encoder = open_encoder(format, len(pcm))
     return encoder.feed(pcm) + encoder.finish()
 
 
 def wav_header(samples: int | None) -> bytes:
-    """44 bytes in front of PCM16 mono. A stream does not know its length."""
+    """The 44-byte header of PCM16 mono; None for streams of unknown length."""
     size = UNKNOWN_LENGTH if samples is None else 2 * samples
     riff = UNKNOWN_LENGTH if samples is None else size + _WAV_HEAD - 8
     layout = struct.pack("<IHHIIHH", 16, 1, 1, SAMPLE_RATE, 2 * SAMPLE_RATE, 2, 16)
@@ -63,7 +63,7 @@ def wav_header(samples: int | None) -> bytes:
 
 
 class _Raw:
-    """PCM16 little endian, with or without a header in front."""
+    """PCM16 little endian, with an optional header."""
 
     def __init__(self, header: bytes = b"") -> None:
         self._header = header
@@ -77,7 +77,7 @@ class _Raw:
 
 
 class _Outlet(io.RawIOBase):
-    """A file that gives away what was written; what the writer goes back to is left as it is."""
+    """A file whose content can be taken while it is written; later seeks back are ignored."""
 
     def __init__(self) -> None:
         self._ready = bytearray()
@@ -107,7 +107,7 @@ class _Outlet(io.RawIOBase):
 
 
 class _Streamed:
-    """A format that libsndfile writes front to back."""
+    """A format that libsndfile writes sequentially."""
 
     def __init__(self, **format: Any) -> None:
         self._outlet = _Outlet()
@@ -123,7 +123,7 @@ class _Streamed:
 
 
 class _Held:
-    """A format whose header is written last: all bytes come at the end."""
+    """A format whose header is written last, so all bytes come at the end."""
 
     def __init__(self, **format: Any) -> None:
         self._buffer = io.BytesIO()
@@ -144,7 +144,7 @@ def _write(file: soundfile.SoundFile, pcm: Pcm) -> None:
 
 
 def _mp3(samples: int | None) -> Encoder:
-    """Constant bitrate (82 kbit/s), so that players know the length of a stream's part."""
+    """Constant bitrate (82 kbit/s), so that players can compute times in a stream."""
     kind = _Streamed if samples is None else _Held
     return kind(format="MP3", bitrate_mode="CONSTANT", compression_level=0.5)
 
@@ -157,7 +157,7 @@ def _opus(samples: int | None) -> Encoder:
 
 
 def _set_page_latency(file: soundfile.SoundFile) -> None:
-    """Flush a page every 80 ms; libsndfile's own second would be heard as a late start."""
+    """Flush a page every 80 ms; libsndfile's default of a second would delay the start."""
     value = soundfile._ffi.new("double *", _PAGE_MS)
     soundfile._snd.sf_command(file._file, _PAGE_LATENCY, value, 8)
 

@@ -1,9 +1,9 @@
-"""Every refusal in OpenAI's shape: {"error": {"message", "type", "param", "code"}}.
+"""Errors in OpenAI's form: {"error": {"message", "type", "param", "code"}}.
 
-    ApiError            what the wire itself refuses, with its status
-    explain(exception)  the same for the engine's errors and for bodies that do not fit
+    ApiError            an error of the API, with its status
+    explain(exception)  converts the engine's errors and validation errors
 
-Nothing here shows a stack trace, and an exception nobody foresaw says nothing of itself.
+Responses never contain stack traces, nor details of unexpected exceptions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from studio.api.json_text import to_json
 
 @dataclass(eq=False)
 class ApiError(Exception):
-    """A refusal. `param` names the field that is wrong."""
+    """An error response. `param` names the wrong field."""
 
     status: int
     message: str
@@ -56,13 +56,13 @@ class ApiError(Exception):
 
     @property
     def retry_after(self) -> int | None:
-        """Seconds after which it is worth asking again; None where that changes nothing."""
+        """Seconds after which to retry; None where a retry does not help."""
         told = self.headers.get("Retry-After", "")
         return int(told) if told.isdecimal() else None
 
     def body(self) -> dict[str, Any]:
         said = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
-        if self.retry_after is not None:  # a socket's messages have no headers
+        if self.retry_after is not None:  # WebSocket messages have no headers
             return {"error": {**said, "retry_after": self.retry_after}}
         return {"error": said}
 
@@ -94,7 +94,7 @@ UNFORESEEN = ApiError(
 
 
 def explain(error: BaseException) -> ApiError:
-    """What the one who asked is told about an exception."""
+    """The error response for an exception."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, Busy):
@@ -108,7 +108,7 @@ def explain(error: BaseException) -> ApiError:
 
 
 def too_many(message: str, code: str, retry_after: float) -> ApiError:
-    """429; a client that waits `Retry-After` whole seconds does not wait in vain."""
+    """429, with `Retry-After` rounded up to whole seconds."""
     seconds = max(1, -int(-retry_after // 1))
     return ApiError(429, message, code, headers={"Retry-After": str(seconds)})
 
@@ -126,13 +126,13 @@ def _headers(error: HTTPException) -> dict[str, str]:
 
 
 def _misfit(problems: Sequence[Any]) -> ApiError:
-    """The first thing that is wrong with a body."""
+    """The first validation error of a body."""
     first = problems[0]
     param = _field(first["loc"])
     if first["type"] == "extra_forbidden":
         return ApiError(400, f"Unknown key '{param}'. Leave it out.", "unknown_key", param)
     if first["type"] in ("json_invalid", "json_type", "model_attributes_type"):
-        at = None if first["type"] == "json_invalid" else param  # a place in the text is no field
+        at = None if first["type"] == "json_invalid" else param  # a position is not a field
         return ApiError(400, "The body is no JSON object.", "invalid_json", at)
     if first["type"] == "missing":
         return ApiError(400, f"'{param}' is missing. Add it.", "missing", param)
@@ -141,6 +141,6 @@ def _misfit(problems: Sequence[Any]) -> ApiError:
 
 
 def _field(place: Sequence[str | int]) -> str | None:
-    """The path to a field, without the names of the types it might have been."""
+    """The path to a field, without pydantic's names of union members."""
     parts = [str(part) for part in place if part != "body"]
     return ".".join(part for part in parts if re.fullmatch("[a-z0-9_]+", part)) or None

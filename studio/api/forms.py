@@ -1,4 +1,4 @@
-"""Multipart bodies: known fields under any of their names, at most one sound file."""
+"""Multipart bodies: known fields under any of their names, at most one audio file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Form:
 
 
 async def read_form(request: Request, names: Names, audio_limit: int) -> Form:
-    """Raises ApiError for what is no form, for unknown fields and for what is too large."""
+    """Raises ApiError for other bodies, unknown fields and large files."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise ApiError(415, "Send a form: multipart/form-data (curl -F).", "media_type")
     own = {alias: name for name, aliases in names.items() for alias in aliases}

@@ -1,6 +1,6 @@
-"""A listener's own recording, out of a data: URL. Nothing is ever fetched from an address.
+"""Reads a recording from a data: URL. Nothing is ever fetched from an address.
 
-Sizes are told before anything is decoded; what the sound itself must be is the engine's affair.
+Sizes are checked before decoding; the engine checks the audio itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_data_url(text: str) -> bool:
 
 
 def refuse_address(text: str, param: str) -> None:
-    """An address or a path is never opened, whatever it points to."""
+    """Refuse addresses and paths, which are never opened."""
     if "://" in text or text.startswith(("/", "\\", "~", ".")):
         raise ApiError(
             400,
@@ -33,7 +33,7 @@ def refuse_address(text: str, param: str) -> None:
 
 
 def audio_of(url: str, limit: int, param: str) -> bytes:
-    """The bytes of a data: URL with audio in it."""
+    """The bytes of an audio data: URL."""
     head = _DATA_URL.match(url[:256])
     if not head:
         raise _unreadable(param)
@@ -45,7 +45,7 @@ def audio_of(url: str, limit: int, param: str) -> bytes:
 
 
 def check_type(media_type: str | None, param: str) -> None:
-    """What says of itself that it is no audio is refused; saying nothing is fine."""
+    """Refuse media types other than audio; none is accepted."""
     if media_type and not media_type.lower().startswith(_TYPES):
         said = f"'{media_type[:60]}' is no audio. Send wav, flac, ogg or mp3."
         raise ApiError(415, said, "media_type", param)

@@ -1,8 +1,8 @@
-"""JSON from strangers: counted before it is validated, so that no body keeps the server busy.
+"""Limits on untrusted JSON before validation, so that no body keeps the server busy.
 
-The cost of a body is the number of its values, not its bytes: 4 MiB of `1,` are two million values
-and, where none may stand, two million errors. Values are bounded by counting separators, which
-takes a millisecond, then keys and lists by their length. Knows no schema.
+The cost of a body is its number of values, not its bytes: 4 MiB of `1,` are two million values, and
+possibly as many validation errors. Values are bounded by counting separators, which takes a
+millisecond, then objects and lists by their length. Knows no schema.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEPTH: Final = 6
 
 
 class BoundedJson(APIRoute):
-    """A route whose JSON body is counted, then parsed once; FastAPI finds it parsed."""
+    """A route whose JSON body is checked and parsed once; FastAPI reuses the result."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -38,7 +38,7 @@ class BoundedJson(APIRoute):
 
 
 def parse(body: bytes | str) -> Any:
-    """The value of a JSON text. Raises ApiError."""
+    """Parse JSON within the limits. Raises ApiError."""
     check_separators(body, SEPARATORS)
     try:
         value = from_json(body, allow_inf_nan=True)
@@ -49,14 +49,14 @@ def parse(body: bytes | str) -> Any:
 
 
 def check_separators(body: bytes | str, most: int) -> None:
-    """Raises ApiError for a text with too many values to be looked at."""
+    """Raises ApiError for a text with too many values."""
     count = body.count(b",") if isinstance(body, bytes) else body.count(",")
     if count > most:
         raise ApiError(413, f"The body has too many values: at most {most:,}.", "too_many_values")
 
 
 def check_shape(value: Any) -> None:
-    """No long objects, no long lists, nothing deep. Raises ApiError."""
+    """Limit objects, lists and depth. Raises ApiError."""
     level = [value]
     for _ in range(DEPTH):
         for node in level:

@@ -1,4 +1,4 @@
-"""JSON as the wire writes it: compact and ASCII, so that any text can be quoted safely."""
+"""JSON output of the API: compact and ASCII, so that any text is quoted safely."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What /metrics shows, in Prometheus' form.
+"""The metrics of /metrics in Prometheus' format.
 
-Answers are counted once, when they end; the engine is asked when somebody looks. So nothing
-here is paid per chunk.
+Responses are counted when they end, and the engine's statistics are read on request, so there is no
+cost per chunk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WHOLE = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
 class Metrics:
-    """The numbers of one API."""
+    """The metrics of one API."""
 
     def __init__(self, engine: SpeechEngine) -> None:
         self._registry = CollectorRegistry()
@@ -66,7 +66,7 @@ class Metrics:
 
 
 class Watch:
-    """One answer's clock, started when it is asked for."""
+    """Times one response, from its request on."""
 
     def __init__(self, metrics: Metrics, way: str, format: str) -> None:
         self._metrics, self._way, self._format = metrics, way, format
@@ -79,7 +79,7 @@ class Watch:
             self._metrics.first.labels(self._way).observe(self._elapsed)
 
     def end(self, end: End | None, reason: str | None = None) -> None:
-        """No end: it was left before, so its cancel is on its way."""
+        """`end` None: the client left early."""
         reason = reason or (end.reason if end else "cancelled")
         self._metrics.requests.labels(self._way, reason).inc()
         self._metrics.total.labels(self._way).observe(self._elapsed)
@@ -91,7 +91,7 @@ class Watch:
 
 
 class EngineNumbers(Collector):
-    """The engine's own numbers, read when asked for."""
+    """The engine's statistics, read on request."""
 
     def __init__(self, engine: SpeechEngine) -> None:
         self._engine = engine

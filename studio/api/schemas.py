@@ -1,7 +1,7 @@
-"""The JSON bodies of the wire.
+"""The JSON bodies of the API.
 
-Field names are OpenAI's where OpenAI has one, and those of the other Qwen3-TTS servers where
-it has none. Says what may be written; what it means is told in `voices.py` and `speech.py`.
+Field names are OpenAI's where it has them, else those of other Qwen3-TTS servers. `voice_resolver`
+and `speech_routes` interpret them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from studio.api.compat.names import language_name
 from studio.api.compat.request_labels import report_ignored
 from studio.api.encoding import Format
 
-MISTYPED = 0.8  # how alike a key is to a field's name
+MISTYPED = 0.8  # similarity of an unknown key to a field's name from which it is refused
 Language = Annotated[str, Field(max_length=64)]
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
 Numbers = Annotated[list[Number], Field(min_length=1, max_length=8192, fail_fast=True)]
@@ -33,8 +33,8 @@ Consent = bool | Annotated[str, Field(max_length=64)] | None  # what counts: stu
 
 
 class Body(BaseModel):
-    """Null counts as left out. A key that is no field's is ignored and reported, unless it looks
-    like a field's that was mistyped: that is refused.
+    """Null counts as missing. An unknown key is ignored and reported, unless it resembles a
+    field's name: then it is refused as a typing error.
     """
 
     model_config = ConfigDict(
@@ -58,7 +58,7 @@ class Body(BaseModel):
     @classmethod
     @cache
     def _names(cls) -> frozenset[str]:
-        """Every way to write a field."""
+        """All names and aliases of fields."""
         names = set(cls.model_fields)
         for field in cls.model_fields.values():
             if isinstance(field.validation_alias, AliasChoices):
@@ -67,19 +67,19 @@ class Body(BaseModel):
 
 
 class VoiceId(Body):
-    """OpenAI's other way to name a voice."""
+    """OpenAI's form of a voice as an object."""
 
     id: Name
 
 
 class SpeechOptions(Body):
-    """Everything about an answer but its text: shared by every way to ask."""
+    """All options of a request except its text, shared by all routes."""
 
     model: Annotated[str, Field(max_length=512)] = ""
     voice: Annotated[str, Field(max_length=4096)] | VoiceId | None = Field(
         None, validation_alias=AliasChoices("voice", "speaker")
     )
-    blend_method: Literal["linear", "spherical"] = "linear"  # where the voice is a blend
+    blend_method: Literal["linear", "spherical"] = "linear"  # for blends
     instructions: str = Field(
         "", max_length=4000, validation_alias=AliasChoices("instructions", "instruct")
     )
@@ -89,7 +89,7 @@ class SpeechOptions(Body):
     task_type: Literal["CustomVoice", "VoiceDesign", "Base"] | None = None
     ref_audio: str | None = None  # data: URL, or the id of an uploaded voice
     ref_text: str | None = Field(None, max_length=4000)
-    consent: Consent = None  # of whoever is heard in a ref_audio sent here
+    consent: Consent = None  # of the speaker in ref_audio
     x_vector_only_mode: bool | None = None
     speaker_embedding: Numbers | None = None
     seed: int | None = Field(None, ge=0, lt=2**63)
@@ -104,8 +104,8 @@ class SpeechOptions(Body):
     subtalker_top_p: float | None = Field(None, gt=0, le=1)
     max_new_tokens: int | None = Field(None, ge=1, le=2**31)
     ignore_eos: bool = False
-    initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: as soon as there is sound
-    non_streaming_mode: bool | None = None  # how the text is laid out, not how audio is sent
+    initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: send audio at once
+    non_streaming_mode: bool | None = None  # the prompt's layout; audio is streamed in either case
 
     @field_validator("language")
     @classmethod
@@ -113,7 +113,7 @@ class SpeechOptions(Body):
         return language_name(language)
 
     def sampling(self) -> SamplingParams:
-        """A temperature of 0 means the most likely code, as it does elsewhere."""
+        """Sampling parameters; a temperature of 0 means greedy, as in other APIs."""
         greedy = not self.do_sample or self.temperature == 0
         return SamplingParams(
             greedy=greedy,
@@ -140,7 +140,7 @@ class SpeechOptions(Body):
 
 
 class BatchItem(SpeechOptions):
-    """One text, and how it is to be spoken."""
+    """One text with its options."""
 
     input: str
 
@@ -153,7 +153,7 @@ class SpeechBody(BatchItem):
 
     @property
     def delivery(self) -> Literal["whole", "audio", "sse"]:
-        """Streamed unless told not to; a FLAC file is known when it is complete."""
+        """How the audio is sent: streamed by default, except FLAC."""
         if self.stream_format:
             return self.stream_format
         streams = self.response_format != "flac" if self.stream is None else self.stream
@@ -161,7 +161,7 @@ class SpeechBody(BatchItem):
 
 
 class BatchBody(SpeechOptions):
-    """POST /v1/audio/speech/batch: fields outside `items` are every item's defaults."""
+    """POST /v1/audio/speech/batch; fields outside `items` are defaults of all items."""
 
     items: list[dict[str, Any]] = Field(min_length=1, fail_fast=True)
 
@@ -199,12 +199,12 @@ class EmbeddingBody(Body):
 
 
 class Configuration(SpeechOptions):
-    """The `session.config` message of the WebSocket; it holds from the next utterance on."""
+    """The `session.config` message of the WebSocket; it applies from the next utterance on."""
 
     type: Literal["session.config"]
     response_format: Format = "pcm"
     split_granularity: Literal["none", "sentence"] = "none"
-    stream_audio: bool = True  # sent by clients of other servers; audio always streams here
+    stream_audio: bool = True  # for clients of other servers; audio is always streamed here
 
     @field_validator("stream_audio")
     @classmethod

@@ -1,4 +1,4 @@
-"""POST /v1/audio/speech, its batch, and the WebSocket's door."""
+"""POST /v1/audio/speech and its batch, and the WebSocket route."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from studio.api.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
 
-REALTIME = "realtime"  # the subprotocol that OpenAI's browsers offer beside the key
+REALTIME = "realtime"  # the subprotocol that OpenAI's browser clients offer besides the key
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
 @router.post("/v1/audio/speech", dependencies=[Depends(json_only)], response_class=Response)
 async def speech(body: SpeechBody, wire: Shared) -> Any:
-    """Speak a text: whole, as a raw stream, or as server-sent events."""
+    """Speak a text: complete, as a raw stream, or as server-sent events."""
     watch = wire.metrics.watch(body.delivery, body.response_format)
     asked = await wire.request(body, body.input, live=body.delivery != "whole")
     stream = wire.engine.submit(asked)
@@ -42,12 +42,12 @@ async def speech(body: SpeechBody, wire: Shared) -> Any:
 
 @router.post("/v1/audio/speech/batch", dependencies=[Depends(json_only)])
 async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, Any]:
-    """Speak many texts; results keep the order, and each tells its own failure."""
+    """Speak many texts; results are in order, each with its own error."""
     most = wire.settings.batch_items
     if len(body.items) > most:
         said = f"A batch has at most {most} items; this one has {len(body.items)}."
         raise ApiError(400, said, "too_many_items", "items")
-    wire.charge(request, len(body.items) - 1)  # the first is counted already
+    wire.charge(request, len(body.items) - 1)  # the first was counted with the request
     turns = asyncio.Semaphore(wire.settings.batch_parallel)
     work = [_one(wire, turns, index, fields) for index, fields in enumerate(body.bodies())]
     results = await unless_left(request, asyncio.gather(*work))
@@ -58,7 +58,7 @@ async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, An
 
 @router.websocket("/v1/audio/speech/stream")
 async def stream(socket: WebSocket) -> None:
-    """Text in as it is written, audio out from the first words."""
+    """Text in as it is written, audio out from the first words on."""
     wire = context_of(socket)
     with wire.sockets.place(address_of(socket.scope)):
         offered = offered_protocols(socket.headers)
@@ -91,7 +91,7 @@ async def _spoken(wire: ApiContext, fields: dict[str, Any]) -> dict[str, Any]:
             pcm = await whole(stream)
         finally:
             watch.end(stream.end)
-    assert stream.end is not None  # it has been read to its end
+    assert stream.end is not None  # read to its end
     data = await anyio.to_thread.run_sync(render, pcm, format, item.speed)
     return {
         "audio_data": b64encode(data).decode(),

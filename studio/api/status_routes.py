@@ -1,4 +1,4 @@
-"""What is served and how it is doing: models, health, readiness, metrics."""
+"""Status routes: models, health, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def models(wire: Shared) -> dict[str, Any]:
 
 @router.get("/v1/audio/models")
 async def audio_models(wire: Shared) -> dict[str, Any]:
-    """As Open WebUI asks for them."""
+    """The list in the form of Open WebUI."""
     names = [*wire.engine.capabilities(), *OPENAI_MODELS]
     return {"models": [{"id": name, "name": name} for name in names]}
 
@@ -64,7 +64,7 @@ async def metrics(wire: Shared) -> Response:
 
 
 def _alias(name: str) -> dict[str, Any]:
-    """A name that leaves the choice of the model to the voice."""
+    """A model name of another service; the voice picks the checkpoint."""
     return {"id": name, "object": "model", **_OWNER}
 
 

@@ -1,8 +1,8 @@
-"""One spoken answer as an ASGI response: whole, as a raw stream, or as server-sent events.
+"""Speech as an ASGI response: complete, as a raw stream, or as server-sent events.
 
-The status waits for the first sound, so whatever goes wrong before it has its own status and a
-plain error. A listener who leaves cancels the stream; one who takes nothing for too long is
-left. Per chunk: encode, maybe wrap, send. Knows no routes and no voices.
+The status is sent with the first audio, so an earlier error has its own status. A disconnect
+cancels the stream, and so does a client that reads nothing for too long. Knows no routes and no
+voices.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from studio.api.metrics import Watch
 
 @dataclass(frozen=True)
 class Delivery:
-    """How an answer is handed over."""
+    """How a response is sent."""
 
     way: Literal["whole", "audio", "sse"]
     format: Format
     speed: float = 1.0
-    hold: int = 0  # frames kept back at the start
+    hold: int = 0  # frames collected before the first piece
 
 
 class Wrapping(Protocol):
-    """How the bytes of a stream are dressed. `failure` gives nothing: the body just breaks off."""
+    """The framing of a stream's bytes. An empty `failure` closes the connection."""
 
     media_type: str
 
@@ -49,7 +49,7 @@ class Wrapping(Protocol):
 
 
 class Raw:
-    """Bytes as they are."""
+    """Unframed bytes."""
 
     def __init__(self, format: Format) -> None:
         self.media_type = MEDIA_TYPES[format]
@@ -65,7 +65,7 @@ class Raw:
 
 
 class Events:
-    """OpenAI's speech.audio.delta and speech.audio.done."""
+    """OpenAI's events speech.audio.delta and speech.audio.done."""
 
     media_type = "text/event-stream"
 
@@ -86,7 +86,7 @@ _DELTA = b'event: speech.audio.delta\ndata: {"type":"speech.audio.delta","audio"
 
 
 class Answer(Response):
-    """The response to one request for speech."""
+    """The response to a speech request."""
 
     def __init__(
         self, stream: SpeechStream, delivery: Delivery, watch: Watch, stall_timeout: float
@@ -104,7 +104,7 @@ class Answer(Response):
             async with self._stream:
                 await self._deliver()
         except TimeoutError:
-            reason = "stalled"  # leaving the stream has cancelled it
+            reason = "stalled"  # leaving the `with` block has cancelled it
         finally:
             leaving.cancel()
             self._watch.end(self._stream.end, reason)
@@ -155,7 +155,7 @@ class Answer(Response):
         last = wrapping.failure(error)
         if last:
             await self._body(last, more=False)
-        return None  # else the server breaks the connection off: the client sees that it failed
+        return None  # the server closes the connection, which the client sees as an error
 
     @property
     def _ended(self) -> End:
@@ -186,7 +186,7 @@ class Answer(Response):
 
 
 async def pieces(stream: SpeechStream, render: Render, hold: int = 0) -> AsyncIterator[bytes]:
-    """A stream's audio as encoded bytes; the first piece holds at least `hold` frames."""
+    """A stream's audio as encoded bytes; the first piece has at least `hold` frames."""
     frames, ready = 0, b""
     async for chunk in stream:
         frames += chunk.frames
@@ -206,7 +206,7 @@ async def whole(stream: SpeechStream) -> Pcm:
 
 
 def usage(stream: SpeechStream, end: End) -> dict[str, Any]:
-    """OpenAI's token counts: text tokens in, frames of audio out."""
+    """OpenAI's token counts: text tokens in, audio frames out."""
     text = stream.text_tokens
     return {"input_tokens": text, "output_tokens": end.frames, "total_tokens": text + end.frames}
 

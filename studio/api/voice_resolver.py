@@ -1,9 +1,9 @@
-"""Which voice a body asks for.
+"""Resolves the voice of a request body.
 
-In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name.
-A name is a preset speaker, an uploaded voice's id or name, a blend like clara:0.7,robert:0.3, or
-a voice of another service, each of which stands for one of those, so that clients with a
-fixed voice work too. Knows no HTTP but its refusals.
+In this order: a vector, a reference recording, a description (task_type VoiceDesign), a name. A
+name is a preset speaker, an uploaded voice's id or name, a blend like clara:0.7,robert:0.3, or a
+voice of another service, each of which is mapped to one of these, so that clients with a fixed
+voice work.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_NAMES = ("", "default")
 
 
 class Voices:
-    """Names and recordings to voices."""
+    """Resolves names and recordings to voices."""
 
     def __init__(self, engine: SpeechEngine, library: Library, settings: ApiSettings) -> None:
         self._engine, self._library, self._settings = engine, library, settings
@@ -50,7 +50,7 @@ class Voices:
         return voice
 
     def model(self, name: str) -> str | None:
-        """A checkpoint's name; a name of another service leaves the choice to the voice."""
+        """A checkpoint's name; None for a name of another service: the voice picks one."""
         wanted = name.rstrip("/").rpartition("/")[2].casefold()
         for own in self._engine.capabilities():
             if own.casefold() in (wanted, name.casefold()):
@@ -70,22 +70,22 @@ class Voices:
         return self._choices.requested(name, instruct, method)
 
     def mixed(self, recipe: str, method: Method) -> Clone:
-        """A written blend as the one vector it is."""
+        """A written blend as a vector."""
         voice = self._engine.resolve(self._choices.blend(recipe, method)).voice
-        assert isinstance(voice, Clone)  # a blend always is
+        assert isinstance(voice, Clone)  # blends are vectors
         return voice
 
     async def clone(
         self, recording: bytes, transcript: str, model: str | None, param: str = "audio"
     ) -> Clone:
-        """A voice out of a sound file, sent as `param`; the work is done beside the event loop."""
+        """A voice from an audio file sent as `param`; the work runs in a thread."""
         try:
             return await anyio.to_thread.run_sync(self._clone, recording, transcript, model)
         except InvalidAudio as error:
             raise replace(explain(error), param=param) from error
 
     def check_consent(self, given: object) -> None:
-        """A recording that is sent along is copied only with consent. Raises ApiError."""
+        """Require consent for a recording sent with a request. Raises ApiError."""
         if self._settings.reference_consent != "operator" and not is_consent(given):
             said = (
                 "Only send a recording whose owner has agreed that the voice is copied, "
@@ -96,7 +96,7 @@ class Voices:
     async def heard(
         self, source: str, transcript: str, model: str | None, param: str, consent: object = None
     ) -> Clone:
-        """A data: URL's voice, or the uploaded voice with this id."""
+        """The voice of a data: URL, or the uploaded voice with this id."""
         if is_data_url(source):
             self.check_consent(consent)
             limit = self._settings.audio_bytes
@@ -127,7 +127,7 @@ class Voices:
         return voice
 
     async def _find(self, name: str, manner: SpeechOptions) -> Voice:
-        """A speaker is known at once; the library is read beside the event loop."""
+        """Find a named voice; the library is read in a thread."""
         if name.casefold() in map(str.casefold, self.speakers()):
             return self.named(name, manner.instructions)
         asked = (name, manner.instructions, manner.blend_method)
@@ -141,7 +141,7 @@ class Voices:
         return voice_alone(voice) if manner.x_vector_only_mode else voice
 
     def _default(self, manner: SpeechOptions) -> Voice:
-        """The voice of a request that names none."""
+        """The voice of a request without one."""
         model = self.model(manner.model)
         own = self._engine.capabilities()
         able = Choices({model: own[model]} if model else own, self._library)
@@ -153,7 +153,7 @@ class Voices:
 
 
 def _check(manner: SpeechOptions) -> None:
-    """What cannot be meant together."""
+    """Refuse contradictory fields."""
     if manner.speaker_embedding is not None and manner.ref_audio is not None:
         raise _clash("Send either speaker_embedding or ref_audio.", "speaker_embedding")
     inline = manner.ref_audio is not None and is_data_url(manner.ref_audio)
@@ -174,7 +174,7 @@ def _check_task(task: str | None, voice: Voice) -> None:
 
 
 def voice_alone(voice: Clone) -> Clone:
-    """The speaker vector without the recorded words."""
+    """The voice without transcript and codes."""
     return replace(voice, transcript="", codes=None)
 
 

@@ -1,4 +1,4 @@
-"""The voices that can be asked for, and those that were uploaded."""
+"""Voice routes: list, upload, blend, delete, preview, embeddings."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from studio.api.voice_resolver import NO_NAMES
 from studio.voices.consent import blend_consent, is_consent
 
 router = APIRouter(tags=["voices"], route_class=BoundedJson)
-WANT_OBJECTS = ("python-requests", "Python/")  # Open WebUI: requests, then aiohttp
+WANT_OBJECTS = ("python-requests", "Python/")  # user agents of Open WebUI
 PREVIEW = "Hello. This is how I sound when I read to you."
 MOST_NUMBERS = 8192
-MARKS = ":+,()"  # what a blend is written with
+MARKS = ":+,()"  # separators of a written blend
 _UPLOAD = {
     "name": ("name",),
     "consent": ("consent",),
@@ -81,7 +81,7 @@ async def upload(request: Request, wire: Shared) -> dict[str, Any]:
 
 @router.post("/v1/audio/voices/blend", dependencies=[Depends(json_only)])
 async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
-    """Mix voices into a new one and keep it."""
+    """Blend voices and save the result."""
     name = _new_name(body.name, wire)
     recipe = body.recipe
     voice = await anyio.to_thread.run_sync(wire.voices.mixed, recipe, body.method)
@@ -101,7 +101,7 @@ async def delete(name: str, wire: Shared) -> dict[str, Any]:
 
 @router.get("/v1/audio/voices/{name}/preview", response_class=Response)
 async def preview(name: str, wire: Shared) -> Any:
-    """A fixed sentence in this voice, as WAV; always the same."""
+    """A fixed sentence in this voice as WAV, always the same."""
     voice = await anyio.to_thread.run_sync(wire.voices.named, name)
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
     watch = wire.metrics.watch("whole", "wav")
@@ -121,7 +121,7 @@ async def embeddings(request: Request, wire: Shared) -> dict[str, Any]:
 
 
 async def _uploaded(form: Form, wire: ApiContext) -> Clone:
-    """A voice out of a recording, or out of its numbers."""
+    """A voice from a recording, or from its embedding."""
     if (form.audio is None) == (not form.text("embedding")):
         raise ApiError(400, "Send either audio or embedding.", "invalid_value", "audio")
     if form.audio is not None:
@@ -145,7 +145,7 @@ def _vector(text: str, wire: ApiContext) -> np.ndarray[Any, np.dtype[np.float32]
 
 
 def _new_name(name: str, wire: ApiContext) -> str:
-    """A name that means nothing yet."""
+    """A name that is not in use."""
     plain = " ".join(name.split())
     if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
         said = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
@@ -174,7 +174,7 @@ async def _saved(wire: ApiContext, name: str) -> SavedVoice:
 
 
 def _created(saved: SavedVoice) -> dict[str, Any]:
-    """Its id, name and time stand at the top as well, where OpenAI's SDK looks for them."""
+    """Id, name and time are also at the top level, where OpenAI's SDK expects them."""
     voice = _describe(saved)
     top = {key: voice[key] for key in ("id", "name", "created_at")}
     return {"object": "audio.voice", **top, "success": True, "voice": voice}

@@ -1,6 +1,6 @@
-"""What the commands do: serve, say, voices, info, here or on a server.
+"""The commands serve, say, voices and info, on a local engine or on a server.
 
-Reads no arguments and no environment: `app.py` hands in what was asked and where to tell news.
+`app.py` reads arguments and environment and passes them in.
 """
 
 from studio.cli.app_context import AppContext

@@ -1,4 +1,4 @@
-"""Where a command finds its model and its voices: the settings, made into things."""
+"""Builds what commands need from the settings: engine, library, postprocessing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AppContext:
     tell: Reporter
 
     def engine(self) -> SpeechEngine:
-        """The models, loaded."""
+        """An engine with the models loaded."""
         own, models, finish = self.own, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
         changes = own.engine_changes()
@@ -39,18 +39,18 @@ class AppContext:
         return engine
 
     def finish(self) -> Postprocess | None:
-        """What is done to all sound before anybody hears it. Raises InvalidSetting."""
+        """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""
         return open_watermark().mark if self.own.watermark else None
 
     def capabilities(self) -> dict[str, Capabilities]:
-        """What the models can do, unloaded."""
+        """What the models can do, without loading them."""
         return read_capabilities(self.models())
 
     def library(self) -> Library:
         return Library(self.own.data / "voices", BUILT_IN_VOICES, self.own.api.saved_voices)
 
     def shelves(self) -> Library:
-        """The voices of whoever asks: where strangers come, each has a shelf."""
+        """The library of the current visitor; with guests, each has their own."""
         own = self.own
         if not own.guests:
             return self.library()

@@ -1,4 +1,4 @@
-"""A server's address and key, and whatever can go wrong on the way there, in plain words."""
+"""The connection to a server, with clear errors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import httpx
 
 from engine import TimbreError
 
-PATIENCE = httpx.Timeout(10, read=300, pool=None)  # a full queue may take minutes
+PATIENCE = httpx.Timeout(10, read=300, pool=None)  # waiting in a full queue may take minutes
 
 
 class ServerError(TimbreError):
-    """The server refused, or there is none. Says what to do next."""
+    """The server refused, or cannot be reached."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """How a server is reached. `address` as a person writes it."""
+    """A server's address, as typed, and key."""
 
     address: str
     key: str = ""
@@ -38,7 +38,7 @@ class Connection:
         return httpx.Client(base_url=self.base, headers=self.headers, timeout=PATIENCE)
 
     def check(self, answer: httpx.Response) -> None:
-        """Raises ServerError with the server's own words."""
+        """Raises ServerError with the server's message."""
         if not answer.is_success:
             raise self.refusal(answer.status_code, answer.read())
 
@@ -65,7 +65,7 @@ class Connection:
 
     @contextmanager
     def plainly(self) -> Iterator[None]:
-        """What HTTP can do wrong, as one sentence."""
+        """Convert HTTP errors to ServerError."""
         try:
             yield
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:

@@ -1,4 +1,4 @@
-"""The terminal: news that stay, progress that replaces itself, results, and words that come in."""
+"""Terminal output: messages, progress that overwrites itself, results; and text input."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from engine import InvalidText
 
 
 class Reporter(Protocol):
-    """Where news go."""
+    """Takes messages and progress."""
 
     def line(self, text: str) -> None: ...
     def progress(self, text: str) -> None: ...
 
 
 class Console:
-    """News for a person go to standard error; results go to standard output."""
+    """Messages go to standard error, results to standard output."""
 
     def __init__(self) -> None:
         self._open = False  # a line of progress is on the screen
@@ -41,7 +41,7 @@ class Console:
 
 
 def read_words() -> Iterator[str]:
-    """Standard input in the pieces it comes in. Unbuffered, so that no piece waits for a line."""
+    """Standard input in pieces as it arrives, without waiting for whole lines."""
     buffer: Any = sys.stdin.buffer
     source = getattr(buffer, "raw", buffer)
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -1,4 +1,4 @@
-"""A written text spoken by a server: POST /v1/audio/speech as events, which tell the end too."""
+"""Speaks a complete text on a server: POST /v1/audio/speech with server-sent events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATH = "/v1/audio/speech"
 
 
 class HttpSpeech:
-    """It is asked for when somebody listens; `held` closes the connection."""
+    """The request is sent when iteration starts; `held` closes the connection."""
 
     def __init__(self, connection: Connection, body: dict[str, Any], held: ExitStack) -> None:
         self._connection, self._held = connection, held

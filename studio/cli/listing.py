@@ -1,4 +1,4 @@
-"""What there is, as lines: voices and what the checkpoints can do."""
+"""Lists voices and capabilities as lines of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from studio.voices.voice_catalog import Choices
 
 
 def list_voices(capabilities: Mapping[str, Capabilities], library: Library) -> Iterator[str]:
-    """A line for each voice that can be spoken, and one for each file that is damaged."""
+    """A line for each voice, and for each damaged file."""
     for choice in Choices(capabilities, library).list():
         yield "\t".join((choice.name, choice.kind, choice.note)).rstrip()
     for found in library.damaged():

@@ -25,14 +25,14 @@ from studio.voices.voice_catalog import Choices
 
 
 def check(options: SayOptions, choices: Choices) -> None:
-    """Whatever can be refused before anything is loaded."""
+    """Checks that need no loaded model."""
     check_options(options)
     if not options.reference:
         _named(options, choices)
 
 
 def record(path: Path, tell: Reporter) -> Recording:
-    """A checked reference, and what was done to it told."""
+    """Load a reference and report what was changed."""
     recording = load_reference_audio(path)
     tell.line(", ".join([f"{path.name}: {recording.seconds:.1f} s", *recording.notes]))
     return recording
@@ -50,7 +50,7 @@ class LocalSynthesis:
     def open(
         self, options: SayOptions, recording: Recording | None = None
     ) -> Iterator[LocalSpeech]:
-        """`recording`: the order's reference."""
+        """`recording`: the checked reference, if there is one."""
         with self.engine.submit(_request(options, self._voice(options, recording))) as stream:
             if options.words is not None:
                 feed(options.words, stream.append, stream.close_text, self.tell)
@@ -64,7 +64,7 @@ class LocalSynthesis:
 
 @dataclass(frozen=True)
 class LocalSpeech:
-    """A stream as `speaking.py` hears it."""
+    """A stream as a `Speech`."""
 
     stream: SpeechStream
 

@@ -1,4 +1,4 @@
-"""`say` and `voices` on a Timbre server: the same orders, spoken elsewhere (docs/api.md)."""
+"""`say` and `voices` on a Timbre server (docs/api.md)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from studio.cli.websocket_speech import WebSocketSpeech
 
 @dataclass(frozen=True)
 class Server:
-    """Somebody else's engine and voices."""
+    """A server's engine and voices."""
 
     connection: Connection
     tell: Reporter
 
     @contextmanager
     def open(self, options: SayOptions) -> Iterator[Speech]:
-        """The speech of an order; it is asked for when somebody listens."""
+        """The speech for these options; the request is sent when iteration starts."""
         manner = _manner(options)
         with ExitStack() as held:
             if options.words is None:
@@ -48,7 +48,7 @@ class Server:
 
 
 def _manner(options: SayOptions) -> dict[str, Any]:
-    """Everything but the text, as the API names it; what was not said is left out."""
+    """The options except the text in the API's names, without those that were not given."""
     said = {
         "response_format": "pcm",
         "voice": options.voice or options.blend,

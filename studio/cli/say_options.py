@@ -1,4 +1,4 @@
-"""What `say` was asked for, and what can be refused by looking at it alone."""
+"""The options of `say`, and checks of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True)
 class SayOptions:
-    """`text` empty and `words` given: text that comes as it is read."""
+    """`words`: text that is read while it is spoken; `text` is empty then."""
 
     text: str = ""
     words: Iterable[str] | None = None
@@ -34,7 +34,7 @@ class SayOptions:
 
     @property
     def piped(self) -> bool:
-        """The sound goes to standard output."""
+        """Whether audio goes to standard output."""
         return self.out == STANDARD_OUTPUT
 
 

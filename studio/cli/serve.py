@@ -1,6 +1,6 @@
-"""Serving: the page and the API at an address, or on ZeroGPU the page alone.
+"""The serve command: page and API, or on ZeroGPU the page alone.
 
-Gradio takes seconds to import, so it is, only where there is a page.
+Gradio takes seconds to import, so it is imported only if the page is served.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _is_open_to_all(own: StudioSettings) -> bool:
 
 
 def serve_studio(place: AppContext) -> None:
-    """Until Ctrl-C."""
+    """Serve until Ctrl-C."""
     from studio.api import create_api
     from studio.server import public_server, serving
     from studio.server.data_lock import data_lock
@@ -63,8 +63,8 @@ def serve_studio(place: AppContext) -> None:
 
 
 def serve_lent(place: AppContext) -> None:
-    """On ZeroGPU the GPU is lent to one request at a time, and only Gradio's routes are reached."""
-    spaces = importlib.import_module("spaces")  # first: it has its own way with torch and Gradio
+    """Serve on ZeroGPU, where only Gradio's routes can be reached."""
+    spaces = importlib.import_module("spaces")  # must be imported before torch and Gradio
     from studio.server import public_server, zerogpu
     from studio.server.data_lock import data_lock
 

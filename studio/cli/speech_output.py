@@ -1,4 +1,4 @@
-"""Speech to a file, the loudspeaker or both, wherever it is made. Ctrl-C keeps what there is."""
+"""Writes speech to a file, the loudspeaker or both. Ctrl-C keeps what was generated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from studio.cli.say_options import SayOptions
 
 
 class Speech(Protocol):
-    """Sound as it comes; `seed` and `reason` are known when it has ended."""
+    """An iterable of audio; `seed` and `reason` are known at its end."""
 
     @property
     def seed(self) -> int | None: ...
@@ -27,17 +27,17 @@ class Speech(Protocol):
 
 
 class Sink(Protocol):
-    """Where samples go."""
+    """Takes samples."""
 
     def write(self, pcm: Pcm) -> None: ...
 
 
 @dataclass
 class Take:
-    """What was spoken, and how quickly."""
+    """A summary of the speech."""
 
     seed: int | None = None
-    first: float | None = None  # seconds until the first sound
+    first: float | None = None  # seconds until the first audio
     seconds: float = 0.0
     wall: float = 0.0
     ending: str = "cancelled"
@@ -45,7 +45,7 @@ class Take:
     def summary(self, open_text: bool) -> str:
         first = "no sound" if self.first is None else f"first audio {self.first * 1000:.0f} ms"
         parts = [f"{self.seconds:.2f} s", first]
-        if self.seconds and not open_text:  # an open text is as slow as whoever writes it
+        if self.seconds and not open_text:  # open text depends on the speed of writing
             parts.append(f"RTF {self.wall / self.seconds:.3f}")
         return ", ".join([*parts, f"seed {self.seed}"])
 
@@ -59,7 +59,7 @@ _ENDINGS = {
 
 
 def speak(options: SayOptions, opening: AbstractContextManager[Speech], tell: Reporter) -> Take:
-    """Hear a speech out. `opening` begins it, and leaving it ends it."""
+    """Write a speech to its outputs. `opening` starts it, and leaving that ends it."""
     take = Take()
     with _file(options) as file:
         try:
@@ -68,9 +68,9 @@ def speak(options: SayOptions, opening: AbstractContextManager[Speech], tell: Re
         except KeyboardInterrupt:
             if not take.seconds:
                 raise
-        except BrokenPipeError:  # the program that reads has had enough
+        except BrokenPipeError:  # the reading program has closed the pipe
             take.ending = "cancelled"
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  Python flushes it at its end
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  Python flushes it at exit
     if take.ending in _ENDINGS:
         tell.line(_ENDINGS[take.ending])
     return take
@@ -88,7 +88,7 @@ def _file(options: SayOptions) -> Iterator[list[Sink]]:
 
 
 class _Pipe:
-    """Standard output, as a WAV file whose length is not known."""
+    """Standard output as a WAV stream of unknown length."""
 
     def __init__(self) -> None:
         self._encoder = open_encoder("wav")
@@ -100,7 +100,7 @@ class _Pipe:
 
 @contextmanager
 def _loudspeaker(options: SayOptions) -> Iterator[list[Sink]]:
-    """When asked for, and when the sound would go nowhere else."""
+    """The loudspeaker, if requested or if there is no other output."""
     if options.out and not options.play:
         yield []
         return
@@ -109,7 +109,7 @@ def _loudspeaker(options: SayOptions) -> Iterator[list[Sink]]:
 
 
 def _listen(speech: Speech, sinks: list[Sink], take: Take, tell: Reporter) -> None:
-    """Hand every piece on as it comes, and keep count."""
+    """Write every piece to all outputs and update the summary."""
     take.seed, started = speech.seed, time.perf_counter()
     for pcm in speech:
         take.wall = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""Words that come as they are read, handed on by a thread of their own."""
+"""Feeds text to a stream as it is read, in a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from studio.cli.console import Reporter
 def feed(
     words: Iterable[str], append: Callable[[str], None], close: Callable[[], None], tell: Reporter
 ) -> None:
-    """Reading may wait for ever, so nobody waits for it."""
+    """Start a daemon thread, since reading may block forever."""
 
     def run() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Words to a server as they are read, and its sound as it comes: one WebSocket."""
+"""Speaks text on a server while it is read, over a WebSocket."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from studio.cli.console import Reporter
 from studio.cli.text_feeder import feed
 
 PATH = "/v1/audio/speech/stream"
-STILL = 10.0  # seconds of silence after which the server is told that somebody is here
+STILL = 10.0  # seconds without messages after which a keep-alive is sent
 
 
 class WebSocketSpeech:
-    """One utterance, spoken while it is written; `held` closes the socket."""
+    """One utterance of open text; `held` closes the socket."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class WebSocketSpeech:
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
-        """What a socket can do wrong, as one sentence."""
+        """Convert errors of the socket to ServerError."""
         try:
             yield
         except InvalidURI as error:
@@ -91,12 +91,12 @@ class WebSocketSpeech:
 
 
 def _send(socket: ClientConnection, type: str, **fields: Any) -> None:
-    with suppress(ConnectionClosed):  # whoever listens hears of it
+    with suppress(ConnectionClosed):  # the receiving side raises it
         socket.send(json.dumps({"type": type, **fields}))
 
 
 def _receive(socket: ClientConnection) -> str | bytes:
-    """The next message. A word that says nothing keeps a quiet socket open."""
+    """The next message; an empty text is sent as keep-alive while waiting."""
     while True:
         try:
             return socket.recv(STILL)

@@ -1,1 +1,1 @@
-"""An application at an address: visitors, logins, headers, retention, shutdown."""
+"""Serving an application: visitors, logins, headers, retention, shutdown."""

@@ -1,12 +1,11 @@
-"""What stops everybody's sound for a while in a server's process, kept from happening.
+"""Prevents pauses of the whole process: garbage collection, and a late import.
 
-A full collection of Python's looks at every object there is, and all threads wait: a fifth of a
-second with the page's libraries, and a crowd's sessions bring it about. What is there when
-serving begins stays, so it need not be looked at again. Models that are unloaded later go by
-their reference counts (tests/engine/worker/test_worker_faults.py).
+A full garbage collection visits every object while all threads wait, a fifth of a second with the
+page's libraries. Objects that exist when serving starts are permanent, so they are frozen. Models
+that are unloaded later are freed by reference counts (tests/engine/worker/test_worker_faults.py).
 
-Gradio looks for matplotlib twice for every message, and with the first one loads it where it is
-installed, which takes a second. Nothing here draws with it.
+Gradio imports matplotlib with the first message if it is installed, which takes a second. It is not
+used here, so the import is blocked.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 
 
 def settle() -> None:
-    """To be called when all is loaded that stays, in a process that does nothing but serve."""
+    """Called once everything permanent is loaded, in a process that only serves."""
     if "gradio" in sys.modules:
         modules: dict[str, Any] = sys.modules
-        modules.setdefault("matplotlib", None)  # importing it fails at once
+        modules.setdefault("matplotlib", None)  # makes the import fail at once
     gc.collect()
     gc.freeze()

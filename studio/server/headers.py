@@ -1,7 +1,7 @@
-"""What a browser is told to refuse: foreign scripts, foreign frames, guessed types.
+"""Security headers: a Content-Security-Policy and others.
 
-Gradio's page runs scripts of its own making, so those are allowed here, and nothing of other
-sites is: no script, no style, no font, nowhere to send anything to. Knows no routes.
+Gradio's page needs inline scripts and eval, so these are allowed; everything from other sites is
+blocked: scripts, styles, fonts and requests.
 """
 
 from __future__ import annotations

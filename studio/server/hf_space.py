@@ -1,7 +1,4 @@
-"""What a Hugging Face Space needs other than a machine of one's own (docs/spaces.md).
-
-Reads no environment: `app.py` hands it in.
-"""
+"""Defaults for Hugging Face Spaces (docs/spaces.md). `app.py` passes the environment in."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from typing import Any, Final
 
 from studio.server.headers import SPACES
 
-BUCKET: Final = Path("/data")  # where a Space's storage is mounted, if it has any
+BUCKET: Final = Path("/data")  # where a Space's persistent storage is mounted
 PROXIES: Final = ("10.0.0.0/8",)  # a Space is reached through its platform's alone
 YES: Final = ("1", "t", "true")
 
 
 def defaults(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Settings that nobody has set; none anywhere else."""
+    """Defaults on a Space for settings that are not set; empty elsewhere."""
     if not environment.get("SPACE_ID"):
         return {}
     own: dict[str, Any] = {
@@ -35,5 +32,5 @@ def defaults(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_zero(environment: Mapping[str, str]) -> bool:
-    """Is the GPU lent to one request at a time?"""
+    """Whether this is a ZeroGPU Space."""
     return environment.get("SPACES_ZERO_GPU", "").lower() in YES

@@ -1,7 +1,6 @@
-"""The page behind the API's keys: where keys are set, a key is the password of the page.
+"""Login to the page: if API keys are set, a key is the password.
 
-Gradio asks for it and remembers who has logged in; routes of ours beside the page ask Gradio.
-Knows no tabs.
+Gradio shows the login and keeps the sessions; the studio's own routes ask Gradio.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ WELCOME: Final = "Any name, and one of this server's keys as the password."
 
 
 class Login:
-    """Without keys everybody is let in."""
+    """Without keys no login is required."""
 
     def __init__(self, keys: Iterable[SecretStr]) -> None:
         held = [key.get_secret_value() for key in keys]
@@ -30,16 +29,16 @@ class Login:
         self._page: Any = None  # Gradio's application, once it is mounted
 
     def guard(self, page: Any) -> None:
-        """Gradio's application, which knows who has logged in."""
+        """Set Gradio's application, which has the sessions."""
         self._page = page
 
     @property
     def asking(self) -> dict[str, Any]:
-        """What Gradio is told."""
+        """Gradio's arguments for the login."""
         return {"auth": self._allows, "auth_message": WELCOME} if self._needed else {}
 
     async def check(self, request: Request) -> None:
-        """A dependency of routes beside the page. Raises HTTPException."""
+        """A dependency of the studio's own routes. Raises HTTPException."""
         if not self.knows(request.scope):
             raise HTTPException(401, "Log in on the page first.")
 
@@ -51,7 +50,7 @@ class Login:
         return True
 
     def knows(self, scope: Scope) -> bool:
-        """Whether a request comes from a browser that has logged in, where that is asked for."""
+        """Whether a request comes from a logged-in browser, or no login is required."""
         if not self._needed:
             return True
         if self._page is None:

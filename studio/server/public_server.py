@@ -1,6 +1,6 @@
-"""What stands around the page and the API where others come: headers, visitors, shares, tidying.
+"""Middleware and background jobs of a public server: headers, visitors, shares, retention.
 
-The settings decide; `app.py` calls. Knows no routes.
+The settings decide which are used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from studio.takes.take_store import Takes
 def protect(
     application: FastAPI, engine: SpeechEngine, own: StudioSettings, login: Login | None = None
 ) -> None:
-    """To be called when every route is there. `login` None: nobody is asked to log in."""
+    """Add protection; called after all routes are added. `login` None: no login."""
     rates = application.state.wire.rates
     engine.admission_hook = admission(own, rates)
     for middleware in reversed(around(own, login or Login(()), rates, api=OURS)):
@@ -35,7 +35,7 @@ def protect(
 def around(
     own: StudioSettings, login: Login, rates: Rates, api: tuple[str, ...] = ()
 ) -> list[Middleware]:
-    """What every request passes, the outermost first."""
+    """The middleware, the outermost first."""
     embedded = bool(own.frame_ancestors)
     layers = [
         Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
@@ -46,7 +46,7 @@ def around(
 
 
 def open_takes(own: StudioSettings) -> Takes:
-    """Where strangers come, theirs are apart from the operator's own, and do not stay."""
+    """The take store; with guests a separate one, whose takes are deleted after some days."""
     if not own.guests:
         return Takes(own.data / "takes")
     place = guests(own.data)

@@ -1,6 +1,6 @@
-"""What strangers have made does not stay for ever: after some days it is removed, stars or not.
+"""Deletes the data of guests after some days, starred or not.
 
-Knows folders and their age, and nothing of what is in them but takes.
+It looks at folders and their age, and at takes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 from studio.takes.take_store import DAY, Keeping, Takes
 
 HOUR: Final = 3600.0
-FOLDERS: Final = ("visitors", "scripts")  # below the guests' folder: one each, nobody's name
+FOLDERS: Final = ("visitors", "scripts")  # of the guests; each has one folder per visitor
 
 log = logging.getLogger(__name__)
 
 
 def tidy(guests: Path, takes: Takes, days: float) -> int:
-    """Remove what is older than that; how many folders and takes."""
+    """Delete older data; returns the number of folders and takes."""
     gone = takes.tidy(Keeping(most=None, days=days, trash_days=days, stars=False))
     before = time.time() - days * DAY
     for folder in _folders(guests):
@@ -33,7 +33,7 @@ def tidy(guests: Path, takes: Takes, days: float) -> int:
 
 
 def schedule_retention(guests: Path, takes: Takes, days: float) -> threading.Thread:
-    """Now and every hour, until the process ends."""
+    """Run now and every hour in a thread."""
 
     def run() -> None:
         while True:
@@ -56,7 +56,7 @@ def _folders(guests: Path) -> Iterator[Path]:
 
 
 def _changed(folder: Path) -> float:
-    """When anything in it was written last."""
+    """The latest modification time in a folder."""
     times = [folder.stat().st_mtime]
     for path in folder.rglob("*"):
         try:

@@ -1,4 +1,4 @@
-"""An application at an address. Knows neither page nor API."""
+"""Serves an application with uvicorn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studio.server.gc_freeze import settle
 from studio.server.log_limits import limit_repeats
 from studio.server.shutdown import DrainingServer
 
-GRACE = 3  # seconds for open connections at the end
+GRACE = 3  # seconds for open connections at shutdown
 # Connections that wait to be accepted, and are accepted at once: with more, a crowd of them can
 # take all file handles before the first of them is looked at.
 BACKLOG = 256
@@ -26,7 +26,7 @@ KEPT = 75
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The address, taken before anything long is done. Raises InvalidSetting."""
+    """Bind the address, before models are loaded. Raises InvalidSetting."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         address = socket.create_server((host, port), family=family)
@@ -51,7 +51,7 @@ def serve(
     drain: Callable[[], object] = lambda: None,
     proxies: Sequence[str] = (),
 ) -> None:
-    """Answer until Ctrl-C, or SIGTERM and `drain`; open pages are given a moment to finish."""
+    """Serve until Ctrl-C, or SIGTERM and `drain`; open connections get GRACE seconds."""
     settings = configure(application, proxies)
     limit_repeats()
     settle()

@@ -1,8 +1,7 @@
-"""Who asks, where strangers do: each visitor has a shelf of voices and a share of the engine.
+"""Identifies visitors of a public server: each has their own voices and a share of the engine.
 
-A visitor is known by the API key it sends, else by a cookie of ours, else by its visit (Gradio's
-session); a shelf is named by a digest of that, so its name gives nothing away. Nobody's name is
-asked or kept. Knows no tabs and no routes.
+A visitor is identified by the API key, else by a cookie, else by Gradio's session. Folders are
+named by a digest of that; no personal data is stored.
 """
 
 from __future__ import annotations
@@ -30,24 +29,26 @@ COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
 PROGRAMS: Final = "/v1/"
 YEAR: Final = 365 * 24 * 3600
-PATIENCE: Final = 3.0  # seconds until a visitor with too many requests may ask again
+PATIENCE: Final = 3.0  # seconds after which a visitor with too many requests may retry
 NOBODY: Final = ("", "address ")
-FORGET: Final = 1_000  # visitors; beyond, those with nothing in the engine are forgotten
+FORGET: Final = (
+    1_000  # visitors that are remembered; beyond, those without running requests are dropped
+)
 
 OF_ONE_ADDRESS: Final = 4  # shares that the visitors of one address have together
 
-_asking: ContextVar[str] = ContextVar("asking", default="")  # the mark of the program that asks
+_asking: ContextVar[str] = ContextVar("asking", default="")  # the mark of the current API request
 _address: ContextVar[str] = ContextVar("address", default="")  # and where it is
 
 
 @dataclass(frozen=True)
 class Visitor:
-    mark: str  # a secret between the visitor and us
-    brought: bool  # it came with the request; else it was made up for the answer
+    mark: str  # a secret that identifies the visitor
+    brought: bool  # the request had it; else it is new and sent with the response
 
 
 class Visitors:
-    """Middleware: every request has a visitor, and a browser that is new here is given a cookie."""
+    """Middleware: identifies the visitor of every request, and gives new browsers a cookie."""
 
     def __init__(self, app: ASGIApp, embedded: bool = False) -> None:
         self._app, self._embedded = app, embedded
@@ -69,13 +70,13 @@ class Visitors:
 
 
 def visitor() -> str:
-    """A safe file name for whoever asks now; empty where nobody does, as at the start."""
+    """A safe file name for the current visitor; empty outside of a request."""
     mark = _on_the_page() or _asking.get()
     return sha256(mark.encode("utf-8", "surrogatepass")).hexdigest()[:32] if mark else ""
 
 
 def shelf(data: Path) -> Callable[[], Path]:
-    """Where the voices of whoever asks are. Everything of guests lies under one folder."""
+    """A function that returns the current visitor's folder of voices."""
     root = guests(data)
 
     def place() -> Path:
@@ -86,7 +87,7 @@ def shelf(data: Path) -> Callable[[], Path]:
 
 
 def guests(data: Path) -> Path:
-    """Everything that strangers have made."""
+    """The folder of all guests' data."""
     return data / "guests"
 
 
@@ -141,12 +142,12 @@ def page_address() -> str:
 
 def _page_request() -> Any:
     """Gradio's request of the event that runs, if one does."""
-    gradio = sys.modules.get("gradio.context")  # an API alone never loads it
+    gradio = sys.modules.get("gradio.context")  # not loaded if only the API is served
     return gradio.LocalContext.request.get(None) if gradio else None
 
 
 def _on_the_page() -> str:
-    """The mark of the visitor whose event runs; a browser without cookies is known by its visit."""
+    """The mark of the visitor whose Gradio event runs; without a cookie, of the session."""
     request = _page_request()
     if request is None:
         return ""
@@ -169,7 +170,7 @@ def _visitor(headers: Headers) -> Visitor:
 
 
 def _cookie(mark: str, scope: Scope, embedded: bool) -> str:
-    """Within a frame of another site, as on a Space, a cookie needs https and a part of its own."""
+    """The cookie; in a frame of another site, as on a Space, it must be Secure and Partitioned."""
     forwarded = Headers(scope=scope).get("x-forwarded-proto", scope.get("scheme", "http"))
     secure = "; Secure" if forwarded == "https" else ""
     site = "None; Partitioned" if embedded and secure else "Lax"

@@ -1,7 +1,7 @@
-"""The page on ZeroGPU: launched by Gradio itself, which the `spaces` package waits for.
+"""Serves the page on ZeroGPU: launched by Gradio itself, as the `spaces` package requires.
 
-There is no API and no raw sound beside it: only what comes through Gradio's queue carries what
-ZeroGPU knows its visitors by. Knows no GPU; the engine it is given does the lending.
+There is no API and no raw audio route: only requests through Gradio's queue carry what ZeroGPU
+identifies visitors by. The engine requests the GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from studio.ui.shell import build_shell
 
 
 def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSettings) -> None:
-    """Until the process is ended."""
+    """Serve until the process ends."""
     studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
     guests, rates = own.model_copy(update={"guests": True}), Rates(own.api)
     engine.admission_hook = admission(guests, rates)
@@ -42,7 +42,7 @@ def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSetti
 
 
 def _around(takes: Takes, door: Login, own: StudioSettings, rates: Rates) -> dict[str, object]:
-    """The routes and the middleware that stand beside Gradio's."""
+    """The routes and middleware besides Gradio's."""
     beside = FastAPI()
     beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
     return {"routes": beside.routes, "middleware": around(own, door, rates)}

@@ -1,15 +1,15 @@
-"""An inaudible mark in everything that is spoken, and the search for it in a sound.
+"""An inaudible watermark in all generated audio, and its detection.
 
-The mark is Perth's, which Resemble AI publishes with weights (`resemble-perth`, an extra). Only
-the weights are read: the library's code wants torchaudio and pkg_resources, which not every
-machine has, so its two networks are written again here, in NumPy. The mark says "a program spoke
-this"; it does not say which program, which server or which person.
+The watermark is Perth's, which Resemble AI publishes with weights (`resemble-perth`, an extra).
+Only the weights are used: the library's code needs torchaudio and pkg_resources, so its networks
+are reimplemented here in NumPy. The watermark says that a program spoke; it does not identify the
+program, the server or the user.
 
-    weights    the numbers, out of the installed package and without unpickling
-    network    seven convolutions over time
-    spectra    sound into short spectra and back
-    marking    sound with the mark, and how surely a sound has it
-    verdict    a stranger's file checked and judged in words
+    perth_weights   weights from the installed package, without unpickling
+    perth_network   seven convolutions over time
+    stft            short-time spectra and their inverse
+    embed           adds the watermark, and scores audio
+    detect          checks an untrusted file and explains the result
 """
 
 from studio.watermark.detect import CLEAR, MARKED, UNSURE, Verdict, judge

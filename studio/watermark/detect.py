@@ -1,6 +1,6 @@
-"""A stranger's file, judged: marked, not marked, or not to be told.
+"""Checks an untrusted file for the watermark: marked, not marked, or undecided.
 
-The limits are those of any recording. Measured: docs/experiments. Knows no page and no command.
+The limits are those of any recording. Thresholds were measured: docs/experiments.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 from engine import load_reference_audio
 from studio.watermark.embed import open_watermark
 
-SURE, PERHAPS = 0.7, 0.4  # from here on marked, below this not
-SHORT = 3.0  # seconds; the networks are less sure of less
+SURE, PERHAPS = 0.7, 0.4  # scores: marked from here on, not marked below
+SHORT = 3.0  # seconds; scores of shorter audio are less reliable
 
 MARKED: Final = (
     "This sound carries the watermark that Timbre leaves, and other programs that use Perth. "
@@ -29,7 +29,7 @@ LONGER: Final = "Three seconds of speech and more are surer."
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a sound; `said` and `advice` are keys of studio/words."""
+    """The result; `said` and `advice` are keys of studio/ui/i18n."""
 
     score: float
     said: str
@@ -37,7 +37,7 @@ class Verdict:
 
     @property
     def marked(self) -> bool | None:
-        """None: it cannot be told."""
+        """Whether it is marked; None: undecided."""
         return {MARKED: True, CLEAR: False}.get(self.said)
 
 

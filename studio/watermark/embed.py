@@ -1,8 +1,7 @@
-"""The mark put into a sound, and how surely a sound has it.
+"""Embeds the watermark, and scores audio for it.
 
-Every chunk is marked by itself, the moment it is heard: nothing waits for what comes later, and
-live sound carries the mark like a file. What is added fades to nothing at a chunk's ends, so
-chunks fit together as before. Length and all tones above 2 kHz stay as they are.
+Every chunk is marked on its own, so streaming is not delayed. The added signal fades to zero at a
+chunk's ends, so that chunks still join. Length and frequencies above 2 kHz are unchanged.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from studio.watermark.perth_network import run
 from studio.watermark.perth_weights import Floats, Net, read_networks
 from studio.watermark.stft import WINDOW, analyse, gains, levels, rebuild
 
-BAND = 128  # tones of 15.6 Hz: up to 2 kHz
+BAND = 128  # bins of 15.6 Hz: up to 2 kHz
 FULL = 32_768
-TEMPI = (1.25, 1.0, 0.75)  # the finders hear the sound slower, as it is, and faster
-SILENT = 0.05  # of the fullest moment: below this nothing sounds
-EVEN = 1e-6  # the weight of silence, so that there is always something to weigh
+TEMPI = (1.25, 1.0, 0.75)  # detection at slower, original and faster tempo
+SILENT = 0.05  # of the loudest frame: below this a frame is silent
+EVEN = 1e-6  # weight of silent frames, so that weights never sum to zero
 
 
 class Watermark:
-    """Perth's networks. Any thread."""
+    """Perth's networks. Thread-safe."""
 
     def __init__(self, networks: tuple[Net, ...]) -> None:
         self._marker, *self._finders = networks
 
     def mark(self, pcm: Pcm) -> Pcm:
-        """The same sound with the mark; a chunk under 64 ms has no room for it."""
+        """Add the watermark; chunks under 64 ms are too short and unchanged."""
         if len(pcm) < WINDOW:
             return pcm
         wave = pcm.astype(np.float32) / np.float32(FULL)
@@ -43,7 +42,7 @@ class Watermark:
         return np.asarray(np.clip(np.rint(marked * FULL), -FULL, FULL - 1), np.int16)
 
     def score(self, wave: Waveform) -> float:
-        """From 0, no mark, to about 1, surely marked; 24 kHz, at least one window long."""
+        """A score from 0 (not marked) to about 1; 24 kHz, at least one window long."""
         heard = levels(analyse(wave))
         fullness = heard.sum(axis=1)
         sounding = fullness > SILENT * fullness.max()
@@ -55,12 +54,12 @@ class Watermark:
 
 @cache
 def open_watermark() -> Watermark:
-    """Loaded once, by whoever needs it first. Raises InvalidSetting."""
+    """Load at first use and cache. Raises InvalidSetting."""
     return Watermark(read_networks())
 
 
 def _asked(finder: Net, tempo: float, heard: Floats, sounding: NDArray[np.bool_]) -> Floats:
-    """How far a finder trusts itself here, and what it has found: means of what sounds."""
+    """A detector's confidence and result, averaged over audible frames."""
     count = max(2, int(len(heard) * tempo))
     answers = run(finder, _paced(heard, count))
     moments = np.arange(count) * len(heard) // count
@@ -69,7 +68,7 @@ def _asked(finder: Net, tempo: float, heard: Floats, sounding: NDArray[np.bool_]
 
 
 def _paced(heard: Floats, count: int) -> Floats:
-    """The same moments as `count` moments, drawn straight between their neighbours."""
+    """Resample frames to `count` by linear interpolation."""
     place = np.linspace(0, len(heard) - 1, count)
     before = np.minimum(place.astype(int), max(0, len(heard) - 2))
     after = np.minimum(before + 1, len(heard) - 1)

@@ -1,4 +1,4 @@
-"""A stack of convolutions over time, in NumPy. Knows no sound."""
+"""A stack of convolutions over time, in NumPy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from studio.watermark.perth_weights import Floats, Layer, Net
 
-LEAK = 0.01  # of what is below zero
-ROWS, COLUMNS = 16, 64  # with 256 between them, the largest product that OpenBLAS does alone
+LEAK = 0.01  # slope of the leaky ReLU
+ROWS, COLUMNS = 16, 64  # larger products would use several threads of OpenBLAS
 
 
 def run(net: Net, values: Floats) -> Floats:
-    """[moments, in] to [moments, out]."""
+    """[frames, in] to [frames, out]."""
     for layer in net[:-1]:
         values = _bent(_convolved(layer, values))
     return _convolved(net[-1], values)
@@ -27,10 +27,10 @@ def _convolved(layer: Layer, values: Floats) -> Floats:
 
 
 def _product(values: Floats, tap: Floats) -> Floats:
-    """[moments, in] by [in, out], in pieces.
+    """[frames, in] by [in, out], in pieces.
 
-    Larger products are spread over all cores and wait for each; beside an engine, which wants
-    them too, that took up to forty times as long as one core alone.
+    OpenBLAS spreads larger products over all cores and waits for each; with an engine on the same
+    cores that took up to forty times as long as one thread.
     """
     width, outs = tap.shape
     rows = np.pad(values, ((0, -len(values) % ROWS), (0, 0))).reshape(-1, 1, ROWS, width)

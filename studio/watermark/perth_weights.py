@@ -1,8 +1,7 @@
-"""The weights of Perth's networks, out of the package `resemble-perth`.
+"""Reads the weights of Perth's networks from the package `resemble-perth`.
 
-Its file is a zip of plain arrays beside a pickle that names them. The pickle is never opened: the
-arrays lie in the order of the networks, and the file's checksum says that it is the one whose
-order we know. Knows shapes, and nothing of what they compute.
+The file is a zip of plain arrays and a pickle that names them. The pickle is never opened: the
+arrays are in the order of the networks, and a checksum ensures that it is the known file.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ MISSING = (
     "The watermark needs one package more. Run pip install -r requirements-watermark.txt, "
     "and start again."
 )
-NETWORKS = 4  # the one that marks, and three that find
-DEPTH = 7  # layers; all but the first and the last see seven moments
+NETWORKS = 4  # the encoder and three detectors
+DEPTH = 7  # layers; all but the first and the last have seven taps
 REACH = 7
 _PACKAGE = "resemble-perth"
 _FILE = "perth/perth_net/pretrained/implicit/perth_net_250000.pth.tar"
@@ -46,7 +45,7 @@ def is_installed() -> bool:
 
 
 def read_networks() -> tuple[Net, ...]:
-    """The network that marks, then those that find. Raises InvalidSetting."""
+    """The encoder, then the detectors. Raises InvalidSetting."""
     path = _find()
     if path is None:
         raise InvalidSetting(MISSING)

@@ -1,1 +1,1 @@
-"""What makes clients of other services work as they are: their names, paths and habits."""
+"""Compatibility with clients of other services: names, paths and conventions."""

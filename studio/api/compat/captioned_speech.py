@@ -1,7 +1,7 @@
-"""POST /dev/captioned_speech, as Kokoro-FastAPI has it: speech and when each word is heard.
+"""POST /dev/captioned_speech, as in Kokoro-FastAPI: speech with word timestamps.
 
-The model does not say when it speaks a word. A word's time follows from its share of the letters,
-laid over the parts of the sound that are not silent. docs/clients.md says how exact that is.
+The model gives no timestamps. They are estimated from each word's share of the letters, over the
+parts of the audio that are not silent. docs/clients.md has the accuracy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from studio.api.streaming_response import whole
 
 router = APIRouter(tags=["captions"], route_class=BoundedJson)
 HOP = 240  # samples: 10 ms
-SILENT = 10 ** (-35 / 20)  # below the loudest
+SILENT = 10 ** (-35 / 20)  # relative to the peak
 _WORD = re.compile(r"\S+")
 
 
@@ -35,7 +35,7 @@ class CaptionedBody(SpeechBody):
 
 @router.post("/dev/captioned_speech", dependencies=[Depends(json_only)])
 async def captioned_speech(body: CaptionedBody, wire: Shared, request: Request) -> Response:
-    """One object, whole or as the only line of a stream."""
+    """One object, as the body or as the only line of a stream."""
     watch = wire.metrics.watch("whole", body.response_format)
     stream = wire.engine.submit(await wire.request(body, body.input, live=False))
     async with stream:
@@ -61,7 +61,7 @@ async def captioned_speech(body: CaptionedBody, wire: Shared, request: Request) 
 
 
 def word_times(text: str, pcm: Pcm) -> list[tuple[str, float, float]]:
-    """Words with the seconds at which each begins and ends."""
+    """Words with their start and end in seconds."""
     words = _WORD.findall(text)
     shares = np.cumsum([0, *(max(1, sum(map(str.isalnum, word))) for word in words)])
     spoken = _spoken_at(pcm)
@@ -75,7 +75,7 @@ def word_times(text: str, pcm: Pcm) -> list[tuple[str, float, float]]:
 
 
 def _spoken_at(pcm: Pcm) -> np.ndarray:
-    """The seconds of every 10 ms that are not silent."""
+    """The times of all 10 ms windows that are not silent."""
     frames = np.abs(pcm[: len(pcm) // HOP * HOP].reshape(-1, HOP).astype(np.float32)).max(axis=1)
     loud = np.flatnonzero(frames > frames.max(initial=0) * SILENT)
     return (loud * HOP) / SAMPLE_RATE

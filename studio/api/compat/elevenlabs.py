@@ -1,7 +1,7 @@
-"""ElevenLabs' routes for speech, as its SDK with a `base_url` asks for them.
+"""ElevenLabs' speech routes, for its SDK with a `base_url`.
 
-The voice is in the path, the format in the query. Settings of their voices that mean nothing here
-are ignored and named in a header.
+The voice is in the path, the format in the query. Voice settings that have no equivalent are
+ignored and listed in a header.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def voices(wire: Shared) -> dict[str, Any]:
 async def text_to_speech(
     voice: str, body: SpeechText, wire: Shared, output_format: FormatName = "mp3_24000"
 ) -> Response:
-    """The whole answer is streamed too: their SDK joins it."""
+    """Always streamed, since the SDK joins the pieces."""
     asked = SpeechBody(
         input=body.text,
         voice=voice,
@@ -72,7 +72,7 @@ async def text_to_speech(
 
 
 def _format(name: str) -> Format:
-    """Theirs is a format, a rate and a bitrate; speech here has 24 kHz."""
+    """Parse a format such as mp3_44100_128; audio has 24 kHz in any case."""
     kind, _, rest = name.partition("_")
     rate = rest.partition("_")[0]
     if kind not in FORMATS or (kind == "pcm" and rate != RATE):

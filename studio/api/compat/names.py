@@ -1,4 +1,4 @@
-"""Names that other services gave to models and languages. Knows no routes."""
+"""Names of models and languages in other services. Knows no routes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _LANGUAGES = {code: name for name, code in LANGUAGE_CODES.items() if name != "au
 
 
 def language_name(language: str) -> str:
-    """A language by the name that models know, from a code like en or en-US, or as it is."""
+    """The models' name of a language code such as en or en-US; other names are unchanged."""
     code = language.strip().lower().replace("_", "-").partition("-")[0]
     return _LANGUAGES.get(code, language)

@@ -1,6 +1,6 @@
-"""Headers on every answer of the API: an id of the request, and the fields that were ignored.
+"""Headers on every response of the API: a request id, and the fields that were ignored.
 
-Pure ASGI. The fields are reported by the schemas while the body is read, in the same context.
+Pure ASGI. The schemas report fields while the body is parsed, in the same context.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 
 
 def report_ignored(name: str) -> None:
-    """A field, or a value, that means nothing here."""
+    """Report a field or value that is ignored."""
     names = _ignored.get()
     if names is not None and len(names) < _MOST and name not in names:
         names.append(name)

@@ -1,1 +1,1 @@
-"""The WebSocket API: text in as it is written, audio out from the first words."""
+"""The WebSocket API: text in as it is written, audio out from the first words on."""

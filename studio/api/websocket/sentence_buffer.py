@@ -1,7 +1,7 @@
-"""Sentences out of text that comes in pieces: what is whole is given, the rest is kept.
+"""Splits text that arrives in pieces into sentences.
 
-A sentence ends at . ! ? … or their full-width forms, with what closes quotes and brackets
-after them and a space; a line's end always ends one. Knows no audio.
+A sentence ends at . ! ? … or their full-width forms, followed by closing quotes and brackets and a
+space; the end of a line always ends one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Sentences:
 
     @property
     def length(self) -> int:
-        """Characters that are kept."""
+        """Buffered characters."""
         return len(self._text)
 
     def feed(self, text: str) -> list[str]:
-        """Sentences that are whole now."""
+        """Add text; returns the sentences that are complete."""
         self._text += text
         ready, start, seen, speakable = [], 0, 0, False
         for match in _END.finditer(self._text):
@@ -40,6 +40,6 @@ class Sentences:
         return ready
 
     def finish(self) -> list[str]:
-        """What is left, as a last sentence."""
+        """The rest as a last sentence."""
         rest, self._text = self._text.strip(), ""
         return [rest] if rest else []

@@ -1,7 +1,7 @@
-"""The speaking half of a WebSocket dialogue: turns are sent one after the other.
+"""The sending half of a WebSocket session: utterances are sent one after the other.
 
-A turn that is cancelled ends with its messages all the same, so that the other side always
-knows which audio belongs to what. Knows nothing of the messages that come in.
+A cancelled utterance still ends with its messages, so that the client can always assign the audio.
+Incoming messages are handled in `ws_session`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from studio.api.websocket.ws_utterance import Part, Utterance
 
 log = logging.getLogger(__name__)
 STALLED = 1008
-LEAVING = 8  # cancelled turns that may wait to be told, for each live one
-GONE = (WebSocketDisconnect, RuntimeError)  # what sending to a closed socket raises
+LEAVING = 8  # cancelled turns whose last messages may wait, for each live one
+GONE = (WebSocketDisconnect, RuntimeError)  # raised by sending to a closed socket
 
 
 @dataclass(eq=False)
 class Turn:
-    """An utterance and how it is sent."""
+    """An utterance with its format and state."""
 
     index: int
     utterance: Utterance
@@ -47,7 +47,7 @@ class Turn:
 
 
 class WsOutlet:
-    """Messages to the other side, none of which waits for ever."""
+    """Sends messages with a timeout."""
 
     def __init__(self, socket: WebSocket, stall_timeout: float) -> None:
         self._socket, self._stall_timeout = socket, stall_timeout
@@ -73,7 +73,7 @@ class WsOutlet:
 
 
 class WsSender:
-    """Sends turns in order. `turns` holds the one being said and those that wait."""
+    """Sends turns in order. `turns` holds the current one and those that wait."""
 
     def __init__(self, outlet: WsOutlet, metrics: Metrics) -> None:
         self.turns: list[Turn] = []
@@ -85,7 +85,7 @@ class WsSender:
         self._work.set()
 
     def crowded(self, most: int) -> bool:
-        """No more turns now. One that is cancelled has only its last messages left to send."""
+        """Whether no more turns are accepted. Cancelled ones only have their last messages left."""
         live = sum(not turn.cancelled for turn in self.turns)
         return live >= most or len(self.turns) >= LEAVING * most
 
@@ -104,7 +104,7 @@ class WsSender:
             self.cancel()
             await self._outlet.close(STALLED, "nothing was taken for too long")
         except GONE:
-            pass  # the reader hears of it as well
+            pass  # the reader notices it too
 
     async def _say(self, turn: Turn) -> None:
         spoken: list[tuple[str, float]] = []

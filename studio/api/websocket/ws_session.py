@@ -1,7 +1,7 @@
-"""A WebSocket dialogue: text in as it is written, audio out from the first words.
+"""The receiving half of a WebSocket session.
 
-This is the reader; `speaker.py` sends. A cancel ends everything said or waiting, and the next
-text starts anew on the same socket (barge-in). The messages are described in docs/api.md.
+`ws_sender` sends. A cancel ends the current and all waiting utterances, and the next text starts a
+new one on the same socket (barge-in). docs/api.md describes the messages.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _MESSAGES: dict[str, type[Message]] = {
 
 
 class WsSession:
-    """One socket, from its acceptance to its end."""
+    """One WebSocket, from acceptance to close."""
 
     def __init__(self, socket: WebSocket, wire: ApiContext) -> None:
         self._socket, self._wire = socket, wire
         self._outlet = WsOutlet(socket, wire.settings.stall_timeout)
         self._speaker = WsSender(self._outlet, wire.metrics)
         self._how = Configuration(type="session.config")
-        self._request: SpeechRequest | None = None  # None: not made yet from `_how`
-        self._configured = True  # false after a session.config that was refused
-        self._open: Turn | None = None  # the one that takes text
-        self._cancelled = False  # the open text was, so its input.done says nothing
+        self._request: SpeechRequest | None = None  # None: not built yet
+        self._configured = True  # false after a refused session.config
+        self._open: Turn | None = None  # the turn that takes text
+        self._cancelled = False  # the open text was cancelled, so its input.done is ignored
         self._count = 0
 
     async def run(self) -> None:
@@ -71,7 +71,7 @@ class WsSession:
         try:
             await self._listen()
         except GONE:
-            pass  # the other side has left
+            pass  # the client has disconnected
         finally:
             self._speaker.cancel()
             speaking.cancel()
@@ -89,7 +89,7 @@ class WsSession:
         return None
 
     async def _next(self) -> str | None:
-        """The next message; None when there will be no more."""
+        """The next message; None at the end."""
         while (left := self._left()) > 0:
             with anyio.move_on_after(left):
                 message = await self._socket.receive()
@@ -102,7 +102,7 @@ class WsSession:
         return None
 
     def _left(self) -> float:
-        """Seconds until this is idle; work that has all its text is never idle."""
+        """Seconds until the idle timeout; it does not run while complete text is spoken."""
         patience = self._wire.settings.idle_timeout
         if self._speaker.turns and not self._open:
             return patience
@@ -125,7 +125,7 @@ class WsSession:
         return kind.model_validate(fields)
 
     async def _take(self, message: Message) -> None:
-        """Do what a message says."""
+        """Handle a message."""
         if isinstance(message, Configuration):
             self._request = await self._wire.request(message, "")
             self._how, self._configured = message, True
@@ -138,7 +138,7 @@ class WsSession:
             self._cancelled, self._open = self._open is not None, None
 
     async def _feed(self, text: str) -> None:
-        if self._open:  # one that has ended early takes the rest of its text and drops it
+        if self._open:  # one that has ended early drops the rest of its text
             return self._open.utterance.feed(text)
         if not self._configured:
             said = "The last session.config was refused. Send a valid one before more text."
@@ -161,7 +161,7 @@ class WsSession:
     async def _finish_text(self) -> None:
         if self._open:
             self._open.utterance.close()
-        elif not self._cancelled:  # there was no text: an utterance of nothing
+        elif not self._cancelled:  # an empty utterance
             await self._outlet.tell(
                 "session.done",
                 utterance_index=self._count,

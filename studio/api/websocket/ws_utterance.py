@@ -1,10 +1,9 @@
-"""What one turn of a WebSocket dialogue says: text comes in pieces, streams of audio come out.
+"""The utterances of a WebSocket session: text in pieces in, streams of audio out.
 
-    Flowing    one sequence; text is appended to it while it speaks
-    Split      one sequence a sentence, all with one seed: every sentence's time is exact
+    Flowing    one request; text is appended while it speaks
+    Split      one request per sentence, all with one seed: sentence times are exact
 
-Both are fed by the reader and played by the speaker of `dialogue.py`; both run on one event
-loop. Cancelling ends every stream that was given out and gives no more.
+`ws_session` feeds them, `ws_sender` plays them, on one event loop. Cancelling ends all streams.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from engine import InvalidText, SpeechRequest, SpeechStream
 from studio.api.websocket.sentence_buffer import Sentences
 
 Submit = Callable[[SpeechRequest], SpeechStream]
-LONGEST = 100_000  # characters that wait for their turn
+LONGEST = 100_000  # characters that may wait
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of an utterance that is one stream; `text` is empty while it is still written."""
+    """One stream of an utterance; `text` is empty while it is still being written."""
 
     text: str
     stream: SpeechStream
@@ -36,18 +35,18 @@ class Utterance(Protocol):
     def cancel(self) -> None: ...
     def parts(self) -> AsyncIterator[Part]: ...
     def timestamps(self, spoken: list[tuple[str, float]]) -> list[dict[str, Any]]:
-        """When each sentence is heard, from the parts' texts and seconds."""
+        """The times of the sentences, from the parts' texts and seconds."""
 
 
 class Flowing:
-    """Speaks from the first words on; a sentence's time is a share of the whole."""
+    """Speaks from the first words on; sentence times are estimated by length."""
 
     def __init__(self, request: SpeechRequest, submit: Submit, text: str) -> None:
         self._stream = submit(replace(request, text=text, open_text=True))
         self._said = text
 
     def feed(self, text: str) -> None:
-        if self._stream.end is None:  # it may have ended early: what is left unsaid stays unsaid
+        if self._stream.end is None:  # after an early end the rest is dropped
             self._stream.append(text)
             self._said += text
 
@@ -71,7 +70,7 @@ class Flowing:
 
 
 class Split:
-    """Speaks sentence by sentence, each as soon as the one before has been sent."""
+    """Speaks sentence by sentence, each after the previous one was sent."""
 
     def __init__(self, request: SpeechRequest, submit: Submit, text: str) -> None:
         self._request, self._submit = request, submit
