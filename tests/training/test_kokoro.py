@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from training import state as states
 from training.data.synthesize_corpus import FRAME, PHONE_STEP
 from training.teachers import kokoro, kokoro_weights, styled_speakers
+from training.teachers.finishing import silence_after
 from training.teachers.kokoro import Kokoro
 from training.teachers.kokoro_weights import Graph, of_node, of_product, of_recurrent
 from training.teachers.phonemes import aligned
@@ -164,11 +165,17 @@ def test_what_the_file_lacks_is_an_error(network: Kokoro) -> None:
 
 def test_batches_take_every_job_once_and_keep_to_the_room() -> None:
     empty = torch.zeros(0)
-    laid = [Laid(n, torch.tensor([length]), empty, empty, empty) for n, length in
-            enumerate((10, 300, 1200, 3000, 3100, 9000))]  # fmt: skip
+    lengths = (10, 12, 300, 1200, 3000, 3100, 3150, 9000)
+    laid = [Laid(n, torch.tensor([length]), *[empty] * 3) for n, length in enumerate(lengths)]
     found = list(batches(laid))
-    assert [each.number for batch in found for each in batch] == list(range(6))
+    assert [each.number for batch in found for each in batch] == list(range(len(lengths)))
+    assert [len(batch) for batch in found] == [2, 1, 1, 2, 1, 1]
     assert all(len(batch) == 1 or len(batch) * batch[-1].length <= 8000 for batch in found)
+
+
+def test_what_evened_a_row_is_not_heard() -> None:
+    rows = silence_after(torch.ones(2, 5), torch.tensor([2, 9]))
+    assert rows.sum(1).tolist() == [2, 5]
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,11 @@ def tilt_rows(waves: Tensor, tilt: Tensor) -> Tensor:
     return filter_rows(waves, 10 ** (tilt[:, None] * octaves / 20))
 
 
+def silence_after(waves: Tensor, ends: Tensor) -> Tensor:
+    """Nothing from these samples [B] on."""
+    return waves * (torch.arange(waves.shape[1], device=waves.device) < ends[:, None])
+
+
 def speech_spans(waves: Tensor) -> Tensor:
     """Where speech begins and ends in each row, with a little silence: [B, 2] samples."""
     hops = waves.shape[1] // HOP

@@ -27,6 +27,8 @@ from training.teachers.styled_speakers import STYLES, StyledSpeaker
 PLANNED = 64  # rows of one plan
 ROOM = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
 LONG_SPACE = 5  # frames: a space of so many is a pause
+STRETCH, MORE = 1.06, 8  # of one batch: rows this much longer, and so many frames, at most
+EARLY = 1_440  # samples: sounds are heard before their phonemes' frames (a listener's best match)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class Teacher:
         if bool((tract != 1).any()):
             waves = finishing.scale_tract(waves, tract)
         waves = finishing.tilt_rows(waves, tilt)
+        own = torch.tensor([each.length * kokoro.FRAME for each in batch], device=self.device)
+        waves = finishing.silence_after(waves, (own / tract).long())
         spans = finishing.speech_spans(waves)
         waves, lengths = finishing.crop_rows(waves, spans)
         finished = finishing.level_rows(waves, lengths).cpu().numpy()
@@ -152,10 +156,11 @@ class Teacher:
 
 
 def batches(laid: Sequence[Laid]) -> Iterator[Sequence[Laid]]:
-    """Neighbours in length, as many as there is room for."""
+    """Neighbours about equally long, as many as there is room for."""
     cuts = [0]
-    for index in range(len(laid)):
-        if (index - cuts[-1] + 1) * laid[index].length > ROOM and index > cuts[-1]:
+    for index in range(1, len(laid)):
+        rows, longest = index - cuts[-1] + 1, laid[index].length
+        if rows * longest > ROOM or longest > laid[cuts[-1]].length * STRETCH + MORE:
             cuts.append(index)
     yield from (laid[a:b] for a, b in pairwise([*cuts, len(laid)]) if b > a)
 
@@ -167,9 +172,9 @@ def labelled(wave: Wave, start: int, frames: Tensor, job: Job) -> Message:
     for index, letter in enumerate(phonemes, 1):
         if letter == " " and lengths[index] >= LONG_SPACE:
             said[index] = PAUSE
-    ends = np.cumsum(lengths) * kokoro.FRAME / job.speaker.tract  # samples
+    ends = (np.cumsum(lengths) * kokoro.FRAME - EARLY) / job.speaker.tract  # samples
     places = [0, *job.said.places, job.said.places[-1]]
     at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
     token = np.searchsorted(ends, at).clip(max=len(said) - 1)
-    reached = np.interp(at, [0.0, *ends], [0, *places])
+    reached = np.interp(at, ends, places)
     return Message(wave, np.array(said, np.uint8)[token], reached.astype(np.uint16))
