@@ -135,7 +135,7 @@ class Engine:
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Replace a checkpoint that no request uses with another one, which is not loaded."""
         if name in self._checkpoints:
-            raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
+            raise InvalidSetting("{name} is in the list of models already.", name=name)
         self.unload(out)
         self._worker.exchange(out, name, checkpoint)
         self._checkpoints = {
@@ -147,7 +147,7 @@ class Engine:
     def add(self, name: str, checkpoint: Checkpoint) -> None:
         """Add a checkpoint and load it. If that fails, nothing has changed."""
         if name in self._checkpoints:
-            raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
+            raise InvalidSetting("{name} is in the list of models already.", name=name)
         self._worker.add(name, checkpoint)
         try:
             self._call(partial(self.loop.models.load, name))

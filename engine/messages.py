@@ -32,7 +32,7 @@ class Message(str):
 def misfit(problem: Mapping[str, Any]) -> Message:
     """The message of one of pydantic's validation errors."""
     key = _MISFITS.get(problem["type"])
-    return Message(key, **problem["ctx"]) if key else Message(problem["msg"])
+    return Message(key, **problem.get("ctx", {})) if key else Message(problem["msg"])
 
 
 def _plain(value: object) -> object:
@@ -42,9 +42,17 @@ def _plain(value: object) -> object:
 
 # By pydantic's error type; the names in braces are pydantic's too.
 _MISFITS: Final[Mapping[str, str]] = {
-    "string_too_long": "String should have at most {max_length} characters",
-    "string_too_short": "String should have at least {min_length} character",
-    "greater_than": "Input should be greater than {gt}",
-    "greater_than_equal": "Input should be greater than or equal to {ge}",
-    "less_than_equal": "Input should be less than or equal to {le}",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "must not be empty",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than_equal": "must be {le} or less",
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "string_type": "must be text",
+    "finite_number": "must be a finite number",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "literal_error": "must be one of {expected}",
 }

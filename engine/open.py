@@ -226,7 +226,7 @@ def add_model(
     """
     name, checkpoint = _prepare(engine, "", model, note)
     if name in engine.checkpoints():
-        raise InvalidSetting("{name} is here already. Load it in the list.", name=name)
+        raise InvalidSetting("{name} is in the list of models already.", name=name)
     note(Message("Loading {name}", name=name))
     engine.add(name, checkpoint)
     return name

@@ -165,5 +165,10 @@ def check_room(prompt: Prompt, positions: int, max_frames: int | None) -> None:
     needed = max(1, min(needed, max_frames or needed))
     if prompt.layout == "streamed":
         needed = max(needed, text_rows(prompt))
+    if positions - len(prompt) < needed and prompt.reference:
+        raise InvalidText(
+            "With this voice's recording there is no room for so much text. Speak it in parts, or "
+            "clone the voice from a shorter recording."
+        )
     if positions - len(prompt) < needed:
         raise InvalidText("The text is too long to be spoken at once. Speak it in parts.")

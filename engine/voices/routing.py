@@ -197,7 +197,8 @@ def _able(checkpoints: Checkpoints, ability: str) -> Checkpoints:
     able = {key: each for key, each in checkpoints.items() if has(each.capabilities)}
     if not able:
         raise NotCapable(
-            "This needs a checkpoint that {ability}. There is {there}. Add one with --model.",
+            "This needs a model that {ability}. There is {there}. Add one under Engine, or with "
+            "--model.",
             ability=_NEEDS[ability],
             there=_loaded(checkpoints),
         )

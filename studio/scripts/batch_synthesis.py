@@ -43,8 +43,8 @@ HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
 LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
 PIECE = SAMPLE_RATE  # samples
 
-UNEXPECTED = Message("Something went wrong while this line was spoken. Redo it.")
-LOST = Message("The sound that this line keeps is gone. Unlock the line and speak it again.")
+UNEXPECTED = Message("Something went wrong while this line was spoken. Press Regenerate.")
+LOST = Message("The locked sound of this line is gone. Unlock the line, then press Regenerate.")
 
 log = logging.getLogger(__name__)
 

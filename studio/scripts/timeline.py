@@ -96,13 +96,13 @@ def check_whole(timeline: Timeline) -> None:
     lines = missing(timeline)
     if lines:
         raise InvalidSetting(
-            "{count} of {total} lines have no sound yet. Speak them first, or "
-            "export what there is.",
+            "Lines that are not rendered yet: {count} of {total}. Press Speak, or tick “Skip "
+            "unrendered lines”.",
             count=len(lines),
             total=len(timeline.spans),
         )
     if not timeline.heard:
-        raise InvalidSetting("There is nothing to export yet. Speak the script first.")
+        raise InvalidSetting("There is nothing to export yet. Press Speak first.")
 
 
 def sound_of(span: Span, sounds: LineAudio, gains: Mapping[str, float] | None = None) -> Pcm:

@@ -11,9 +11,9 @@ from studio.scripts.line_requests import Job
 
 Status: TypeAlias = Literal["waiting", "speaking", "done", "failed", "locked"]
 
-_RAN_ON = Message("This line ran on without an end and was stopped. Redo it, or make it shorter.")
-_INCOMPLETE = Message("Part of this line may be missing. Redo it, or change its text.")
-_SILENT = Message("The engine made no sound for this line. Redo it, or change its text.")
+_RAN_ON = Message("This line would not end and was stopped. Press Regenerate, or make it shorter.")
+_INCOMPLETE = Message("Part of this line may be missing. Press Regenerate, or change its text.")
+_SILENT = Message("The engine made no sound for this line. Press Regenerate, or change its text.")
 
 
 @dataclass(eq=False)

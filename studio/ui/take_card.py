@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from studio.takes.downloads import KINDS, link
 from studio.takes.take_store import Take
-from studio.ui.i18n import both
+from studio.ui.i18n import both, tell
 
 SHORT = 90  # letters of a text in the list
 STOPPED: Final = "Stopped early"
@@ -73,7 +73,7 @@ def _downloads(take: Take) -> str:
     files = "".join(
         f'<a href="{escape(link(take.id, kind))}" download>{kind.upper()}</a>' for kind in KINDS
     )
-    return f'<nav aria-label="Download">{files}</nav>'
+    return f'<nav aria-label="{escape(tell("Download"))}">{files}</nav>'
 
 
 def _buttons(take: Take, more: Iterable[tuple[str, str]]) -> str:
@@ -97,7 +97,7 @@ def _facts(take: Take) -> dict[str, str]:
     facts = {
         "Length": f"{take.seconds:.1f} s",
         **({"State": STOPPED} if take.stopped else {}),
-        "Voice": take.voice or "the model's own",
+        "Voice": take.voice or tell("The model's own"),
         "Seed": str(take.seed),
     }
     return facts | {

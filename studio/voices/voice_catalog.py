@@ -126,7 +126,9 @@ class Choices:
             return Preset(self.speakers()[0], instruct)
         if any(own.design for own in self._capabilities):
             return Design(instruct.strip() or "A calm, clear voice.")
-        raise NotCapable("This model has no voices of its own. Give it one with --reference FILE.")
+        raise NotCapable(
+            "This model has no preset voices. Make one under Clone, or give --reference FILE."
+        )
 
     def read(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
         """A named voice, a written blend, or with no name the models' own."""

@@ -17,6 +17,7 @@ from engine import (
     SAMPLE_RATE,
     Clone,
     InvalidAudio,
+    InvalidText,
     Message,
     Pcm,
     Recording,
@@ -49,6 +50,8 @@ from studio.ui.tabs.voice_form import (
 Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
 
 BEST: Final = (5.0, 15.0)  # seconds
+FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
+LEAST_WORDS: Final = 100  # characters that any recording may have
 HELP: Final = (
     "Record a voice or drop a file: 5 to 15 seconds of one person, without music. "
     "It stays on this server."
@@ -123,8 +126,15 @@ class CloneTab:
             raise InvalidAudio("Record a voice or drop a file first.")
         if not agreed:
             raise RequestError(NEED_CONSENT)
-        waveform = load_reference_audio(path).waveform
-        return self._studio.engine.clone(waveform, transcript.strip(), model or None)
+        recording, words = load_reference_audio(path), transcript.strip()
+        if len(words) > max(LEAST_WORDS, FASTEST * recording.seconds):
+            raise InvalidText(
+                "The transcript has {count:,} characters: more than {seconds:.0f} s of speech can "
+                "hold. Paste only what is said in the recording.",
+                count=len(words),
+                seconds=recording.seconds,
+            )
+        return self._studio.engine.clone(recording.waveform, words, model or None)
 
 
 def report(recording: Recording) -> str:

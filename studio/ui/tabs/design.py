@@ -211,9 +211,9 @@ def _heard(trying: Trying) -> Heard | None:
 
 def _picked(sketches: Sequence[Sketch], pick: int | None) -> Sketch:
     if not sketches:
-        raise InvalidSetting("Make the takes first.")
+        raise InvalidSetting("Press “Make three takes” first.")
     if pick is None:
-        raise InvalidSetting("Pick the take to keep.")
+        raise InvalidSetting("Pick one under “Which take to save?” first.")
     if not len(sketches[pick].pcm):
         raise InvalidSetting("This take has no sound. Pick another one.")
     return sketches[pick]

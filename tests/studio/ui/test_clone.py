@@ -76,6 +76,13 @@ def test_what_is_kept_is_the_copy(tab, studio, spoken, words):
     assert card.made_from == "mine.wav"
 
 
+def test_a_transcript_that_no_recording_can_hold_is_refused(tab, studio, spoken):
+    """Before: “The text is too long to be spoken at once.”, when the voice was tried."""
+    assert "Paste only what is said" in tab.save("Me", "", "", spoken, "word " * 400, True)
+    assert studio.library.list() == ()
+    assert "**Me**" in tab.save("Me", "", "", spoken, "word " * 19, True)
+
+
 def test_programs_get_the_id_or_the_reason(tab, studio, spoken):
     assert studio.library.get(tab.program("Me", spoken, "Words.", True)).voice.in_context
     with pytest.raises(gr.Error, match="Tick the box"):

@@ -62,9 +62,9 @@ def test_the_picked_take_is_kept(studio):
 def test_what_is_missing_is_told(studio):
     tab = DesignTab(studio)
     assert "Describe a voice" in run(tab.sketch("  ", TEXT))[-1][-1]
-    assert "takes first" in tab.save("Calm", "", "", [], 0)
+    assert "Make three takes” first" in tab.save("Calm", "", "", [], 0)
     sketches = run(tab.sketch(WORDS, TEXT))[-1][2 * TAKES]
-    assert "Pick the take" in tab.save("Calm", "", "", sketches, None)
+    assert "Which take to save?” first" in tab.save("Calm", "", "", sketches, None)
     assert studio.library.list() == ()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
 
-from engine import Design, InvalidText, Preset, RequestError, TimbreError, Voice
+from engine import Design, InvalidText, Message, Preset, RequestError, TimbreError, Voice
 from studio.context import Studio
 from studio.scripts import (
     SUFFIXES,
@@ -33,6 +33,7 @@ from studio.scripts import (
 from studio.scripts.edits import revise
 from studio.scripts.importers.reader import MAX_BYTES
 from studio.scripts.text.cues import without_cues
+from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
 from studio.voices.voice_catalog import BLEND_MARKS
 
@@ -133,7 +134,7 @@ class ScriptStore:
         """Everything but the title as it was before the last change."""
         with self._lock:
             if not self.can_undo(number):
-                raise InvalidText("There is nothing to take back.")
+                raise InvalidText("There is nothing to undo.")
             now, before = self._projects.open(number), self._past.pop(number)
             saved = self._projects.save(number, before.having(title=now.title))
         return self._opened(number, saved)
@@ -288,4 +289,6 @@ def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
 
 
 def _label(title: str, lines: int) -> str:
-    return f"{title} · {lines:,} line{'' if lines == 1 else 's'}"
+    if lines == 1:
+        return tell(Message("{title} · 1 line", title=title))
+    return tell(Message("{title} · {count:,} lines", title=title, count=lines))

@@ -118,8 +118,8 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
         error += f'<em class="note">⚠️ {_left_out(own.dropped)}</em>'
     html = (
         f'<article class="line {"title" if titled else ""}" data-line="{number}"'
-        f' data-status="{own.status}" aria-label="Line {own.place}">{heading}'
-        f"{_button('play', 'listen', f'Listen to line {own.place}', 'listen')}"
+        f' data-status="{own.status}" aria-label="{_told_of("Line {place}", own)}">{heading}'
+        f"{_button('play', 'listen', _told_of('Listen to line {place}', own), 'listen')}"
         f'<div class="said">{_who(own)}{said}{error}</div>{_sound(own)}'
         f'<div class="does">{_does(own)}</div>{_form(own, speakers)}</article>'
     )
@@ -128,13 +128,13 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
 
 def bar(view: View, summary: Summary) -> Item:
     """What there is, how far it is, and which lines are shown."""
-    options = "".join(_option(key, label, key == view.show) for key, label in SHOWS.items())
+    options = "".join(_option(key, tell(label), key == view.show) for key, label in SHOWS.items())
     undo = (
         '<button type="button" data-act="undo">' + both("Undo") + "</button>"
         if summary.can_undo
         else ""
     )
-    pick = f'<select data-act="show" aria-label="Which lines">{options}</select>'
+    pick = f'<select data-act="show" aria-label="{_attribute("Which lines")}">{options}</select>'
     find = f'<button type="button" data-act="find" hidden>{both("Show the heard line")}</button>'
     return "bar", f'<div class="bar">{_told(summary)}<nav>{find}{undo}{pick}</nav></div>'
 
@@ -162,44 +162,48 @@ def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool)
     gone = tell(Message("Not here: {name}", name=voice.removeprefix("#")))
     offered = [*voices] if known else [(gone, voice), *voices]
     options = "".join(_option(name, label, name == voice) for label, name in offered)
+    listen = tell(Message("Listen to {who}", who=who or Message("the narrator")))
     name = escape(who) or both("Voice" if alone else "Narrator")
     return (
         f"who-{who}",
         f'<div class="who"><label><span>{name}</span>'
         f'<select data-act="cast" data-who="{escape(who)}">{options}</select></label>'
         f'<button type="button" data-play="voice" data-who="{escape(who)}"'
-        f' aria-label="Listen to {escape(who or "the narrator")}">{both("Listen")}</button></div>',
+        f' aria-label="{escape(listen)}">{both("Listen")}</button></div>',
     )
 
 
 def duration(seconds: float) -> str:
     """3.4 s, 2 min 5 s, 1 h 4 min."""
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return tell(Message("{seconds:.1f} s", seconds=seconds))
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    if hours:
+        return tell(Message("{hours} h {minutes} min", hours=hours, minutes=minutes))
+    return tell(Message("{minutes} min {seconds} s", minutes=minutes, seconds=rest))
 
 
 def _told(own: Summary) -> str:
     if own.progress is None:
         told = both(
-            "{lines} lines · {spoken} spoken · {length}",
+            "1 line · {spoken} spoken · {length}"
+            if own.lines == 1
+            else "{lines} lines · {spoken} spoken · {length}",
             lines=f"{own.lines:,}",
             spoken=f"{own.spoken:,}",
             length=duration(own.seconds),
         )
         return f"<p>{told}</p>"
     done = own.progress.done + own.progress.failed
-    meter = f'<progress max="{own.progress.total}" value="{done}" aria-label="Spoken"></progress>'
+    bounds = f'max="{own.progress.total}" value="{done}"'
+    meter = f'<progress {bounds} aria-label="{_attribute("Spoken")}"></progress>'
     stop = f'<button type="button" data-act="stop">{both("Stop")}</button>'
     return f"<p>{_going(own.progress)}</p>{meter}{stop}"
 
 
 def _going(own: Progress) -> str:
-    parts = [
-        both("Speaking: {done} of {total} lines", done=f"{own.done:,}", total=f"{own.total:,}")
-    ]
+    parts = [both("Lines spoken: {done} of {total}", done=f"{own.done:,}", total=f"{own.total:,}")]
     if own.seconds_left is not None:
         left = duration(max(1, round(own.seconds_left))).replace(".0", "")
         parts.append(both("about {time} left", time=left))
@@ -210,8 +214,10 @@ def _going(own: Progress) -> str:
 
 def _who(own: Row) -> str:
     direction = f" ({own.line.direction})" if own.line.direction else ""
-    seed = f" · seed {own.line.seed}" if own.line.seed is not None else ""
-    told = f"{own.line.speaker}{direction}{seed}".removeprefix(" · ")
+    seed = own.line.seed
+    told = f"{own.line.speaker}{direction}"
+    if seed is not None:
+        told = " · ".join(filter(None, [told, tell(Message("seed {seed}", seed=seed))]))
     return f"<small>{escape(told)}</small>" if told else ""
 
 
@@ -240,14 +246,15 @@ def _wave(peaks: Sequence[int]) -> str:
 
 def _does(own: Row) -> str:
     if own.line.locked:
-        return _button("locked", "unlock", "Locked. Press to unlock it", "held")
+        return _button("locked", "unlock", tell("Locked. Press to unlock it"), "held")
     parts = [
-        _button("onward", "onward", f"Speak from line {own.place} on"),
-        _button("redo", "redo", "Regenerate"),
-        '<button type="button" class="icon" data-edit title="Change it" aria-label="Change it">'
+        _button("onward", "onward", _told_of("Speak from line {place} on", own)),
+        _button("redo", "redo", tell("Regenerate")),
+        f'<button type="button" class="icon" data-edit title="{_attribute("Change it")}"'
+        f' aria-label="{_attribute("Change it")}">'
         f"{_icon('edit')}</button>",
     ]
-    parts += [_button("lock", "lock", "Lock: keep this take")] if own.seconds else []
+    parts += [_button("lock", "lock", tell("Lock: keep this take"))] if own.seconds else []
     return "".join(parts)
 
 
@@ -267,18 +274,26 @@ def _form(own: Row, speakers: Sequence[str]) -> str:
     if own.line.locked:
         return ""
     options = "".join(
-        _option(who, who or "Narrator", who == own.line.speaker)
+        _option(who, who or tell("Narrator"), who == own.line.speaker)
         for who in dict.fromkeys([*speakers, own.line.speaker])
     )
     return (
-        '<form hidden><textarea name="text" rows="3" aria-label="What is said">'
+        f'<form hidden><textarea name="text" rows="3" aria-label="{_attribute("What is said")}">'
         f"{escape(shown(own.line))}</textarea><div>"
-        f'<select name="who" aria-label="Who says it">{options}</select>'
+        f'<select name="who" aria-label="{_attribute("Who says it")}">{options}</select>'
         f'<button type="submit" class="save">{both("Save")}</button>'
         f'<button type="reset">{both("Cancel")}</button><i></i>'
         f'<button type="button" data-act="add">{both("Add a line below")}</button>'
         f'<button type="button" data-act="remove">{both("Delete")}</button></div></form>'
     )
+
+
+def _attribute(english: str) -> str:
+    return escape(tell(english))
+
+
+def _told_of(english: str, own: Row) -> str:
+    return tell(Message(english, place=own.place))
 
 
 def _option(value: str, label: str, chosen: bool) -> str:

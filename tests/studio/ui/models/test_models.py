@@ -89,7 +89,7 @@ def test_a_folder_is_added_beside_the_models_that_speak(studio: Studio, golden_d
     added = studio.engine.capabilities()["custom_voice-1b7"].speakers
     assert set(added) <= set(studio.choices().speakers())
     stream.collect()
-    assert "is here already" in last(ModelsTab(studio).add(model))[0]
+    assert "in the list of models already" in last(ModelsTab(studio).add(model))[0]
 
 
 def test_a_model_with_another_codec_is_offered_as_a_replacement(

@@ -131,7 +131,7 @@ def test_a_voice_that_is_not_there_is_refused_by_name(tab, number, studio):
     ("data", "says"),
     [
         ({"do": "lock", "line": 1}, "Speak this line first"),
-        ({"do": "undo"}, "nothing to take back"),
+        ({"do": "undo"}, "nothing to undo"),
         ({"do": "edit", "line": 99, "text": "x", "who": ""}, "no line 99"),
         ({"do": "edit", "line": 1, "text": "", "who": ""}, "needs text"),
         ({"do": "edit", "line": "1"}, "Reload"),
