@@ -111,6 +111,12 @@ class EngineSettings(Settings):
         ge=0,
         description="Requests in the queue. Further ones are refused with a time to come back.",
     )
+    max_wait: float = Field(
+        15.0,
+        gt=0,
+        description="Seconds that a live request may wait. One that would wait longer is refused "
+        "with a time to come back.",
+    )
     max_text: int = Field(200_000, ge=1, description="Characters of one request.")
     max_frames: int = Field(150_000, ge=1, description="Frames of one request, 80 ms each.")
     text_timeout: float = Field(

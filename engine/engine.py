@@ -7,6 +7,7 @@ command queue. Knows no torch: the worker is passed in.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from engine.config import EngineSettings
-from engine.errors import EngineClosed, EngineError, InvalidSetting
+from engine.errors import Busy, EngineClosed, EngineError, InvalidSetting
 from engine.loop import Loop
 from engine.messages import Message
 from engine.plan import Checkpoint, Worker
@@ -251,10 +252,17 @@ class Engine:
     def _register(self, sequence: Sequence, output: OutputQueue) -> None:
         """Raises Busy. Files may fill only a share of the queue."""
         share = 1.0 if sequence.live else self.settings.file_share
-        queue = int(self.settings.max_waiting * share)
-        scheduler = self.loop.scheduler
-        service = scheduler.waiting.seconds(queue, scheduler.capacity)
-        self._registry.register(sequence, output, scheduler.slots.total, queue, service)
+        queue, scheduler = int(self.settings.max_waiting * share), self.loop.scheduler
+        longest = self.settings.max_wait if sequence.live else math.inf
+
+        def check(ahead: list[Sequence]) -> None:
+            first = [each for each in ahead if each.live or not sequence.live]
+            wait = scheduler.expected_wait(first)
+            waiting = len(ahead) - scheduler.slots.total
+            if waiting >= queue or wait > longest:
+                raise Busy(max(0, waiting), max(1.0, wait))
+
+        self._registry.register(sequence, output, check)
 
     def _cancel(self, sequence: Sequence, output: OutputQueue) -> None:
         """Also called from finalisers, so it must not take a lock."""

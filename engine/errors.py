@@ -71,11 +71,18 @@ class Busy(TimbreError):
 
     def __init__(self, waiting: int, retry_after: float) -> None:
         seconds = max(1, round(retry_after))
-        super().__init__(
-            "{waiting} requests are waiting already. Try again in about {seconds} s.",
-            waiting=waiting,
-            seconds=seconds,
-        )
+        if waiting:
+            super().__init__(
+                "{waiting} requests are waiting already. Try again in about {seconds} s.",
+                waiting=waiting,
+                seconds=seconds,
+            )
+        else:
+            super().__init__(
+                "Every place is taken by speech that is still long. Try again in about "
+                "{seconds} s.",
+                seconds=seconds,
+            )
         self.waiting = waiting
         self.retry_after = retry_after
 

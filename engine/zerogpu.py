@@ -23,14 +23,13 @@ from typing import Any, NoReturn, TypeAlias
 
 from engine.config import EngineSettings
 from engine.engine import CLOSED, DRAINING, Engine
-from engine.errors import EngineError, NotCapable, TimbreError
+from engine.errors import Busy, EngineError, NotCapable, TimbreError
 from engine.plan import Checkpoint
 from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
 from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
 from engine.requests.text_groups import speaking_seconds
-from engine.scheduler.waiting_queue import FIRST_GUESS
 from engine.speech_engine import AdmissionHook, admit_all
 from engine.stats import Counters, Stats
 from engine.stream import Handles, Postprocess, SpeechStream
@@ -38,6 +37,7 @@ from engine.types import Capabilities, Chunk, Clone, End, SpeechRequest, Voice, 
 from engine.voices.routing import Routed, cloner, route_voice
 
 START_SECONDS = 25  # overhead of a call: a process, the weights, the first kernels
+FIRST_GUESS = 5.0  # seconds after which a place may be free
 MAX_SECONDS = 120  # the longest call
 RELEASE_STEPS = 3  # steps after which a cancelled request has no slot
 
@@ -82,7 +82,7 @@ class ZeroGpuEngine:
             raise NotCapable("Text that is still being written cannot be spoken here. Send it all.")
         on_admitted = self.admission_hook()
         sequence, output = self._input_processor.process(request).sequence, OutputQueue()
-        self._registry.register(sequence, output, 0, self.settings.max_waiting, FIRST_GUESS)
+        self._registry.register(sequence, output, self._check)
         cancelled: SimpleQueue[None] = SimpleQueue()  # safe to put into from a finaliser
         handles = Handles(partial(cancelled.put, None), None)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
@@ -91,6 +91,11 @@ class ZeroGpuEngine:
         context = copy_context()  # ZeroGPU reads the visitor from it
         threading.Thread(target=context.run, args=(work,), name="zerogpu", daemon=True).start()
         return stream
+
+    def _check(self, ahead: list[Sequence]) -> None:
+        """Each request has a call of its own, and the platform a queue."""
+        if len(ahead) >= self.settings.max_waiting:
+            raise Busy(len(ahead), FIRST_GUESS)
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
         self._registry.check_open()

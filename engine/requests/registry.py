@@ -7,11 +7,15 @@ stops ends all of them here and admits none afterwards. Thread-safe.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import TypeAlias
 
 from engine.errors import Busy, EngineClosed
 from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
+
+Check: TypeAlias = Callable[[list[Sequence]], None]
 
 
 class RequestRegistry:
@@ -33,19 +37,15 @@ class RequestRegistry:
     def is_closed(self) -> bool:
         return self._closed is not None
 
-    def register(
-        self, sequence: Sequence, output: OutputQueue, slots: int, queue: int, service: float
-    ) -> None:
-        """Raises Busy when `queue` requests wait beyond the slots, EngineClosed when closed.
-
-        `service`: estimated seconds until a slot is free.
-        """
+    def register(self, sequence: Sequence, output: OutputQueue, check: Check) -> None:
+        """Raises EngineClosed when closed, and what `check` raises for the open requests: Busy."""
         with self._changed:
             self.check_open()
-            waiting = len(self._open) - slots
-            if waiting >= queue:
+            try:
+                check([each for each, _ in self._open.values()])
+            except Busy:
                 self.refused += 1
-                raise Busy(max(0, waiting), service * (1 + max(0, waiting - queue)))
+                raise
             self._open[sequence.id] = (sequence, output)
 
     def check_open(self) -> None:

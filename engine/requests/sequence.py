@@ -131,6 +131,11 @@ class Sequence:
         return self.arrived + self.patience
 
     @property
+    def continues(self) -> bool:
+        """Whether it is between two groups of its text, and its listener hears it already."""
+        return self.live and self._before > 0
+
+    @property
     def needs_text(self) -> bool:
         """Whether it cannot continue without more text."""
         return not self.text.covers(self.attempt.planned_frames + 1 if self.attempt else 0)

@@ -8,7 +8,7 @@ when its step was planned, so results for a replaced attempt are dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,12 +20,18 @@ from engine.requests.sequence import Attempt, Sequence, TextPiece
 from engine.scheduler import batch_planner, policy
 from engine.scheduler.slot_allocator import SlotAllocator
 from engine.scheduler.step_cost import StepCost
+from engine.scheduler.wait_estimate import WaitEstimate
 from engine.scheduler.waiting_queue import WaitingQueue
-from engine.types import Chunk, End, Pcm, Reason
+from engine.types import FRAME_SECONDS, Chunk, End, Pcm, Reason
 
 _TEXT_TIMEOUT = Message("No more text came for too long. Close the text when it is complete.")
 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
+
+
+def _leaves(attempt: Attempt) -> bool:
+    """Whether its slot is soon free: all is generated, and no group of its text follows."""
+    return attempt.flushing and len(attempt.sequence.groups) == 1
 
 
 @dataclass
@@ -44,6 +50,7 @@ class Scheduler:
         self.slots = SlotAllocator()
         self.waiting = WaitingQueue()
         self.step_cost = StepCost()
+        self.wait_estimate = WaitEstimate()
         self.active: dict[int, Sequence] = {}  # by id: waiting, running, or with audio due
         self.attempts: dict[int, Attempt] = {}  # by slot
         self.latest_turn = math.inf  # later requests wait while a talker needs memory
@@ -57,7 +64,7 @@ class Scheduler:
     def add(self, sequence: Sequence) -> None:
         self.active[sequence.id] = sequence
         self.waiting.add(sequence)
-        self.waiting.update(self.capacity)
+        self._update_waiting()
 
     def append(self, sequence: Sequence, piece: TextPiece, now: float) -> list[Delivery]:
         """Add text. Open text that is closed empty ends with an error."""
@@ -104,6 +111,29 @@ class Scheduler:
     def capacity(self) -> int:
         """Streams that can run in real time at the same time, as measured."""
         return policy.realtime_capacity(self.step_cost, self.settings, self.slots.total)
+
+    def expected_wait(self, ahead: Iterable[Sequence]) -> float:
+        """Seconds until one more request gets a slot; 0 while nothing was measured.
+
+        Any thread may ask, also about sequences that `add` has not seen.
+        """
+        slots, step = self.step_cost.expected(self._affordable_seconds, self.slots.total)
+        if not step:
+            return 0.0
+        ordered = sorted(ahead, key=lambda each: (each.turn, each.id))
+        running = [each for each in ordered if each.attempt or each.continues]
+        waiting = [each for each in ordered if not (each.attempt or each.continues)]
+        *_, last = self.wait_estimate.starts(running, waiting, slots, step)
+        return last
+
+    def _update_waiting(self) -> None:
+        slots, step = self.step_cost.expected(self._affordable_seconds, self.slots.total)
+        running = [attempt.sequence for attempt in self.attempts.values()]
+        self.waiting.update(self.wait_estimate.starts(running, self.waiting, slots, step))
+
+    @property
+    def _affordable_seconds(self) -> float:
+        return FRAME_SECONDS * self.settings.realtime_utilization
 
     # One step.
 
@@ -192,13 +222,14 @@ class Scheduler:
         for sequence in self.waiting if room else ():
             if unfilled >= most:
                 break
-            if room[sequence.live] > 0 and self._may_start(sequence):
+            # The next group of a text has the room of the one before, whatever was measured since.
+            if (room[sequence.live] > 0 or sequence.continues) and self._may_start(sequence):
                 room[sequence.live] -= 1
                 self.waiting.remove(sequence)
                 admitted.append(self._start(sequence, now))
                 unfilled += self.attempts[admitted[-1].slot].prompt_rows
         if admitted:
-            self.waiting.update(self.capacity)
+            self._update_waiting()
         return tuple(admitted)
 
     def _unfilled_rows(self) -> int:
@@ -208,7 +239,8 @@ class Scheduler:
     def _room(self) -> dict[bool, int]:
         """How many more live streams (True) and files (False) may start."""
         attempts = self.attempts.values()
-        live = sum(each.sequence.live and not each.flushing for each in attempts)
+        live = sum(each.sequence.live and not _leaves(each) for each in attempts)
+        live += sum(each.continues for each in self.waiting)
         files = sum(not each.sequence.live for each in attempts)
         for_files = max(1, int(self.slots.total * self.settings.file_share))
         return {True: self.capacity - live, False: for_files - files}
@@ -283,7 +315,8 @@ class Scheduler:
         return attempt.sequence, delivered
 
     def _finish(self, attempt: Attempt, now: float) -> list[Delivery]:
-        self.waiting.record_service(now - attempt.admitted)
+        tokens, frames = len(attempt.sequence.text), len(attempt.codes)
+        self.wait_estimate.record(tokens, frames, now - attempt.admitted)
         self._release(attempt)
         if self._should_retry(attempt):
             self.retries += 1

@@ -28,11 +28,13 @@ class LinearCost:
     def __init__(self) -> None:
         self._recent = [0.0] * 5
         self.anchor({0: 0.0})
+        self.anchored = False
 
     def anchor(self, seconds: Mapping[int, float]) -> None:
         """Set points that were measured beforehand."""
         points = [_sums(rows, value) for rows, value in seconds.items()]
         self._known = [ANCHOR * sum(column) for column in zip(*points, strict=True)]
+        self.anchored = True
 
     def __bool__(self) -> bool:
         """Whether anything was measured."""
@@ -50,8 +52,10 @@ class LinearCost:
         self._recent = [old * FORGET + new for old, new in zip(self._recent, now, strict=True)]
 
     def seconds(self, rows: int) -> float:
-        if not self or not rows:
-            return 0.0
+        return self.expected(rows) if self and rows else 0.0
+
+    def expected(self, rows: int) -> float:
+        """The same, from anchors alone if nothing was measured."""
         weight, x, y, xx, xy = map(sum, zip(self._recent, self._known, strict=True))
         spread = weight * xx - x * x
         slope = max(0.0, (weight * xy - x * y) / spread) if spread > 0 else 0.0
@@ -87,6 +91,18 @@ class StepCost:
     def seconds(self, rows: int) -> float:
         """A step of this many decode rows, without prompts."""
         return self.decode.seconds(rows)
+
+    def expected(self, seconds: float, most: int) -> tuple[int, float]:
+        """How many rows a step takes in this time, at least one, and how long that step is.
+
+        From what was timed while loading if nothing was measured since; 0 seconds if nothing was.
+        """
+        line = self.decode
+        if not line and not line.anchored:
+            return 1, 0.0
+        fitting = (rows for rows in range(most, 1, -1) if line.expected(rows) <= seconds)
+        rows = next(fitting, 1)
+        return rows, line.expected(rows)
 
     def rows_within(self, seconds: float, most: int) -> int:
         """The largest row count whose step takes no longer; at least one."""

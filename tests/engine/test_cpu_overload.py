@@ -1,0 +1,144 @@
+"""Nine times what two cores can bear, on a virtual clock: who is admitted is heard soon and without
+a gap, the queue is as long as a person waits, and the rest is told when it is worth coming back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from engine import Preset, SpeechRequest
+from engine.testing import Costs
+from tests.support.simulation import Listener, Simulation, text
+
+# About the embedded model on two cores: three streams in real time.
+CPU = Costs(step=0.022, row=0.009, prefill_row=0.0012, decoded_frame=0.004)
+PROFILE = {
+    "max_num_seqs": 4,
+    "max_seq_len": 2048,
+    "max_prefill_tokens": 128,
+    "chunk_schedule": (1, 2, 4, 8),
+    "max_waiting": 32,
+    "pipeline_depth": 0,
+}
+GROUP = 60  # letters that are spoken in one run: the longest texts have four groups
+BEARABLE = 0.33  # requests a second
+NOTICED = 0.02  # seconds of silence
+PATIENCE = 15.0  # the default of max_wait
+
+
+def sentences(length: int, source: random.Random) -> str:
+    parts = [text(min(25, length - done), source) for done in range(0, length, 25)]
+    return " ".join(part for part in parts if len(part) > 1)
+
+
+def crowd(count: int, rate: float, seed: int) -> Iterator[tuple[float, SpeechRequest]]:
+    source, now = random.Random(seed), 0.0
+    for _ in range(count):
+        now += source.expovariate(rate)
+        words = sentences(source.choice([30, 50, 90, 200]), source)
+        yield now, SpeechRequest(words, Preset("ryan"), seed=source.randrange(1000))
+
+
+def cpu(**settings: object) -> Simulation:
+    theatre = Simulation(CPU, max_letters=GROUP, **{**PROFILE, **settings})
+    known = {rows: CPU.step + rows * (CPU.row + CPU.decoded_frame) for rows in (1, 2, 4)}
+    theatre.engine.loop.scheduler.step_cost.decode.anchor(known)  # as when a model is loaded
+    return theatre
+
+
+def overloaded(seed: int, **settings: object) -> Simulation:
+    theatre = cpu(**settings)
+    theatre.play(crowd(200, 9 * BEARABLE, seed))
+    return theatre
+
+
+def waited(listener: Listener) -> float:
+    assert listener.first is not None
+    return listener.first - listener.arrived
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_is_admitted_is_heard_soon_and_without_a_gap(seed: int) -> None:
+    theatre = overloaded(seed)
+    assert len(theatre.refused) > len(theatre.listeners) > 20
+    assert all(each.stream.end.reason == "finished" for each in theatre.listeners)
+    gaps = [gap for each in theatre.listeners for gap in each.gaps if gap > NOTICED]
+    assert gaps == []
+    waits = sorted(map(waited, theatre.listeners))
+    assert waits[-1] < 1.5 * PATIENCE
+    assert waits[len(waits) // 2] < PATIENCE
+
+
+def test_a_burst_on_a_cold_engine_meets_the_same_bound() -> None:
+    theatre = cpu()
+    theatre.play((0.0, request) for _, request in crowd(40, 1.0, 3))
+    assert theatre.refused
+    assert max(map(waited, theatre.listeners)) < 1.5 * PATIENCE
+    assert not any(gap > NOTICED for each in theatre.listeners for gap in each.gaps)
+
+
+@pytest.mark.parametrize("patience", [5.0, 30.0])
+def test_the_queue_is_as_long_as_a_person_waits(patience: float) -> None:
+    waits = sorted(map(waited, overloaded(1, max_wait=patience).listeners))
+    assert patience * 0.4 < waits[-1] < patience * 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_refusal_tells_the_truth(seed: int) -> None:
+    """Who comes back when it was told to, to a server that has got nobody new, is served soon."""
+    theatre = cpu()
+    for when, request in crowd(60, 9 * BEARABLE, seed):
+        while theatre.clock.now() < when:
+            if not theatre.turn():
+                theatre.clock.sleep(when - theatre.clock.now())
+        theatre.ask(request)
+        if len(theatre.refused) == 25:  # by then some have been served and measured
+            break
+    told, start = theatre.refused[-1].retry_after, theatre.clock.now()
+    while theatre.clock.now() < start + told:
+        if not theatre.turn():
+            theatre.clock.sleep(start + told - theatre.clock.now())
+    again = theatre.ask(SpeechRequest("Here I am again.", Preset("ryan")))
+    assert again is not None
+    theatre.finish()
+    assert waited(again) < 0.4 * told
+    assert PATIENCE <= told < 2.5 * PATIENCE
+
+
+def test_a_long_text_keeps_its_place_between_its_groups() -> None:
+    """Its next group waited behind whoever was given the room that its last frames left."""
+    theatre, source = cpu(), random.Random(5)
+    long = theatre.ask(SpeechRequest(sentences(400, source), Preset("ryan")))
+    for _ in range(12):
+        theatre.ask(SpeechRequest(sentences(90, source), Preset("ryan")))
+    theatre.finish()
+    assert long is not None
+    assert len(long.chunks) > 10
+    assert [gap for gap in long.gaps if gap > NOTICED] == []
+
+
+def test_files_wait_as_long_as_they_must() -> None:
+    theatre, source = cpu(), random.Random(6)
+    for _ in range(20):
+        theatre.ask(SpeechRequest(sentences(200, source), Preset("ryan"), live=False))
+    assert not theatre.refused
+    listener = theatre.ask(SpeechRequest("Somebody listens.", Preset("ryan")))
+    theatre.finish()
+    assert listener is not None
+    assert waited(listener) < 3
+
+
+def test_estimates_fall_while_one_waits() -> None:
+    theatre = cpu()
+    for _, request in crowd(12, 1.0, 7):
+        theatre.ask(request)
+    theatre.turn()
+    waiting = list(theatre.engine.loop.scheduler.waiting)
+    estimates = [each.estimate for each in waiting]
+    assert len(estimates) > 3
+    assert all(a <= b for a, b in pairwise(estimates))
+    assert estimates[-1] > 1
