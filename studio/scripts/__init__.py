@@ -3,9 +3,9 @@
     script_of_file / _text / _dialogue ─▶ Script ── edits ─▶ Script
     resolve_cast, plan ─▶ Jobs ─▶ BatchSynthesis ─▶ LineAudio ─▶ build_timeline ─▶ export_file, …
 
-A script, its cast and its delivery are immutable data in a Project; a line's sound is found by
-the key of everything it depends on. So nothing has to be kept in step, and a reload, a crash or
-a change costs exactly the lines it concerns. No pages here, and no tensors.
+A script, its cast and its delivery are immutable data in a Project; a line's audio is found by a
+key, a digest of everything it depends on. So a reload, a crash or a change affects exactly the
+lines that it concerns. No pages here, and no tensors.
 """
 
 from studio.scripts.batch_synthesis import BatchSynthesis, Piece

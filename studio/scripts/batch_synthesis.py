@@ -1,11 +1,11 @@
-"""Speaking a script: all lines as one batch, heard in order, kept as they are done.
+"""Speaks a script: all lines as one batch, played in order, saved as they are done.
 
     jobs ── at most `at_once` in flight ──▶ engine ──▶ Track ──▶ Sounds (on disk, whole)
                                                          └─────▶ play(): pieces in order
 
-Lines are spoken as files, which the engine fits in where it can; only the line that is heard
-next is live. A rendering ends when every line is done or has failed, or when its block is
-left; what is done stays, so the next rendering goes on where this one stopped. One event loop.
+Lines are spoken as files, with low priority; only the line that is played next is live. A rendering
+ends when every line is done or has failed, or when its `async with` block is left; finished lines
+are kept, so the next rendering continues there. One event loop.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from studio.scripts.tracks import Status, Track, problem_of, status_of
 from studio.time_stretch import Stretch, stretch
 
 AT_ONCE = 8
-HEARTBEAT = 0.4  # seconds: so often `play` gives an empty piece while it waits
-LONGEST_WAIT = 5.0  # seconds before a busy engine is asked again
+HEARTBEAT = 0.4  # seconds between empty pieces of `play` while it waits
+LONGEST_WAIT = 5.0  # seconds before a retry when the engine is busy
 PIECE = SAMPLE_RATE  # samples
 
 UNEXPECTED = Message("Something went wrong while this line was spoken. Press Regenerate.")
@@ -50,21 +50,21 @@ log = logging.getLogger(__name__)
 
 
 class Speaker(Protocol):
-    """What a rendering needs of the engine."""
+    """The part of the engine that a rendering uses."""
 
     def submit(self, request: SpeechRequest) -> SpeechStream: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Sound of a line, or the silence after it. Empty: nothing yet, the listener still waits."""
+    """Audio of a line, or the silence after it. Empty: nothing is ready yet."""
 
     line: int
     pcm: Pcm
 
 
 class BatchSynthesis:
-    """Jobs being spoken. Use it in an `async with` block; leaving the block stops it."""
+    """Speaks jobs. Use it in an `async with` block; leaving the block stops it."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class BatchSynthesis:
         only: Collection[int] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`listening`: somebody plays it meanwhile. `only`: speak just these lines."""
+        """`listening`: it is played while it is spoken. `only`: speak only these lines."""
         self._speaker, self._sounds, self._listening = speaker, sounds, listening
         self._jobs = {job.line: job for job in jobs}
         wanted = [job for job in jobs if only is None or job.line in only]
@@ -93,7 +93,7 @@ class BatchSynthesis:
         self._pace = Pace(in_order, self._at_once, clock) if listening else None
         self._task: asyncio.Task[None] | None = None
 
-    # What is known.
+    # State.
 
     def status(self, line: int) -> Status:
         job = self._jobs[line]
@@ -101,19 +101,19 @@ class BatchSynthesis:
         return track.status if track else status_of(job, self._sounds)
 
     def error(self, line: int) -> str:
-        """Why a line has failed, and what to do; empty otherwise."""
+        """Why a line failed, and what to do; empty otherwise."""
         job = self._jobs[line]
         if job.key in self._tracks:
             return self._tracks[job.key].error
         return LOST if status_of(job, self._sounds) == "failed" else ""
 
     def standing(self, key: str) -> tuple[Status, str] | None:
-        """How the sound under a key stands, and why it failed; None when it is not asked for."""
+        """The status of the audio with this key, and its error; None if it is not in this batch."""
         track = self._tracks.get(key)
         return (track.status, track.error) if track else None
 
     def failures(self) -> dict[str, str]:
-        """Why sounds have failed, by their keys."""
+        """Errors by key."""
         return {key: own.error for key, own in self._tracks.items() if own.status == "failed"}
 
     def __contains__(self, line: object) -> bool:
@@ -121,7 +121,7 @@ class BatchSynthesis:
 
     @property
     def first_error(self) -> str:
-        """Why the first line that failed has failed; empty when none has."""
+        """The error of the first failed line; empty if none failed."""
         errors = (self.error(line) for line in self._jobs if self.status(line) == "failed")
         return next(errors, "")
 
@@ -132,7 +132,7 @@ class BatchSynthesis:
 
     @property
     def heard_next(self) -> SpeechStream | None:
-        """The stream of the line that is heard next, once the engine has taken it."""
+        """The stream of the line that is played next, once it is submitted."""
         key = self._first_unfinished()
         return self._tracks[key].stream if key else None
 
@@ -150,12 +150,12 @@ class BatchSynthesis:
         await self.cancel()
 
     def start(self) -> None:
-        """Begin; `cancel` is the caller's then."""
+        """Start; the caller must call `cancel`."""
         self._forecast.start()
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Give lines in flight back to the engine; what is done stays."""
+        """Cancel lines in flight; finished lines are kept."""
         if self._task:
             self._task.cancel()
 
@@ -167,13 +167,13 @@ class BatchSynthesis:
                 await self._task
 
     async def wait(self) -> Progress:
-        """Until every line is done or has failed."""
+        """Wait until every line is done or has failed."""
         if self._task:
             await asyncio.shield(self._task)
         return self.progress()
 
     async def news(self, timeout: float = HEARTBEAT) -> bool:
-        """Wait until something has changed; False when nothing did in time."""
+        """Wait for a change; False after the timeout."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._news.wait(), timeout)
             return True
@@ -182,9 +182,9 @@ class BatchSynthesis:
     async def play(
         self, start: int | None = None, heartbeat: float = HEARTBEAT
     ) -> AsyncIterator[Piece]:
-        """The script from line `start` on, in order, as soon as it can be heard.
+        """The audio from line `start` on, in order, as soon as it is ready.
 
-        Lines that have failed are passed over.
+        Failed lines are skipped.
         """
         lines = list(self._jobs)
         for line in lines[0 if start is None else lines.index(start) :]:
@@ -234,7 +234,7 @@ class BatchSynthesis:
                 await self.news()
                 continue
             track = self._tracks[self._queue.popleft()]
-            if track.job.key in self._sounds:  # somebody else has spoken it meanwhile
+            if track.job.key in self._sounds:  # spoken by another rendering meanwhile
                 self._end(track, "done")
                 continue
             self._in_flight += 1
@@ -295,7 +295,7 @@ class BatchSynthesis:
                 await asyncio.sleep(min(busy.retry_after, LONGEST_WAIT))
 
     def _is_next(self, track: Track) -> bool:
-        """Is it what the listener hears next?"""
+        """Whether it is the line that is played next."""
         return self._listening and self._first_unfinished() == track.job.key
 
     def _first_unfinished(self) -> str | None:
@@ -305,7 +305,7 @@ class BatchSynthesis:
         if status == "failed":
             self._forecast.dropped(track.job.size)
         track.status, track.error, track.ended = status, error, True
-        track.stream, track.chunks = None, []  # a listener in the middle holds the list itself
+        track.stream, track.chunks = None, []  # a listener keeps its own reference to the list
         self._tell()
 
     def _tell(self) -> None:

@@ -1,7 +1,7 @@
 """Subtitles and chapter lists from a timeline.
 
-A line's first and last moment are those of its samples. A long line is shown in parts, and
-where it changes inside is judged by its letters.
+A line's start and end are those of its samples. A long line is shown in parts, whose times are
+estimated by letters.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from studio.scripts.text.sentences import SpokenPiece, spoken_pieces
 from studio.scripts.timeline import Chapter, Span, Timeline
 
 ROW = 42  # columns
-AT_ONCE = SpokenPiece(shortest=12, longest=84)  # letters on the screen
-SHORTEST = 0.3  # seconds a part is shown, at least
+AT_ONCE = SpokenPiece(shortest=12, longest=84)  # letters per caption
+SHORTEST = 0.3  # seconds that a part is shown, at least
 
 
 @dataclass(frozen=True)
 class Caption:
-    """What is shown from `start` to `end`, in milliseconds."""
+    """A caption from `start` to `end`, in milliseconds."""
 
     start: int
     end: int
@@ -34,7 +34,7 @@ def captions(timeline: Timeline) -> list[Caption]:
 
 
 def srt(timeline: Timeline) -> str:
-    """SubRip; a speaker is named where there is more than one."""
+    """SubRip; speakers are named if there are several."""
     shown = captions(timeline)
     named = _is_dialogue(shown)
     entries = [
@@ -56,7 +56,7 @@ def vtt(timeline: Timeline) -> str:
 
 
 def chapter_list(timeline: Timeline) -> str:
-    """One chapter a line, `0:01:23 Title`, as video sites read it."""
+    """One chapter per line, `0:01:23 Title`, as video sites expect it."""
     return "".join(f"{_hours(each.start)} {_title(each)}\n" for each in timeline.chapters)
 
 
@@ -82,7 +82,7 @@ def _with_name(caption: Caption, named: bool) -> str:
 
 
 def _rows(text: str) -> str:
-    """At most two rows or so; scripts without spaces are left to the screen."""
+    """Break into rows; text without spaces is not broken."""
     return text if SYLLABIC.search(text) else textwrap.fill(text, ROW, break_long_words=False)
 
 

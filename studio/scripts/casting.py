@@ -1,6 +1,6 @@
-"""Who speaks for whom: speakers of a script and the keys of voices.
+"""The cast: voice keys by speaker.
 
-What a key stands for is asked of the caller. This module knows no library and no engine.
+The caller resolves keys to voices. This module knows no library and no engine.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Resolve = Callable[[str], Voice]  # raises UnknownVoice
 
 
 class Casting(Record):
-    """Voices by speaker; everybody else has the default voice."""
+    """Voices by speaker; all others have the default voice."""
 
     default: str = Field(max_length=200)
     voices: Mapping[str, str] = Field(default_factory=dict)
-    digests: Mapping[str, str] = Field(default_factory=dict)  # of what the voices were, by voice
+    digests: Mapping[str, str] = Field(default_factory=dict)  # of the voices as they were, by key
 
     def voice_of(self, speaker: str) -> str:
-        """A speaker's voice; Anna and ANNA are one person."""
+        """A speaker's voice; names are compared without case."""
         named = {name.casefold(): voice for name, voice in self.voices.items() if voice}
         return named.get(speaker.casefold(), self.default)
 
@@ -32,7 +32,7 @@ class Casting(Record):
         return self.having(voices={**others, speaker: voice})
 
     def rekeyed(self, key: Callable[[str], str]) -> Casting:
-        """The same voices, each as `key` has it."""
+        """The same cast with `key` applied to each voice."""
         voices = {speaker: key(voice) for speaker, voice in self.voices.items()}
         return self.having(default=key(self.default), voices=voices)
 
@@ -55,9 +55,9 @@ def resolve_cast(speakers: Iterable[str], casting: Casting, resolve: Resolve) ->
 
 
 def suggest(speakers: Sequence[str], voices: Mapping[str, str], default: str) -> Casting:
-    """A first cast: a voice of the speaker's own name, else each speaker another voice.
+    """A first cast: the voice with the speaker's name, else another voice for each speaker.
 
-    `voices` by the names that people see.
+    `voices`: keys by shown name.
     """
     by_name = {name.casefold(): voice for name, voice in voices.items()}
     named = {who: by_name[who.casefold()] for who in speakers if who.casefold() in by_name}

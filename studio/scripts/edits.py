@@ -1,6 +1,6 @@
-"""Changes to a script, each a new script in which every other line stays as it was.
+"""Edits of a script; each returns a new script in which all other lines are unchanged.
 
-This module knows no sound: what a change makes stale is told by the lines' keys (keys.py).
+This module knows no audio: the lines' keys (line_requests.py) show what an edit makes stale.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from studio.scripts.text.tags import pause_tag
 
 
 def shown(line: Line) -> str:
-    """The line as a person edits it, its own pause as a tag behind the text."""
+    """The line's text for editing, with its own pause as a tag at the end."""
     tag = "" if line.pause is None else pause_tag(line.pause)
     return f"{line.text} {tag}".strip()
 
 
 def edit(script: Script, number: int, text: str, manner: SpeechOptions = PLAIN) -> Script:
-    """Change what a line says. Pause tags in the text cut it; the first part keeps the id."""
+    """Change a line's text. Pause tags split it; the first part keeps the id."""
     place = script.place(number)
     line = _unlocked(script.lines[place])
     if clean(text) == shown(line):
@@ -34,17 +34,17 @@ def edit(script: Script, number: int, text: str, manner: SpeechOptions = PLAIN) 
 
 
 def say_as(script: Script, number: int, speaker: str) -> Script:
-    """Give a line to another speaker."""
+    """Change a line's speaker."""
     return _change(script, number, speaker=clean(speaker)[:LONGEST_NAME])
 
 
 def redo(script: Script, number: int, seed: int) -> Script:
-    """Have a line spoken anew, with a seed of its own."""
+    """Speak a line again with its own seed."""
     return _change(script, number, seed=seed)
 
 
 def lock(script: Script, number: int, key: str) -> Script:
-    """Keep the sound under `key` for this line, whatever changes around it."""
+    """Lock a line to the audio with this key."""
     if not key:
         raise InvalidText("Speak this line first, then lock the take you like.")
     return _replace(script, number, script.line(number).having(kept=key))
@@ -55,7 +55,7 @@ def unlock(script: Script, number: int) -> Script:
 
 
 def insert(script: Script, after: int | None, passage: Passage, manner: SpeechOptions) -> Script:
-    """New lines behind a line (None: at the start), in its chapter and paragraph."""
+    """Insert lines after a line (None: at the start), in its chapter and paragraph."""
     place = 0 if after is None else script.place(after) + 1
     beside = script.lines[max(0, place - 1)] if script.lines else Line(id=0, text="")
     empty = Line(id=0, text="", chapter=beside.chapter, paragraph=beside.paragraph)
@@ -70,10 +70,10 @@ def remove(script: Script, number: int) -> Script:
 
 
 def revise(old: Script, new: Script) -> Script:
-    """A script read anew, with the ids, seeds and locks of the lines it still holds.
+    """A newly parsed script with the ids, seeds and locks of the lines that it still has.
 
-    Equal lines are matched in order; then, between matched neighbours, changed lines are taken
-    for the lines that stood there, so that a changed word does not cost a line its identity.
+    Equal lines are matched in order; then lines between matched neighbours are matched with the
+    old lines there, so that a line with a changed word keeps its identity.
     """
     matched = _match_changed(old.lines, _match_equal(old.lines, new.lines))
     issued = old.issued
@@ -93,7 +93,7 @@ def _heir(line: Line, before: Line | None, number: int) -> Line:
 
 
 def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
-    """For each new line, where an equal old one stands; each is used once."""
+    """For each new line, the index of an equal old one; each is used once."""
     places: dict[tuple[str, str], deque[int]] = defaultdict(deque)
     for place, line in enumerate(old):
         places[line.speaker, line.text].append(place)
@@ -104,7 +104,7 @@ def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
 
 
 def _match_changed(old: Sequence[Line], matched: list[int | None]) -> list[int | None]:
-    """Fill gaps: the line after a matched one goes with the old line after that, if it is free."""
+    """Fill gaps: match the line after a matched one with the next old line, if that is free."""
     taken = {place for place in matched if place is not None}
     filled = list(matched)
     for index, place in enumerate(filled):
@@ -137,7 +137,7 @@ def _unlocked(line: Line) -> Line:
 def _numbered(
     script: Script, pieces: Iterable[Line], keeper: int | None, line: Line | None
 ) -> list[Line]:
-    """New ids for new lines; the keeper takes over the id and seed of the line it was."""
+    """Give new lines ids; the keeper keeps the id and seed of the edited line."""
     fresh = script.issued
     numbered: list[Line] = []
     for index, piece in enumerate(pieces):

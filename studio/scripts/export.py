@@ -1,4 +1,4 @@
-"""A script as files: one sound, or one a line in an archive. Each appears whole or not at all."""
+"""Exports a script as one audio file, or as an archive with a file per line, atomically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine import atomic_replace, check_target, open_sound, save_sound
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.timeline import Span, Timeline, blocks, check_whole, sound_of
 
-Tell = Callable[[float], object]  # how much is done, 0 to 1
+Tell = Callable[[float], object]  # called with the progress, 0 to 1
 
 
 def _nothing(_: float) -> None: ...
@@ -27,7 +27,7 @@ def export_file(
     partial: bool = False,
     tell: Tell = _nothing,
 ) -> Path:
-    """One sound file; its ending says which kind. `partial`: leave out what is not spoken."""
+    """One audio file, by its extension. `partial`: skip lines without audio."""
     target = _checked(path, timeline, partial)
     written = 0
     with open_sound(target) as file:
@@ -49,7 +49,7 @@ def export_lines(
     partial: bool = False,
     tell: Tell = _nothing,
 ) -> Path:
-    """A .zip with a sound file for each line, and `texts` by their names: subtitles, chapters."""
+    """A .zip with an audio file per line, and `texts` by name: subtitles, chapters."""
     with tempfile.TemporaryDirectory() as folder:
         sound = _checked(Path(folder) / f"line{suffix}", timeline, partial)
         with atomic_replace(path) as part, ZipFile(part, "w", ZIP_STORED) as archive:
@@ -63,7 +63,7 @@ def export_lines(
 
 
 def line_name(number: int, span: Span) -> str:
-    """`0003-anna-where-have-you-been`: sorted as spoken, and safe on every system."""
+    """`0003-anna-where-have-you-been`: sorted in playing order, and safe on every system."""
     said = "-".join(re.findall(r"\w+", f"{span.line.speaker} {span.line.text}".lower()))
     return f"{number:04}-{said[:48]}".rstrip("-_")
 

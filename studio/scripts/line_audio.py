@@ -1,7 +1,7 @@
-"""The sounds of a project's lines, by key. A sound is whole or not there.
+"""The audio of a project's lines by key.
 
-One FLAC file a sound, named by its key, appears with a rename when all of it is on the disk:
-what a crash interrupts never takes the name. This module knows no scripts and no engine.
+Each is a FLAC file named by its key, written atomically, so it is complete or missing. This module
+knows no scripts and no engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUFFIX = ".flac"
 
 
 class LineAudio:
-    """Sounds in a folder. Any thread."""
+    """Audio files in a folder. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         with explain_write_errors(folder):
@@ -36,13 +36,13 @@ class LineAudio:
             return key in self._samples
 
     def keep(self, key: str, pcm: Pcm) -> None:
-        """Write a sound; when this returns it survives a crash."""
+        """Save audio; after this returns it survives a crash."""
         save_sound(self.path(key), pcm)
         with self._lock:
             self._samples[key] = len(pcm)
 
     def read(self, key: str) -> Pcm:
-        """The samples under a key. Raises InvalidAudio when they are gone or damaged."""
+        """Read the samples of a key. Raises InvalidAudio if they are missing or damaged."""
         try:
             return read_sound(self.path(key))
         except (OSError, RuntimeError) as error:
@@ -50,7 +50,7 @@ class LineAudio:
             raise InvalidAudio("The sound of this line is gone. Speak the line again.") from error
 
     def samples(self, key: str) -> int:
-        """How long a kept sound is; 0 when there is none."""
+        """The number of samples of a key; 0 if there is no file."""
         with self._lock:
             known = self._samples.get(key, 0)
         if known is None:
@@ -63,7 +63,7 @@ class LineAudio:
         return self._folder / f"{key}{SUFFIX}"
 
     def drop_all_but(self, keys: Collection[str]) -> int:
-        """Delete the sounds that nothing refers to any more; how many."""
+        """Delete files of all other keys; returns their number."""
         with self._lock:
             unused = [key for key in self._samples if key not in keys]
         for key in unused:

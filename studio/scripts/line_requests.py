@@ -1,8 +1,8 @@
-"""From lines to requests: what is said, by which voice, and the key of its sound.
+"""Turns lines into requests, with the key of each line's audio.
 
-The key is a digest of everything the sound depends on. So whether a line is done is the
-question whether a sound with its key is kept; an edit, another voice or another seed makes
-exactly the lines stale that it changes, and taking it back finds the sound again.
+The key is a digest of everything that the audio depends on. A line is done if audio with its key
+exists; an edit, another voice or another seed makes exactly the changed lines stale, and undoing it
+finds the audio again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from studio.scripts.text.pronunciation import Speller, Spelling
 
 
 class Delivery(Record):
-    """How a script is spoken. One seed for all lines keeps a voice from drifting."""
+    """How a script is spoken. One seed for all lines keeps voices stable."""
 
     language: str = "auto"
     seed: int = Field(0, ge=0, le=MAX_SEED)
@@ -33,8 +33,8 @@ class Delivery(Record):
     max_frames: int | None = None
     speed: float = Field(1.0, ge=0.5, le=2.0)
     model: str | None = None
-    numbers: bool = True  # English figures as words
-    directions: bool = False  # tell preset voices what stands in brackets behind a name
+    numbers: bool = True  # speak English numbers as words
+    directions: bool = False  # pass directions in brackets to preset voices as instructions
     spellings: tuple[Spelling, ...] = ()
     pauses: Pauses = Pauses()
     manner: SpeechOptions = SpeechOptions()
@@ -42,15 +42,15 @@ class Delivery(Record):
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A line to be spoken. `request` None: there is nothing to say, or its sound is locked.
+    """A line to be spoken. `request` None: it has no text, or its audio is locked.
 
-    A line with nothing to say has no key.
+    A line without text has no key.
     """
 
     line: int
     key: str
     request: SpeechRequest | None
-    size: int  # letters, to guess how long it takes
+    size: int  # letters, to estimate its duration
     pause: float  # seconds of silence after it
     speed: float = 1.0
     natural: str = ""  # the key of the same sound at its own speed, where that is another
@@ -89,7 +89,7 @@ def plan(
 
 
 class Wording:
-    """How the text of a script is said: its spellings, and its numbers when it is English."""
+    """The spoken form of a script's text: pronunciations, and English numbers as words."""
 
     def __init__(self, delivery: Delivery, script: Script) -> None:
         self._speller = Speller(delivery.spellings)
@@ -105,7 +105,7 @@ class Wording:
 def _request(
     line: Line, said: str, voices: Mapping[str, Voice], delivery: Delivery, follows: bool
 ) -> SpeechRequest | None:
-    """What to ask the engine for; None when nothing in the text can be spoken."""
+    """The request for a line; None if nothing in its text can be spoken."""
     text = without_cues(said)
     if not any(char.isalnum() for char in text):
         return None
@@ -139,12 +139,12 @@ def _request_parts(request: SpeechRequest) -> list[Any]:
 
 
 def voice_digest(voice: Voice) -> str:
-    """Two voices with the same digest sound the same."""
+    """A digest of everything that a voice consists of."""
     return _digest(_voice_parts(voice))
 
 
 def _voice_parts(voice: Voice) -> list[Any]:
-    """Everything a voice is, as plain data; arrays by their digest."""
+    """A voice as plain data, with arrays as digests."""
     if isinstance(voice, Preset):
         return ["preset", voice.name.casefold(), voice.instruct]
     if isinstance(voice, Design):

@@ -1,4 +1,4 @@
-"""Voices made equally loud, by ITU-R BS.1770 loudness. One gain a speaker, never within a line."""
+"""Equalizes speakers by ITU-R BS.1770 loudness, with one gain per speaker."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from engine import SAMPLE_RATE, Pcm
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.timeline import Span, Timeline, sound_of
 
-WANTED = -19.0  # LUFS: what spoken word in mono is published at
+WANTED = -19.0  # LUFS: usual for spoken word in mono
 CEILING = -1.0  # dBFS
-YIELD = 6.0  # dB that all voices may stay below WANTED to keep the loudest peak whole
-MOST = 20.0  # dB: a voice that needs more is not speech
-_ENOUGH = 60 * SAMPLE_RATE  # samples of a speaker to measure
-_LEAST = round(0.4 * SAMPLE_RATE)  # one block of the measure
+YIELD = 6.0  # dB that all voices may be below WANTED to avoid clipping the highest peak
+MOST = 20.0  # dB; audio that needs more is no speech
+_ENOUGH = 60 * SAMPLE_RATE  # samples per speaker that are measured
+_LEAST = round(0.4 * SAMPLE_RATE)  # one block of the measurement
 
 
 @dataclass(frozen=True)
 class Level:
-    """How loud a speaker is (LUFS), and the highest peak (dBFS)."""
+    """A speaker's loudness (LUFS) and highest peak (dBFS)."""
 
     loudness: float
     peak: float
@@ -32,7 +32,7 @@ class Level:
 def loudness_gains(
     timeline: Timeline, sounds: LineAudio, wanted: float = WANTED
 ) -> dict[str, float]:
-    """A factor for every speaker; all speakers together reach the same loudness."""
+    """A gain for every speaker, for equal loudness."""
     spans: dict[str, list[Span]] = defaultdict(list)
     for span in timeline.heard:
         spans[span.line.speaker].append(span)
@@ -46,7 +46,7 @@ def loudness_gains(
 
 
 def measure(spans: Sequence[Span], sounds: LineAudio) -> Level | None:
-    """The level of what these spans say; None for silence or next to nothing."""
+    """The level of these spans; None for silence or too little audio."""
     parts: list[Pcm] = []
     measured, peak = 0, 0
     for span in spans:
@@ -60,8 +60,8 @@ def measure(spans: Sequence[Span], sounds: LineAudio) -> Level | None:
 
 
 def loudness_of(pcm: Pcm) -> float:
-    """LUFS; minus infinity for silence."""
-    import pyloudnorm  # late: it loads scipy
+    """The loudness in LUFS; minus infinity for silence."""
+    import pyloudnorm  # imported late, since it loads scipy
 
     with np.errstate(divide="ignore"):
         return float(pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(pcm / 32768.0))

@@ -1,8 +1,7 @@
-"""A script: lines in the order they are spoken.
+"""Data of a script: lines in the order in which they are spoken.
 
-A line is spoken in one breath: one request to the engine. Lines and scripts are immutable and
-every change makes a new script, in which all other lines are the same as before. This module
-knows no files, no voices and no sound.
+A line is one request to the engine. Lines and scripts are immutable; every edit makes a new script
+with all other lines unchanged. This module knows no files, no voices and no audio.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ LONGEST_DIRECTION = 200
 
 
 class Record(BaseModel):
-    """The base of everything a project keeps: frozen, and an unknown key is an error."""
+    """The base of all stored data: frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def having(self, **changes: Any) -> Self:
-        """The same with some fields changed, checked like a new one."""
+        """A copy with some fields changed and validated."""
         return type(self).model_validate({**dict(self), **changes})
 
 
 class Line(Record):
-    """What one speaker says in one breath. A line without text is a silence."""
+    """Text of one speaker that is spoken by one request. Without text it is a silence."""
 
     id: int
     text: str = Field(max_length=MAX_LINE)
@@ -44,7 +43,7 @@ class Line(Record):
     paragraph: int = Field(0, ge=0)
     pause: float | None = Field(None, ge=0, le=MAX_PAUSE)  # seconds after it; None: by Pauses
     seed: int | None = Field(None, ge=0, le=MAX_SEED)  # None: the script's
-    kept: str = Field("", max_length=64)  # a locked line: the key of the sound it keeps
+    kept: str = Field("", max_length=64)  # of a locked line: the key of its audio
 
     @property
     def locked(self) -> bool:
@@ -52,15 +51,15 @@ class Line(Record):
 
 
 class Script(Record):
-    """Lines, the titles of their chapters, and how many ids were ever given out."""
+    """Lines, chapter titles, and the number of ids that were issued."""
 
     lines: tuple[Line, ...] = Field((), max_length=MAX_LINES)
     chapters: tuple[str, ...] = ("",)
-    issued: int = 0  # ids are never used twice
+    issued: int = 0  # ids are never reused
 
     @property
     def speakers(self) -> tuple[str, ...]:
-        """Everybody who speaks, in order of appearance."""
+        """The speakers in order of appearance."""
         return tuple(dict.fromkeys(line.speaker for line in self.lines if line.text))
 
     def line(self, number: int) -> Line:
@@ -68,7 +67,7 @@ class Script(Record):
         return self.lines[self.place(number)]
 
     def place(self, number: int) -> int:
-        """Where the line with this id stands."""
+        """The index of the line with this id."""
         for place, line in enumerate(self.lines):
             if line.id == number:
                 return place
@@ -77,7 +76,7 @@ class Script(Record):
         )
 
     def replaced(self, start: int, stop: int, lines: Iterable[Line]) -> Script:
-        """The script with lines [start, stop) exchanged for others."""
+        """The script with lines [start, stop) replaced."""
         whole = (*self.lines[:start], *lines, *self.lines[stop:])
         if len(whole) > MAX_LINES:
             raise InvalidText(too_many_lines(len(whole)))

@@ -1,4 +1,4 @@
-"""How long it is silent after a line. Seconds; a tag in the text has the last word."""
+"""The silence after each line in seconds; a pause tag in the text overrides it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Seconds = Annotated[float, Field(ge=0, le=MAX_PAUSE)]
 
 
 class Pauses(Record):
-    """The silence between two lines, by what ends between them."""
+    """The silence between two lines, by the kind of boundary."""
 
     sentence: Seconds = 0.2
     turn: Seconds = 0.4  # another speaker follows
@@ -20,7 +20,7 @@ class Pauses(Record):
     chapter: Seconds = 1.6
 
     def after(self, line: Line, following: Line | None) -> float:
-        """Seconds of silence after a line; nothing follows the last one by itself."""
+        """Seconds of silence after a line; 0 after the last."""
         if line.pause is not None:
             return line.pause
         if following is None:

@@ -1,4 +1,4 @@
-"""How far a rendering is, and how long it will take, judged by letters done and letters left."""
+"""Progress of a rendering and its remaining time, estimated by letters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Lines, and what the time so far tells. `None`: nothing is done yet to judge by."""
+    """Numbers of lines, and estimates; None before the first line is done."""
 
     done: int
     failed: int
     total: int
     seconds_left: float | None
-    speed: float | None  # seconds of sound made in a second
+    speed: float | None  # seconds of audio per second
 
     @property
     def over(self) -> bool:
@@ -22,12 +22,12 @@ class Progress:
 
 
 class Forecast:
-    """Counts what is made from `start` on."""
+    """Counts generated audio from `start` on."""
 
     def __init__(self, size: int, clock: Callable[[], float]) -> None:
         self._left = size  # letters still to be spoken
         self._done = 0
-        self._sound = 0.0  # seconds made
+        self._sound = 0.0  # seconds of audio
         self._clock = clock
         self._started = clock()
 
@@ -40,7 +40,7 @@ class Forecast:
         self._sound += seconds
 
     def dropped(self, size: int) -> None:
-        """A line that has failed takes no more time."""
+        """Remove a failed line from the estimate."""
         self._left -= size
 
     def progress(self, done: int, failed: int, total: int) -> Progress:

@@ -1,11 +1,10 @@
-"""Scripts on disk: a folder each, with what was written (JSON) and the sounds of its lines.
+"""Projects on disk: a folder each, with the script (JSON) and the audio of its lines.
 
     scripts/20261120-101530-3f9a2c41/project.json      replaced as a whole
                                      sounds/<key>.flac each whole or not there
 
-After a crash or a reload a project is opened again and what was spoken is still spoken: that
-is asked of the sounds, not remembered. Deleting sets a date; `purge` takes the folder away.
-What is damaged is reported and left alone. Any thread.
+Whether a line is spoken is derived from its audio, so it survives a crash or a reload. Deleting
+sets a date; `purge` deletes the folder. Damaged projects are reported and not touched. Thread-safe.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class Project(Record):
-    """All that was decided about a script; its sounds follow from it."""
+    """A script with its cast and delivery; its audio is derived from it."""
 
     version: Literal[1] = 1
     title: str = Field("Untitled", max_length=200)
@@ -53,7 +52,7 @@ class Project(Record):
 
 @dataclass(frozen=True)
 class Listed:
-    """A project as a list shows it."""
+    """A project in a list."""
 
     id: str
     title: str
@@ -63,8 +62,8 @@ class Listed:
     voices: frozenset[str] = frozenset()  # of its cast
 
 
-Stamp: TypeAlias = tuple[int, int]  # when a file was written, and which file it is
-Card: TypeAlias = tuple[Listed, float | None]  # and when it was deleted
+Stamp: TypeAlias = tuple[int, int]  # modification time and inode of a file
+Card: TypeAlias = tuple[Listed, float | None]  # and the time of deletion
 
 
 class Projects:
@@ -80,7 +79,7 @@ class Projects:
         self._cards: dict[str, tuple[Stamp, Card]] = {}  # by id
 
     def create(self, project: Project) -> str:
-        """A new project; returns its id."""
+        """Create a project; returns its id."""
         number = new_id(self._clock())
         with explain_write_errors(self._folder / number):
             (self._folder / number / "sounds").mkdir(parents=True)
@@ -88,30 +87,30 @@ class Projects:
         return number
 
     def copy(self, number: str, project: Project) -> str:
-        """Another project with all the sounds of one; returns its id."""
+        """Create a project with all audio of another; returns its id."""
         made = self.create(project)
         for path in plain_files(self._path(number).parent / "sounds", SUFFIX):
             target = self._folder / made / "sounds" / path.name
             try:
-                target.hardlink_to(path)  # a sound never changes
+                target.hardlink_to(path)  # audio files never change
             except OSError:
                 shutil.copyfile(path, target)
         return made
 
     def open(self, number: str) -> Project:
-        """A project as it was saved last. Raises RequestError."""
+        """Read a project. Raises RequestError."""
         try:
             return _read(self._path(number))
         except (OSError, ValueError) as error:
             raise RequestError("This script cannot be opened: its file is damaged.") from error
 
     def save(self, number: str, project: Project) -> Project:
-        """Replace a project's file; when this returns it survives a crash."""
+        """Replace a project's file; after this returns it survives a crash."""
         self._path(number)
         return self._write(number, project)
 
     def sounds(self, number: str) -> LineAudio:
-        """The sounds of a project: one object for everybody who asks."""
+        """The audio of a project; one shared object."""
         folder = self._path(number).parent
         with self._lock:
             if number not in self._sounds:
@@ -120,16 +119,16 @@ class Projects:
             return self._sounds[number]
 
     def listed(self, deleted: bool = False) -> list[Listed]:
-        """What can be opened (or, with `deleted`, restored), the latest change first."""
+        """Projects that can be opened, or with `deleted` restored; the latest change first."""
         listed = [card for card, gone in self._all_cards() if (gone is not None) == deleted]
         return sorted(listed, key=lambda each: each.changed, reverse=True)
 
     def damaged(self) -> list[Path]:
-        """Files that hold no project; they are never deleted."""
+        """Files that cannot be read as a project; they are never deleted."""
         return [path for path in self._files() if not _is_readable(path)]
 
     def delete(self, number: str) -> None:
-        """Take a project out of the list; `restore` brings it back."""
+        """Mark a project as deleted; `restore` undoes it."""
         project = self.open(number)
         self._write(number, project.having(deleted=self._clock()), touch=False)
 
@@ -137,12 +136,12 @@ class Projects:
         self._write(number, self.open(number).having(deleted=None), touch=False)
 
     def purge(self, older_than: float = 0.0) -> int:
-        """Remove for good what was deleted so many seconds ago; how many."""
+        """Delete projects that were marked so many seconds ago; returns their number."""
         latest = self._clock() - older_than
         gone = [card.id for card, when in self._all_cards() if when is not None and when <= latest]
         for number in gone:
             folder = self._path(number).parent
-            (folder / FILE).unlink()  # first: what is left is no project
+            (folder / FILE).unlink()  # first, so that the rest is no project
             shutil.rmtree(folder, ignore_errors=True)
             with self._lock:
                 self._sounds.pop(number, None)
@@ -166,7 +165,7 @@ class Projects:
         return [each / FILE for each in named if is_plain_file(each / FILE)]
 
     def _all_cards(self) -> list[Card]:
-        """Of all projects that can be read. A file is read again only when it was written."""
+        """Cards of all readable projects; a file is read again only after a change."""
         found: dict[str, tuple[Stamp, Card]] = {}
         for path in self._files():
             number = path.parent.name

@@ -1,8 +1,8 @@
-"""A rendering as one stream, for whatever plays the engine's own streams.
+"""A rendering as one stream with the interface of the engine's streams.
 
-The stream passes over failed lines, unless all of them fail, and ends when the last line has
-been heard. It stays a little ahead of the listener, however fast the lines are made, so that
-an hour of sound does not wait in somebody's browser. What is done when it stops stays done.
+The stream skips failed lines, unless all of them fail, and ends after the last line. It stays only
+a little ahead of the listener, however fast lines are generated, so that browsers do not buffer an
+hour of audio. Finished lines are kept when it stops.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from engine import CODEBOOKS, FRAME_SAMPLES, SAMPLE_RATE, Chunk, End, Pcm, Reason, RequestError
 from studio.scripts.batch_synthesis import BatchSynthesis
 
-LEAD = 30.0  # seconds of sound a listener is given ahead of time
-BEAT = 0.2  # seconds between looks at whether to go on
+LEAD = 30.0  # seconds of audio sent ahead of time
+BEAT = 0.2  # seconds between checks whether to continue
 
 
 class ScriptStream:
-    """The script from line `start` on, as chunks and one end. One listener."""
+    """The script from line `start` on as chunks and one end. One listener."""
 
     def __init__(
         self,
@@ -32,25 +32,25 @@ class ScriptStream:
         owner: bool = True,
         lead: float = LEAD,
     ) -> None:
-        """`owner`: cancelling stops the rendering too."""
+        """`owner`: cancelling also stops the rendering."""
         self._rendering = rendering
         self._start = start
         self._seed = seed
         self._owner = owner
         self._lead = lead
-        self.marks: list[tuple[int, int]] = []  # where each line begins: sample, line
+        self.marks: list[tuple[int, int]] = []  # (first sample, line) of each line
         self._stopped = False
         self.end: End | None = None
 
     @property
     def position(self) -> int | None:
-        """Place in the engine's queue of the line that is heard next."""
+        """Position in the engine's queue of the line that is played next."""
         stream = self._rendering.heard_next
         return stream.position if stream else None
 
     @property
     def estimate(self) -> float | None:
-        """Seconds until that line is served, while it waits."""
+        """Estimated wait of that line in seconds."""
         stream = self._rendering.heard_next
         return stream.estimate if stream else None
 
@@ -68,7 +68,7 @@ class ScriptStream:
         self.end = self._end(samples)
 
     async def _sound(self) -> AsyncIterator[Pcm]:
-        """Pieces that are not empty, none much sooner than it is needed."""
+        """Non-empty pieces, none much earlier than needed."""
         first, samples = 0.0, 0
         async for piece in self._rendering.play(self._start):
             first = first or monotonic()

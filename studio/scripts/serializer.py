@@ -1,10 +1,10 @@
-"""A script as text again, as a person would have typed it; what was typed is read from it anew.
+"""Writes a script as text, in the form in which it can be typed and parsed again.
 
     # The Door                 a chapter; `# The Door [silent]` when its title is not spoken
     Anna (softly): Come in.    a turn
     And she came. [pause 1s]   everything else is the narrator's
 
-Reading it gives the same lines back, but for those that a breath could hold together.
+Parsing it gives the same lines, except that short lines may be joined.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from studio.scripts.model import Line, Script
 
 
 def text_of(script: Script) -> str:
-    """The whole script; empty when it has no lines."""
-    blocks: list[tuple[str, bool]] = []  # text, and whether somebody by name says it
+    """The whole script as text; empty without lines."""
+    blocks: list[tuple[str, bool]] = []  # text, and whether it has a named speaker
     for number, own in groupby(script.lines, key=lambda line: line.chapter):
         lines = list(own)
         title = script.chapters[number] if number < len(script.chapters) else ""
@@ -47,7 +47,7 @@ def _bracketed(direction: str) -> str:
 
 
 def _joined(blocks: list[tuple[str, bool]]) -> str:
-    """Turns stand line by line, everything else between empty lines."""
+    """Turns are on adjacent lines, everything else is between empty lines."""
     text, before = "", False
     for block, named in blocks:
         gap = "" if not text else "\n" if before and named else "\n\n"

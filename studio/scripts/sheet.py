@@ -1,4 +1,4 @@
-"""The script as a table: one row a line, with how it stands: for a page or a program."""
+"""The script as a table with one row per line and its status."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from studio.scripts.tracks import Status, status_of
 
 @dataclass(frozen=True)
 class Row:
-    """A line as it stands."""
+    """A line with its status."""
 
     line: int  # its id
     chapter: str
     speaker: str
-    text: str  # as a person edits it, its pause as a tag
+    text: str  # for editing, with its pause as a tag
     status: Status
-    error: str  # why it failed, and what to do
-    seconds: float  # of its sound; 0.0 while there is none
-    key: str  # of its sound; "" when there is nothing to say
+    error: str  # why it failed and what to do
+    seconds: float  # of its audio; 0.0 without audio
+    key: str  # of its audio; "" for a line without text
     seed: int | None  # its own; None: the script's
 
 

@@ -1,7 +1,7 @@
-"""Where every line lies in the whole, counted in samples, so that no time is a guess.
+"""The position of every line in the whole, exact to the sample.
 
-The same layout makes the sound file, the subtitles and the chapters; they agree because they
-are one. This module reads lengths and sounds by key and knows no formats.
+Audio files, subtitles and chapters are made from the same timeline, so they agree. This module
+reads lengths and audio by key and knows no formats.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Job
 from studio.scripts.model import Line, Script
 
-_BLOCK = 10 * SAMPLE_RATE  # samples of silence at once
+_BLOCK = 10 * SAMPLE_RATE  # samples of silence per block
 
 
 @dataclass(frozen=True)
 class Span:
-    """A line in the whole: its sound from `start` to `end`, then silence. Samples."""
+    """A line on the timeline: audio from `start` to `end`, then silence, in samples."""
 
     line: Line
     key: str
@@ -36,7 +36,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter in the whole. Samples."""
+    """A chapter on the timeline, in samples."""
 
     title: str
     start: int
@@ -45,7 +45,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All spans in order, and how long they are together."""
+    """All spans in order."""
 
     spans: tuple[Span, ...]
     titles: tuple[str, ...]
@@ -57,12 +57,12 @@ class Timeline:
 
     @property
     def heard(self) -> tuple[Span, ...]:
-        """The spans that have sound."""
+        """The spans with audio."""
         return tuple(span for span in self.spans if span.samples)
 
     @property
     def chapters(self) -> tuple[Chapter, ...]:
-        """Chapters that have lines; one without a title comes before the first heading."""
+        """Chapters with lines; lines before the first heading are a chapter without a title."""
         starts: dict[int, int] = {}
         for span in self.spans:
             starts.setdefault(span.line.chapter, span.start)
@@ -74,7 +74,7 @@ class Timeline:
 
 
 def build_timeline(script: Script, jobs: Sequence[Job], sounds: LineAudio) -> Timeline:
-    """The whole as it stands; a line without a sound takes no time and no pause."""
+    """Build the timeline; a line without audio takes no time and no pause."""
     spans: list[Span] = []
     start = 0
     for line, job in zip(script.lines, jobs, strict=True):
@@ -87,12 +87,12 @@ def build_timeline(script: Script, jobs: Sequence[Job], sounds: LineAudio) -> Ti
 
 
 def missing(timeline: Timeline) -> tuple[Line, ...]:
-    """Lines that have text to speak and no sound yet."""
+    """Lines with text and without audio."""
     return tuple(span.line for span in timeline.spans if span.key and not span.samples)
 
 
 def check_whole(timeline: Timeline) -> None:
-    """Raises InvalidSetting when something is still to be spoken."""
+    """Raises InvalidSetting if lines are missing."""
     lines = missing(timeline)
     if lines:
         raise InvalidSetting(
@@ -106,7 +106,7 @@ def check_whole(timeline: Timeline) -> None:
 
 
 def sound_of(span: Span, sounds: LineAudio, gains: Mapping[str, float] | None = None) -> Pcm:
-    """A line's sound, exactly as long as the timeline says, with its speaker's gain."""
+    """A line's audio with its speaker's gain, with the length in the timeline."""
     if not span.samples:
         return np.zeros(0, np.int16)
     pcm = sounds.read(span.key)[: span.samples]
@@ -120,7 +120,7 @@ def sound_of(span: Span, sounds: LineAudio, gains: Mapping[str, float] | None = 
 def blocks(
     timeline: Timeline, sounds: LineAudio, gains: Mapping[str, float] | None = None
 ) -> Iterator[Pcm]:
-    """The whole as blocks of samples, silences included; `timeline.samples` in all."""
+    """The whole as blocks of samples, including silences."""
     for span in timeline.spans:
         yield sound_of(span, sounds, gains)
         for start in range(0, span.silence, _BLOCK):

@@ -1,4 +1,4 @@
-"""A line's sound in the making: how it stands, and whether what came is worth keeping."""
+"""The state of a line's audio while it is generated, and checks of the result."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SILENT = Message("The engine made no sound for this line. Press Regenerate, or 
 
 @dataclass(eq=False)
 class Track:
-    """A sound in the making. Two lines with the same key share one."""
+    """Audio that is being generated. Lines with the same key share one."""
 
     job: Job
     status: Status = "waiting"
     error: str = ""
     ended: bool = False
     stream: SpeechStream | None = None
-    samples: int = 0  # made so far
+    samples: int = 0  # generated so far
     chunks: list[Pcm] = field(default_factory=list)
 
 
 def status_of(job: Job, sounds: LineAudio) -> Status:
-    """How a line stands while nobody speaks it."""
+    """The status of a line outside of a rendering."""
     if not job.key:
         return "done"
     if job.request is None:
@@ -39,7 +39,7 @@ def status_of(job: Job, sounds: LineAudio) -> Status:
 
 
 def problem_of(end: End | None, track: Track) -> str:
-    """Why what has been made is not to be kept."""
+    """Why the result cannot be used; empty if it can."""
     request = track.job.request
     cut = end is None or end.reason in ("runaway", "cancelled")
     if cut or (end and end.reason == "length" and request and request.max_frames is None):

@@ -1,1 +1,1 @@
-"""Takes: everything that was spoken, live and kept."""
+"""Takes: generated audio, live and saved."""

@@ -1,6 +1,6 @@
-"""Takes as files in the format a person picks, made when they are asked for.
+"""Downloads of takes, encoded on request.
 
-A take's id cannot be guessed: who knows it may have the file. Knows no components.
+A take's id cannot be guessed and is the permission to download it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MEDIA = {"wav": "audio/wav", "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "
 
 
 def link(number: str, kind: Kind) -> str:
-    """Relative, so that it holds behind a proxy's prefix."""
+    """A relative link, so that it works behind a proxy's prefix."""
     return f"{PATH}/{number}.{kind}"
 
 
@@ -31,7 +31,7 @@ def router(takes: Takes) -> APIRouter:
     routes = APIRouter()
 
     @routes.get(f"/{PATH}/{{number}}.{{kind}}", include_in_schema=False)
-    def download(number: str, kind: Kind) -> Response:  # plain: encoding is done in a thread
+    def download(number: str, kind: Kind) -> Response:  # not async: FastAPI runs it in a thread
         try:
             content = _encoded(takes, number, kind)
         except RequestError as error:

@@ -1,7 +1,7 @@
-"""A take in the making: everything one stream has said so far, for whoever reads it.
+"""A live take: the audio of one stream so far, for any number of readers.
 
-Readers ask by sample position, so any number of them, early or late, hear the same sound. This
-module knows no Gradio, no HTTP and no encoding beyond PCM16.
+Readers read by sample position, so all of them, early or late, get the same audio. This module
+knows no Gradio, no HTTP and no encoding besides PCM16.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ import numpy as np
 
 from engine import SAMPLE_RATE, Chunk, End, Message, Pcm, TimbreError
 
-HEARTBEAT = 0.4  # seconds a reader waits before it looks again
-PIECE = 2 * SAMPLE_RATE  # samples handed over at once, at most
+HEARTBEAT = 0.4  # seconds between checks of a waiting reader
+PIECE = 2 * SAMPLE_RATE  # samples per piece, at most
 UNEXPECTED = Message("Something went wrong while speaking. Try again.")
 
 log = logging.getLogger(__name__)
 
 
 class Stream(Protocol):
-    """What the engine's stream looks like from here."""
+    """The part of the engine's stream that is used here."""
 
     @property
     def end(self) -> End | None: ...
 
     @property
     def position(self) -> int | None:
-        """Place in the queue; None once it is being made."""
+        """Position in the queue; None once it runs."""
 
     @property
     def estimate(self) -> float | None:
-        """Seconds until it will be made, while it waits."""
+        """Estimated wait in seconds."""
 
     def __aiter__(self) -> AsyncIterator[Chunk]: ...
 
@@ -44,14 +44,14 @@ class Stream(Protocol):
 
 
 class LiveTake:
-    """Everything one stream has said so far, for whoever reads it."""
+    """The audio of one stream so far."""
 
     def __init__(self, stream: Stream) -> None:
         self.id = secrets.token_urlsafe(12)
         self.readers = 0  # on the raw route
-        self.read_from = 0  # where the latest of them began
+        self.read_from = 0  # where the latest reader started
         self.failure = ""
-        self.left = False  # its listener stopped it, which a lost connection does not
+        self.left = False  # stopped by its listener, not by a lost connection
         self.opened = time.perf_counter()
         self.first: float | None = None  # when the first chunk came
         self.latest = self.opened
@@ -88,7 +88,7 @@ class LiveTake:
 
     @property
     def speed(self) -> float | None:
-        """Audio seconds a second, from the first chunk on."""
+        """Audio seconds per second, from the first chunk on."""
         if self.first is None or self.latest - self.first < 0.05:
             return None
         return (self.made - self._first_samples) / SAMPLE_RATE / (self.latest - self.first)
@@ -100,7 +100,7 @@ class LiveTake:
         return np.frombuffer(bytes(self._pcm), np.int16)
 
     async def change(self, timeout: float) -> None:
-        """Wait for a chunk, the end, or a raw reader coming or going."""
+        """Wait for a chunk, the end, or a change of raw readers."""
         waiter = self._changed
         try:
             await asyncio.wait_for(waiter.wait(), timeout)
@@ -108,7 +108,7 @@ class LiveTake:
             return
 
     async def read(self, start: int) -> AsyncGenerator[bytes, None]:
-        """The sound from a sample on, as it is made."""
+        """The audio from a sample on, as it is generated."""
         self.readers += 1
         self.read_from = start
         self._wake()

@@ -1,11 +1,11 @@
-"""The takes in the making, and the two ways their sound reaches a browser.
+"""Live takes, and the two ways in which their audio reaches a browser.
 
-    stream ── LiveTake ─┬─▶ play()           a Gradio event: base64 PCM16 and the news
-                        └─▶ GET timbre/live   our own route: raw PCM16, nothing else
+    stream ── LiveTake ─┬─▶ play()           a Gradio event: base64 PCM16 and state
+                        └─▶ GET timbre/live   the studio's route: raw PCM16
 
-Both read the same take by sample position, so a browser may listen to either, to both at once, or
-change over in the middle: what it has already is dropped there. While the raw route is being read
-the event carries news only. The event owns the take: when it is cancelled, so is the engine's work.
+Both read the same take by sample position, so a browser may use either, both, or switch in the
+middle and drop what it has. While the raw route is read the event carries state only. The event
+owns the take: cancelling it cancels the request.
 
 This module knows no pages, no tabs and no components.
 """
@@ -26,26 +26,26 @@ from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Ended, EventTransport, Payload, ending, refusal
 
 RAW_PATH = "timbre/live"
-KEPT_SECONDS = 60.0  # how long a finished take can still be asked for
+KEPT_SECONDS = 60.0  # seconds for which a finished take can be read
 
 log = logging.getLogger(__name__)
 
-# Stores a finished take and names it, told whether its listener stopped it; run in a thread.
+# Saves a finished take and returns its id; told whether its listener stopped it. Runs in a thread.
 Keep: TypeAlias = Callable[[Pcm, End, bool], str]
 
 
 class LiveTakes:
-    """The takes in the making, by an id that cannot be guessed: who knows it may listen."""
+    """Live takes by an id that cannot be guessed and is the permission to listen."""
 
     def __init__(self, raw: bool = True) -> None:
-        self._raw = raw  # off where requests may not reach our own route, as on ZeroGPU
+        self._raw = raw  # off if the studio's own route cannot be reached, as on ZeroGPU
         self._takes: dict[str, LiveTake] = {}
-        self._keeping: set[asyncio.Task[Ended]] = set()  # else nobody holds them
+        self._keeping: set[asyncio.Task[Ended]] = set()  # keeps references to the tasks
 
     async def play(
         self, submit: Callable[[], Stream], keep: Keep | None = None
     ) -> AsyncGenerator[Payload, None]:
-        """Ask the engine, and tell a player what comes; to be yielded by a tab's handler."""
+        """Submit a request and yield payloads for a player; used by a tab's handler."""
         try:
             take = LiveTake(submit())
         except TimbreError as error:
@@ -73,27 +73,27 @@ class LiveTakes:
         yield {**telling.payload(ended), "state": "done"}
 
     def _kept(self, take: LiveTake, keep: Keep) -> asyncio.Task[Ended]:
-        """Kept when it has ended, also when its listener left in the middle of it."""
+        """Save it when it has ended, also if its listener left early."""
         work = asyncio.create_task(_kept(take, keep))
         self._keeping.add(work)
         work.add_done_callback(self._keeping.discard)
         return work
 
     def missing(self, id: str, start: int) -> Payload | None:
-        """Sound that a browser found missing, from a sample on."""
+        """Audio from a sample on, for a browser that has a gap."""
         take = self._takes.get(id)
         if take is None:
             return None
         return EventTransport(take, start=start).payload()
 
     def leave(self, id: str) -> None:
-        """The listener wants no more of it: the engine stops."""
+        """The listener has left: cancel the request."""
         if take := self._takes.get(id):
             take.left = not take.ended
             take.cancel()
 
     def router(self) -> APIRouter:
-        """The raw route: `GET timbre/live/{id}?from=sample` answers PCM16, 24 kHz, mono."""
+        """The raw route: `GET timbre/live/{id}?from=sample` returns PCM16, 24 kHz, mono."""
         router = APIRouter()
 
         @router.get(f"/{RAW_PATH}/{{id}}", include_in_schema=False)
@@ -108,7 +108,7 @@ class LiveTakes:
 
 
 async def _kept(take: LiveTake, keep: Keep) -> Ended:
-    """The ending with the name of the kept take; a failure to keep it is told, not raised."""
+    """The end with the id of the saved take; an error is reported, not raised."""
     await take.over()
     ended = ending(take)
     if take.end is None or not take.made:

@@ -1,11 +1,11 @@
-"""Takes: everything that was spoken, kept with what it takes to speak it again.
+"""Saved takes: audio with everything needed to generate it again.
 
     takes/20261120-101530-3f9a2c41.flac    the sound, written first
                                    .json   the card; a take is there when its card is
 
-A crash between the two leaves a sound nobody sees, never half a take. Deleting sets a date on
-the card, so undo is one write; `tidy` removes files for good and spares what has a star. What
-is damaged is reported and left alone. This module knows no pages and no engine. Any thread.
+A crash between the two leaves audio without a card, never half a take. Deleting sets a date on the
+card, so undo is one write; `tidy` deletes files and spares starred takes. Damaged takes are
+reported and not touched. This module knows no pages and no engine. Thread-safe.
 """
 
 from __future__ import annotations
@@ -43,31 +43,31 @@ class Take(BaseModel):
 
     id: str
     text: str
-    voice: str  # the name that it had then
-    voice_key: str = ""  # what finds it again under another name
+    voice: str  # its name at that time
+    voice_key: str = ""  # finds it under another name
     seed: int
-    settings: Mapping[str, Any] = Field(default_factory=dict)  # to speak it again
+    settings: Mapping[str, Any] = Field(default_factory=dict)  # to generate it again
     seconds: float = Field(ge=0)
     created: Timestamp
     starred: bool = False
-    stopped: bool = False  # before its end: not the whole text
-    owner: str = Field("", max_length=64)  # the browser that spoke it; "": nobody's
+    stopped: bool = False  # stopped early: not the whole text
+    owner: str = Field("", max_length=64)  # the browser that made it; "": unknown
     deleted: Timestamp | None = None
 
 
 class Keeping(BaseModel):
-    """What `tidy` may remove; `None`: without a limit."""
+    """The limits for `tidy`; None: no limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     most: int | None = Field(2_000, ge=0)  # takes without a star
     days: float | None = Field(None, ge=0)
-    trash_days: float = Field(30.0, ge=0)  # a deleted take can be restored so long
-    stars: bool = True  # spare what has one
+    trash_days: float = Field(30.0, ge=0)  # how long a deleted take can be restored
+    stars: bool = True  # spare starred takes
 
 
 class Takes:
-    """The takes of a folder. One object for each folder."""
+    """The takes of a folder. One object per folder."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -87,7 +87,7 @@ class Takes:
         settings: Mapping[str, Any] | None = None,
         **about: Any,
     ) -> Take:
-        """Keep a take; when this returns it survives a crash. `about`: more fields of a card."""
+        """Save a take; after this returns it survives a crash. `about`: more fields of the card."""
         now = self._clock()
         self._make_folder()
         take = Take(
@@ -123,7 +123,7 @@ class Takes:
         return take
 
     def sound(self, number: str) -> Path:
-        """The file of a take's sound (FLAC). Raises RequestError when it is gone."""
+        """The audio file of a take (FLAC). Raises RequestError if it is missing."""
         path = self._path(self.find(number).id, SOUND)
         if not is_plain_file(path):
             raise RequestError("The sound of this take is gone from the disk. Speak it again.")
@@ -148,9 +148,9 @@ class Takes:
         deleted: bool = False,
         limit: int | None = None,
     ) -> list[Take]:
-        """Takes that hold every word in text or voice, the newest first.
+        """Takes with every word in text or voice, the newest first.
 
-        `called`: the name that a take's voice has now.
+        `called`: returns the current name of a take's voice.
         """
         wanted = words.casefold().split()
         with self._lock:
@@ -167,18 +167,18 @@ class Takes:
         return found[:limit]
 
     def star(self, number: str, starred: bool = True) -> Take:
-        self.sound(number)  # a card without its sound is a loss
+        self.sound(number)  # raises if the audio is missing
         return self._change(number, starred=starred)
 
     def adopt(self, number: str, owner: str) -> None:
-        """Nobody's take, if it is there, belongs to this browser from now on."""
+        """Assign a take without an owner to this browser."""
         with self._lock:
             take = self._takes.get(number)
             if take is not None and not take.owner:
                 self._keep(take.model_copy(update={"owner": owner}))
 
     def delete(self, number: str) -> Take:
-        """Put a take into the trash; `restore` brings it back, but not one without its sound."""
+        """Move a take to the trash; `restore` undoes it, if the audio exists."""
         with self._lock:
             take = self.find(number)
             if not is_plain_file(self._path(number, SOUND)):
@@ -191,15 +191,15 @@ class Takes:
         return self._change(number, deleted=None)
 
     def export(self, number: str, path: Path) -> Path:
-        """A take as a sound file; the ending of `path` says which kind."""
+        """Write a take as an audio file, by the extension of `path`."""
         return save_sound(path, self.pcm(number))
 
     def damaged(self) -> list[Path]:
-        """Cards that could not be read. They are never deleted."""
+        """Cards that cannot be read. They are never deleted."""
         return list(self._damaged)
 
     def tidy(self, keeping: Keeping) -> int:
-        """Remove for good what is past its limits; how many."""
+        """Delete takes beyond the limits; returns their number."""
         now = self._clock()
         with self._lock:
             trash = [take for take in self._takes.values() if take.deleted is not None]
@@ -215,7 +215,7 @@ class Takes:
         return len(gone)
 
     def _make_folder(self) -> None:
-        """Also while the app runs: somebody may have removed it."""
+        """Create the folder, also if it was removed while the app runs."""
         with explain_write_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -230,7 +230,7 @@ class Takes:
         return take
 
     def _remove(self, number: str) -> None:
-        """The card first: a sound without a card is nothing, a card without a sound is a loss."""
+        """Delete the card first: audio without a card is ignored, a card without audio is not."""
         for suffix in (CARD, SOUND):
             with suppress(FileNotFoundError):
                 self._path(number, suffix).unlink()

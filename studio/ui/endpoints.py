@@ -1,6 +1,6 @@
-"""What programs call by name through Gradio: a finished file, chunks as they are made, the voices.
+"""Gradio's named endpoints for programs: a finished file, chunks, the voices.
 
-Knows no components; the signatures are what "Use via API" shows.
+"Use via API" shows the signatures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from studio.ui.speech_form import SpeechForm, read_seed
 
 
 class Endpoints:
-    """The functions; a refusal becomes Gradio's own kind of error, with its sentence."""
+    """The endpoint functions; engine errors become gr.Error with the same message."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
@@ -43,7 +43,7 @@ class Endpoints:
         predictor_top_p: float | None = None,
         longest: float | None = None,
     ) -> AsyncIterator[str]:
-        """A finished file. Gradio takes a copy before it goes on."""
+        """Speak to a file. Gradio copies it before the generator continues."""
         with _told():
             sampling = checked(
                 SamplingParams,
@@ -75,7 +75,7 @@ class Endpoints:
         language: str | None = "auto",
         instruct: str | None = "",
     ) -> AsyncIterator[dict[str, Any]]:
-        """Speak, and return each chunk as it is made: PCM16, 24 kHz, mono, in base64."""
+        """Speak, and return each chunk as it is generated: PCM16, 24 kHz, mono, in base64."""
         request = SpeechForm(text or "", voice or "", language or "auto", instruct or "")
         with _told():
             submitted = self._studio.engine.submit(request.request(self._studio.choices()))
@@ -84,7 +84,7 @@ class Endpoints:
                     yield {**_written(chunk), "seed": spoken.seed}
 
     def voices(self) -> list[dict[str, str]]:
-        """The voices that can be named."""
+        """The available voices."""
         found = self._studio.choices().list()
         return [{"name": own.name, "kind": own.kind, "note": own.note} for own in found]
 

@@ -1,7 +1,4 @@
-"""The studio, put together and mounted on an application.
-
-Knows no tabs and no handlers: the shell builds the page.
-"""
+"""Mounts the studio's page on an application. The shell builds the page."""
 
 from __future__ import annotations
 
@@ -22,12 +19,14 @@ from studio.ui.i18n import LANGUAGES
 from studio.ui.sessions import remember
 from studio.ui.shell import build_shell
 
-LARGEST_UPLOAD = 100 << 20  # bytes, as much as the largest recording; Gradio's own has no end
+LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
 STATIC = Path(__file__).parent / "static"
 ANSWERS, CONNECTION = (
     (STATIC / name).read_text(encoding="utf-8") for name in ("answers.js", "connection.js")
 )
-SESSIONS = 256  # visits that Gradio remembers, 0.1 to 0.25 MB each; its own 10,000 would take 1 GB
+SESSIONS = (
+    256  # sessions that Gradio keeps, 0.1 to 0.25 MB each; its default of 10,000 would take 1 GB
+)
 
 
 def mount_page(
@@ -51,7 +50,7 @@ def mount_page(
     for router in (studio.live.router(), downloads.router(kept)):
         application.include_router(router, dependencies=[Depends(door.check)])
     shell = build_shell(studio)
-    shell.has_launched = True  # only then does Gradio refuse files that nobody has sent
+    shell.has_launched = True  # only then does Gradio refuse files that were not uploaded
     remember(shell, SESSIONS)
     gr.mount_gradio_app(application, shell, "/", **looks(), **door.asking)
     door.guard(application.routes[-1].app)  # type: ignore[attr-defined]  # the mount

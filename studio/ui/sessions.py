@@ -1,6 +1,6 @@
-"""What a new visitor costs. Gradio describes every component anew for each session, at its first
-event and on the server's only loop, in which nobody's sound goes on meanwhile. The components do
-not change, so one description serves all. Knows no tabs.
+"""Reduces the cost of new sessions. Gradio serializes every component for each session, at its
+first event and on the server's event loop, which pauses all streams. The components do not change,
+so one description is shared by all sessions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gradio.utils import LRUCache
 
 
 class Recent(LRUCache[Any, Any]):
-    """What was used last stays: a stream that is being told is used with every message."""
+    """An LRU cache in which reading counts as use, so active streams stay."""
 
     def __getitem__(self, key: Any) -> Any:
         self.move_to_end(key)
@@ -21,16 +21,16 @@ class Recent(LRUCache[Any, Any]):
 
 
 def remember(blocks: gr.Blocks, visits: int) -> None:
-    """Bound what Gradio keeps of visits that never said goodbye, and of what they did not take.
+    """Limit the abandoned sessions and unread streams that Gradio keeps.
 
-    Of its own it keeps 10,000 and the unread sound of 2,000, in the order in which they came.
+    By default it keeps 10,000 sessions and 2,000 streams, the oldest dropped first.
     """
     blocks.state_session_capacity = visits
     blocks._queue.pending_messages_per_session = Recent(visits)
 
 
 class _Description(dict[str, Any]):
-    """A component for one session: shared with all others until its properties are asked for."""
+    """A component's description, shared by all sessions until its properties are read."""
 
     __slots__ = ("_own",)
 
@@ -42,7 +42,7 @@ class _Description(dict[str, Any]):
 
 
 class _Described(BlocksConfig):
-    """A page's components; a session's copy has the same descriptions."""
+    """A page's components; copies for sessions share the descriptions."""
 
     def __copy__(self) -> BlocksConfig:
         own: Any = super().__copy__()  # type: ignore[no-untyped-call]
@@ -51,7 +51,7 @@ class _Described(BlocksConfig):
 
 
 def share_session_state(blocks: gr.Blocks) -> None:
-    """To be called when the page is laid out; sessions get copies, which are theirs to change."""
+    """Called after the page is built; each session gets its own copy."""
     config: Any = blocks.default_config
     plain = config.config_for_block
     described: dict[int, dict[str, Any]] = {}

@@ -1,7 +1,7 @@
-"""The studio's shell: the head, the tabs in their order, and what programs may call.
+"""The studio's shell: the header, the tabs in order, and the endpoints for programs.
 
-A tab is a module of studio/tabs with `build(studio)`. A tab whose checkpoints are not loaded
-says what to load instead. Knows nothing of what a tab does.
+A tab is a module of studio/ui/tabs with `build(studio)`. A tab whose kind of checkpoint is missing
+shows what to load instead.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from studio.ui.tabs.models import ModelsTab
 from studio.ui.tabs.voice_form import QUIET, on_show
 
 QUEUE = 256
-KEEP = 3600  # seconds a file stays in Gradio's cache
+KEEP = 3600  # seconds for which files stay in Gradio's cache
 
 Able: TypeAlias = Callable[[Capabilities], bool]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A tab that another module builds. `missing`: said where no checkpoint is able."""
+    """A tab. `missing`: shown if no checkpoint has the ability."""
 
     name: str
     label: str
     able: Able
     missing: str = ""
-    get: str = ""  # the smallest published one that is able
+    get: str = ""  # the smallest published model with the ability
 
 
 def _any(own: Capabilities) -> bool:
@@ -75,9 +75,9 @@ ENTRIES = (
 
 
 def build_shell(studio: Studio) -> Any:
-    """The whole page, to be mounted."""
+    """Build the page."""
     with gr.Blocks(title="Timbre", analytics_enabled=False, delete_cache=(KEEP, KEEP)) as blocks:
-        _endpoints(studio)  # first, so that their names are theirs
+        _endpoints(studio)  # first, so that they get their names
         gr.HTML(HEAD, js_on_load="", elem_classes="timbre-plain")
         owner = browser_id()
         with gr.Tabs() as tabs:
@@ -101,10 +101,10 @@ def build_shell(studio: Studio) -> Any:
 
 
 def _unqueue_loads(blocks: gr.Blocks) -> None:
-    """Let what happens when a page opens pass beside the queue.
+    """Run the page's load events outside of the queue.
 
-    Gradio's browser half closes its event stream when the last of such events is done; a press
-    of Speak at that very moment would never be answered.
+    Gradio's client closes its event stream after the last of these events; a press of Speak at
+    that moment would get no answer.
     """
     for event in blocks.fns.values():
         if any(name == "load" for _, name in event.targets):
@@ -112,17 +112,17 @@ def _unqueue_loads(blocks: gr.Blocks) -> None:
 
 
 def present() -> Iterable[Entry]:
-    """The tabs whose modules are there."""
+    """The tabs whose modules exist."""
     return (own for own in ENTRIES if importlib.util.find_spec(f"studio.ui.tabs.{own.name}"))
 
 
 def reason(entry: Entry, capabilities: Iterable[Capabilities]) -> str:
-    """Why a tab can do nothing here; empty where it can."""
+    """Why a tab cannot be used; empty if it can."""
     return "" if any(map(entry.able, capabilities)) else entry.missing
 
 
 def _fill(entry: Entry, studio: Studio) -> None:
-    """The tab, or what to do instead: models are exchanged while the studio runs."""
+    """The tab, or a note about the missing model; models can be exchanged at run time."""
 
     def shown() -> tuple[Any, Any]:
         refused = bool(reason(entry, studio.engine.capabilities().values()))
@@ -140,7 +140,7 @@ def _fill(entry: Entry, studio: Studio) -> None:
 
 
 def _offer(entry: Entry, studio: Studio) -> Sequence[Any]:
-    """One press for the model that a tab needs, where models may be changed; its events."""
+    """A button that adds the model a tab needs, if models may be changed; its events."""
     if not entry.get or studio.guests:
         return ()
     models = ModelsTab(studio)
@@ -171,7 +171,7 @@ def _note(entry: Entry) -> str:
 
 
 def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
-    """The Engine page is the last one; only there does anything tick."""
+    """Run the timer only while the last tab, the Engine page, is open."""
 
     def looking(event: gr.SelectData) -> gr.Timer:
         return gr.Timer(active=event.index == last)
@@ -180,7 +180,7 @@ def _looking(last: int) -> Callable[[gr.SelectData], gr.Timer]:
 
 
 def _endpoints(studio: Studio) -> None:
-    """`/stream`, `/voices` and `/check`; `/speak` stands with the fields it shares."""
+    """Add `/stream`, `/voices` and `/check`; `/speak` is with the fields that it shares."""
     own = Endpoints(studio)
     api(own.stream, api_name="stream", concurrency_limit=None)
     api(own.voices, api_name="voices", concurrency_limit=None)

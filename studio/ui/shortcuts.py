@@ -1,7 +1,6 @@
-"""Keyboard shortcuts, and the sheet that lists them.
+"""Keyboard shortcuts, and the dialog that lists them.
 
-They act on whatever tab is in front: a button of class `timbre-go` speaks, a live player stops.
-Knows no tabs.
+They act on the open tab: a button of class `timbre-go` speaks, a live player stops.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ HEAD = f"""
 </dialog>
 """
 
-# Goes into the page's <head>: once for the page, whatever is drawn anew.
+# In the page's <head>, so it runs once per page.
 SCRIPT = """
 <script>
 (() => {
-  // The style shows our own HTML in the browser's language (studio/words).
+  // The style shows the studio's HTML in the browser's language (studio/ui/i18n).
   const chinese = navigator.language.toLowerCase().startsWith('zh');
   document.documentElement.classList.toggle('timbre-zh', chinese);
   const shown = (selector) =>
@@ -44,7 +43,7 @@ SCRIPT = """
   const sheet = () => document.querySelector('dialog.timbre-help');
   const typing = (target) => target.closest('input, textarea, select, [contenteditable=true]');
   const shades = 'timbre-shade';
-  // What was chosen stands against the system's shade, which Gradio applies when it starts.
+  // The chosen theme overrides the system's, which Gradio applies at start.
   const shade = () => {
     const [{ classList }, chosen] = [document.body, localStorage.getItem(shades)];
     if (chosen && classList.contains('dark') !== (chosen === 'true')) classList.toggle('dark');

@@ -1,6 +1,6 @@
-"""From what a person filled in to a request, and to the card of its take and back.
+"""Converts filled-in fields to a request, and to a take's card and back.
 
-Knows no components: the Speak tab, the endpoints and whoever speaks a take again share it.
+The Speak tab, the endpoints and regeneration share it. It knows no components.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MAX_PIECES = 60  # of a text, between its pauses and cues
 
 @dataclass(frozen=True)
 class SpeechForm:
-    """One press of Speak, as data."""
+    """The fields of one press of Speak."""
 
     text: str
-    voice: str = ""  # a name, or a blend like robert(2)+clara(1); empty: the model's own
+    voice: str = ""  # a name, or a blend like robert(2)+clara(1); empty: the model's default
     language: str = "auto"
     instruct: str = ""
     seed: int | None = None
@@ -93,7 +93,7 @@ class SpeechForm:
         return not choices.refusal(name)
 
     def settings(self) -> dict[str, Any]:
-        """What a take's card keeps beside text, voice and seed."""
+        """The settings on a take's card besides text, voice and seed."""
         chosen = self.sampling.model_dump(exclude_defaults=True)
         return {
             "language": self.language,
@@ -106,7 +106,7 @@ class SpeechForm:
 
 
 def asked_for(take: Take) -> SpeechForm:
-    """What would speak a take again."""
+    """The form that generates a take again."""
     known: Mapping[str, Any] = take.settings
     return SpeechForm(
         text=take.text,
@@ -122,19 +122,19 @@ def asked_for(take: Take) -> SpeechForm:
 
 
 def named_now(takes: Iterable[Take], choices: Choices) -> list[Take]:
-    """Takes with the names that their voices have now."""
+    """Takes with the current names of their voices."""
     called = voice_names(choices)
     return [take.model_copy(update={"voice": called(take)}) for take in takes]
 
 
 def voice_names(choices: Choices) -> Callable[[Take], str]:
-    """The name that a take's voice has now; the one it had where it is gone."""
+    """The current name of a take's voice; its old name if the voice is deleted."""
     shown = cache(choices.shown)
     return lambda take: shown(take.voice_key) or take.voice
 
 
 def read_seed(written: str) -> int | None:
-    """A typed seed; None for an empty field."""
+    """Parse a seed; None for an empty field."""
     digits = written.strip()
     if not digits:
         return None
@@ -144,12 +144,12 @@ def read_seed(written: str) -> int | None:
 
 
 def draw_seed() -> str:
-    """A new one, short enough to be told over a telephone."""
+    """A random seed, short enough to dictate."""
     return str(secrets.randbelow(10**SEED_DIGITS))
 
 
 def rounded(seconds: float) -> str:
-    """About how long, in words."""
+    """An approximate duration as text."""
     if seconds < 60:
         return f"{max(1, round(seconds))} s"
     minutes, rest = divmod(round(seconds), 60)

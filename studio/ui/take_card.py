@@ -1,7 +1,7 @@
-"""A take as a person sees it: its card with downloads and buttons, and a row of the list.
+"""HTML of a take: its card with downloads and buttons, and its row in the list.
 
-A button says what it does in `data-do`, and to which take in `data-take`; PRESSES tells it as an
-event. Everything a person wrote is escaped. Knows no components and no engine.
+A button has its action in `data-do` and its take in `data-take`; PRESSES sends it as an event. All
+user text is escaped. Knows no components and no engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STOPPED: Final = "Stopped early"
 DROPPED: Final = "Not kept, as it was stopped."
 KEEP: Final = "Keep this part"
 NAMED: Final = {"instruct": "Style instructions", "longest": "Max. length"}
-LINEAGE: Final = "again"  # a setting: the take that this one was spoken again from
+LINEAGE: Final = "again"  # a setting: the take from which this one was regenerated
 
 EMPTY = f"""
 <div class="timbre-empty">
@@ -30,7 +30,7 @@ EMPTY = f"""
 </div>
 """
 
-# `again` speaks, `hello` welcomes, `act` does what is left.
+# `again` regenerates, `hello` plays the welcome, `act` is everything else.
 PRESSES = """
 element.addEventListener('click', (event) => {
   const pressed = event.target.closest('button[data-do]');
@@ -44,7 +44,7 @@ element.addEventListener('click', (event) => {
 
 
 def card(take: Take, *buttons: tuple[str, str]) -> str:
-    """Text, facts, downloads and buttons of one take; `buttons` are more of them."""
+    """Text, facts, downloads and buttons of one take; `buttons` are additional ones."""
     facts = "".join(
         f"<div><dt>{both(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in _facts(take).items()
@@ -56,7 +56,7 @@ def card(take: Take, *buttons: tuple[str, str]) -> str:
 
 
 def rows(takes: Iterable[Take]) -> str:
-    """A row for each take, as they come."""
+    """A row for each take."""
     listed = "".join(f"<li>{_row(take)}</li>" for take in takes)
     return f'<ol class="timbre-history">{listed}</ol>'
 
@@ -106,7 +106,7 @@ def _facts(take: Take) -> dict[str, str]:
 
 
 def _changed(take: Take) -> list[tuple[str, Any]]:
-    """Settings that were not left as they are."""
+    """Settings that differ from the defaults."""
     return [
         (name, value)
         for name, value in take.settings.items()
@@ -126,7 +126,7 @@ def _short(text: str) -> str:
 
 
 def _when(moment: float) -> str:
-    """The hour of a take of today, the day of an older one."""
+    """The time of today's takes, the date of older ones."""
     then = time.localtime(moment)
     today = then[:3] == time.localtime()[:3]
     return time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", then)

@@ -1,6 +1,6 @@
-"""How the studio looks: a calm theme, dark and light, at a desk and on a phone.
+"""The studio's theme, dark and light, for desktop and phone.
 
-Knows no tabs; classes named timbre-… are the only thing it shares with them.
+It shares only class names timbre-… with the tabs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STYLE = (Path(__file__).parent / "static" / "studio.css").read_text(encoding="ut
 
 
 def theme() -> gr.themes.Base:
-    """Gradio's base, in our colours and without shadows."""
+    """Gradio's base theme with the studio's colours and without shadows."""
     own = gr.themes.Base(
         primary_hue=PINE,
         secondary_hue=PINE,

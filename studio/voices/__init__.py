@@ -1,1 +1,1 @@
-"""Voices as a person picks them."""
+"""Finding voices by name, and rules for them."""

@@ -1,7 +1,4 @@
-"""What is said of the speakers that checkpoints bring along: a line each, by name.
-
-Knows no checkpoint: a speaker it has never heard of simply has no line.
-"""
+"""Descriptions of preset speakers by name; unknown speakers have none."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ LINES = ROOT / "presets" / "speakers.json"
 
 
 def described(name: str) -> str:
-    """Who speaks, in a few English words; empty where nobody wrote any."""
+    """A short English description; empty if there is none."""
     return _lines().get(name.casefold(), "")
 
 

@@ -1,6 +1,6 @@
-"""Whose letters a text is written in, to tell early that no model here speaks it.
+"""Detects the writing system of a text, to warn early that no model speaks its language.
 
-Knows a few scripts that belong to few languages, and no models. Latin letters tell nothing.
+It knows a few writing systems that belong to few languages. Latin letters are not evaluated.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ LETTERS: Final = (
 
 
 def foreign(text: str, languages: Collection[str]) -> bool:
-    """Whether some of its letters are of none of these languages."""
+    """Whether some letters belong to none of these languages."""
     return any(letters.search(text) and own.isdisjoint(languages) for letters, own in LETTERS)

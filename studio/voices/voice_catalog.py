@@ -1,4 +1,4 @@
-"""From what a person typed or picked to a voice. Shared by the command line and the page."""
+"""Resolves typed or picked names to voices. Shared by API, command line and page."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from engine import (
 from studio.voices.foreign_names import FOREIGN_VOICES
 from studio.voices.speaker_notes import described
 
-MARKS = frozenset("+,:()")  # names with these go by their id in a written blend
-BLEND_MARKS = "+,(:"  # one of these makes a name a written blend
+MARKS = frozenset("+,:()")  # names with these are written as ids in a blend
+BLEND_MARKS = "+,(:"  # a name with one of these is a written blend
 Method: TypeAlias = Literal["linear", "spherical"]
 NO_INSTRUCTION = Message("Saved voices can't follow style instructions. Clear that field.")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A voice somebody can pick by name."""
+    """A voice that can be picked."""
 
     name: str
     kind: Literal["preset", "saved", "design"]
     note: str = ""
-    key: str = ""  # what is kept of it: stays when the voice gets another name
+    key: str = ""  # what is stored of it; unchanged by a rename
 
     @property
     def label(self) -> str:
-        """A speaker's name with a capital; a saved one as somebody wrote it."""
+        """The shown name: speakers with a capital, saved voices as written."""
         return self.name.capitalize() if self.kind == "preset" else self.name
 
 
 class Choices:
-    """All voices that can be named: speakers of the checkpoints, and the saved ones."""
+    """All available voices: speakers of the checkpoints, and saved ones."""
 
     def __init__(self, capabilities: Mapping[str, Capabilities], library: Library) -> None:
         self._models = capabilities
@@ -55,7 +55,7 @@ class Choices:
         self._library = library
 
     def list(self) -> tuple[Choice, ...]:
-        """Speakers first, then saved voices these checkpoints can speak."""
+        """Speakers first, then saved voices that these checkpoints can speak."""
         speakers = (
             Choice(name, "preset", described(name) or self._dialect(name), name)
             for name in self.speakers()
@@ -64,7 +64,7 @@ class Choices:
         return (*speakers, *saved)
 
     def key(self, name: str) -> str:
-        """What is kept of a named voice or a written blend; what is not here stays as it is."""
+        """The key to store for a voice or a written blend; unknown names are unchanged."""
         bare = name.strip()
         if speaker := self._speaker(bare):
             return speaker
@@ -73,7 +73,7 @@ class Choices:
         return self._rewritten(bare, self.key)
 
     def shown(self, key: str) -> str:
-        """The name that a kept voice has now; empty where it is gone."""
+        """The current name of a stored key; empty if the voice is deleted."""
         if speaker := self._speaker(key):
             return speaker.capitalize()
         if saved := self._find(key):
@@ -86,7 +86,7 @@ class Choices:
         return tuple(dict.fromkeys(every))
 
     def blendable(self) -> tuple[tuple[str, str], ...]:
-        """Labels and written names of what can be blended; no name is there twice."""
+        """Labels and written names of voices that can be blended, without duplicates."""
         speakers = self.speakers()
         taken = {name.casefold() for name in speakers}
         own = [each for each in self._library.list() if isinstance(each.voice, Clone)]
@@ -95,12 +95,12 @@ class Choices:
         return (*((name, name) for name in speakers), *written)
 
     def example(self) -> str:
-        """A written blend of voices that are here, as a hint."""
+        """An example of a written blend."""
         first, second, *_ = *(name for _, name in self.blendable()), "one", "another"
         return f"{first}(2)+{second}(1)"
 
     def models(self, able: Callable[[Capabilities], bool]) -> tuple[str, ...]:
-        """The checkpoints that can do something, by name."""
+        """The names of checkpoints with an ability."""
         return tuple(name for name, own in self._models.items() if able(own))
 
     def languages(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class Choices:
         return ("auto", *dict.fromkeys(every))
 
     def named(self, name: str, instruct: str = "") -> Voice:
-        """A speaker, or a saved voice by name or id. Raises UnknownVoice with what there is."""
+        """A speaker, or a saved voice by name or id. Raises UnknownVoice with a list."""
         if speaker := self._speaker(name):
             return Preset(speaker, instruct)
         saved = self._find(name)
@@ -121,7 +121,7 @@ class Choices:
         return saved.voice
 
     def default(self, instruct: str = "") -> Voice:
-        """The voice of somebody who named none."""
+        """The default voice."""
         if self.speakers():
             return Preset(self.speakers()[0], instruct)
         if any(own.design for own in self._capabilities):
@@ -131,7 +131,7 @@ class Choices:
         )
 
     def read(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
-        """A named voice, a written blend, or with no name the models' own."""
+        """A named voice, a written blend, or without a name the default."""
         if not name.strip():
             return self.default(instruct)
         try:
@@ -144,9 +144,9 @@ class Choices:
         return self.blend(name, method)
 
     def aliases(self) -> dict[str, str]:
-        """Voices of other services by the voice each stands for; one of that name comes first.
+        """Voices of other services and the voice that each is mapped to; equal names first.
 
-        They are dealt out over the preset speakers, or where there are none over the saved voices.
+        They are distributed over the preset speakers, or without any over the saved voices.
         """
         voices = self.speakers() or tuple(choice.name for choice in self.list())
         taken = {name.casefold() for name in voices}
@@ -154,7 +154,7 @@ class Choices:
         return {name: voices[i % len(voices)] for i, name in enumerate(free) if voices}
 
     def requested(self, name: str, instruct: str = "", method: Method = "linear") -> Voice:
-        """What a request names: as `read`, or a voice of another service."""
+        """A request's voice: as `read`, or a voice of another service."""
         try:
             return self.read(name, instruct, method)
         except UnknownVoice:
@@ -169,7 +169,7 @@ class Choices:
         return Blend(parts, method)
 
     def refusal(self, name: str) -> Message:
-        """Why this voice takes no instruction; empty where it takes one."""
+        """Why this voice follows no instruction; empty if it does."""
         if name.casefold() not in {own.casefold() for own in self.speakers()}:
             return NO_INSTRUCTION
         holders = (own for own in self._capabilities if _has(own, name))
@@ -177,7 +177,7 @@ class Choices:
         return Message("") if able else Message("This model follows no instructions.")
 
     def stranger(self, voice: Voice) -> Message:
-        """What to know of a voice whose own model cannot speak it here; else empty."""
+        """A note about a voice whose own model is not here; otherwise empty."""
         if not isinstance(voice, Clone) or is_native(voice, self._models):
             return Message("")
         if not self._speakable(voice):
@@ -195,17 +195,17 @@ class Choices:
         return next((own for own in self.speakers() if own.casefold() == wanted), None)
 
     def _written(self, own: SavedVoice) -> str:
-        """Its name in a blend; its id where the name has marks."""
+        """Its name in a blend; its id if the name has separators."""
         return f"#{own.id}" if MARKS & set(own.name) else own.name
 
     def _find(self, name: str) -> SavedVoice | None:
-        """By its name; else by its id, which may be the name of another voice."""
+        """By its name, else by its id."""
         wanted = name.strip().casefold()
         named = (own for own in self._library.list() if own.name.casefold() == wanted)
         return next(named, None) or self._library.find(name)
 
     def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
-        """A written blend with other names for its parts; what is none stays as it is."""
+        """A written blend with its parts' names replaced; other text is unchanged."""
         if not MARKS & set(text):
             return text
         try:

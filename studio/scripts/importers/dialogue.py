@@ -43,7 +43,7 @@ _SPEAKER_TAG = re.compile(r"\s*\[([^\[\]\n]{1,60})\](.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Turn:
-    """A line of text that begins with a name."""
+    """A line of text that starts with a speaker's name."""
 
     name: str
     direction: str
@@ -51,7 +51,7 @@ class Turn:
 
 
 def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
-    """Passages of plain text. `speakers`: names that are known to speak."""
+    """Passages of plain text. `speakers`: known names."""
     paragraphs = _paragraphs(as_turns(text, speakers))
     names = _names(paragraphs, speakers)
     for paragraph in paragraphs:
@@ -63,7 +63,7 @@ def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
 
 
 def read_components(value: list[dict[str, str]] | str) -> Iterator[Passage]:
-    """What a dialogue editor holds: a list of speaker and text, or lines of `[name] text`."""
+    """Passages of gr.Dialogue: a list of speaker and text, or lines of `[name] text`."""
     if isinstance(value, str):
         yield from map(_tagged, value.splitlines())
         return
@@ -74,11 +74,11 @@ def read_components(value: list[dict[str, str]] | str) -> Iterator[Passage]:
 
 
 def turn_of(line: str, names: Collection[str]) -> Turn | None:
-    """The turn that a line of text begins, if its name counts."""
+    """The turn that a line starts, if its name counts."""
     match = _TURN.match(line)
     if match and match["name"].casefold() in names:
         return Turn(match["name"], (match["direction"] or "").strip(), match["text"].strip())
-    name, colon, text = line.partition(":")  # a known name may look like none: 2nd guard
+    name, colon, text = line.partition(":")  # a known name may have any form, for example 2nd guard
     if colon and name.strip().casefold() in names:
         return Turn(name.strip(), "", text.strip())
     return None
@@ -91,7 +91,7 @@ def _note(line: str) -> Turn | None:
 
 
 def _heading(line: str, names: Collection[str]) -> Passage | None:
-    """A chapter that a line of its own begins: `# Title`, or `Chapter 2`."""
+    """A chapter heading on its own line: `# Title`, or `Chapter 2`."""
     match = _HEADING.fullmatch(line.strip())
     if match and match["title"]:
         return Passage(match["title"], heading=True, silent=bool(match["silent"]))
@@ -128,7 +128,7 @@ def _names(paragraphs: list[list[str]], speakers: Collection[str]) -> set[str]:
 
 
 def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:
-    """A paragraph's turns; text without a name goes on with the turn before it."""
+    """A paragraph's turns; text without a name continues the turn before it."""
     speaker = Turn("", "", "")
     texts: list[str] = []
     for line in paragraph:
@@ -141,14 +141,14 @@ def _passages(paragraph: list[str], names: set[str]) -> Iterator[Passage]:
 
 
 def _unwrapped(lines: list[str], turn: Turn) -> Iterator[Passage]:
-    """A block that an editor has wrapped is one passage; otherwise each line is one."""
+    """A hard-wrapped block is one passage; otherwise each line is one."""
     whole = [_joined(lines)] if _is_wrapped(lines) else lines
     for text in whole:
         yield Passage(text, turn.name, turn.direction)
 
 
 def _is_wrapped(lines: list[str]) -> bool:
-    """All lines but the last fill a column, and one of them breaks off in a sentence."""
+    """Whether all lines but the last are of full width, and one ends within a sentence."""
     full = lines[:-1]
     filled = all(WRAPPED <= _columns(line) <= WIDEST for line in full)
     return filled and any(not _SENTENCE_END.search(line) for line in full)

@@ -1,7 +1,7 @@
-"""Markdown as something to read aloud: headings are chapters, marks are left out.
+"""Reads Markdown as a script: headings are chapters, markup is dropped.
 
-Not a full parser: it keeps the words and drops what is not spoken (code, images' addresses,
-links' targets, tags, front matter). Works line by line, in time linear in the text.
+Not a full parser: it keeps the text and drops what is not spoken (code, image addresses, link
+targets, tags, front matter). Works line by line in linear time.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ def read_markdown(text: str, speakers: tuple[str, ...] = ()) -> Iterator[Passage
 
 
 def _closed(title: str) -> str:
-    """Without the hashes that may close a heading; a pattern for that takes quadratic time."""
+    """Remove closing hashes of a heading; a regular expression would take quadratic time."""
     return title.rstrip().rstrip("#").rstrip()
 
 
 def inline(text: str) -> str:
-    """A line without its marks."""
+    """A line without its markup."""
     for pattern, replacement in _INLINE:
         text = pattern.sub(replacement, text)
     return text
 
 
 def _without_comments(text: str) -> str:
-    """One look at each letter: a pattern goes to the end for every comment that has none."""
+    """Remove comments in linear time; a regular expression rescans for unclosed ones."""
     kept, at = [], 0
     while (start := text.find("<!--", at)) >= 0 and (end := text.find("-->", start + 4)) >= 0:
         kept.append(text[at:start])
@@ -72,7 +72,7 @@ def _without_front_matter(text: str) -> str:
 
 
 def _blocks(lines: list[str]) -> Iterator[str]:
-    """Lines without code; an underlined heading comes as one with hashes."""
+    """Lines without code; underlined headings are converted to hashes."""
     fence = ""
     previous = ""
     for line in lines:

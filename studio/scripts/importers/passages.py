@@ -1,7 +1,7 @@
-"""From passages to a script.
+"""Builds a script from passages.
 
-A passage is a stretch of text by one speaker, as a reader found it: a paragraph, a turn of a
-dialogue, a heading. Here it is split into lines. This module knows no file formats.
+A passage is text by one speaker as an importer found it: a paragraph, a turn of a dialogue, a
+heading. Here it is split into lines. This module knows no file formats.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ MAX_CHAPTERS = 2_000
 
 @dataclass(frozen=True)
 class Passage:
-    """What one speaker says before something ends: a paragraph, a turn."""
+    """A paragraph or turn of one speaker."""
 
     text: str
     speaker: str = ""
     direction: str = ""
-    heading: bool = False  # a chapter begins, and this is its title
-    silent: bool = False  # a title to be shown, not spoken
+    heading: bool = False  # the title of a new chapter
+    silent: bool = False  # a title that is not spoken
     pause: float | None = None  # after it
 
 
 class SpeechOptions(Record):
-    """How passages become lines."""
+    """How passages are split into lines."""
 
     language: str = "auto"
     breath: SpokenPiece = BREATH
@@ -50,7 +50,7 @@ PLAIN = SpeechOptions()
 
 
 def build(passages: Iterable[Passage], manner: SpeechOptions = PLAIN) -> Script:
-    """A script of these passages. Raises InvalidText when it is empty or too long."""
+    """Build a script. Raises InvalidText if it is empty or too long."""
     lines: list[Line] = []
     chapters: list[str] = []
     for number, passage in enumerate(_bounded(passages)):
@@ -100,7 +100,7 @@ def _who(speaker: str) -> str:
 
 
 def clean(text: str) -> str:
-    """One line of text: control characters out, every run of space one space."""
+    """One line of text, without control characters, with single spaces."""
     return " ".join("".join(char for char in text if _is_text(char)).split())
 
 

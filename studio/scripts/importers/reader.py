@@ -1,7 +1,7 @@
-"""Scripts from what people have: typed text, a dialogue editor, files.
+"""Reads scripts from typed text, a dialogue editor, or files.
 
-Everything here was written by strangers: size and lines are bounded before work is done, and
-every refusal says what to do. This module opens no file by itself: it is handed bytes.
+All input is untrusted: size and lines are bounded before any work, and every error says what to do.
+This module opens no files; it takes bytes.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from studio.scripts.importers.tables import read_table
 from studio.scripts.model import Script
 
 MAX_BYTES = 8 * 1024 * 1024
-MAX_TYPED_LINES = 50_000  # of text as it was typed, empty ones too
+MAX_TYPED_LINES = 50_000  # of typed text, including empty ones
 SUFFIXES = (".txt", ".md", ".srt", ".vtt", ".csv")
 
 
 def script_of_text(
     text: str, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
 ) -> Script:
-    """A script of plain text; dialogue is written `Name: what she says`."""
+    """A script from plain text; dialogue is written `Name: text`."""
     return build(read_text(_bounded(text), speakers), manner)
 
 
 def script_of_dialogue(value: list[dict[str, str]] | str, manner: SpeechOptions = PLAIN) -> Script:
-    """A script of what gr.Dialogue holds, in either of its types."""
+    """A script from gr.Dialogue's value, in either of its types."""
     if isinstance(value, str):
         _bounded(value)
     elif not isinstance(value, list):
@@ -44,7 +44,7 @@ def script_of_dialogue(value: list[dict[str, str]] | str, manner: SpeechOptions 
 def script_of_file(
     name: str, data: bytes, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
 ) -> Script:
-    """A script of an uploaded file; the ending of its name says what it is."""
+    """A script from an uploaded file; its extension tells the format."""
     suffix = PurePath(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise InvalidText(
@@ -61,7 +61,7 @@ def dialogue_of(script: Script) -> list[dict[str, str]]:
 
 
 def decode(data: bytes) -> str:
-    """Text of a file: UTF-8, or UTF-16 that says so."""
+    """Decode a file: UTF-8, or UTF-16 with a byte order mark."""
     if len(data) > MAX_BYTES:
         raise InvalidText(
             "The file has {count:.0f} MB; {most} MB is the most. Split it into parts.",

@@ -1,7 +1,7 @@
-"""Subtitles as a script: captions become lines, the time between them pauses.
+"""Reads subtitles as a script: captions become lines, gaps between them pauses.
 
-A caption that breaks off in the middle of a sentence is joined with the next. Times themselves
-are not kept: a voice takes the time it takes.
+A caption that ends within a sentence is joined with the next. Times are not kept, since speech has
+its own length.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from studio.scripts.importers.passages import Passage, clean
 from studio.scripts.model import MAX_LINES, MAX_PAUSE
 from studio.scripts.text.cues import cue_of
 
-ONE_BREATH = 0.6  # seconds of silence that may lie within a sentence
-LONGEST_GAP = 10.0  # a longer silence in the film is shortened to this
+ONE_BREATH = 0.6  # longest gap within a sentence in seconds
+LONGEST_GAP = 10.0  # longer gaps are shortened to this
 
 _MARKS = re.compile(r"\{\\[^{}]*\}|</?(?:i|b|u|s|c|font|ruby|rt|lang)\b[^<>]*>|<[\d:.]+>", re.I)
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,60})>")

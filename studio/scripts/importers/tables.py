@@ -1,6 +1,6 @@
-"""Tables as a script: a row is a turn; columns are found by their names.
+"""Reads tables as a script: a row is a turn; columns are found by name.
 
-A cell is text and nothing else: a formula is not computed, an address is not fetched.
+Cells are plain text: formulas are not computed, addresses are not fetched.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ NAMES = {
     "chapter": ("chapter", "scene", "section", "act", "章节"),
     "pause": ("pause", "pause after", "silence", "gap"),
 }
-_SAMPLE = 8_192  # characters that tell the delimiter
+_SAMPLE = 8_192  # characters from which the delimiter is detected
 _CELL = 100_000  # characters
 
 
 def read_table(text: str) -> Iterator[Passage]:
-    """Passages of a .csv file. Raises InvalidText when no column holds text."""
+    """Passages of a .csv file. Raises InvalidText if no column has text."""
     rows = _rows(text)
     columns = _columns(next(rows, []))
     chapter = ""

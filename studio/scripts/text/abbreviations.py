@@ -1,4 +1,4 @@
-"""English abbreviations as words. Only those that mean one thing where they stand."""
+"""Expands English abbreviations that are unambiguous in their context."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def expand(text: str) -> str:
 
 
 def _say_phrase(match: re.Match[str]) -> str:
-    """An abbreviation's dot that ended the sentence too stays a full stop."""
+    """Expand; a dot that also ends the sentence is kept."""
     said = _PHRASES[match[0].lower()]
     said = said[0].upper() + said[1:] if match[0][0].isupper() else said
     ends = match[0].lower() == "etc." and _ENDS.match(match.string[match.end() :])

@@ -1,7 +1,7 @@
-"""English numbers, dates, money and units as words.
+"""Expands English numbers, dates, money and units to words.
 
-Conservative: what is not surely understood stays as it is written, and text without figures is
-not changed at all. Other languages are left to the model. `words_for` may be applied twice.
+Conservative: ambiguous forms are not changed, nor is text without digits. Other languages are left
+to the model. `words_for` is idempotent.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _UNIT = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=Tru
 _COMMON = re.compile(r"\b(?:the|and|of|to|is|it|you|that|for|with|she|they|this|have|are|not)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _MANY = 15  # digits: longer runs are codes, not quantities
-_LONGEST = 60  # digits that are counted at all
+_LONGEST = 60  # digits; longer numbers are not expanded
 
-# Order matters: the most particular first.
+# Order matters: the most specific first.
 _PATTERN = re.compile(
     rf"""(?<![\w.,/:$£€¥-]) (?:
       (?P<iso> (?P<iso_year>[12]\d{{3}})-(?P<iso_month>0[1-9]|1[0-2])-(?P<iso_day>[0-2]\d|3[01]) )
@@ -71,9 +71,9 @@ _YEAR_CUE = re.compile(r"\b(?:in|since|until|till|during|year|early|late|circa) 
 _WEAK_CUE = re.compile(r"\b(?:from|by|before|after|of|around) $", re.IGNORECASE)
 
 
-@lru_cache(maxsize=8192)  # a script is planned anew after every change, and most lines stay
+@lru_cache(maxsize=8192)  # most lines of a script are unchanged between two plans
 def words_for(text: str) -> str:
-    """English text with its figures and abbreviations as words."""
+    """English text with numbers and abbreviations as words."""
     text = expand(text)
     if not any(char.isdigit() for char in text):
         return text
@@ -81,7 +81,7 @@ def words_for(text: str) -> str:
 
 
 def looks_english(text: str) -> bool:
-    """Judged by the small words that English cannot do without."""
+    """Whether the text has enough English function words."""
     words = _WORD.findall(text[:20_000].lower())
     foreign = sum(not word.isascii() for word in words)
     common = len(_COMMON.findall(text[:20_000].lower()))
@@ -124,7 +124,7 @@ def _say_time(match: re.Match[str]) -> str:
 
 
 def _half(match: re.Match[str]) -> bool:
-    """Does a.m. or p.m. follow?"""
+    """Whether a.m. or p.m. follows."""
     return re.match(r"\s?[ap]\.?m\b", match.string[match.end() :], re.IGNORECASE) is not None
 
 
@@ -196,7 +196,7 @@ def _digits(number: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _spell(number: str, manner: str) -> str:
-    from num2words import num2words  # late: it loads sixty languages
+    from num2words import num2words  # imported late, since it loads sixty languages
 
     if len(number) > _LONGEST:  # more than it can count
         return _digits(number)

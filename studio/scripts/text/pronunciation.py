@@ -1,7 +1,7 @@
-"""The pronunciation list: words, and how to write them so that they are said right.
+"""The pronunciation list: words, and spellings by which they are pronounced correctly.
 
-An entry in small letters holds for every case; one with capitals only as it is written, so
-that `US = U S` leaves "us" alone. Entries match whole words; in scripts without spaces, any place.
+A lower-case entry matches any case; one with capitals matches exactly, so `US = U S` does not
+change "us". Entries match whole words; in writing systems without spaces, anywhere.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from studio.scripts.model import Record
 from studio.scripts.text.tags import around_tags
 
 MAX_ENTRIES = 1_000
-MAX_LINE = 400  # characters: longer ones are refused unread
-# A letter of a script that puts spaces between words.
+MAX_LINE = 400  # characters; longer lines are refused
+# A letter of a writing system with spaces between words.
 _SPACED = r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 _ARROW = re.compile(r"\s*(?:=>|->|→|=|\t)\s*")
 
 
 class Spelling(Record):
-    """Say `written` as `spoken`."""
+    """Pronounce `written` as `spoken`."""
 
     written: str = Field(min_length=1, max_length=100)
     spoken: str = Field(max_length=200)
 
 
 def read_spellings(text: str) -> tuple[Spelling, ...]:
-    """One entry a line, `word = spelling`. Raises InvalidSetting naming the line."""
+    """Parse one entry per line, `word = spelling`. Raises InvalidSetting with the line."""
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     entries = [_entry(number, line) for number, line in lines if line and line[0] != "#"]
     if len(entries) > MAX_ENTRIES:
@@ -44,7 +44,7 @@ def write_spellings(spellings: Iterable[Spelling]) -> str:
 
 
 class Speller:
-    """A pronunciation list made ready: one pass, so nothing is replaced twice."""
+    """Applies a pronunciation list in one pass, so nothing is replaced twice."""
 
     def __init__(self, spellings: Iterable[Spelling]) -> None:
         self._spoken = {entry.written: entry.spoken for entry in spellings}
@@ -52,7 +52,7 @@ class Speller:
         self._pattern = _pattern(self._spoken)
 
     def __call__(self, text: str, elsewhere: Callable[[str], str] = str) -> str:
-        """The text as it is said. `elsewhere` is applied between the words of the list."""
+        """The spoken form of a text. `elsewhere` is applied to the text between matches."""
         pieces = around_tags(text)
         return "".join(piece if tag else self._say(piece, elsewhere) for piece, tag in pieces)
 
@@ -74,7 +74,7 @@ class Speller:
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str] | None:
-    """All words at once, by first letter: most places in a text rule out all but a few."""
+    """One pattern for all words, grouped by first letter for speed."""
     by_letter: dict[str, list[str]] = defaultdict(list)
     for word in sorted(words, key=len, reverse=True):  # longest first: "New York" before "New"
         by_letter[word[0].casefold()].append(word)

@@ -1,6 +1,6 @@
-"""Splitting text into breaths: sentences, with the very short joined and the very long cut.
+"""Splits text into lines: sentences, with very short ones joined and very long ones cut.
 
-Nothing is lost or changed: the pieces, joined, are the text. Tags in brackets stay whole.
+The joined pieces are exactly the text. Tags in brackets are never cut.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sentences(text: str, language: str = "auto") -> list[str]:
 
 
 def spoken_pieces(text: str, language: str = "auto", breath: SpokenPiece = BREATH) -> list[str]:
-    """What is said in one go each."""
+    """Pieces that are spoken as one line each."""
     parts = [
         piece for part in sentences(text, language) for piece in cut_text(part, breath.longest, TAG)
     ]

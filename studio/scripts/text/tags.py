@@ -1,8 +1,8 @@
-"""Tags in square brackets: pauses, and everything else that must stay in one piece.
+"""Tags in square brackets: pauses, and others that must not be cut.
 
 `[pause]`, `[pause 1.5s]`, `[pause: 300 ms]`, `[break 2]`, `[silence 1s]` and
-`<break time="1.5s"/>` are pauses. Other brackets are ordinary text that is never cut, spelled
-differently or read as a number.
+`<break time="1.5s"/>` are pauses. Other brackets are ordinary text that is never cut, respelled or
+expanded as a number.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def at_pauses(text: str) -> list[tuple[str, float | None]]:
             continue
         piece = text[start : match.start()]
         start = match.end()
-        if found and not piece.strip():  # two tags in a row are one longer pause
+        if found and not piece.strip():  # adjacent tags add up
             before, earlier = found[-1]
             found[-1] = (before + piece, min(MAX_PAUSE, (earlier or 0.0) + pause))
         else:
@@ -60,7 +60,7 @@ def at_pauses(text: str) -> list[tuple[str, float | None]]:
 
 
 def around_tags(text: str) -> list[tuple[str, bool]]:
-    """The text cut at its tags: (piece, is it a tag). Joined, the pieces are the text."""
+    """The text split at its tags: (piece, whether it is a tag). The pieces join to the text."""
     pieces: list[tuple[str, bool]] = []
     start = 0
     for match in TAG.finditer(text):

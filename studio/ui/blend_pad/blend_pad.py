@@ -1,7 +1,7 @@
 """The blend pad as a Gradio component: the scripts of this folder in a `gr.HTML`.
 
-Its value is where the handle stands and what the corners are called. Knows no voices, no
-weights and no engine: it tells where the handle was let go, and the tab does the rest.
+Its value is the position of the handle and the names of the corners. It reports where the handle
+was released; the tab does the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ watch('value', () => props.value && pad.show(props.value));
 
 
 class Handle(TypedDict):
-    """What the page is told: the corners' names and the place of the handle."""
+    """The component's value: the corners' names and the position of the handle."""
 
     names: list[str]
     x: float
@@ -44,7 +44,7 @@ def handle(names: Sequence[str], at: Point = CENTRE) -> Handle:
 
 
 def blend_pad(names: Sequence[str], **kwargs: Any) -> gr.HTML:
-    """A pad whose event `release` brings the place of the handle; read it with `released`."""
+    """A pad whose event `release` has the handle's position; read it with `released`."""
     return gr.HTML(
         value=handle(names),
         html_template=TEMPLATE,
@@ -56,13 +56,13 @@ def blend_pad(names: Sequence[str], **kwargs: Any) -> gr.HTML:
 
 
 def released(event: gr.EventData) -> Point:
-    """Where the handle was let go."""
+    """Where the handle was released."""
     return float(event._data["x"]), float(event._data["y"])
 
 
 @cache
 def _script() -> str:
-    """Everything that runs in the page, as one closure; a second pad finds it there already."""
+    """The page's script as one closure; it is defined once for all pads."""
     css = json.dumps((FOLDER / "pad.css").read_text(encoding="utf-8"))
     code = (FOLDER / "pad.js").read_text(encoding="utf-8")
     return f"if (!window.timbrePad) (() => {{\nconst CSS_TEXT = {css};\n{code}}})();"

@@ -1,7 +1,7 @@
-"""Where a handle stands on the pad, and what that weighs. Knows no voices and no components.
+"""Weights of a position on the blend pad, and the inverse.
 
-The pad is a square with a voice at each corner; weights are bilinear. With fewer than four
-voices some corners share one: two voices are left and right, a third takes the bottom edge.
+The pad is a square with a voice at each corner; weights are bilinear. With fewer than four voices
+some corners share one: two voices are left and right, a third is the bottom edge.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Point: TypeAlias = tuple[float, float]  # right, down; each 0 to 1
 
 MOST = 4
 CENTRE: Final[Point] = (0.5, 0.5)
-# Whose corner is which: top left, top right, bottom left, bottom right.
+# The voice of each corner: top left, top right, bottom left, bottom right.
 CORNERS: Final = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 2), 4: (0, 1, 2, 3)}
 
 
@@ -28,7 +28,7 @@ def weights_at(point: Point, voices: int) -> tuple[float, ...]:
 
 
 def point_of(weights: Sequence[float]) -> Point:
-    """Where the handle stands for these weights; of four voices, as near as the pad has it."""
+    """The position for these weights; for four voices the nearest possible one."""
     total = sum(weights)
     shares = [weight / total for weight in weights]
     if len(shares) == 4:
@@ -40,7 +40,7 @@ def point_of(weights: Sequence[float]) -> Point:
 
 
 def percents(weights: Sequence[float]) -> tuple[int, ...]:
-    """Whole numbers that sum to one hundred, the largest remainders rounded up."""
+    """Integers that sum to 100, by largest remainders."""
     total = sum(weights)
     exact = [100 * weight / total for weight in weights]
     whole = [int(value) for value in exact]

@@ -1,10 +1,9 @@
-"""The interface's words in other languages. English is the key; the JSON files have the Chinese.
+"""Translations of the interface. English texts are the keys; the JSON files have the Chinese.
 
-`word` goes wherever Gradio shows a text by itself: labels, buttons, choices, Markdown. It
-replaces one such word a text, so our own HTML takes `both`: it carries all languages, and the
-page's style shows the browser's (studio.css, help.py). What is said while the page runs,
-errors above all, is a `Message` of the engine's: `tell` says it to whoever asks. The live player
-has words of its own.
+`word` is for texts that Gradio shows: labels, buttons, choices, Markdown. Gradio translates one per
+text, so the studio's own HTML uses `both`: it contains all languages, and the page's style shows
+the browser's (studio.css, shortcuts.py). Texts at run time, mainly errors, are `Message`s of the
+engine, which `tell` translates for the current request. The live player has its own table.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ def _tables(pattern: str) -> dict[str, str]:
     }
 
 
-_SHOWN: Final = _tables("zh*.json")  # one for all, one a large tab; every page has them
+_SHOWN: Final = _tables("zh*.json")  # one shared table, and one per large tab
 CHINESE: Final = _SHOWN | _tables("messages_zh*.json")
 LANGUAGES: Final = I18n(en={english: english for english in _SHOWN}, zh=_SHOWN)
 
 
 def word(english: str) -> I18nData:
-    """For Gradio's own texts; what is in no table stays English."""
+    """A translatable text for Gradio; English if it is in no table."""
     return I18nData(english)
 
 
 def both(english: str, **values: object) -> str:
-    """For our own HTML: the text in each language, escaped; `values` fill its {…}."""
+    """HTML with the text in each language, escaped; `values` fill its {…}."""
     chinese = CHINESE.get(english)
     if chinese is None:
         return _filled(english, values)
@@ -49,19 +48,19 @@ def both(english: str, **values: object) -> str:
 
 
 def tell(said: str) -> str:
-    """In the language of the browser that asks now. To programs, and where nobody asks: English."""
+    """Translate to the language of the current request's browser; otherwise English."""
     request = LocalContext.request.get(None)
     wanted = request.headers.get("accept-language", "") if request else ""
     return chinese(said) if wanted.lower().startswith("zh") else str(said)
 
 
 def warning(error: TimbreError) -> str:
-    """What went wrong, as a line of Markdown."""
+    """An error as a line of Markdown."""
     return f"⚠️ {tell(error.message)}"
 
 
 def chinese(said: str) -> str:
-    """The Chinese of a sentence, and of the sentences in it; what is in no table stays English."""
+    """The Chinese of a message and of messages in its values; English if it is in no table."""
     if not isinstance(said, Message):
         return CHINESE.get(said, said)
     text = CHINESE.get(said.key, said.key)

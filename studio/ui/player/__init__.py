@@ -1,1 +1,1 @@
-"""The live player: the strip that plays a voice in the browser while it is made."""
+"""The live player: plays speech in the browser while it is generated."""

@@ -1,7 +1,7 @@
-"""The event transport: what a Gradio event tells a player about a take, and when.
+"""The event transport: payloads about a take that a Gradio event sends to a player.
 
-A value in Gradio is state, not a message: a browser may miss any payload, so each carries a
-sequence number and the piece of sound before it once more. This module knows no components.
+A value in Gradio is state, not a message: a browser may miss any payload, so each has a sequence
+number and repeats the previous piece of audio. This module knows no components.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from engine import SAMPLE_RATE, TimbreError
 from studio.takes.live_take import HEARTBEAT, UNEXPECTED, LiveTake
 from studio.ui.i18n import tell
 
-RAW_HEARTBEAT = 1.0  # seconds between news while the raw route carries the sound
-CALM = 0.25  # seconds between payloads, at most, once the listener has a lead
+RAW_HEARTBEAT = 1.0  # seconds between payloads while the raw route carries the audio
+CALM = 0.25  # longest time between payloads once the listener has a lead, in seconds
 
 
 class Ended(TypedDict):
     reason: str  # engine.types.Reason, or "refused"
-    message: str  # for a person; empty when all went well
+    message: str  # for the user; empty after a normal end
     seed: int | None
-    take: str | None  # what `keep` called the finished take
+    take: str | None  # the id of the saved take
 
 
 class Payload(TypedDict):
-    """State, not a message: a browser may miss any of them. Sound is resent once."""
+    """State, not a message: a browser may miss any of them. Audio is sent twice."""
 
     id: str
     seq: int
-    state: str  # waiting, speaking, ended (the sound is whole), done (and kept)
+    state: str  # waiting, speaking, ended (the audio is complete), done (and saved)
     position: int | None
     wait: float | None  # seconds, estimated
     start: int  # sample at which `pcm` starts
-    pcm: str  # base64 of PCM16: the piece before and the new one
-    made: int  # samples made so far; when ended, all of them
-    first_ms: int | None  # from asking the engine to its first chunk
-    speed: float | None  # audio seconds a second since then
-    raw: str | None  # where the same sound can be fetched raw
+    pcm: str  # base64 of PCM16: the previous piece and the new one
+    made: int  # samples so far
+    first_ms: int | None  # from the request to its first chunk
+    speed: float | None  # audio seconds per second since then
+    raw: str | None  # where the same audio can be fetched raw
     ended: Ended | None
 
 
 class EventTransport:
-    """The event transport of one take: what has been told, and what is worth telling next."""
+    """The event transport of one take: what was sent, and what to send next."""
 
     def __init__(self, take: LiveTake, raw: str | None = None, start: int = 0) -> None:
         self._take = take
@@ -60,7 +60,7 @@ class EventTransport:
         return self._take.ended and (self._take.readers > 0 or self._sent == self._take.made)
 
     async def wait(self) -> None:
-        """Until there is something to tell, or a heartbeat is due."""
+        """Wait until there is news, or a heartbeat is due."""
         await asyncio.sleep(self._calm())
         until = time.perf_counter() + (RAW_HEARTBEAT if self._take.readers else HEARTBEAT)
         while not self._due() and (left := until - time.perf_counter()) > 0:
@@ -87,7 +87,7 @@ class EventTransport:
         )
 
     def _sound(self) -> tuple[int, bytes]:
-        """The piece before once more and the new one, as one run of samples."""
+        """The previous piece and the new one, contiguous."""
         start, new = self._previous, self._take.slice(self._sent)
         pcm = self._take.slice(start, self._sent - start) + new
         if not self._sent and new:
@@ -103,7 +103,7 @@ class EventTransport:
         return take.ended or take.made > self._sent
 
     def _calm(self) -> float:
-        """A listener with a lead gets fewer and larger payloads."""
+        """The interval of payloads, longer for a listener with a lead."""
         if not self._sent or self._take.readers:
             return 0.0
         lead = self._sent / SAMPLE_RATE - (time.perf_counter() - self._first_sent)
@@ -111,7 +111,7 @@ class EventTransport:
 
 
 def ending(take: LiveTake) -> Ended:
-    """How a take has ended, in words for a person."""
+    """How a take has ended, with a message for the user."""
     end = take.end
     error = end.error if end else None
     said = error.message if isinstance(error, TimbreError) else UNEXPECTED if error else ""
@@ -122,7 +122,7 @@ def ending(take: LiveTake) -> Ended:
 
 
 def refusal(message: str) -> Payload:
-    """The engine did not even begin."""
+    """The payload for a refused request."""
     return Payload(
         id=secrets.token_urlsafe(12),
         seq=1,

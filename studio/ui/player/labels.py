@@ -1,7 +1,6 @@
-"""The player's words, English and Chinese. The keys are stable; `{…}` are filled in by the page.
+"""The player's labels in English and Chinese. The keys are stable; the page fills in `{…}`.
 
-The browser picks the table of its own language, as `gr.I18n` does; an app with a `gr.I18n` of its
-own may take these in.
+The browser picks the table of its language, as with `gr.I18n`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The live player as a Gradio component: the scripts of this folder in a `gr.HTML`.
 
-The template is one empty element that never changes, so an update of the value touches nothing of
-the page; the script watches the value and draws for itself. This module knows no engine.
+The template is one empty element that never changes, so an update of the value does not redraw the
+page; the script watches the value and draws. This module knows no engine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parent
 WORKLET = ("playout.js", "resample.js", "worklet.js")
 PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "strip.js", "player.js")
 
-# How an event plays; for events of our own HTML, which `gr.on` does not know: `html.again(…)`.
+# Arguments of an event that plays, for custom events such as `html.again(…)` too.
 PLAYING: dict[str, Any] = {
     "concurrency_limit": None,
     "show_progress": "hidden",
@@ -46,12 +46,12 @@ watch('value', () => player.take(props.value));
 
 
 def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HTML:
-    """A strip that plays what `takes.play` yields.
+    """A player for what `takes.play` yields.
 
-    Its events: `take` (the sound is whole, and kept), `heard` (it is over for the listener) and
-    `stop`. `language` is "en" or "zh"; without it the browser's own is taken.
+    Its events: `take` (the audio is complete and saved), `heard` (playback has ended) and `stop`.
+    `language` is "en" or "zh"; by default the browser's.
 
-    A function and not a subclass: Gradio writes a .pyi file beside every subclass of its own.
+    A function, not a subclass: Gradio writes a .pyi file for every subclass of its components.
     """
 
     async def missing(gap: dict[str, Any]) -> Payload | None:
@@ -76,7 +76,7 @@ def plays(
     speak: Callable[..., AsyncIterator[Payload]],
     inputs: Sequence[Component] = (),
 ) -> Dependency:
-    """Let triggers (`[button.click, text.submit]`) speak into a player; the latest press counts."""
+    """Let triggers (`[button.click, text.submit]`) speak to a player; the latest one wins."""
     return gr.on(  # type: ignore[no-any-return]
         list(triggers),
         speak,
@@ -88,7 +88,7 @@ def plays(
 
 @cache
 def _script() -> str:
-    """Everything that runs in the page, as one closure; a second player finds it there already."""
+    """The page's script as one closure; it is defined once for all players."""
     data = {"WORDS": WORDS, "CSS_TEXT": _text("player.css"), "WORKLET": _joined(WORKLET)}
     constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in data.items())
     return f"if (!window.timbre) (() => {{\n{constants}{_joined(PAGE)}}})();"
