@@ -20,7 +20,11 @@ JSON = "application/json"
 
 
 class Refused(Exception):
-    """A response that is not 200."""
+    """A response that is not 200. `body`: the beginning of what it says."""
+
+    def __init__(self, said: str, body: bytes = b"") -> None:
+        super().__init__(said)
+        self.body = body
 
 
 class Line:
@@ -43,7 +47,7 @@ class Line:
             if isinstance(event, h11.Response):
                 status = event.status_code
             elif isinstance(event, h11.Data) and status != 200:
-                raise Refused(f"{status} {bytes(event.data)[:200]!r}")
+                raise Refused(f"{status} {bytes(event.data)[:200]!r}", bytes(event.data))
             elif isinstance(event, h11.Data):
                 yield bytes(event.data)
         if status != 200:

@@ -1,0 +1,36 @@
+"""The overload bench tells served, refused and broken apart, and what was true of Retry-After."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bench.overload import Visit, measured, report, truth
+from engine import EngineSettings, Library
+from engine.testing import Costs, FakeEngine
+from studio.api import create_api
+from tests.support.serving import serving
+
+
+def test_a_server_that_is_asked_too_much(tmp_path: Path) -> None:
+    settings = EngineSettings(max_num_seqs=2, max_waiting=2)
+    with (
+        FakeEngine(settings=settings, costs=Costs(step=0.002)) as engine,
+        serving(create_api(engine, Library(tmp_path))) as url,
+    ):
+        told = asyncio.run(measured(url, times=9, seconds=2, listeners=2))
+    assert told["broken"] == []
+    assert told["served"] + told["refused"] == told["asked"]
+    assert told["served"] > 2
+    assert told["refused"] > 2
+    assert told["retry_after_s"]["least"] >= 1
+
+
+def test_truth_is_when_everybody_ahead_was_heard() -> None:
+    served = [Visit(0, first=1), Visit(1, first=9), Visit(5, first=90)]
+    assert truth(Visit(2, retry=4), served) == 8
+    told = report([*served, Visit(2, retry=4), Visit(3, broken="reset")])
+    assert told["off_s"]["most"] == pytest.approx(4)
+    assert (told["refused"], told["broken"]) == (1, ["reset"])
