@@ -26,7 +26,8 @@ Look: TypeAlias = tuple[float, float, int, int]  # moment, audio seconds, runnin
 def build(studio: Studio) -> gr.Timer:
     """The page, and the timer to be turned on while it is in front."""
     looks = gr.State([])
-    page = gr.HTML(figures(studio.engine, studio.engine.stats(), None), elem_classes="timbre-plain")
+    drawn = figures(studio.engine, studio.engine.stats(), None) + plots([])  # as high as later on
+    page = gr.HTML(drawn, elem_classes="timbre-plain")
     models.build(studio)
     timer = gr.Timer(EVERY, active=False)
 

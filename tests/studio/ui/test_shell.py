@@ -135,6 +135,42 @@ def test_arrows_go_from_tab_to_tab(open_page: OpenPage, url: str) -> None:
         expect(tab).to_have_attribute("aria-selected", "true")
 
 
+SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) if (!each.hadRecentInput) window.shifted += each.value;
+}).observe({ type: 'layout-shift', buffered: true });
+"""
+
+
+@pytest.mark.parametrize("options", [{}, PHONE], ids=["desktop", "phone"])
+def test_nothing_jumps_about(browser: Any, url: str, options: dict[str, Any]) -> None:
+    """Layout shift below 0.05, as the page opens and as each tab is chosen."""
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    context.add_init_script(SHIFTS)
+    page = context.new_page()
+    page.goto(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for(timeout=1000 * PATIENCE)
+    for name in ("Speak", *(own.label for own in ENTRIES), "Library", "Engine"):
+        page.get_by_role("tab", name=name, exact=True).click()
+        page.wait_for_timeout(1200)
+        assert page.evaluate("window.shifted") < 0.05, name
+    context.close()
+
+
+def test_a_phone_shows_every_tab(open_page: OpenPage, url: str) -> None:
+    page = opened(open_page, url, **PHONE).page
+    names = ["Speak", *(own.label for own in ENTRIES), "Library", "Engine"]
+    for name in names:
+        tab = page.get_by_role("tab", name=name, exact=True)
+        expect(tab).to_be_visible()
+        assert tab.bounding_box()["x"] + tab.bounding_box()["width"] <= 390
+    page.get_by_role("tab", name="Library", exact=True).click()
+    for name in ("Takes", "Voices", "Watermark check"):
+        expect(page.get_by_role("tab", name=name, exact=True)).to_be_visible()
+    assert page.locator(".overflow-menu:visible").count() == 0
+
+
 def test_a_chosen_shade_stays(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url, color_scheme="light").page
     page.get_by_role("button", name="Theme").click()

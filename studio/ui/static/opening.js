@@ -1,0 +1,27 @@
+// Nothing is shown until the first tab is laid out, so that nothing jumps about while it is.
+(() => {
+  const PATIENCE = 4000; // ms, then it is shown as it is
+  const root = document.documentElement;
+  const find = (selector) => document.querySelector(selector);
+
+  function isLaidOut() {
+    if (!find('.timbre-head')) return Boolean(find('gradio-app .block')); // a page of another kind
+    const player = find('#speak-player .timbre-player .row');
+    return Boolean(player && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.innerText);
+  }
+
+  function look(since) {
+    if (!isLaidOut() && performance.now() - since < PATIENCE) return requestAnimationFrame(() => look(since));
+    requestAnimationFrame(() => {
+      root.classList.remove('timbre-opening');
+      const field = find('#speak-text textarea');
+      if (field?.checkVisibility() && document.activeElement === document.body) field.focus({ preventScroll: true });
+    });
+  }
+
+  root.classList.add('timbre-opening');
+  const style = document.createElement('style');
+  style.textContent = '.timbre-opening gradio-app * { visibility: hidden !important; }';
+  document.head.append(style);
+  look(performance.now());
+})();
