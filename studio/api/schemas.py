@@ -191,13 +191,6 @@ class BlendBody(Body):
         return format_blend(tuple((share.voice, share.weight) for share in self.voices))
 
 
-class EmbeddingBody(Body):
-    """POST /v1/audio/embeddings."""
-
-    input: str  # a data: URL, or the id of an uploaded voice
-    model: Annotated[str, Field(max_length=512)] = ""
-
-
 class Configuration(SpeechOptions):
     """The `session.config` message of the WebSocket; it applies from the next utterance on."""
 

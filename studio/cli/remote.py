@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from engine import InvalidAudio
-from studio.cli.connection import Connection
+import numpy as np
+
+from engine import InvalidAudio, Pcm
+from studio.cli.connection import Connection, ServerError
 from studio.cli.console import Reporter
-from studio.cli.http_speech import HttpSpeech
 from studio.cli.say_options import SayOptions
 from studio.cli.speech_output import Speech
 from studio.cli.websocket_speech import WebSocketSpeech
+
+PATH = "/v1/audio/speech"
+
+
+class HttpSpeech:
+    """Speaks a complete text: POST /v1/audio/speech with server-sent events.
+
+    The request is sent when iteration starts; `held` closes the connection.
+    """
+
+    def __init__(self, connection: Connection, body: dict[str, Any], held: ExitStack) -> None:
+        self._connection, self._held = connection, held
+        self._body = {**body, "stream_format": "sse"}
+        self.seed: int | None = body.get("seed")
+        self.reason = "cancelled"
+
+    def __iter__(self) -> Iterator[Pcm]:
+        with self._connection.plainly():
+            client = self._held.enter_context(self._connection.client())
+            answer = self._held.enter_context(client.stream("POST", PATH, json=self._body))
+            self._connection.check(answer)
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    yield from self._heard(json.loads(line[6:]))
+        if self.reason == "cancelled":
+            raise self._connection.broken()
+
+    def _heard(self, event: dict[str, Any]) -> Iterator[Pcm]:
+        if event["type"] == "speech.audio.delta":
+            yield np.frombuffer(b64decode(event["audio"]), "<i2").astype(np.int16)
+        elif event["type"] == "speech.audio.done":
+            self.seed, self.reason = event["seed"], event["finish_reason"]
+        elif event["type"] == "speech.audio.error":
+            raise ServerError(event["error"]["message"])
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Scripts: dialogue and long text, from a file to a spoken whole with subtitles.
 
-    script_of_file / _text / _dialogue ─▶ Script ── edits ─▶ Script
+    script_of_file / _text ─▶ Script ── edits ─▶ Script
     resolve_cast, plan ─▶ Jobs ─▶ BatchSynthesis ─▶ LineAudio ─▶ build_timeline ─▶ export_file, …
 
 A script, its cast and its delivery are immutable data in a Project; a line's audio is found by a
@@ -15,8 +15,6 @@ from studio.scripts.export import export_file, export_lines
 from studio.scripts.importers.passages import Passage, SpeechOptions
 from studio.scripts.importers.reader import (
     SUFFIXES,
-    dialogue_of,
-    script_of_dialogue,
     script_of_file,
     script_of_text,
 )
@@ -29,7 +27,6 @@ from studio.scripts.progress import Progress
 from studio.scripts.projects import Listed, Project, Projects
 from studio.scripts.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
-from studio.scripts.sheet import Row, sheet
 from studio.scripts.text.pronunciation import Spelling, read_spellings, write_spellings
 from studio.scripts.text.sentences import SpokenPiece
 from studio.scripts.timeline import Timeline, build_timeline, missing
@@ -50,7 +47,6 @@ __all__ = [
     "Progress",
     "Project",
     "Projects",
-    "Row",
     "Script",
     "ScriptStream",
     "SpeechOptions",
@@ -61,7 +57,6 @@ __all__ = [
     "build_timeline",
     "captions",
     "chapter_list",
-    "dialogue_of",
     "export_file",
     "export_lines",
     "loudness_gains",
@@ -69,10 +64,8 @@ __all__ = [
     "plan",
     "read_spellings",
     "resolve_cast",
-    "script_of_dialogue",
     "script_of_file",
     "script_of_text",
-    "sheet",
     "srt",
     "status_of",
     "suggest",

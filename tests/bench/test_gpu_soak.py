@@ -114,7 +114,7 @@ def test_parted_codes_are_wrong_in_float32_alone() -> None:
     told, wrong = judged([None, 7], [exact, exact], half=True)
     assert (told["same"], told["parted_at"], wrong) == (1, [7], [])
     assert judged([None, 7], [exact], half=False)[1] == ["1 have other codes when they are alone"]
-    assert judged([], [], half=True)[1] == ["nothing was compared"]
+    assert judged([], [], half=True)[1] == ["no answer was compared"]
 
 
 def test_growth_and_what_remains_are_wrong() -> None:

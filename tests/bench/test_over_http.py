@@ -135,7 +135,7 @@ def test_a_server_that_hangs_up_is_a_failure_not_an_end() -> None:
             port = door.sockets[0].getsockname()[1]
             await Server(f"http://127.0.0.1:{port}").whole("POST", "/", b"{}")
 
-    with pytest.raises(Refused, match="broke off"):
+    with pytest.raises(Refused, match="closed the connection early"):
         asyncio.run(ask())
 
 

@@ -25,10 +25,10 @@ from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
 
 WORDS = "hello there, listener"
-FAST_PREFILL_SECONDS, SLOW = Costs(), Costs(step=0.01)
+FAST, SLOW = Costs(), Costs(step=0.01)
 
 
-def engine(costs: Costs = FAST_PREFILL_SECONDS, **settings: object) -> FakeEngine:
+def engine(costs: Costs = FAST, **settings: object) -> FakeEngine:
     return FakeEngine(costs=costs, settings=EngineSettings(**{"max_num_seqs": 4, **settings}))
 
 

@@ -18,7 +18,6 @@ from studio.scripts import (
     Script,
     plan,
     read_spellings,
-    script_of_dialogue,
     script_of_file,
 )
 from tests.hostile.bounds import Worst
@@ -143,19 +142,3 @@ def test_pronunciation_lists_are_read_in_time(unit: str) -> None:
     except InvalidSetting as error:
         assert len(str(error)) < 200  # noqa: PT017
     assert time.process_time() - started < SOON
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        [{}], [{"speaker": "a"}], [{"speaker": 1, "text": 2}], [[]], [None], {"a": 1}, 3,
-        [{"speaker": "a", "text": "b", "evil": "c"}], [{"speaker": "x" * 10_000, "text": "b"}],
-        [{"speaker": "\0", "text": "\0"}], [{"speaker": "a", "text": "b"}] * 60_000, "[" * 100_000,
-    ],
-    ids=lambda value: str(value)[:30],
-)  # fmt: skip
-def test_whatever_a_page_sends_as_a_dialogue_is_a_script_or_refused(value: object) -> None:
-    try:
-        assert isinstance(script_of_dialogue(value), Script)  # type: ignore[arg-type]
-    except InvalidText as error:
-        assert len(str(error)) < 300  # noqa: PT017

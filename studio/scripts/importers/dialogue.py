@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from engine import SYLLABIC, InvalidText
+from engine import SYLLABIC
 from studio.scripts.importers.passages import NARRATORS, Passage
 from studio.scripts.importers.turn_forms import as_turns
 
@@ -62,17 +62,6 @@ def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
             yield from _passages(paragraph, names)
 
 
-def read_components(value: list[dict[str, str]] | str) -> Iterator[Passage]:
-    """Passages of gr.Dialogue: a list of speaker and text, or lines of `[name] text`."""
-    if isinstance(value, str):
-        yield from map(_tagged, value.splitlines())
-        return
-    for entry in value:
-        if not isinstance(entry, dict):
-            raise InvalidText("Each line of a dialogue needs a speaker and a text.")
-        yield Passage(str(entry.get("text", "")), str(entry.get("speaker", "")))
-
-
 def turn_of(line: str, names: Collection[str]) -> Turn | None:
     """The turn that a line starts, if its name counts."""
     match = _TURN.match(line)
@@ -98,11 +87,6 @@ def _heading(line: str, names: Collection[str]) -> Passage | None:
     if _CHAPTER.fullmatch(line.strip()) and not turn_of(line, names):
         return Passage(line, heading=True)
     return None
-
-
-def _tagged(line: str) -> Passage:
-    match = _SPEAKER_TAG.match(line)
-    return Passage(match[2], match[1]) if match else Passage(line)
 
 
 def _paragraphs(text: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Reads scripts from typed text, a dialogue editor, or files.
+"""Reads scripts from typed text or files.
 
 All input is untrusted: size and lines are bounded before any work, and every error says what to do.
 This module opens no files; it takes bytes.
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePath
 
 from engine import InvalidText, Message
-from studio.scripts.importers.dialogue import read_components, read_text
+from studio.scripts.importers.dialogue import read_text
 from studio.scripts.importers.markdown import read_markdown
 from studio.scripts.importers.passages import MAX_CHARACTERS, PLAIN, Passage, SpeechOptions, build
 from studio.scripts.importers.subtitle_files import read_subtitles
@@ -30,17 +30,6 @@ def script_of_text(
     return build(read_text(_bounded(text), speakers), manner)
 
 
-def script_of_dialogue(value: list[dict[str, str]] | str, manner: SpeechOptions = PLAIN) -> Script:
-    """A script from gr.Dialogue's value, in either of its types."""
-    if isinstance(value, str):
-        _bounded(value)
-    elif not isinstance(value, list):
-        raise InvalidText("This is no dialogue. Reload the page.")
-    elif len(value) > MAX_TYPED_LINES:
-        raise InvalidText(_too_many(len(value)))
-    return build(read_components(value), manner)
-
-
 def script_of_file(
     name: str, data: bytes, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
 ) -> Script:
@@ -53,11 +42,6 @@ def script_of_file(
             there=", ".join(SUFFIXES),
         )
     return build(_passages(suffix, _bounded(decode(data)), speakers), manner)
-
-
-def dialogue_of(script: Script) -> list[dict[str, str]]:
-    """The script as the value of gr.Dialogue."""
-    return [{"speaker": line.speaker, "text": line.text} for line in script.lines if line.text]
 
 
 def decode(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Expands English numbers, dates, money and units to words.
+"""Expands English numbers, dates, money, units and abbreviations to words.
 
 Conservative: ambiguous forms are not changed, nor is text without digits. Other languages are left
 to the model. `words_for` is idempotent.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-
-from studio.scripts.text.abbreviations import expand
 
 MONTHS = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -70,11 +68,34 @@ _MINUS = re.compile(r"(?<!\S)[-−](?=\d)")
 _YEAR_CUE = re.compile(r"\b(?:in|since|until|till|during|year|early|late|circa) $", re.IGNORECASE)
 _WEAK_CUE = re.compile(r"\b(?:from|by|before|after|of|around) $", re.IGNORECASE)
 
+_TITLES = {
+    "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
+    "Gen": "General", "Capt": "Captain", "Lt": "Lieutenant", "Sgt": "Sergeant", "Col": "Colonel",
+    "Rev": "Reverend", "Hon": "Honorable", "Gov": "Governor", "Sen": "Senator",
+}  # fmt: skip
+_PHRASES = {
+    "e.g.": "for example", "i.e.": "that is", "etc.": "et cetera", "vs.": "versus",
+    "approx.": "approximately", "dept.": "department", "est.": "established",
+}  # fmt: skip
+_RULES = (
+    # Before a name only: "Dr. Smith", never "the Dr."
+    (re.compile(rf"\b({'|'.join(_TITLES)})\.(?=\s+[A-Z])"), lambda m: _TITLES[m[1]]),
+    (re.compile(r"\bSt\.(?=\s+[A-Z][a-z])"), lambda m: "Saint"),
+    (re.compile(r"\bNo\.(?=\s?\d)"), lambda m: "number "),
+    (re.compile(r"\b(?:Fig|fig)\.(?=\s?\d)"), lambda m: "figure "),
+    (re.compile(r" & "), lambda m: " and "),
+    (re.compile(r"(?<![\w#])#(?=\d)"), lambda m: "number "),
+)
+_PHRASE = re.compile(
+    "|".join(rf"(?<![\w.]){re.escape(phrase)}" for phrase in _PHRASES), re.IGNORECASE
+)
+_ENDS = re.compile(r"\s*(?:[\"'”’)\]]*\s*$|[\"'”’)\]]*\s+[A-Z])")
+
 
 @lru_cache(maxsize=8192)  # most lines of a script are unchanged between two plans
 def words_for(text: str) -> str:
     """English text with numbers and abbreviations as words."""
-    text = expand(text)
+    text = expand_abbreviations(text)
     if not any(char.isdigit() for char in text):
         return text
     return _PATTERN.sub(_say, _MINUS.sub("minus ", _MONEY.sub(_say_money, text)))
@@ -223,3 +244,18 @@ _SAYERS = {
 def _decade(text: str) -> str:
     said = _year(text[:-1])
     return f"{said[:-1]}ies" if said.endswith("y") else f"{said}s"
+
+
+def expand_abbreviations(text: str) -> str:
+    """The text with its abbreviations written out."""
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+    return re.sub(r"(number|figure) {2,}", r"\1 ", _PHRASE.sub(_say_phrase, text))
+
+
+def _say_phrase(match: re.Match[str]) -> str:
+    """Expand; a dot that also ends the sentence is kept."""
+    said = _PHRASES[match[0].lower()]
+    said = said[0].upper() + said[1:] if match[0][0].isupper() else said
+    ends = match[0].lower() == "etc." and _ENDS.match(match.string[match.end() :])
+    return f"{said}." if ends else said

@@ -181,7 +181,7 @@ def test_a_loop_stops_long_before_the_budget():
 
 
 def _stuck_after(frames: int):
-    from engine.testing.fake_speech import fake_codes
+    from engine.testing.fake_worker import fake_codes
 
     def codes(prompt, seed: int, frame: int) -> Codes:
         return fake_codes(prompt, seed, min(frame, frames))

@@ -15,7 +15,7 @@ from engine.errors import StepFailed
 from engine.plan import Admit, AppendText, CodecDecode, Prefill, Prompt, StepPlan
 from engine.testing import FakeCheckpoint, FakeEngine
 from engine.testing.fake_engine import Costs, FakeWorker, VirtualClock
-from engine.testing.fake_speech import fake_codes, fake_frames, fake_sound
+from engine.testing.fake_worker import fake_codes, fake_frames, fake_sound
 from engine.types import CODEBOOKS, FRAME_SAMPLES
 
 CHECKPOINT = FakeCheckpoint()
@@ -93,7 +93,7 @@ def test_one_plan_is_enough_for_the_first_sound():
         (StepPlan(1, admit=(admit(),)), "taken"),
         (StepPlan(1, admit=(admit(slot=9),)), "another talker"),
         (StepPlan(1, decode=(1,)), "free"),
-        (StepPlan(1, decode=(0,)), "before the prompt"),
+        (StepPlan(1, decode=(0,)), "end of prefill"),
         (StepPlan(1, prefill=(Prefill(0, 1, 2),)), "out of order"),
         (StepPlan(1, prefill=(Prefill(0, 0, 999),)), "out of order"),
         (StepPlan(1, codec_decode=(CodecDecode(0, 0, 1),)), "out of order"),
@@ -112,7 +112,7 @@ def test_open_text_is_not_stepped_past_its_words():
     made, spoken = worker(), admit(text="ab", layout="streamed", open_text=True)
     start = StepPlan(0, admit=(spoken,), prefill=(whole(spoken.prompt),), decode=(0,))
     made.launch(start).result()
-    with pytest.raises(StepFailed, match="no text"):
+    with pytest.raises(StepFailed, match="without text"):
         made.launch(StepPlan(1, decode=(0,))).result()
     made.reset()
     made.launch(start).result()

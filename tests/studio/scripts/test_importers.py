@@ -13,8 +13,6 @@ from studio.scripts.importers.passages import SpeechOptions, clean
 from studio.scripts.importers.reader import (
     MAX_BYTES,
     SUFFIXES,
-    dialogue_of,
-    script_of_dialogue,
     script_of_file,
     script_of_text,
 )
@@ -172,26 +170,6 @@ def test_tables_find_their_columns_by_name(delimiter: str) -> None:
 def test_a_table_without_text_says_what_it_needs() -> None:
     with pytest.raises(InvalidText, match="column named text"):
         script_of_file("a.csv", b"when,what\n1,2\n")
-
-
-def test_the_dialogue_editor_round_trip() -> None:
-    value = [
-        {"speaker": "Anna", "text": "Where have you been all this time?"},
-        {"speaker": "Ben", "text": "I was looking for the key."},
-    ]
-    script = script_of_dialogue(value)
-    assert dialogue_of(script) == value
-    assert said(
-        script_of_dialogue(
-            "[Anna] Where have you been all this time?\n[Ben] I was looking for the key."
-        )
-    ) == said(script)
-
-
-def test_a_dialogue_of_something_else_is_refused() -> None:
-    for value in (["just text"], [{}], [{"speaker": "Anna"}], []):
-        with pytest.raises(InvalidText):
-            script_of_dialogue(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -35,32 +35,31 @@ def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> N
     asked = [job.request.text for job in jobs if job.request]
     assert any("twelve dollars" in text for text in asked)
 
-    async def speak() -> list[sc.Row]:
+    def statuses() -> list[str]:
+        return [sc.status_of(job, sounds) for job in jobs]
+
+    async def speak() -> None:
         with FakeEngine() as engine:
             async with sc.BatchSynthesis(engine, jobs, sounds) as rendering:
-                assert {row.status for row in sc.sheet(script, jobs, sounds, rendering)} == {
-                    "waiting"
-                }
+                assert {rendering.status(line.id) for line in script.lines} == {"waiting"}
                 await rendering.wait()
-                return sc.sheet(script, jobs, sounds, rendering)
+                assert {rendering.status(line.id) for line in script.lines} == {"done"}
 
-    rows = asyncio.run(speak())
-    assert rows == sc.sheet(script, jobs, sounds)
-    assert {row.status for row in rows} == {"done"}
-    assert [row.speaker for row in rows] == ["", "Anna", "Ben", "", ""]
-    assert [row.chapter for row in rows] == ["The Key"] * 3 + ["The Door"] * 2
-    assert rows[2].text.endswith("[pause 1.5s]")
+    asyncio.run(speak())
+    assert statuses() == ["done"] * 5
+    assert [line.speaker for line in script.lines] == ["", "Anna", "Ben", "", ""]
+    chapters = [script.chapters[line.chapter] for line in script.lines]
+    assert chapters == ["The Key"] * 3 + ["The Door"] * 2
+    assert edits.shown(script.lines[2]).endswith("[pause 1.5s]")
 
     timeline = sc.build_timeline(script, jobs, sounds)
     path = sc.export_file(tmp_path / "book.wav", timeline, sounds)
     assert soundfile.info(path).frames == timeline.samples
-    spoken = sum(row.seconds for row in rows)
+    spoken = sum(sounds.samples(job.key) for job in jobs) / SAMPLE_RATE
     assert timeline.samples / SAMPLE_RATE > spoken + 1.5
     assert "Ben: I paid $12" in sc.srt(timeline)
     assert sc.chapter_list(timeline).splitlines()[0] == "0:00:00 The Key"
 
-    redone = edits.redo(script, rows[1].line, 99)
-    states = [
-        row.status for row in sc.sheet(redone, sc.plan(redone, voices, sc.Delivery()), sounds)
-    ]
-    assert states == ["done", "waiting", "done", "done", "done"]
+    redone = edits.redo(script, script.lines[1].id, 99)
+    jobs = sc.plan(redone, voices, sc.Delivery())
+    assert statuses() == ["done", "waiting", "done", "done", "done"]

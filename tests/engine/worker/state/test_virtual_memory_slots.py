@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import engine.worker.model_runner as lane_module
+import engine.worker.model_runner as runner_module
 import engine.worker.state.slot_state as slots_module
 import engine.worker.state.virtual_memory as growing_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
@@ -29,7 +29,7 @@ SLOTS, POSITIONS, INITIAL_POSITIONS, FRAMES, PAGE = 3, 300, 20, 40, 1024
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     made = FakeDriver(PAGE)
     monkeypatch.setattr(growing_module, "cuda_driver", lambda device: made)
-    monkeypatch.setattr(lane_module, "check_reserve", lambda device: None)
+    monkeypatch.setattr(runner_module, "check_reserve", lambda device: None)
     monkeypatch.setattr(slots_module, "INITIAL_POSITIONS", INITIAL_POSITIONS)
     return made
 

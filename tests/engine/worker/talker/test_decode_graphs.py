@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import engine.worker.codec.codec_graphs as sounding_module
-import engine.worker.model_runner as lane_module
+import engine.worker.model_runner as runner_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import StepFailed
 from engine.plan import Admit, CodecDecode, Prefill, ResolvedSampling
@@ -58,7 +58,7 @@ def runners() -> Iterator[tuple[ModelRunner, ModelRunner]]:
     device = torch.device("cpu")
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
-        patch.setattr(lane_module, "graph_capture", lambda device: fake_capture)
+        patch.setattr(runner_module, "graph_capture", lambda device: fake_capture)
         replayed = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, device, torch.float64)
         assert isinstance(plain.decoder, EagerDecoder)
         assert isinstance(replayed.prefiller, GraphPrefiller)
@@ -215,7 +215,7 @@ def test_the_ledger_ranks_for_the_most_demanding_row(choices: list[tuple[bool, i
 def test_a_worker_that_replays_speaks_the_same(exact: TorchWorker) -> None:
     """Prompts, frames and sound by recordings, in company that comes and goes."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (lane_module, sounding_module):
+        for module in (runner_module, sounding_module):
             patch.setattr(module, "graph_capture", lambda device: fake_capture)
         with running(CASE.folder, dtype=torch.float64) as replayed:
             for worker in (replayed, exact):

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import engine.worker.model_runner as lane_module
-import engine.worker.talker.mixed_batch as together_module
+import engine.worker.model_runner as runner_module
+import engine.worker.talker.mixed_batch as mixed_batch_module
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Admit, Prefill
 from engine.worker.loading.model_loader import load_talker
@@ -59,8 +59,8 @@ def runners() -> Iterator[tuple[ModelRunner, ModelRunner, PlainTalk]]:
     talker = load_talker(checkpoint.folder, CPU, torch.float64)
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
-        patch.setattr(lane_module, "graph_capture", lambda device: fake_capture)
-        patch.setattr(together_module, "FUSED_ROWS", 1)
+        patch.setattr(runner_module, "graph_capture", lambda device: fake_capture)
+        patch.setattr(mixed_batch_module, "FUSED_ROWS", 1)
         beside = ModelRunner(talker, checkpoint.ids, SLOTS, POSITIONS, CPU, torch.float64)
         beside.step.talk = talk = PlainTalk(beside.step)  # type: ignore[assignment]
         beside._mixed = MixedBatch(beside.step, beside.decoder, beside.prefiller, fake_capture)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import engine.worker.model_runner as lane_module
+import engine.worker.model_runner as runner_module
 import engine.worker.state.prompts as prompts_module
 from engine.checkpoints.checkpoint import LocalCheckpoint, SpecialIds
 from engine.errors import StepFailed
@@ -50,7 +50,7 @@ def runners(talker: Talker) -> Iterator[tuple[ModelRunner, ModelRunner]]:
     """Plain and replayed."""
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         plain = made(talker)
-        patch.setattr(lane_module, "graph_capture", lambda device: fake_capture)
+        patch.setattr(runner_module, "graph_capture", lambda device: fake_capture)
         yield plain, made(talker)
 
 
@@ -282,7 +282,7 @@ def test_an_admission_is_few_operations(talker: Talker, monkeypatch: pytest.Monk
     def silent(work: Callable[[], Any]) -> Callable[[], Any]:
         return lambda: None
 
-    monkeypatch.setattr(lane_module, "graph_capture", lambda device: silent)
+    monkeypatch.setattr(runner_module, "graph_capture", lambda device: silent)
     prompt = Prompt(text_ids=(4,) * 30, layout="whole", role_ids=(1, 2, 3), speaker_id=9)
     with torch.inference_mode():
         runner = made(talker)
