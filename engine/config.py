@@ -67,6 +67,18 @@ class EngineSettings(Settings):
         description="Prompt tokens of one step even while listeners have little audio buffered.",
     )
 
+    prefill_first_streams: int = Field(
+        16,
+        ge=0,
+        description="Running streams up to which a prompt and its first frame are one step; with "
+        "more, prompts share a pass with the frames of others.",
+    )
+    mixed_prefill_tokens: int = Field(
+        256,
+        ge=0,
+        description="Prompt tokens that may share a pass with frames.",
+    )
+
     # Scheduling.
     chunk_schedule: tuple[int, ...] = Field(
         (1, 2, 4, 8, 12),

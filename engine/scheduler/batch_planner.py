@@ -45,7 +45,7 @@ def plan_decode(
     filled = {piece.slot: piece.stop - piece.start for piece in prefill}
     ready = [(left, attempt) for left, attempt in order if attempt.can_decode]
     running = [(left, attempt) for left, attempt in ready if attempt.slot not in filled]
-    if policy.use_mixed_batch(len(running), sum(filled.values()), step_cost):
+    if policy.use_mixed_batch(len(running), sum(filled.values()), step_cost, settings):
         ready = running
     return tuple(attempt.slot for _, attempt in policy.select_decodes(ready, step_cost, settings))
 

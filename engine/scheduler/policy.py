@@ -24,12 +24,7 @@ NOT_STARTED = -1.0  # slack before the first chunk
 # chunk is at most one further: the first gives too little lead for more.
 MAX_SIZE_STEPS = 2
 
-# Up to this many streams, a prompt and its first frame are in one step. With more, the frame is in
-# the next step, and prompts and frames share one pass over the talker's weights.
-PREFILL_FIRST_STREAMS = 16
-MIXED_PREFILL_ROWS = 256  # prompt rows that may share a pass with frames
 MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # a longer step would delay first chunks too much
-
 BASE_PREFILL_ROWS = 512  # prompt rows of one step that are always acceptable
 FAST_PREFILL_SECONDS = 0.01  # more rows are, if they are measured to take no longer than this
 
@@ -64,13 +59,15 @@ def select_decodes(ready: Ranked, step_cost: StepCost, settings: EngineSettings)
     return ready[: max(fitting, short + overdue)]
 
 
-def use_mixed_batch(rows: int, prompt_rows: int, step_cost: StepCost) -> bool:
+def use_mixed_batch(
+    rows: int, prompt_rows: int, step_cost: StepCost, settings: EngineSettings
+) -> bool:
     """Whether the prompts and frames of this step share one pass over the talker.
 
     That reads the weights once, but a prompt's first frame follows one step later, which is too
     late if steps are long.
     """
-    many = rows > PREFILL_FIRST_STREAMS and prompt_rows <= MIXED_PREFILL_ROWS
+    many = rows > settings.prefill_first_streams and prompt_rows <= settings.mixed_prefill_tokens
     return many and step_cost.seconds(rows) <= MIXED_STEP_SECONDS
 
 

@@ -18,7 +18,7 @@ from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.prefill import GraphPrefiller, PromptPiece
 from engine.worker.talker.talker_forward import FUSED_ROWS, RowInputs
 
-BLOCKS = (2, 4, 8, 16, 32)  # of prompts in one graph, up to policy.MIXED_PREFILL_ROWS
+BLOCKS = (2, 4, 8, 16, 32)  # of prompts in one graph, 512 rows at most
 
 
 class MixedStep(NamedTuple):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
-from engine.scheduler import policy
 from engine.testing import Costs
 from tests.support.simulation import SLOW, Listener, Simulation, poisson
 
@@ -42,11 +41,9 @@ def test_the_first_plan_of_a_request_already_makes_sound():
     assert listener.frames == 1
 
 
-@pytest.mark.parametrize(
-    "running", [policy.PREFILL_FIRST_STREAMS, policy.PREFILL_FIRST_STREAMS + 1]
-)
+@pytest.mark.parametrize("running", [5, 6])
 def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
-    theatre = Simulation(max_num_seqs=64)
+    theatre = Simulation(max_num_seqs=64, prefill_first_streams=5)
     for seed in range(running):
         ask(theatre, "a" * 300, seed=seed)
     while not all(each.frames for each in theatre.listeners):
@@ -55,7 +52,7 @@ def test_among_many_a_first_frame_is_made_one_step_after_its_prompt(running):
     theatre.turn()
     plan = theatre.worker.plans[-1]
     assert [piece.slot for piece in plan.prefill] == [run_of(late).slot]
-    assert (run_of(late).slot in plan.decode) == (running == policy.PREFILL_FIRST_STREAMS)
+    assert (run_of(late).slot in plan.decode) == (running == 5)
     assert len(plan.decode) >= running
     theatre.turn()
     assert run_of(late).slot in theatre.worker.plans[-1].decode
