@@ -16,7 +16,7 @@ from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError
 from studio.context import Studio
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
-from studio.ui.i18n import warning, word
+from studio.ui.i18n import warning
 from studio.ui.joined_stream import PAUSE, JoinedStream
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.voice_form import (
@@ -24,6 +24,7 @@ from studio.ui.tabs.voice_form import (
     Update,
     models_now,
     save_voice,
+    saved_line,
     speaking,
     told_to_programs,
     try_out,
@@ -149,7 +150,7 @@ class BlendTab:
             saved = self._keep(name, colour, note, recipe, method, model)
         except TimbreError as error:
             return warning(error)
-        return f"**{saved.name}** {word(SAVED)}"
+        return saved_line(saved, SAVED)
 
     def program(
         self,

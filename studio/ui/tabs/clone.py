@@ -42,6 +42,7 @@ from studio.ui.tabs.voice_form import (
     on_show,
     save_form,
     save_voice,
+    saved_line,
     speaking,
     told_to_programs,
     try_out,
@@ -103,7 +104,7 @@ class CloneTab:
             saved = self._keep(name, colour, note, path, words, *given)
         except TimbreError as error:
             return warning(error)
-        return f"**{saved.name}** {word(SAVED)}"
+        return saved_line(saved, SAVED)
 
     def program(
         self, name: str, path: str | None, transcript: str, agreed: bool, model: str = ""

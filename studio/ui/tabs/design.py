@@ -33,7 +33,14 @@ from engine import (
 from studio.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import tell, warning, word
-from studio.ui.tabs.voice_form import QUIET, Update, save_form, save_voice, told_to_programs
+from studio.ui.tabs.voice_form import (
+    QUIET,
+    Update,
+    save_form,
+    save_voice,
+    saved_line,
+    told_to_programs,
+)
 
 TAKES: Final = 3
 NONE: Final = "Not made yet"
@@ -150,7 +157,7 @@ class DesignTab:
             saved = self._keep(name, colour, note, _picked(sketches, pick))
         except TimbreError as error:
             return warning(error)
-        return f"**{saved.name}** {word(REFERENCE if self._clones() else DESCRIBED)}"
+        return saved_line(saved, REFERENCE if self._clones() else DESCRIBED)
 
     def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
         """Speak one take of a described voice and keep it under a name. Returns its id."""

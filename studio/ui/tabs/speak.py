@@ -74,6 +74,8 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     outcome = Outcome(pair(), _list(), owner or browser_id())
     fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings)
     _watch(speaking, fields, count, about, lock, dice)
+    wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
+    wanted.change(speaking.use, wanted, [voice, wanted], **QUICK)
     _draft(speaking, fields, lock, about)
     _speak(speaking, fields, player, speak, listen, outcome)
     _again(studio, speaking, player, outcome, fields, lock)

@@ -103,6 +103,15 @@ class SpeakHandlers:
         """The voices there are now: others may have been saved since the page was opened."""
         return gr.update(choices=self.voices())
 
+    def use(self, key: str) -> tuple[Update, Update]:
+        """A voice that was picked elsewhere; the wish is taken back, so that it can come again."""
+        if not key:
+            return gr.skip(), gr.skip()
+        there = self.voices()
+        if key not in {each for _, each in there}:
+            return gr.update(choices=there), ""
+        return gr.update(choices=there, value=key), ""
+
     def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
         """Voices and languages that are here now; what is gone gives way, of the rest no word."""
         voices, languages = self.voices(), self.languages()

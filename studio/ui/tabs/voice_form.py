@@ -23,8 +23,9 @@ from engine import (
     Voice,
 )
 from studio.context import Studio
-from studio.ui.i18n import word
+from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal
+from studio.ui.voice_cards import use_link
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -89,6 +90,12 @@ def save_voice(
     """Keep a voice under a name that says which one it is. Raises InvalidVoice."""
     card = {"colour": hex_colour(colour), "note": note.strip(), **details}
     return studio.library.save(checked_name(studio, name), voice, **card)
+
+
+def saved_line(saved: SavedVoice, told: str) -> str:
+    """That a voice is saved, as Markdown, with the way to use it."""
+    link = use_link(f"#{saved.id}").replace("=#", "=%23")
+    return f"**{saved.name}** {tell(told)} [{tell('Use in Speak')}]({link})"
 
 
 def checked_name(studio: Studio, name: str, own: str = "") -> str:

@@ -18,7 +18,7 @@ from studio.context import Studio
 from studio.scripts import Projects
 from studio.ui.i18n import tell, warning, word
 from studio.ui.player.event_transport import Payload
-from studio.ui.player.player import live_player, plays
+from studio.ui.player.player import PLAYING, live_player, plays
 from studio.ui.tabs.voice_form import (
     COLOUR,
     PHRASE,
@@ -30,9 +30,19 @@ from studio.ui.tabs.voice_form import (
     speaking,
     try_out,
 )
+from studio.ui.voice_cards import PRESSES, VoiceCard, cards
 from studio.ui.voice_usage import usage_of
 
 SHOWN: Final = 60  # voices in the list at once
+FAVOURITES: Final = 500  # that a browser remembers
+WHICH: Final = (
+    ("All", "all"),
+    ("Starred", "starred"),
+    ("Preset", "preset"),
+    ("Cloned", "clone"),
+    ("Designed", "design"),
+    ("Blended", "blend"),
+)
 ENDING: Final = ".voice.safetensors"
 MAX_FILE: Final = 1 << 20  # bytes; a voice has some ten thousand
 EMPTY: Final = Message(
@@ -59,17 +69,58 @@ class VoicesTab:
         every = self._studio.library.list()
         return [own for own in every if all(word in _searched(own) for word in wanted)]
 
-    def search(self, words: str, picked: str | None) -> tuple[Update, str]:
-        """The list, and a line about it. What was picked goes where it is not among them.
+    def search(
+        self, words: str, which: str, picked: str | None, favourites: Sequence[str] | None
+    ) -> tuple[str, str, Update]:
+        """The cards, a line about them, and what is picked: nothing, where it is not among them.
 
         Else nothing is said of it: another may have been picked since this was asked.
         """
-        found = self.find(words)
-        shown = [(_label(own), own.id) for own in found[:SHOWN]]
-        listed = gr.update(choices=shown)
-        if picked and picked not in {voice_id for _, voice_id in shown}:
-            listed["value"] = None
-        return listed, self._summary(found, words)
+        starred = favourites or []
+        found = [
+            own
+            for own in self._every()
+            if which in ("all", own.kind) or (which == "starred" and own.key in starred)
+            if all(word in own.searched for word in words.casefold().split())
+        ]
+        found.sort(key=lambda own: own.key not in starred)
+        gone = picked and f"#{picked}" not in {own.key for own in found[:SHOWN]}
+        return (
+            cards(found[:SHOWN], starred),
+            self._summary(len(found), words),
+            "" if gone else gr.skip(),
+        )
+
+    def act(self, favourites: Sequence[str] | None, event: gr.EventData) -> tuple[Update, Update]:
+        """A button of a card: what is picked to be changed, and the favourites."""
+        key, starred = str(event._data.get("voice")), list(favourites or [])
+        if event._data.get("do") == "edit":
+            return key.removeprefix("#"), gr.skip()
+        if key in starred:
+            starred.remove(key)
+        else:
+            starred.append(key)
+        return gr.skip(), starred[-FAVOURITES:]
+
+    async def hear(self, phrase: str, event: gr.EventData) -> AsyncIterator[Payload]:
+        """A card's voice."""
+
+        def line() -> SpeechRequest:
+            key = str(event._data.get("voice"))
+            return try_out(phrase, self._studio.choices().named(key))
+
+        async for payload in speaking(self._studio, line):
+            yield payload
+
+    def _every(self) -> list[VoiceCard]:
+        """Presets first, then what is saved."""
+        there = {own.key: own for own in self._studio.choices().list()}
+        presets = [
+            VoiceCard(own.key, own.label, "preset", own.note)
+            for own in there.values()
+            if own.kind == "preset"
+        ]
+        return presets + [_card_of(own, f"#{own.id}" in there) for own in self.find("")]
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
         """The card of a voice: details shown or not, name, tags, colour, note, facts, file."""
@@ -185,7 +236,7 @@ class VoicesTab:
         same = (own.name for own in library.list() if library.export(own.id) == data)
         return next(same, "")
 
-    def _summary(self, found: Sequence[SavedVoice], words: str) -> str:
+    def _summary(self, found: int, words: str) -> str:
         broken = (
             Message(
                 "⚠️ {name} cannot be read and was left alone: {why}",
@@ -194,12 +245,18 @@ class VoicesTab:
             )
             for each in self._studio.library.damaged()
         )
-        return "\n\n".join(map(tell, (_counted(len(found), words.strip()), *broken)))
+        none = () if self._studio.library.list() else (EMPTY,)
+        return "\n\n".join(map(tell, (_counted(found, words.strip()), *none, *broken)))
+
+
+def _card_of(own: SavedVoice, here: bool) -> VoiceCard:
+    card = own.card
+    return VoiceCard(f"#{own.id}", own.name, card.kind, card.note, card.colour, card.tags, here)
 
 
 def _counted(found: int, words: str) -> Message:
-    if not found:
-        return Message("No results for “{words}”.", words=words) if words else EMPTY
+    if not found and words:
+        return Message("No results for “{words}”.", words=words)
     if found > SHOWN:
         return Message("{count} voices, the first {most} are shown.", count=found, most=SHOWN)
     return Message("1 voice.") if found == 1 else Message("{count} voices.", count=found)
@@ -253,7 +310,10 @@ def _bytes(path: str | None) -> bytes:
 
 class Found(NamedTuple):
     words: gr.Textbox
-    picked: gr.Radio
+    which: gr.Radio
+    cards: gr.HTML
+    picked: gr.Textbox  # the id of a voice
+    favourites: gr.BrowserState
     summary: gr.Markdown
     receive: gr.UploadButton
     again: gr.Button
@@ -284,7 +344,7 @@ class Actions(NamedTuple):
 def build(studio: Studio) -> None:
     """The page, inside whatever block is open."""
     with gr.Row():
-        with gr.Column(min_width=320):
+        with gr.Column(min_width=320, scale=2):
             found = _found()
         with gr.Column(min_width=320, visible=False) as column:
             card, actions = _card(column)
@@ -292,12 +352,18 @@ def build(studio: Studio) -> None:
     tab = VoicesTab(studio, Path(card.file.GRADIO_CACHE))
     _wire(tab, found, card, actions)
     plays(player, [actions.listen.click], tab.speak, [found.picked, actions.phrase])
+    found.cards.hear(tab.hear, actions.phrase, player, **PLAYING)
 
 
 def _found() -> Found:
     return Found(
         gr.Textbox("", label=word("Search"), placeholder=word("Name, tag or note"), max_lines=1),
-        gr.Radio([], label=word("Voices"), elem_id="library-voices"),
+        gr.Radio([(word(label), name) for label, name in WHICH], value="all", label=word("Show")),
+        gr.HTML(
+            js_on_load=PRESSES, elem_id="library-voices", elem_classes="timbre-plain", padding=False
+        ),
+        gr.Textbox("", elem_id="library-picked", elem_classes="timbre-unseen"),
+        gr.BrowserState([], storage_key="timbre-favourites", secret="timbre"),
         gr.Markdown(min_height=24),
         gr.UploadButton(str(word("Import a voice")), file_types=[".safetensors"]),
         gr.Button(word("Import again"), visible=False),
@@ -330,11 +396,14 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
 def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     """Whatever changes the library ends with a fresh list, and that with a fresh card."""
     picked, status = found.picked, found.status
-    listing, wanted = [picked, found.summary], [found.words, picked]
+    listing = [found.cards, found.summary, picked]
+    wanted = [found.words, found.which, picked, found.favourites]
     details = [card.name, card.tags, card.colour, card.note]
     on_show(tab.search, listing, wanted)
     # change: Gradio's `input` is a key pressed, so what was pasted or deleted would find nothing
-    found.words.change(tab.search, wanted, listing, trigger_mode="always_last", **QUIET)
+    for changing in (found.words.change, found.which.input, found.favourites.change):
+        changing(tab.search, wanted, listing, trigger_mode="always_last", **QUIET)
+    found.cards.act(tab.act, found.favourites, [picked, found.favourites], **QUIET)
     picked.change(tab.show, picked, list(card), **QUIET)
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
     changed = changed.then(tab.show, picked, list(card), **QUIET)  # its file as well

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import gradio as gr
@@ -10,6 +11,7 @@ import pytest
 
 from engine import Clone, Design, SpeechRequest
 from studio.ui.tabs.voices import EMPTY, MAX_FILE, VoicesTab, split_tags
+from tests.support.script_tab_makers import event
 from tests.support.tab_makers import heard, make_studio, some_clone, told
 
 
@@ -37,16 +39,49 @@ def test_every_word_is_looked_for(tab, kept, words, names):
 
 
 def test_the_list_keeps_what_is_picked_only_while_it_is_there(tab, kept):
-    for picked in (kept[0].id, None):
-        listing, _ = tab.search("", picked)
-        assert "value" not in listing  # another may be picked by now
-        assert len(listing["choices"]) == len(kept)
-    assert tab.search("bo", kept[0].id)[0]["value"] is None
+    for own in (kept[0].id, ""):
+        shown, _, picked = tab.search("", "all", own, [])
+        assert picked == gr.skip()  # another may be picked by now
+        assert all(f'data-voice="#{each.id}"' in shown for each in kept)
+    assert tab.search("bo", "all", kept[0].id, [])[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [("clone", "Ada"), ("blend", "Bo"), ("design", "Cy"), ("starred", "Cy Vivian")],
+)
+def test_cards_are_of_one_kind_or_starred(tab, kept, which, names):
+    shown = tab.search("", which, "", ["vivian", f"#{kept[2].id}", "gone"])[0]
+    assert sorted(re.findall("<strong>(.*?)</strong>", shown)) == names.split()
+
+
+def test_presets_are_in_the_library_and_found_by_what_is_said_of_them(tab, studio):
+    shown = tab.search("sunny", "preset", "", None)[0]
+    assert re.findall("<strong>(.*?)</strong>", shown) == ["Aiden"]
+    everybody = tab.search("", "preset", "", None)[0]
+    assert everybody.count("<li") == len(studio.choices().speakers())
+
+
+def test_a_star_is_given_and_taken_and_stands_first(tab, kept):
+    key = f"#{kept[2].id}"
+    starred = tab.act([], event(do="star", voice=key))[1]
+    shown = tab.search("", "all", "", starred)[0]
+    assert re.findall("<strong>(.*?)</strong>", shown)[0] == "Cy"
+    assert tab.act(starred, event(do="star", voice=key))[1] == []
+    assert tab.act([], event(do="edit", voice=key)) == (kept[2].id, gr.skip())
+
+
+def test_a_card_is_heard(tab, kept, studio):
+    for key in ("vivian", f"#{kept[0].id}"):
+        payloads = told(tab.hear("hello", event(do="hear", voice=key)))
+        seed = payloads[-1]["ended"]["seed"]
+        line = SpeechRequest("hello", studio.choices().named(key), seed=seed)
+        assert heard(payloads) == studio.engine.submit(line).collect().tobytes()
 
 
 def test_an_empty_library_teaches(tab):
-    assert tab.search("", None)[1] == EMPTY
-    assert "xyz" in tab.search(" xyz ", None)[1]
+    assert EMPTY in tab.search("", "all", "", [])[1]
+    assert "xyz" in tab.search(" xyz ", "all", "", [])[1]
 
 
 def test_a_card_is_written_and_shown_again(tab, kept, studio):
@@ -123,7 +158,7 @@ def test_listening_speaks_the_voice(tab, kept, studio):
 def test_a_damaged_voice_is_named_and_left_alone(tab, kept, studio):
     card = Path(studio.library.folder) / kept[0].id / "voice.json"
     card.write_text("{")
-    assert kept[0].id in tab.search("", None)[1]
+    assert kept[0].id in tab.search("", "all", "", [])[1]
     assert not tab.show(kept[0].id)[0]["visible"]
     assert card.read_text() == "{"
 

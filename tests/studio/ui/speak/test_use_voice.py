@@ -1,0 +1,71 @@
+"""A voice is heard and starred on its card, and used under Speak from wherever it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import pytest
+
+from engine import Library
+from engine.testing import FakeEngine
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, expect
+from tests.support.tab_makers import some_clone
+
+
+@pytest.fixture
+def url(browser: Any, tmp_path: Path) -> Iterator[str]:
+    library = Library(tmp_path / "voices")
+    library.save("Ada", some_clone(), consent=True)
+    application = fastapi.FastAPI()
+    with FakeEngine() as engine:
+        mount_page(application, engine, library)
+        with Server(application) as url:
+            yield url
+
+
+def to(page: Any, *tabs: str) -> None:
+    for name in tabs:
+        page.get_by_role("tab", name=name, exact=True).click()
+
+
+def used(page: Any, name: str) -> None:
+    """That Speak is in front, with this voice."""
+    expect(page.get_by_role("tab", name="Speak", exact=True)).to_have_attribute(
+        "aria-selected", "true"
+    )
+    expect(page.get_by_label("Voice", exact=True)).to_have_value(name)
+
+
+def test_a_voice_is_used_from_its_card_and_from_where_it_was_made(
+    open_page: OpenPage, url: str
+) -> None:
+    page = open_page(url)
+    cards = page.locator("#library-voices")
+    for name in ("Serena", "Ada", "Serena"):
+        to(page, "Library", "Voices")
+        cards.locator("li", has_text=name).get_by_text("Use in Speak").click()
+        used(page, name)
+    to(page, "Blend")
+    panel = page.get_by_role("tabpanel").filter(has=page.locator("#blend-pad"))
+    panel.get_by_label("Name", exact=True).fill("Ours")
+    panel.get_by_role("button", name="Save as voice").click()
+    panel.get_by_role("link", name="Use in Speak").click()
+    used(page, "Ours")
+
+
+def test_a_card_is_heard_and_a_star_is_there_after_a_reload(open_page: OpenPage, url: str) -> None:
+    page = open_page(url)
+    to(page, "Library", "Voices")
+    page.get_by_role("button", name="Listen: Ada").click()
+    page.locator("#library-player").get_by_text("Finished").wait_for()
+    page.get_by_role("button", name="Star: Vivian").click()
+    page.get_by_role("button", name="Remove star: Vivian").wait_for()
+    page.reload()
+    to(page, "Library", "Voices")
+    expect(page.locator("#library-voices strong").first).to_have_text("Vivian")
+    page.get_by_label("Starred").locator("visible=true").check()
+    expect(page.locator("#library-voices strong")).to_have_count(1)
