@@ -1,8 +1,8 @@
 """The codec in training: the engine's encoder and decoder around a quantizer that learns.
 
-Codebooks are running means (restarted where nobody uses them); gradients pass straight
-through. Codebook 0 learns what is said: it hears only of phones, so that a talker can
-predict it from text; the others learn how it sounds.
+Codebooks are running means (unused entries are restarted), with straight-through gradients.
+Codebook 0 learns the content: it is trained on phones alone, so that a talker can predict it from
+text; the others learn the sound.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from training.data.flite import PHONES
 from training.data.synthesize_corpus import PHONES_A_FRAME
 
 DECAY = 0.99
-DEAD = 0.15  # of a share of the vectors: below, an entry starts anew
-ALL = model_config.CODEBOOKS - 1  # the deepest: every acoustic codebook
+DEAD = 0.15  # an entry used less than this share of the average is restarted
+ALL = model_config.CODEBOOKS - 1  # all acoustic codebooks
 NEAR = 0.05  # how far a new entry lies from the old one beside it
-UNQUANTISED = 0  # a depth: the latents pass as they are, so that both ends use all of them
+UNQUANTISED = (
+    0  # a depth at which latents are not quantised, so that encoder and decoder use all of them
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ def quantize(
 ) -> tuple[Tensor, Tensor]:
     """Latents [B, width, T] -> their quantised sum [B, T, d] and the commitment loss.
 
-    `depth` [B] says how many codebooks a row may use, UNQUANTISED that it needs none.
+    `depth` [B]: how many codebooks a row uses, or UNQUANTISED.
     """
     left = target = half.input_proj(latents).transpose(1, 2).float()
     total, commitment = torch.zeros_like(left), left.new_zeros(())
@@ -84,11 +86,11 @@ class Codec(nn.Module):
         for book in self.books():
             book.embed_sum.normal_()
         for name, value in self.named_parameters():
-            if name.endswith((".scale", ".gamma")):  # a short training starts them higher
+            if name.endswith((".scale", ".gamma")):  # higher initial values for a short training
                 nn.init.constant_(value, 0.1)
 
     def books(self) -> list[Codebook]:
-        """Of the encoder: the semantic one, then the acoustic ones."""
+        """The encoder's codebooks: the semantic one, then the acoustic ones."""
         halves = self._halves()
         return [layer.codebook for half in halves for layer in half.layers]
 
@@ -102,9 +104,9 @@ class Codec(nn.Module):
     def forward(
         self, wave: Tensor, depth: Tensor, window: Tensor | None = None, apart: int = 0
     ) -> Coded:
-        """Only the frames in `window` become sound again: waves are the costly part.
+        """Encode, quantise and decode; only the frames in `window` are decoded, to save time.
 
-        The first `apart` rows are heard in two halves that know nothing of each other.
+        The first `apart` rows are encoded in two independent halves.
         """
         latents = self.encoder.latents(wave[apart:])
         if apart:
@@ -119,12 +121,12 @@ class Codec(nn.Module):
         return Coded(self.synthesise(latent, window), words_loss + sound_loss, phones)
 
     def _heard_apart(self, wave: Tensor) -> Tensor:
-        """Latents [B, width, T] of two halves, the second as a clone follows its reference."""
+        """Latents [B, width, T] of two halves encoded apart, as a clone follows its reference."""
         halves = self.encoder.latents(torch.cat(wave.chunk(2, 1)))
         return torch.cat(halves.chunk(2), 2)
 
     def synthesise(self, latent: Tensor, window: Tensor | None) -> Tensor:
-        """As the decoder does, but for some frames; its first layers see all of them."""
+        """Decode some frames; the decoder's first layers see all of them."""
         decoder = self.decoder
         positions = torch.arange(latent.shape[-1], device=latent.device)[None]
         x = decoder.pre_conv(latent).transpose(1, 2)
@@ -188,7 +190,7 @@ def _more_channels(old: Tensor, value: Tensor, upsample: bool) -> Tensor:
 
 
 def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:
-    """Triangles evenly spaced on the mel scale: [bins, size / 2 + 1]."""
+    """Triangular filters, evenly spaced on the mel scale: [bins, size / 2 + 1]."""
     top = 2595 * torch.log10(torch.tensor(1 + 12_000 / 700))
     hertz = 700 * (10 ** (torch.linspace(0, float(top), bins + 2) / 2595) - 1)
     grid = torch.linspace(0, 12_000, size // 2 + 1)
@@ -198,11 +200,11 @@ def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:
     return (bank / bank.sum(1, keepdim=True).clamp(min=1e-8)).to(device)
 
 
-FLOOR = 2e-4  # amplitude: what is softer is silence, and no two silences need be alike
+FLOOR = 2e-4  # amplitude; softer sounds count as silence and are not compared
 
 
 class SpectralLoss(nn.Module):
-    """How far two waves are apart: log mel spectrograms at several scales."""
+    """The distance of two waves by log mel spectrograms at several scales."""
 
     SCALES = ((2048, 160), (1024, 100), (512, 60), (256, 24), (128, 10))
 

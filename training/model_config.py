@@ -1,6 +1,6 @@
-"""The numbers of Timbre Mini: its config files and the shapes the engine reads from them.
+"""The sizes of Timbre Mini: its config files, and the shapes that the engine reads from them.
 
-Everything here goes into presets/mini/config.json and speech_tokenizer/config.json in the
+Everything here is written to presets/mini/config.json and speech_tokenizer/config.json in the
 published layout. No training settings, no torch.
 """
 
@@ -14,12 +14,12 @@ from training.tokenizer import SIZE, SPECIAL
 
 CODES = 256  # entries of each codebook
 DECODER_DIM = 256  # channels of the codec's decoder where it has most of them
-WIDTH = 320  # of the talker, and of a speaker's vector
+WIDTH = 320  # of the talker, and of a speaker embedding
 CODEBOOKS = 16
-SPECIAL_CODES = 1024  # ids above CODES: never sampled, but for the end
+SPECIAL_CODES = 1024  # ids above CODES: never sampled, except end of speech
 ENGLISH = CODES + 2
 FIRST_SPEAKER = CODES + 300
-MAX_LETTERS = 180  # of one run: it learned from sentences of at most 10.5 s
+MAX_LETTERS = 180  # of one run: training sentences have at most 10.5 s
 IDS = {
     "codec_pad_id": CODES + 100,
     "codec_bos_id": CODES + 101,
@@ -109,7 +109,7 @@ def speaker_encoder() -> dict[str, Any]:
 
 
 def model(assistant_token: int) -> dict[str, Any]:
-    """config.json; special text ids follow the learned pieces in the order of SPECIAL."""
+    """config.json; special text ids follow the tokenizer's pieces in the order of SPECIAL."""
     text = {name: SIZE + index for index, name in enumerate(SPECIAL)}
     return {
         "architectures": ["Qwen3TTSForConditionalGeneration"],

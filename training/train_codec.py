@@ -1,4 +1,4 @@
-"""Train the codec for so many minutes, from scratch or from where it stopped.
+"""Trains the codec for a number of minutes, from scratch or from a saved state.
 
 python -m training.train_codec --speech DIR --state codec.pt --minutes 15
 
@@ -34,12 +34,12 @@ RATE_AT_START = 5e-4
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.72  # of the time
 CROP = 64  # frames
-FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows skip quantisation; least once judged
-HEARD = 21  # frames of a crop that become sound
-HEARD_OF_VOICES = 41  # where the voice counts: a speaker is not known by a second
-WARM = 5  # of them are not looked at: there the convolutions do not see all that they will
-BEGINS = 8  # one step in so many looks at the beginnings, where there is nothing to see
-# What each loss counts for the codec; listener and judges learn from losses of their own.
+FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows are not quantised; fewest with discriminators
+HEARD = 21  # frames of a crop that are decoded
+HEARD_OF_VOICES = 41  # the same with a speaker loss, which needs longer audio
+WARM = 5  # of them are left out of losses, since the convolutions lack context there
+BEGINS = 8  # one step in this many uses the starts of utterances, where there is no context
+# Weights of the codec's losses; recognizer and discriminators have their own.
 COUNTS = {
     "spectral": 15.0,
     "commitment": 0.1,
@@ -55,7 +55,7 @@ COUNTS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """Frames that became sound: as they are, as they are made [B, samples], phones [B, n]."""
+    """Decoded frames: real and generated waves [B, samples], phones [B, n]."""
 
     real: Tensor
     made: Tensor
@@ -105,7 +105,7 @@ class Trainer:
         }
 
     def resume(self, path: Path, again: bool) -> None:
-        """Go on exactly, or begin a schedule of its own from the weights alone."""
+        """Continue exactly, or start a new schedule from the weights alone (`again`)."""
         state = states.load(path)
         self.codec.load_state_dict(grown(self.codec, state["codec"]))
         for name in ("judges", "listener"):
@@ -120,7 +120,7 @@ class Trainer:
         states.set_chance(state["chance"])
 
     def rate(self, progress: float) -> None:
-        """Cosine down to a twentieth, after a short warm-up; quantise ever more rows."""
+        """Cosine decay to a twentieth after a short warm-up; quantise ever more rows."""
         low = 0.05
         scale = low + (1 - low) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         scale *= min(1.0, (self.step + 1) / WARM_UP)
@@ -129,7 +129,7 @@ class Trainer:
         self.free.fill_(FREE_AT_START + (FREE_AT_END - FREE_AT_START) * free)
 
     def depth(self, batch: int) -> Tensor:
-        """Rows without quantisation, with all acoustic codebooks, and with some of them."""
+        """Random depths: unquantised rows, rows with all acoustic codebooks, and with some."""
         if self.decoder_only:
             return torch.full((batch,), ALL, device=self.device)
         some = torch.randint(1, ALL + 1, (batch,), device=self.device)
@@ -138,7 +138,7 @@ class Trainer:
         return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, ALL, some))
 
     def window(self, frames: int, begins: bool) -> Tensor:
-        """Which frames become sound: a stretch somewhere in the crop, or its beginning."""
+        """Which frames are decoded: a random span of the crop, or its start."""
         heard = HEARD_OF_VOICES if self.ear else HEARD
         if begins:
             return torch.arange(heard - WARM, device=self.device)
@@ -160,7 +160,7 @@ class Trainer:
         return {name: value.detach() for name, value in losses.items()}
 
     def make(self, real: Tensor, phones: Tensor, begins: bool) -> tuple[Shown, dict[str, Tensor]]:
-        """Some frames of these crops as they are and as they are made, and what coding cost."""
+        """Real and generated audio of some frames of the crops, and the coding losses."""
         window, warm = self.window(phones.shape[1], begins), 0 if begins else WARM
         apart = len(real) // 2 if self.decoder_only else 0
         coded = self.codec(real, self.depth(len(real)), window, apart)
@@ -174,7 +174,7 @@ class Trainer:
         return shown, {"commitment": coded.commitment, "phones": spoken}
 
     def compare(self, shown: Shown) -> dict[str, Tensor]:
-        """How unlike the real sound the made one is: by spectrum, words, and voice."""
+        """Losses between generated and real audio: spectrum, phones and voice."""
         losses = {"spectral": self.spectral(shown.made, shown.real), "listens": self.listen(shown)}
         losses["heard"], losses["missed"] = self.understand(shown)
         if self.ear:
@@ -182,13 +182,13 @@ class Trainer:
         return losses
 
     def criticise(self, shown: Shown) -> dict[str, Tensor]:
-        """The judges learn to tell made from real, then say how badly they are fooled."""
+        """Train the discriminators, then return the adversarial losses."""
         losses = {"judges": self.judge(shown)}
         losses["score"], losses["features"] = self.fool(shown)
         return losses
 
     def listen(self, shown: Shown) -> Tensor:
-        """The listener learns from real speech what is said in it."""
+        """Train the phone recognizer on real speech."""
         loss = heard(self.listener(shown.real)[-1], shown.said)
         self.listener_steps.zero_grad()
         loss.backward()
@@ -196,7 +196,7 @@ class Trainer:
         return loss
 
     def understand(self, shown: Shown) -> tuple[Tensor, Tensor]:
-        """How badly the listener understands made speech, and how unlike real it looks."""
+        """The recognizer's phone loss on generated speech, and its feature distance."""
         self.listener.requires_grad_(False)
         with torch.no_grad():
             truth = self.listener(shown.real)
