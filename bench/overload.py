@@ -2,8 +2,8 @@
 
 First a closed loop shows how many requests a second it serves; then `--times` as many arrive at
 random. Reported: who was served and refused, when the served heard their first sound, their gaps,
-and whether Retry-After was true: it is compared with the seconds until everybody who was
-ahead of the refused one had been heard. One JSON line last.
+and whether Retry-After was true: it should be between the seconds until everybody who was ahead of
+the refused one had been heard, and until all of them had heard everything. One JSON line last.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Visit:
     asked: float
     first: float = 0.0  # from asking to the first sound
     deficit: float = 0.0  # the longest gap
+    total: float = 0.0  # from asking to the end
     retry: float | None = None
     broken: str = ""
 
@@ -53,7 +54,7 @@ async def visit(server: Server, job: Job, start: float) -> Visit:
         return Visit(asked, retry=retry_after(refused.body), broken=trouble(refused))
     except OSError as error:
         return Visit(asked, broken=repr(error)[:200])
-    return Visit(asked, meter.first, meter.deficit)
+    return Visit(asked, meter.first, meter.deficit, time.perf_counter() - start - asked)
 
 
 def retry_after(body: bytes) -> float | None:
@@ -108,7 +109,7 @@ def report(visits: list[Visit]) -> dict[str, Any]:
     refused = [each for each in visits if each.retry is not None]
     told = [each.retry or 0.0 for each in refused]
     true = [truth(each, served) for each in refused]
-    off = [abs(a - b) for a, b in zip(told, true, strict=True)]
+    off = [max(0.0, low - said, said - high) for said, (low, high) in zip(told, true, strict=True)]
     return {
         "asked": len(visits),
         "served": len(served),
@@ -119,15 +120,18 @@ def report(visits: list[Visit]) -> dict[str, Any]:
         "underruns": sum(each.deficit > UNDERRUN for each in served),
         "worst_gap_s": round(max((each.deficit for each in served), default=0.0), 3),
         "retry_after_s": spread(told),
-        "true_s": spread(true),
+        "heard_s": spread([low for low, _ in true]),
+        "ended_s": spread([high for _, high in true]),
         "off_s": spread(off),
     }
 
 
-def truth(refused: Visit, served: list[Visit]) -> float:
-    """Seconds after which everybody ahead had been heard."""
-    heard = [each.asked + each.first for each in served if each.asked < refused.asked]
-    return max(0.0, max(heard, default=0.0) - refused.asked)
+def truth(refused: Visit, served: list[Visit]) -> tuple[float, float]:
+    """Seconds after which everybody ahead had been heard, and had heard everything."""
+    ahead = [each for each in served if each.asked < refused.asked]
+    heard = max((each.asked + each.first for each in ahead), default=0.0)
+    ended = max((each.asked + each.total for each in ahead), default=0.0)
+    return max(0.0, heard - refused.asked), max(0.0, ended - refused.asked)
 
 
 def spread(values: list[float]) -> dict[str, float]:

@@ -316,7 +316,8 @@ class Scheduler:
 
     def _finish(self, attempt: Attempt, now: float) -> list[Delivery]:
         tokens, frames = len(attempt.sequence.text), len(attempt.codes)
-        self.wait_estimate.record(tokens, frames, now - attempt.admitted)
+        step = self.step_cost.seconds(len(self.attempts) or 1)
+        self.wait_estimate.record(tokens, frames, now - attempt.admitted, step)
         self._release(attempt)
         if self._should_retry(attempt):
             self.retries += 1

@@ -16,25 +16,32 @@ from engine.types import FRAME_SECONDS
 
 TOKEN_FRAMES: Final = 4.0  # of a text token, before any was measured
 SHARE: Final = 0.1  # of a new measurement
+MOST_OVERHEAD: Final = 3.0  # more is a request that waited for its text
 LEAST_FRAMES: Final = 5.0  # that are left of a request which is longer than expected
 
 
 class WaitEstimate:
-    """Frames of a token and seconds of a frame, as moving averages."""
+    """Frames of a token, and steps' time that a frame takes, as moving averages.
+
+    A frame takes longer than a step: prompts of others, and the time to the last chunk.
+    """
 
     def __init__(self) -> None:
         self._token_frames = TOKEN_FRAMES
         self._measured = 0  # requests
-        self._frame_seconds = 0.0  # 0: not measured
+        self._overhead = 1.0
 
-    def record(self, tokens: int, frames: int, seconds: float) -> None:
-        """A request of `tokens` made `frames` while it held its slot for `seconds`."""
-        if not frames:
+    def record(self, tokens: int, frames: int, seconds: float, step: float) -> None:
+        """A request of `tokens` made `frames` while it held its slot for `seconds`.
+
+        `step`: seconds of a step at its end.
+        """
+        if not frames or not step:
             return
         share = max(SHARE, 1 / (1 + self._measured))  # the first ones are averaged
         self._measured += 1
         self._token_frames += share * (frames / max(1, tokens) - self._token_frames)
-        self._frame_seconds += share * (seconds / frames - self._frame_seconds)
+        self._overhead += share * (min(MOST_OVERHEAD, seconds / frames / step) - self._overhead)
 
     def starts(
         self, running: Iterable[Sequence], waiting: Iterable[Sequence], slots: int, step: float
@@ -43,7 +50,7 @@ class WaitEstimate:
 
         `step`: seconds of a step with all slots in use; 0 if nothing was measured.
         """
-        pace = max(step, self._frame_seconds) or FRAME_SECONDS
+        pace = step * max(1.0, self._overhead) or FRAME_SECONDS
         free = [pace * self._left(sequence) for sequence in running]
         free += [0.0] * (slots - len(free))
         heapify(free)

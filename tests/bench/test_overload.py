@@ -29,8 +29,10 @@ def test_a_server_that_is_asked_too_much(tmp_path: Path) -> None:
 
 
 def test_truth_is_when_everybody_ahead_was_heard() -> None:
-    served = [Visit(0, first=1), Visit(1, first=9), Visit(5, first=90)]
-    assert truth(Visit(2, retry=4), served) == 8
+    served = [Visit(0, first=1, total=30), Visit(1, first=9, total=12), Visit(5, first=90)]
+    assert truth(Visit(2, retry=4), served) == (8, 28)
     told = report([*served, Visit(2, retry=4), Visit(3, broken="reset")])
     assert told["off_s"]["most"] == pytest.approx(4)
+    assert report([*served, Visit(2, retry=20)])["off_s"]["most"] == 0
+    assert report([*served, Visit(2, retry=31)])["off_s"]["most"] == pytest.approx(3)
     assert (told["refused"], told["broken"]) == (1, ["reset"])

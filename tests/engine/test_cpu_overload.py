@@ -26,7 +26,7 @@ PROFILE = {
 }
 GROUP = 60  # letters that are spoken in one run: the longest texts have four groups
 BEARABLE = 0.33  # requests a second
-NOTICED = 0.02  # seconds of silence
+NOTICED = 0.05  # seconds of silence
 PATIENCE = 15.0  # the default of max_wait
 
 
