@@ -48,6 +48,7 @@ class Place:
 
     url: str
     address: str
+    width: int = 16  # of a speaker embedding
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         at = urlsplit(self.url)
@@ -134,7 +135,7 @@ async def foreign_pages(place: Place) -> list[int]:
 
 async def one_name(place: Place) -> list[int]:
     """Four uploads of one name at once: at most one voice may be kept."""
-    numbers = json.dumps([0.1] * 16)
+    numbers = json.dumps([0.1] * place.width)
     part = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
     fields = {"name": f"V{random.randrange(50)}", "consent": "true", "embedding": numbers}
     body = "".join(part.format(name, value) for name, value in fields.items()) + "--b--\r\n"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Annotated, Any
 
+import httpx
 import numpy as np
 import typer
 
@@ -105,9 +106,10 @@ async def mixed(
     everybody, account = Crowd(url, visitors, seconds, ACTIONS), Account()
     watch, heard = Watch(pid), Heard()
     answers, faults = Counter[str](), list[str]()
+    width = httpx.get(f"{url}/v1/models").json()["data"][0]["embedding_dim"]
     beside = [asyncio.ensure_future(watch.run()), asyncio.ensure_future(listen(url, heard))]
     for number, attack in enumerate(attacks, 2):
-        place = Place(url, f"127.0.0.{number}")
+        place = Place(url, f"127.0.0.{number}", width)
         beside.append(asyncio.ensure_future(repeat(attack, place, answers, faults)))
     started = time.monotonic()
     await everybody.live(account)

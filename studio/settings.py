@@ -55,7 +55,7 @@ class ApiSettings(Settings):
     )
 
     page_rate: str = Field(
-        "1500/minute",
+        "600/minute",
         description="Events of the page from one address. Empty: no limit. Speech from the page "
         "counts for the rate of an address as well.",
     )

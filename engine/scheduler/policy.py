@@ -113,14 +113,15 @@ def next_chunk_size(
 ) -> int:
     """Frames of the next chunk, from the chunk schedule.
 
-    The first chunk is the smallest whose audio lasts until the second. Later ones grow as long as
-    the buffered audio covers the time to make them. Files use the largest, which is the cheapest;
+    The first chunk is the smallest whose audio lasts until the second. Later ones, also those of
+    a text's next group, grow as long as the buffered audio covers the time to make them. Files use
+    the largest, which is the cheapest;
     so do streams on a machine that is slower than real time: no size keeps them from gaps.
     """
     sizes, factor = settings.chunk_schedule, settings.lead_factor
     if not attempt.sequence.live or slow:
         return sizes[-1]
-    if not attempt.planned_codec_frames:
+    if attempt.before_first_chunk and not attempt.planned_codec_frames:
         lasting = (size for size in sizes if size * FRAME_SECONDS >= step_seconds * factor)
         return next(lasting, sizes[-1])
     highest = attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)

@@ -71,11 +71,18 @@ def test_a_machine_slower_than_real_time_decodes_the_largest_chunks(step):
     assert slow == (step > FRAME_SECONDS)
 
 
+def test_the_first_chunk_of_a_texts_next_group_does_not_wait_for_others():
+    """Its listener is heard already and may be running out of audio."""
+    [run] = attempts(1)
+    run.planned_codec_frames, run.schedule_index = 0, -1
+    assert next_chunk_size(run, 0.05, 0.09, SETTINGS) == SETTINGS.chunk_schedule[0]
+
+
 @given(step=st.floats(0.001, 0.3))
 @settings(deadline=None, max_examples=30)
 def test_a_first_chunk_lasts_until_the_second(step):
     [run] = attempts(1)
-    run.planned_codec_frames = 0
+    run.planned_codec_frames, run.sequence.playback.began = 0, None
     size = next_chunk_size(run, 0.0, step, SETTINGS)
     assert size * FRAME_SECONDS >= step * SETTINGS.lead_factor
     smaller = [each for each in SETTINGS.chunk_schedule if each < size]
