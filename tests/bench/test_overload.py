@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.overload import Visit, measured, report, truth
+from bench.stress.overload import Visit, measured, report, truth
 from engine import EngineSettings, Library
 from engine.testing import Costs, FakeEngine
 from studio.api import create_api

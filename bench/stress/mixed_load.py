@@ -1,6 +1,6 @@
-"""`python -m bench.mixed_load --model DIR --minutes 30`: visitors and attacks beside one listener.
+"""`python -m bench.stress.mixed_load --model DIR --minutes 30`: visitors and attacks beside one listener.
 
-Visitors of `bench.soak` use a server, every attack of `bench.attacks` goes on beside them, and
+Visitors of `bench.soak` use a server, every attack of `bench.stress.attacks` goes on beside them, and
 somebody listens all the time. It fails when the listener hears a gap, an answer to an attack is a
 fault, a slot stays taken, or memory or file handles grow. One JSON line last.
 """
@@ -21,12 +21,12 @@ import httpx
 import numpy as np
 import typer
 
-from bench.attacks import ATTACKS, Attack, Place
 from bench.http_lines import Refused, Server
 from bench.load_generator import UNDERRUN, StreamMeter
-from bench.overload import retry_after
 from bench.soak import Account, Crowd, stuck, studio
 from bench.soak_watch import Watch
+from bench.stress.attacks import ATTACKS, Attack, Place
+from bench.stress.overload import retry_after
 from bench.workload import Work
 
 NOTICED = 0.02  # seconds of silence

@@ -1,0 +1,1 @@
+"""More than a server can bear, and attacks on it, while somebody listens."""
