@@ -1,8 +1,9 @@
-"""`python -m bench.stress.mixed_load --model DIR --minutes 30`: visitors and attacks beside one listener.
+"""`python -m bench.stress.mixed_load --model DIR`: visitors and attacks beside one listener.
 
-Visitors of `bench.soak` use a server, every attack of `bench.stress.attacks` goes on beside them, and
-somebody listens all the time. It fails when the listener hears a gap, an answer to an attack is a
-fault, a slot stays taken, or memory or file handles grow. One JSON line last.
+Visitors of `bench.soak` use a server, every attack of `bench.stress.attacks` goes on beside them,
+and somebody listens all the time. It fails when the listener hears a gap, a visitor's answer is
+broken, an answer to an attack is a fault, or a slot stays taken. One JSON line last, with memory
+and file handles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m bench.stress.overload --model DIR`: several times as many listeners as a server can bear.
+"""`python -m bench.stress.overload --model DIR`: more listeners than a server can bear.
 
 First a closed loop shows how many requests a second it serves; then `--times` as many arrive at
 random. Reported: who was served and refused, when the served heard their first sound, their gaps,
