@@ -1,4 +1,4 @@
-"""Everything that comes along may be used by anybody, and the page that says so is true."""
+"""All dependencies have permissive licences, and docs/licences.md lists them correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The walls of the house, held over the source: who imports whom, and who reads what."""
+"""Import rules of the packages, and which module reads arguments and environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench measures what happens: on the fake engine its figures are known beforehand."""
+"""The bench measures correctly: on the fake engine its figures are known in advance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commit that slowed a figure is found, whatever cannot be measured between."""
+"""The commit that made a figure worse is found, even if others cannot be measured."""
 
 from __future__ import annotations
 

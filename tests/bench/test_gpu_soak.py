@@ -1,4 +1,4 @@
-"""A soak of a small model is good; whatever is made wrong in it is found."""
+"""A soak test of a small model passes, and every injected fault is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a load: by structure, and of made-up kernels to the nanosecond."""
+"""Profiles of a load: their structure, and exact figures for synthetic kernels."""
 
 from __future__ import annotations
 

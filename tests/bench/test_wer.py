@@ -1,4 +1,4 @@
-"""Counting wrong words: an edit distance has laws of its own."""
+"""Word errors satisfy the laws of an edit distance."""
 
 from __future__ import annotations
 

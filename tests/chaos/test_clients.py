@@ -1,4 +1,4 @@
-"""Clients that vanish and come back at once, again and again: no slot stays taken."""
+"""Clients that disconnect and reconnect again and again: no slot stays taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks that jump: speaking keeps its own time, and nothing that is kept is lost or locked."""
+"""Clocks that jump: speech continues, and nothing saved is lost or locked."""
 
 from __future__ import annotations
 

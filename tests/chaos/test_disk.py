@@ -1,4 +1,4 @@
-"""What a full disk or a folder nobody may write does: nothing is half-saved, and it is told."""
+"""A full disk or an unwritable folder: nothing is half-saved, and the error says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM: no new work, streams finish or end plainly in the grace time, the process ends."""
+"""SIGTERM: no new work, streams finish or end with an error in time, the process ends."""
 
 from __future__ import annotations
 

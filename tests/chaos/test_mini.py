@@ -1,4 +1,4 @@
-"""The whole program on the embedded model, killed and told to stop in the middle of work."""
+"""The whole program on the embedded model, killed and stopped in the middle of work."""
 
 from __future__ import annotations
 

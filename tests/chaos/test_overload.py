@@ -1,4 +1,4 @@
-"""Ten times more than it can bear: the first in are served, the rest are told when to come back."""
+"""Ten times the load that can be served: the first are served, the rest get a time to retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Visits of the page that never say goodbye: what is remembered of them is bounded."""
+"""Abandoned page sessions: what is kept of them is bounded."""
 
 from __future__ import annotations
 

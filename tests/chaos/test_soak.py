@@ -1,4 +1,4 @@
-"""Many visitors for a while: each answer whole or plainly refused, nothing stuck or growing."""
+"""Many visitors for a while: each answer is complete or refused, nothing is stuck or grows."""
 
 from __future__ import annotations
 

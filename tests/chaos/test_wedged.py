@@ -1,4 +1,4 @@
-"""A step that never comes back: streams end, another worker takes over, /ready tells the truth."""
+"""A step that never returns: streams end, another worker takes over, /ready is right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real worker, wedged: another is built from the same files and speaks the same."""
+"""A stuck real worker is replaced by one from the same files, with the same speech."""
 
 from __future__ import annotations
 

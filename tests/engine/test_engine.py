@@ -1,4 +1,4 @@
-"""The engine's door: what is refused and how, models coming and going, and the end."""
+"""The engine's methods: refusals, loading and unloading models, and closing."""
 
 from __future__ import annotations
 

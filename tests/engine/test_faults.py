@@ -1,4 +1,4 @@
-"""What goes wrong on the device or with a listener: everybody gets one end, and it goes on."""
+"""Faults of the device or a listener: every request gets one end, and the engine continues."""
 
 from __future__ import annotations
 

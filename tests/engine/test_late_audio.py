@@ -1,4 +1,4 @@
-"""Sound that comes after the frames of its step: nobody waits for it, nobody loses it."""
+"""Audio that is ready after its step's codes: nothing waits for it, and none is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models come and go: loaded when wanted, unloaded when there is no room, nobody starved."""
+"""Models are loaded on request and unloaded for memory, and no request starves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The listener's end: chunks in order, one end, errors last, and leaving early."""
+"""Streams: chunks in order, one end, errors last, and leaving early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A device that is lent to one request at a time, to a forked process, as ZeroGPU does it."""
+"""A device for one request at a time in a forked process, as on ZeroGPU."""
 
 from __future__ import annotations
 

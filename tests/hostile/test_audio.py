@@ -1,4 +1,4 @@
-"""Recordings that are none: each gets one InvalidAudio, soon and in little memory."""
+"""Malformed recordings: each raises one InvalidAudio, quickly and in little memory."""
 
 from __future__ import annotations
 

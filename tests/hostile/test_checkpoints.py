@@ -1,4 +1,4 @@
-"""Checkpoint folders that lie about themselves: one CheckpointError, soon, in little memory."""
+"""Malformed checkpoint folders: one CheckpointError, quickly, in little memory."""
 
 from __future__ import annotations
 

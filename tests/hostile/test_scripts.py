@@ -1,4 +1,4 @@
-"""Scripts by strangers: a script or refused in one line, in time that grows evenly."""
+"""Untrusted scripts: parsed or refused with one message, in linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Voice files from anybody's hands: one InvalidVoice, soon, and nothing on the disk afterwards."""
+"""Untrusted voice files: one InvalidVoice, quickly, and nothing is left on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A voice that strays changes what is heard of the target and nothing else."""
+"""A perturbed history changes the frames fed back in the target and nothing else."""
 
 from __future__ import annotations
 

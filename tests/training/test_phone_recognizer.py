@@ -1,4 +1,4 @@
-"""The listener hears phones where they are said, at any loudness, and misses what is blurred."""
+"""The recognizer finds phones at any loudness, and detects blurred speech."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speech taken in again sounds anew, dropout is for training alone, what is aside stays aside."""
+"""Encoding again changes codes, dropout is for training alone, held-out speech stays out."""
 
 from __future__ import annotations
 

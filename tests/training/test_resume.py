@@ -1,4 +1,4 @@
-"""A training that was stopped goes on as if it had not been."""
+"""Training that was stopped continues exactly."""
 
 from __future__ import annotations
 

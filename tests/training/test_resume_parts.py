@@ -1,4 +1,4 @@
-"""An export and what is kept beside it are enough to go on from."""
+"""An export and the saved parts are enough to continue training."""
 
 from __future__ import annotations
 

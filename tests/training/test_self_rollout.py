@@ -1,4 +1,4 @@
-"""What a talker says of itself row by row is what it says of a whole sequence."""
+"""A rollout row by row equals the talker on a whole sequence."""
 
 from __future__ import annotations
 

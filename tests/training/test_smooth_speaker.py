@@ -1,4 +1,4 @@
-"""Every sentence leads to its voice's home, and batches hold speech and copies."""
+"""Every sentence maps to its voice's target, and batches hold speech and copies."""
 
 from __future__ import annotations
 

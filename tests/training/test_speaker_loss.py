@@ -1,4 +1,4 @@
-"""The ear knows a voice from another, is not taught, and tells a decoder what to change."""
+"""The speaker loss distinguishes voices, is frozen, and has gradients for the decoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Voices are at home in a straight line along their axes."""
+"""Speaker targets are linear in the axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's audio: what becomes a recording, and what is refused before it costs anything."""
+"""Reference audio: what is accepted, and what is refused before it costs anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that is added while it is spoken: what is taken, what is refused, and when it ends."""
+"""Open text: what is accepted, what is refused, and when it ends."""
 
 from __future__ import annotations
 

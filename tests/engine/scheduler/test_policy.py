@@ -1,4 +1,4 @@
-"""The rules of who goes first and how much at once, and what is learnt about steps."""
+"""The rules of priority and batch size, and the estimates of step costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wire adds to the engine: CPU a chunk at 64 streams, and time to the first byte."""
+"""The API's overhead: CPU per chunk at 64 streams, and time to the first byte."""
 
 from __future__ import annotations
 

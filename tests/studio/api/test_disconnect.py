@@ -1,4 +1,4 @@
-"""Listeners who leave, and listeners who hardly listen, over real connections."""
+"""Clients that disconnect or read slowly, over real connections."""
 
 from __future__ import annotations
 

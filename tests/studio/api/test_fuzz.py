@@ -1,4 +1,4 @@
-"""Bodies drawn from our own schema, bent and broken: never a 500, never a slot left taken."""
+"""Mutated bodies from the API's schema: never a 500, never a slot left taken."""
 
 from __future__ import annotations
 

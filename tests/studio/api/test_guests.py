@@ -1,4 +1,4 @@
-"""Strangers on one server: each has a shelf of voices, and nobody sees another's."""
+"""Guests on one server: each has their own voices, and none sees another's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals that have to come whatever else is broken."""
+"""Refusals that must work whatever else fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One who reads 1 kB a second for a minute, and those who are served beside him."""
+"""A client that reads 1 kB per second for a minute does not affect others."""
 
 from __future__ import annotations
 

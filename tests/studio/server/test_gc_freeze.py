@@ -1,4 +1,4 @@
-"""A settled process, one of its own: it no longer collects what was loaded, nor loads plots."""
+"""Frozen objects are not collected again, and matplotlib is not imported."""
 
 from __future__ import annotations
 

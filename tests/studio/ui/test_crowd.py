@@ -1,4 +1,4 @@
-"""A crowd at one page: everybody hears their own, soon, and leaving frees the slot."""
+"""Many concurrent sessions: all get their audio in time, and leaving frees the slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison with the plain predictor finds what a listener would hear."""
+"""The comparison with the plain predictor finds audible differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is replayed by length is heard as it is written, whatever was heard before."""
+"""Encoding by CUDA graph equals eager encoding, whatever was encoded before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory is behind what slots have needed, and nowhere else; what is new is zero."""
+"""Memory is mapped where slots need it, and nowhere else; new memory is zero."""
 
 from __future__ import annotations
 

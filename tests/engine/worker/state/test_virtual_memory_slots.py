@@ -1,4 +1,4 @@
-"""Slots whose memory comes as they need it speak like others, and write nowhere else."""
+"""Slots with growing memory give the same speech as others, and write nowhere else."""
 
 from __future__ import annotations
 

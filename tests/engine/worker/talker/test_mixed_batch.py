@@ -1,4 +1,4 @@
-"""Prompts that are filled beside the frames of others leave what they leave one after the other."""
+"""Mixed batches give the same results as prefill and decode one after the other."""
 
 from __future__ import annotations
 
