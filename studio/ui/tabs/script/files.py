@@ -31,6 +31,7 @@ from studio.scripts import (
     vtt,
 )
 from studio.scripts.casting import Resolve
+from studio.scripts.loudness import WANTED
 from studio.takes.downloads import KINDS
 from studio.ui.tabs.script.store import Opened, ScriptStore, title_of
 from studio.ui.tabs.voice_form import told_to_programs
@@ -43,7 +44,7 @@ class Wish:
     kind: str = "mp3"
     by_line: bool = False
     texts: bool = True  # subtitles and chapters
-    even: bool = True  # all voices equally loud
+    loudness: float | None = WANTED  # LUFS that every voice is brought to; None: as spoken
     partial: bool = False  # leave out what is not spoken
 
 
@@ -57,7 +58,9 @@ def export(opened: Opened, wish: Wish, folder: Path, tell: Callable[[float], obj
     own.mkdir(parents=True)
     timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
     name = safe_name(opened.project.title)
-    gains = loudness_gains(timeline, opened.sounds) if wish.even and timeline.heard else None
+    gains = None
+    if wish.loudness is not None and timeline.heard:
+        gains = loudness_gains(timeline, opened.sounds, wish.loudness)
     texts = _texts(timeline, name) if wish.texts else {}
     if wish.by_line:
         suffix, target = f".{wish.kind}", own / f"{name}.zip"

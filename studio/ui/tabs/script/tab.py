@@ -7,6 +7,7 @@ back in one answer, so that text, voices and lines never disagree.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import gradio as gr
 
 from studio.context import Studio
 from studio.scripts import SUFFIXES
+from studio.scripts.loudness import WANTED
 from studio.takes.downloads import KINDS
 from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays
@@ -25,6 +27,7 @@ from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
 
 FOLDER = Path(__file__).parent
+TARGETS = (-16.0, WANTED, -23.0)  # LUFS: podcasts, spoken word in mono, broadcast in Europe
 HINT = (
     "Speaker: line. An empty line between paragraphs, # before a chapter's title, "
     "[pause 1s] for a silence, [whispers] for how to say it."
@@ -247,7 +250,12 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
             )
         with gr.Row():
             texts = gr.Checkbox(True, label=word("Subtitles and chapters"), min_width=180)
-            even = gr.Checkbox(True, label=word("All voices equally loud"), min_width=180)
+            loudness = gr.Dropdown(
+                [*((f"{each:.0f} LUFS", each) for each in TARGETS), (word("As spoken"), 0.0)],
+                value=WANTED,
+                label=word("Loudness of all voices"),
+                min_width=180,
+            )
             partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
         press = gr.Button(word("Export"))
         files = gr.File(
@@ -259,11 +267,13 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         with warned():
             outbox = Path(files.GRADIO_CACHE)
             script = tab.desk.open(number)
-            made = export(script, Wish(*wish), outbox, progress)
+            asked = Wish(*wish)
+            asked = replace(asked, loudness=asked.loudness or None)
+            made = export(script, asked, outbox, progress)
             return gr.update(value=[str(path) for path in made], visible=True)
         return gr.skip()
 
-    fields = [kind, by_line, texts, even, partial]
+    fields = [kind, by_line, texts, loudness, partial]
     press.click(
         exported, [hidden.opened, *fields], files, concurrency_limit=None, api_visibility="private"
     )

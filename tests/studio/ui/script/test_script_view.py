@@ -19,6 +19,9 @@ from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, RequestError
 from studio.scripts import Delivery, Pauses, edits
+from studio.scripts.loudness import loudness_of
+from studio.takes.downloads import file_name
+from studio.takes.take_store import Take
 from studio.ui.i18n import CHINESE
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.files import Programs, Wish, export, read_cast, safe_name
@@ -172,3 +175,29 @@ def test_the_tab_speaks_chinese():
     slots = re.compile(r"\{\w+\}")
     for english in written:
         assert set(slots.findall(english)) == set(slots.findall(CHINESE[english]))
+
+
+@pytest.mark.parametrize("target", [-19.0, -23.0])
+def test_an_export_is_as_loud_as_was_asked(tab, number, tmp_path, target):
+    spoken(tab, number, aloud=False)
+    opened = tab.desk.open(number)
+    sound = export(opened, Wish("wav", loudness=target), tmp_path, lambda _: None)[0]
+    pcm, _ = soundfile.read(sound, dtype="int16")
+    assert loudness_of(pcm) == pytest.approx(target, abs=1.0)
+    plain = export(opened, Wish("wav", loudness=None), tmp_path, lambda _: None)[0]
+    natural, _ = soundfile.read(plain, dtype="int16")
+    assert abs(loudness_of(natural) - target) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "voice", "name"),
+    [
+        ("Where have you been?", "Clara", "Where-have-you-been-Clara"),
+        ("你好，世界。", "", "你好-世界"),
+        ("../../etc/passwd", "a/b", "etc-passwd-a-b"),
+        ("...", "", "timbre-x1"),
+    ],
+)
+def test_a_downloaded_take_has_a_name_that_people_recognise(text, voice, name):
+    take = Take(id="x1", text=text, voice=voice, seed=1, seconds=1, created=1)
+    assert file_name(take) == name
