@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # of a container: microseconds, and of how many
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # parameters of glibc's mallopt
 LARGE_WEIGHTS = 100 << 20  # bytes of a talker whose steps take tens of milliseconds
 
 
@@ -32,6 +35,26 @@ def step_threads(cores: int, weights: int) -> int:
     """
     least = 2 if weights >= LARGE_WEIGHTS else 1
     return min(cores, max(least, cores - 1))
+
+
+@contextmanager
+def returned_memory(device: torch.device) -> Iterator[None]:
+    """On a CPU with glibc, give back the memory that loading a model frees.
+
+    Meanwhile every large block has pages of its own, which go with it. Afterwards the limits are
+    the highest that glibc takes by itself: a step's blocks are reused.
+    """
+    libc = ctypes.CDLL(None) if device.type == "cpu" and os.name == "posix" else None
+    if not hasattr(libc, "mallopt"):
+        yield
+        return
+    libc.mallopt(MMAP_THRESHOLD, 1 << 20)
+    try:
+        yield
+    finally:
+        libc.mallopt(MMAP_THRESHOLD, 32 << 20)
+        libc.mallopt(TRIM_THRESHOLD, 64 << 20)
+        libc.malloc_trim(0)
 
 
 def _quota() -> int:

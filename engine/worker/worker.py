@@ -20,9 +20,11 @@ from engine.types import Clone, Waveform
 from engine.worker.codec.codec_runner import CodecRunner
 from engine.worker.cuda_graphs import synchronize
 from engine.worker.device import (
+    LARGE_WEIGHTS,
     disable_tf32,
     pick_device,
     pick_dtype,
+    returned_memory,
     step_threads,
     usable_cores,
 )
@@ -89,7 +91,7 @@ class TorchWorker:
 
     def load(self, talker: str) -> range:
         self._limit_threads()
-        with self._loading, torch.inference_mode():
+        with self._loading, returned_memory(self.device), torch.inference_mode():
             if self._closed:
                 raise EngineClosed("The engine is closed.")
             if talker not in self._runners:
@@ -285,7 +287,8 @@ class TorchWorker:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
         networks = load_talker(checkpoint.folder, *place, settings.weights)
-        self._threads = max(self._threads, step_threads(self._cores, _bytes(networks)))
+        weights = _bytes(networks)
+        self._threads = max(self._threads, step_threads(self._cores, weights))
         positions = min(settings.max_seq_len, checkpoint.max_positions)
         talkers = len(self._checkpoints) - len(self._runners)
         runner = make_model_runner(
@@ -293,7 +296,9 @@ class TorchWorker:
         )
         runner.warm()
         if settings.trace and self.device.type == "cpu":
-            runner.step.predict.trace(min(settings.max_num_seqs, TRACED_ROWS))
+            # a trace takes 160 MB at published sizes
+            rows = TRACED_ROWS if weights < LARGE_WEIGHTS else 1
+            runner.step.predict.trace(min(settings.max_num_seqs, rows))
         self._synchronize()
         return runner
 

@@ -125,7 +125,7 @@ class _Entry:
     def check_finite(self, folder: Path) -> None:
         """A number that is none would be heard as noise, or as silence."""
         tensor = getattr(self.owner, self.name)
-        if not torch.isfinite(tensor.detach().sum(dtype=torch.float32)):
+        if tensor.numel() and not torch.isfinite(torch.stack(tensor.detach().aminmax())).all():
             raise CheckpointError(
                 "The weights in {folder} are damaged: {name} holds numbers that are not finite. "
                 "Download the checkpoint again.",

@@ -8,10 +8,12 @@ zeros, because zero times a masked NaN would still be NaN.
 
 from __future__ import annotations
 
+import math
+import mmap
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -23,11 +25,18 @@ Rows: TypeAlias = slice | Tensor  # adjacent rows as a slice (a view), others by
 
 
 def zeros(*size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros; on a CPU, pages take no memory until they are used."""
-    if device.type != "cpu":
+    """Zeros; on a CPU, pages take no memory until they are used.
+
+    Small pages: a cache is touched in many places at once, and huge pages would soon be all of it.
+    """
+    count = math.prod(size) * dtype.itemsize
+    if device.type != "cpu" or not count:
         return torch.zeros(*size, dtype=dtype, device=device)
-    count = int(np.prod(size, dtype=np.int64))
-    return torch.from_numpy(np.zeros(count * dtype.itemsize, np.uint8)).view(dtype).view(size)
+    pages = mmap.mmap(-1, count)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with suppress(OSError):  # a kernel without huge pages
+            pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.frombuffer(pages, dtype=dtype).view(size)
 
 
 @dataclass(frozen=True)
