@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.soak import Town, metric, soak, studio
+from bench.soak import Crowd, metric, soak, studio
 from bench.soak_visits import Broken, Refused, check, expect
 from bench.soak_watch import Sample, Watch, slope
 from tests.chaos.test_drain import served
@@ -31,13 +31,13 @@ def judge(told: dict[str, Any]) -> None:
 def test_a_few_seconds_of_visitors(tmp_path: Path) -> None:
     with served(tmp_path, grace=5, step=0.003) as server:
         url = str(server.client.base_url).rstrip("/")
-        judge(asyncio.run(soak(Town(url, 12, 4.0, API), server.process.pid)))
+        judge(asyncio.run(soak(Crowd(url, 12, 4.0, API), server.process.pid)))
 
 
 @pytest.mark.slow
 def test_a_minute_and_a_half_of_the_whole_program() -> None:
     with studio(str(GOLDEN / "custom_voice-1b7")) as (url, pid):
-        judge(asyncio.run(soak(Town(url, 6, 90.0, (*API, "page")), pid)))
+        judge(asyncio.run(soak(Crowd(url, 6, 90.0, (*API, "page")), pid)))
 
 
 # The soak finds what it is there to find.
