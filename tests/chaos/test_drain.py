@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.serving import wait_until
+
 ROOT = Path(__file__).parents[2]
 STEP = 0.03  # seconds
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
@@ -73,7 +75,7 @@ def test_who_is_served_is_served_to_the_end_and_nobody_new_comes_in(
             pieces = answer.iter_raw()
             heard = len(next(pieces))
             server.process.send_signal(sent)
-            time.sleep(0.2)
+            wait_until(lambda: server.client.get("/ready").status_code == 503)
             refused = server.speak(5)
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
             assert "takes no new requests" in refused.json()["error"]["message"]

@@ -117,7 +117,7 @@ class Stage:
         self.performed.append(self.submit())
         return self.performed[-1]
 
-    def _keep(self, pcm: Pcm, end: End) -> str:
+    def _keep(self, pcm: Pcm, end: End, left: bool) -> str:
         self.kept.append(pcm)
         return f"take-{len(self.kept)}"
 

@@ -90,7 +90,12 @@ def test_leaving_a_batch_frees_every_slot(engine: Engine, url: str) -> None:
     wait_until(lambda: engine.stats().running == 0, seconds=1)
 
 
-def test_leaving_the_queue_takes_nobodys_place(engine: Engine, url: str) -> None:
+def test_leaving_the_queue_takes_nobodys_place(library: Library, serve: Serve) -> None:
+    with FakeEngine(settings=EngineSettings(max_num_seqs=4, max_wait=600)) as engine:
+        _leave_the_queue(engine, serve(create_api(engine, library)))
+
+
+def _leave_the_queue(engine: Engine, url: str) -> None:
     with listening(url, LONG), listening(url, LONG), listening(url, LONG), listening(url, LONG):
         wait_until(lambda: engine.stats().running == 4)
         with listening(url, LONG):

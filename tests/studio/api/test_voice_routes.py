@@ -191,8 +191,9 @@ def test_models_health_and_metrics(client: TestClient, engine: Engine) -> None:
 
 
 def test_a_closed_engine_is_not_ready_and_says_so(client: TestClient, engine: Engine) -> None:
-    engine.close()
     assert client.get("/health").status_code == 200
+    engine.close()
+    assert client.get("/health").status_code == 503
     assert client.get("/ready").status_code == 503
     answer = client.post("/v1/audio/speech", json={"input": TEXT})
     assert answer.status_code == 503

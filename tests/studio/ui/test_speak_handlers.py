@@ -301,7 +301,9 @@ def test_a_take_is_downloaded_in_every_format(studio: Studio, kind: downloads.Ki
         answer = client.get(f"/{downloads.link(take.id, kind)}")
         assert client.get(f"/{downloads.PATH}/gone.{kind}").status_code == 404
         assert client.get(f"/{downloads.PATH}/{take.id}.exe").status_code == 422
-    assert answer.headers["content-disposition"].endswith(f'.{kind}"')
+    disposition = answer.headers["content-disposition"]
+    assert f'.{kind}"' in disposition
+    assert disposition.endswith(f"x-ryan.{kind}")
     assert soundfile.info(io.BytesIO(answer.content)).duration == pytest.approx(1, abs=0.1)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def test_start_says_what_is_missing(
     monkeypatch.setenv("TIMBRE_WATERMARK", "true")
     here = ["--model", str(GOLDEN), "--data", str(tmp_path)]
     own = ["--port", "1"] if line == ["serve"] else ["--out", str(tmp_path / "a.wav")]
-    monkeypatch.setattr("studio.server.serving.listen", lambda *_: None)
+    monkeypatch.setattr("studio.server.serving.listen", lambda *_: nullcontext())
     ran = CliRunner().invoke(app.cli, [*line, *here, *own])
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"error: {MISSING}\n")
     assert not (tmp_path / "a.wav").exists()
