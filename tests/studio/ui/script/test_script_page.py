@@ -216,7 +216,7 @@ def test_stop_stops_the_engine_and_what_is_done_stays(
     speak(page)
     tap.wait("now?.report?.played > 4800")
     expect(lines(page)).to_have_count(PAGE)
-    page.locator("#script-lines").get_by_text("Speaking:").wait_for()
+    page.locator("#script-lines").get_by_text("Lines spoken:").wait_for()
     page.locator("article.heard").wait_for()
     page.locator("article[data-status=done]").first.wait_for()
     press(page, "Next")
