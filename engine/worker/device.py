@@ -6,6 +6,7 @@ import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -21,10 +22,16 @@ def pick_device(name: str | None) -> torch.device:
 
 def usable_cores() -> int:
     """Cores that this process may use at a time: torch's own count, the affinity, the quota."""
-    cores = min(torch.get_num_threads(), os.cpu_count() or 1)
+    cores = min(_default_threads(), os.cpu_count() or 1)
     if hasattr(os, "sched_getaffinity"):
         cores = min(cores, len(os.sched_getaffinity(0)))
     return max(1, min(cores, _quota() or cores))
+
+
+@cache
+def _default_threads() -> int:
+    """Torch's own number, before the first worker changes it."""
+    return torch.get_num_threads()
 
 
 def step_threads(cores: int, weights: int) -> int:

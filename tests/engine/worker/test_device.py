@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.worker import device
 from engine.worker.device import LARGE_WEIGHTS, step_threads, usable_cores
@@ -33,3 +34,12 @@ def test_a_containers_quota_bounds_the_cores(
         file.write_text(quota)
     monkeypatch.setattr(device, "CPU_QUOTA", file)
     assert usable_cores() == (most or free)
+
+
+def test_a_second_worker_counts_the_same_cores() -> None:
+    before, threads = usable_cores(), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert usable_cores() == before
+    finally:
+        torch.set_num_threads(threads)
