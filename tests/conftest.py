@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,16 @@ def golden_folders() -> list[Path]:
 @pytest.fixture(scope="session")
 def golden_dir() -> Path:
     return GOLDEN
+
+
+@pytest.fixture(autouse=True)
+def logged_in_full() -> Iterator[None]:
+    """A server in this process limits repeated lines; other tests count theirs."""
+    loggers = [logging.getLogger(name) for name in ("timbre", "uvicorn.error", "asyncio")]
+    before = [list(logger.filters) for logger in loggers]
+    yield
+    for logger, filters in zip(loggers, before, strict=True):
+        logger.filters[:] = filters
 
 
 def pytest_collection_finish() -> None:

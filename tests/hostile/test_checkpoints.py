@@ -169,8 +169,10 @@ def test_networks_of_any_size_are_refused_before_they_are_built(
 @pytest.mark.parametrize(
     "model", ["", "\0", "../..", "~root/x", "a/b/c", "http://x/y", "-x/y", "x" * 9999]
 )
-def test_names_of_models_are_folders_or_hub_ids(model: str) -> None:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+def test_names_of_models_are_folders_or_hub_ids(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(CheckpointError):
         read_capabilities([model])
 
