@@ -8,12 +8,14 @@ text; the others learn the sound.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.codec import CodecDecoder
+from engine.model.configs import CodecConfig, EncoderConfig
 from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from engine.model.layers import Causal
 from training import model_config
@@ -23,7 +25,6 @@ from training.data.synthesize_corpus import PHONES_A_FRAME
 DECAY = 0.99
 DEAD = 0.15  # an entry used less than this share of the average is restarted
 ALL = model_config.CODEBOOKS - 1  # all acoustic codebooks
-NEAR = 0.05  # how far a new entry lies from the old one beside it
 UNQUANTISED = (
     0  # a depth at which latents are not quantised, so that encoder and decoder use all of them
 )
@@ -73,13 +74,14 @@ def quantize(
 
 
 class Codec(nn.Module):
-    def __init__(
-        self, codes: int = model_config.CODES, width: int = model_config.DECODER_DIM
-    ) -> None:
+    def __init__(self, sizes: dict[str, Any] | None = None) -> None:
+        """`sizes`: as in speech_tokenizer/config.json; the recipe's by default."""
         super().__init__()
-        self.encoder = CodecEncoder(model_config.encoder_config(codes))
-        self.decoder = CodecDecoder(model_config.decoder_config(codes, width))
-        inner = model_config.encoder_config(codes).codebook_dim
+        sizes = sizes or model_config.codec()
+        config = EncoderConfig.from_dict(sizes)
+        self.encoder = CodecEncoder(config)
+        self.decoder = CodecDecoder(CodecConfig.from_dict(sizes["decoder_config"]))
+        inner = config.codebook_dim
         self.phone_head = nn.Sequential(
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )
@@ -101,16 +103,9 @@ class Codec(nn.Module):
             quantizer.acoustic_residual_vector_quantizer,
         )
 
-    def forward(
-        self, wave: Tensor, depth: Tensor, window: Tensor | None = None, apart: int = 0
-    ) -> Coded:
-        """Encode, quantise and decode; only the frames in `window` are decoded, to save time.
-
-        The first `apart` rows are encoded in two independent halves.
-        """
-        latents = self.encoder.latents(wave[apart:])
-        if apart:
-            latents = torch.cat((self._heard_apart(wave[:apart]), latents))
+    def forward(self, wave: Tensor, depth: Tensor, window: Tensor | None = None) -> Coded:
+        """Encode, quantise and decode; only the frames in `window` are decoded, to save time."""
+        latents = self.encoder.latents(wave)
         said, sounds = self._halves()
         words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
         sound, sound_loss = quantize(sounds, latents, depth, self.training)
@@ -118,23 +113,8 @@ class Codec(nn.Module):
         latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
-        return Coded(self.synthesise(latent, window), words_loss + sound_loss, phones)
-
-    def _heard_apart(self, wave: Tensor) -> Tensor:
-        """Latents [B, width, T] of two halves encoded apart, as a clone follows its reference."""
-        halves = self.encoder.latents(torch.cat(wave.chunk(2, 1)))
-        return torch.cat(halves.chunk(2), 2)
-
-    def synthesise(self, latent: Tensor, window: Tensor | None) -> Tensor:
-        """Decode some frames; the decoder's first layers see all of them."""
-        decoder = self.decoder
-        positions = torch.arange(latent.shape[-1], device=latent.device)[None]
-        x = decoder.pre_conv(latent).transpose(1, 2)
-        x = decoder.pre_transformer(x, positions, Causal(decoder.config.transformer.sliding_window))
-        x = x.transpose(1, 2) if window is None else x[:, window].transpose(1, 2)
-        for layer in [*(part for pair in decoder.upsample for part in pair), *decoder.decoder]:
-            x = layer(x)
-        return x.squeeze(1).clamp(-1, 1)
+        wave = synthesize(self.decoder, latent, window)
+        return Coded(wave, words_loss + sound_loss, phones)
 
     @torch.no_grad()
     def share_tables(self) -> None:
@@ -149,44 +129,16 @@ class Codec(nn.Module):
             layer._codebook.cluster_usage.fill_(1)
 
 
-@torch.no_grad()
-def grown(codec: Codec, small: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The state of a smaller codec as this one's: a wider decoder sounds the same at first.
-
-    New channels are fed, but not yet listened to. New entries lie beside old ones.
-    """
-    upsamples = {
-        f"{name}.weight"
-        for name, part in codec.named_modules()
-        if isinstance(part, nn.ConvTranspose1d)
-    }
-    found = {}
-    for name, value in codec.state_dict().items():
-        old = small[name].to(value)
-        if old.shape == value.shape:
-            found[name] = old
-        elif "codebook" in name:
-            found[name] = _more_entries(old, len(value))
-        else:
-            found[name] = _more_channels(old, value.clone(), name in upsamples)
-    return found
-
-
-def _more_entries(old: Tensor, count: int) -> Tensor:
-    """A table's rows, or their counts, again and again, all but the first a little aside."""
-    value = old[torch.arange(count, device=old.device) % len(old)]
-    if value.ndim > 1:
-        value[len(old) :] *= 1 + NEAR * torch.randn_like(value[len(old) :])
-    return value
-
-
-def _more_channels(old: Tensor, value: Tensor, upsample: bool) -> Tensor:
-    """`value` with the old weights in its corner, where old channels hear old ones alone."""
-    if value.ndim > 1:
-        heard, known = (x.transpose(0, 1) if upsample else x for x in (value, old))
-        heard[: known.shape[0], known.shape[1] :] = 0  # [to, from, …]
-    value[tuple(slice(size) for size in old.shape)] = old
-    return value
+def synthesize(decoder: CodecDecoder, latent: Tensor, window: Tensor | None) -> Tensor:
+    """Latents [B, width, T] -> waves; of the frames in `window` alone, if there is one, where the
+    decoder's first layers still see all of them."""
+    positions = torch.arange(latent.shape[-1], device=latent.device)[None]
+    x = decoder.pre_conv(latent).transpose(1, 2)
+    x = decoder.pre_transformer(x, positions, Causal(decoder.config.transformer.sliding_window))
+    x = x.transpose(1, 2) if window is None else x[:, window].transpose(1, 2)
+    for layer in [*(part for pair in decoder.upsample for part in pair), *decoder.decoder]:
+        x = layer(x)
+    return x.squeeze(1).clamp(-1, 1)
 
 
 def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:

@@ -13,7 +13,6 @@ from pathlib import Path
 import soundfile
 import torch
 
-from training import model_config
 from training import state as states
 from training.codec import ALL, UNQUANTISED, Codec
 from training.data.synthesize_corpus import FRAME, RATE
@@ -31,11 +30,9 @@ def main() -> None:
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--recordings", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--codes", type=int, default=model_config.CODES)
-    parser.add_argument("--width", type=int, default=model_config.DECODER_DIM)
     parser.add_argument("--free", action="store_true", help="without quantisation")
     given = parser.parse_args()
-    codec = Codec(given.codes, given.width).eval()
+    codec = Codec().eval()
     codec.load_state_dict(states.load(given.state)["codec"])
     given.out.mkdir(parents=True, exist_ok=True)
     for path in sorted(given.recordings.glob("[0-9]*.wav")):

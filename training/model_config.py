@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.model.configs import CodecConfig, EncoderConfig, SpeakerConfig, TalkerConfig
+from engine.model.configs import SpeakerConfig, TalkerConfig
 from training.data.speakers import NAMED
 from training.tokenizer import SIZE, SPECIAL
 
 CODES = 256  # entries of each codebook
-DECODER_DIM = 256  # channels of the codec's decoder where it has most of them
+DECODER_DIM = 512  # channels of the codec's decoder where it has most of them
 WIDTH = 320  # of the talker, and of a speaker embedding
 CODEBOOKS = 16
 SPECIAL_CODES = 1024  # ids above CODES: never sampled, except end of speech
@@ -130,12 +130,12 @@ def model(assistant_token: int) -> dict[str, Any]:
     }
 
 
-def codec_encoder(codes: int = CODES) -> dict[str, Any]:
+def codec_encoder() -> dict[str, Any]:
     return {
         "model_type": "mimi",
         "audio_channels": 1,
         "codebook_dim": 64,
-        "codebook_size": codes,
+        "codebook_size": CODES,
         "compress": 2,
         "dilation_growth_rate": 2,
         "head_dim": 32,
@@ -170,22 +170,23 @@ def codec_encoder(codes: int = CODES) -> dict[str, Any]:
     }
 
 
-def codec_decoder(codes: int = CODES, width: int = DECODER_DIM) -> dict[str, Any]:
+def codec_decoder() -> dict[str, Any]:
     return {
         "codebook_dim": 128,
-        "codebook_size": codes,
-        "hidden_size": 160,
-        "intermediate_size": 320,
-        "latent_dim": 160,
-        "num_attention_heads": 5,
-        "num_key_value_heads": 5,
+        "codebook_size": CODES,
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "latent_dim": 256,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 8,
         "head_dim": 32,
-        "num_hidden_layers": 3,
+        "num_hidden_layers": 4,
         "num_quantizers": CODEBOOKS,
         "num_semantic_quantizers": 1,
         "sliding_window": 72,
-        "decoder_dim": width,
-        "upsample_rates": [8, 5, 4, 3],
+        "decoder_dim": DECODER_DIM,
+        # Twice as many channels at low rates as 8, 5, 4, 3 has at about the same cost.
+        "upsample_rates": [4, 3, 4, 5, 2],
         "upsampling_ratios": [2, 2],
         "rms_norm_eps": 1e-5,
         "rope_theta": 10000,
@@ -194,13 +195,13 @@ def codec_decoder(codes: int = CODES, width: int = DECODER_DIM) -> dict[str, Any
     }
 
 
-def codec(codes: int = CODES, width: int = DECODER_DIM) -> dict[str, Any]:
+def codec() -> dict[str, Any]:
     """speech_tokenizer/config.json."""
     return {
         "architectures": ["Qwen3TTSTokenizerV2Model"],
         "model_type": "qwen3_tts_tokenizer_12hz",
-        "encoder_config": codec_encoder(codes),
-        "decoder_config": codec_decoder(codes, width),
+        "encoder_config": codec_encoder(),
+        "decoder_config": codec_decoder(),
         "encoder_valid_num_quantizers": CODEBOOKS,
         "input_sample_rate": 24_000,
         "output_sample_rate": 24_000,
@@ -227,11 +228,3 @@ def talker_config() -> TalkerConfig:
 
 def speaker_config() -> SpeakerConfig:
     return SpeakerConfig.from_dict(speaker_encoder())
-
-
-def encoder_config(codes: int = CODES) -> EncoderConfig:
-    return EncoderConfig.from_dict(codec(codes))
-
-
-def decoder_config(codes: int = CODES, width: int = DECODER_DIM) -> CodecConfig:
-    return CodecConfig.from_dict(codec_decoder(codes, width))

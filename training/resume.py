@@ -9,6 +9,7 @@ auxiliary heads. Both together give the states from which `all.sh` continues wit
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -31,12 +32,11 @@ def keep(folder: Path, out: Path) -> None:
     codec = _load_last_codec(folder)
     voices, talker = states.load(folder / "speaker.pt"), states.load(folder / "talker.pt")
     kept = {
-        "judges": codec["judges"],
         "head": {n: v for n, v in codec["codec"].items() if n.startswith(CODEC_HEAD)},
         "voices": {n: v for n, v in voices["speaker"].items() if not n.startswith(VOICE_PARTS)},
         "phones": talker["phones"],
     }
-    kept |= {"listener": codec["listener"]} if "listener" in codec else {}
+    kept |= {name: codec[name] for name in ("discriminators", "recognizer") if name in codec}
     states.save(states.halved(kept), out)
 
 
@@ -52,7 +52,9 @@ def join(export: Path, parts: Path, out: Path) -> None:
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))
-    beside = {name: kept[name] for name in ("judges", "listener") if name in kept}
+    recognizer = kept["recognizer"] if "recognizer" in kept else kept["listener"]
+    beside = {"recognizer": recognizer}
+    beside |= {name: kept[name] for name in ("discriminators",) if name in kept}
     states.save({"codec": codec.state_dict(), **beside}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
     said = {"talker": talker.state_dict(), "phones": kept["phones"]}
@@ -71,7 +73,7 @@ def _grown(kept: dict[str, Tensor], voices: Trainee) -> dict[str, Tensor]:
 
 def codec_of(export: Path) -> Codec:
     """Encoder and decoder of an export as a training Codec."""
-    codec = Codec().eval()
+    codec = Codec(json.loads((export / "speech_tokenizer/config.json").read_text())).eval()
     sound = {"encoder.": codec.encoder, "decoder.": codec.decoder}
     weight_loader.load(export / "speech_tokenizer", sound, "cpu")
     return codec

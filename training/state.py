@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 PIECE = 15 * 2**20
 LARGEST_HALF = 6e4
-KEPT = {"codec", "judges", "listener", "speaker", "talker", "phones", "step", "seconds"}
+KEPT = {"codec", "discriminators", "recognizer", "speaker", "talker", "phones", "step", "seconds"}
 PAUSE = 5.0  # seconds; a longer time between two steps does not count as training
 
 
@@ -46,6 +47,14 @@ def save(state: dict[str, Any], path: Path) -> None:
 def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     return state
+
+
+def fitting(network: nn.Module, saved: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The network's state with the saved tensors of equal shape; the others stay as they are."""
+    return {
+        name: saved[name] if name in saved and saved[name].shape == value.shape else value
+        for name, value in network.state_dict().items()
+    }
 
 
 def chance(device: torch.device) -> dict[str, torch.Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from training.data.flite import PHONES
 from training.data.synthesize_corpus import PHONE_STEP, RATE
-from training.losses.phone_recognizer import Listener, heard, missed
+from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
 
 
 def tones(hertz: Tensor) -> Tensor:
@@ -25,29 +25,29 @@ def spoken(batch: int, steps: int) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("steps", [4, 37])
 def test_every_step_is_heard(steps: int) -> None:
-    told = Listener()(torch.randn(2, steps * PHONE_STEP))
+    told = PhoneRecognizer()(torch.randn(2, steps * PHONE_STEP))
     assert told[-1].shape == (2, len(PHONES), steps)
 
 
 def test_loudness_is_not_heard() -> None:
     torch.manual_seed(1)
-    listener, wave = Listener().eval(), torch.rand(1, 20 * PHONE_STEP) - 0.5
-    loud, soft = listener(wave)[-1], listener(wave / 3)[-1]
+    recognizer, wave = PhoneRecognizer().eval(), torch.rand(1, 20 * PHONE_STEP) - 0.5
+    loud, soft = recognizer(wave)[-1], recognizer(wave / 3)[-1]
     assert (loud - soft).abs().max() < 0.05 * loud.abs().max()
 
 
 def test_it_learns_and_misses_what_is_blurred() -> None:
     torch.manual_seed(2)
-    listener = Listener()
-    steps = torch.optim.Adam(listener.parameters(), 2e-3)
+    recognizer = PhoneRecognizer()
+    steps = torch.optim.Adam(recognizer.parameters(), 2e-3)
     for _ in range(25):
         wave, phones = spoken(4, 40)
-        loss = heard(listener(wave)[-1], phones)
+        loss = phone_loss(recognizer(wave)[-1], phones)
         steps.zero_grad()
         torch.autograd.backward(loss)
         steps.step()
     wave, phones = spoken(4, 40)
     blurred = wave + 2 * spoken(4, 40)[0]  # somebody louder speaks, too
-    real, made = listener(wave), listener(blurred)
-    assert heard(real[-1], phones) < 0.5 < heard(made[-1], phones)
+    real, made = recognizer(wave), recognizer(blurred)
+    assert phone_loss(real[-1], phones) < 0.5 < phone_loss(made[-1], phones)
     assert float(missed(real, real).detach()) == 0 < float(missed(real, made).detach())

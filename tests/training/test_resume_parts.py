@@ -16,8 +16,8 @@ CPU = torch.device("cpu")
 
 def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
     resume.join(MINI, PARTS, tmp_path)
-    decoder = train_codec.Trainer(CPU, decoder_only=True)
-    decoder.resume(tmp_path / "codec.pt", again=False)
+    codec = train_codec.Trainer(CPU)
+    codec.resume(tmp_path / "codec.pt", again=True)
     talker = train_talker.Trainer(CPU)
     talker.resume(tmp_path / "talker.pt", again=False)
     Trainee().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])

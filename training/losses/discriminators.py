@@ -1,4 +1,7 @@
-"""Discriminators of generated and real audio: small networks on periods and on spectrograms."""
+"""Discriminators of real and generated audio: convolutions over periods and over spectrograms.
+
+The losses are least squares and the distance of feature maps. Knows waves, no codec.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +13,44 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-Judged: TypeAlias = list[list[Tensor]]  # per discriminator: feature maps, the score last
+FeatureMaps: TypeAlias = list[list[Tensor]]  # per discriminator: feature maps, the score last
+
+PERIODS = (2, 3, 5, 7, 11)
+SIZES = (2048, 1024, 512, 256)  # of spectrograms, in samples
+PERIOD_CHANNELS = (1, 32, 96, 192, 320)
+SPECTRUM_CHANNELS = (2, 32, 48, 64, 64)
 
 
-def _layers(
-    channels: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int]
-) -> nn.ModuleList:
-    pad = (kernel[0] // 2, kernel[1] // 2)
-    return nn.ModuleList(
-        weight_norm(nn.Conv2d(a, b, kernel, stride, pad)) for a, b in itertools.pairwise(channels)
-    )
-
-
-class Judge(nn.Module):
+class Discriminator(nn.Module):
     """Convolutions over an image of the wave, which subclasses define."""
 
     def __init__(
         self, channels: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int]
     ) -> None:
         super().__init__()
-        self.layers = _layers(channels, kernel, stride)
+        pad = (kernel[0] // 2, kernel[1] // 2)
+        self.layers = nn.ModuleList(
+            weight_norm(nn.Conv2d(a, b, kernel, stride, pad))
+            for a, b in itertools.pairwise(channels)
+        )
         self.score = weight_norm(nn.Conv2d(channels[-1], 1, 3, 1, 1))
 
     def image(self, wave: Tensor) -> Tensor:
         raise NotImplementedError
 
     def forward(self, wave: Tensor) -> list[Tensor]:
-        x, seen = self.image(wave), []
+        x, maps = self.image(wave).contiguous(memory_format=torch.channels_last), []
         for layer in self.layers:
             x = F.leaky_relu(layer(x), 0.1)
-            seen.append(x)
-        return [*seen, self.score(x)]
+            maps.append(x)
+        return [*maps, self.score(x)]
 
 
-class PeriodDiscriminator(Judge):
+class PeriodDiscriminator(Discriminator):
     """The wave folded at a period: [B, 1, T / period, period]."""
 
     def __init__(self, period: int) -> None:
-        super().__init__((1, 16, 48, 96, 160), (5, 1), (3, 1))
+        super().__init__(PERIOD_CHANNELS, (5, 1), (3, 1))
         self.period = period
 
     def image(self, wave: Tensor) -> Tensor:
@@ -55,49 +58,57 @@ class PeriodDiscriminator(Judge):
         return folded.view(len(wave), 1, -1, self.period)
 
 
-class SpectrumDiscriminator(Judge):
+class SpectrumDiscriminator(Discriminator):
     """A complex spectrogram, real and imaginary parts as two channels."""
 
     def __init__(self, size: int) -> None:
-        super().__init__((2, 24, 48, 48, 48), (3, 9), (1, 2))
+        super().__init__(SPECTRUM_CHANNELS, (3, 9), (1, 2))
         self.size = size
+        self.register_buffer("window", torch.hann_window(size), persistent=False)
 
     def image(self, wave: Tensor) -> Tensor:
-        window = torch.hann_window(self.size, device=wave.device)
         spectrum = torch.stft(
-            wave.float(), self.size, self.size // 4, window=window, return_complex=True
+            wave.float(),
+            self.size,
+            self.size // 4,
+            window=self.get_buffer("window"),
+            normalized=True,
+            return_complex=True,
         )
         return torch.view_as_real(spectrum).permute(0, 3, 2, 1)  # [B, 2, frames, bins]
 
 
-class Judges(nn.Module):
+class Discriminators(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.judges = nn.ModuleList(
-            [
-                *(PeriodDiscriminator(period) for period in (2, 3, 5, 7, 11)),
-                *(SpectrumDiscriminator(size) for size in (1024, 512, 256)),
-            ]
+        self.all = nn.ModuleList(
+            [*map(PeriodDiscriminator, PERIODS), *map(SpectrumDiscriminator, SIZES)]
         )
 
-    def forward(self, wave: Tensor) -> Judged:
-        return [judge(wave) for judge in self.judges]
+    def forward(self, wave: Tensor) -> FeatureMaps:
+        return [each(wave) for each in self.all]
 
 
-def judge_loss(real: Judged, made: Judged) -> Tensor:
-    return sum(  # type: ignore[return-value]
-        (1 - r[-1].float()).square().mean() + m[-1].float().square().mean()
-        for r, m in zip(real, made, strict=True)
-    )
+def discriminator_loss(real: FeatureMaps, made: FeatureMaps) -> Tensor:
+    return torch.stack(
+        [
+            (1 - r[-1].float()).square().mean() + m[-1].float().square().mean()
+            for r, m in zip(real, made, strict=True)
+        ]
+    ).sum()
 
 
-def fooling_loss(real: Judged, made: Judged) -> tuple[Tensor, Tensor]:
-    """The adversarial loss and the feature matching loss."""
-    score = sum((1 - m[-1].float()).square().mean() for m in made)
-    features = sum(
-        (a.detach().float() - b.float()).abs().mean()
-        / a.detach().float().abs().mean().clamp(min=1e-3)
+def adversarial_loss(made: FeatureMaps) -> Tensor:
+    """How far the scores of generated audio are from those of real audio."""
+    return torch.stack([(1 - m[-1].float()).square().mean() for m in made]).mean()
+
+
+def feature_loss(real: FeatureMaps, made: FeatureMaps) -> Tensor:
+    """The relative distance of the feature maps, summed over layers."""
+    apart = [
+        (a.detach() - b).abs().mean(dtype=torch.float32)
+        / a.detach().abs().mean(dtype=torch.float32).clamp(min=1e-3)
         for r, m in zip(real, made, strict=True)
         for a, b in zip(r[:-1], m[:-1], strict=True)
-    )
-    return score / len(made), features / len(made)  # type: ignore[operator,return-value]
+    ]
+    return torch.stack(apart).sum() / len(made)

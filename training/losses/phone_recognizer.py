@@ -19,7 +19,7 @@ FLOOR = 1e-3  # amplitude below which sound is ignored
 LAYERS = 4
 
 
-class Listener(nn.Module):
+class PhoneRecognizer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("window", torch.hann_window(SPAN), persistent=False)
@@ -52,7 +52,7 @@ class Listener(nn.Module):
         return [*seen, self.leave(x)]
 
 
-def heard(logits: Tensor, phones: Tensor) -> Tensor:
+def phone_loss(logits: Tensor, phones: Tensor) -> Tensor:
     """The loss of logits [B, phones, T] for the true phones [B, T]."""
     return F.cross_entropy(logits.float(), phones)
 

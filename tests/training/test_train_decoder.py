@@ -1,0 +1,136 @@
+"""The decoder learns how codes sound, and leaves the codes as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from training import state, train_codec, train_decoder
+from training.data.speech_pool import Pool
+from training.data.synthesize_corpus import FRAME, PHONE_STEP, PHONES_A_FRAME
+from training.losses.wave_losses import WEIGHTS, WaveLosses
+from training.train_decoder import CodeTape, Trainer
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in dict(WINDOW=6, CROP=5, HEARD=3, WARM=1, ENCODED=2).items():
+        monkeypatch.setattr(train_decoder, name, value)
+
+
+def pool_of(folder: Path, frames: int) -> Pool:
+    random = np.random.default_rng(0)
+    samples = (3000 * random.standard_normal(frames * FRAME)).astype(np.int16)
+    labels = np.arange(frames * PHONES_A_FRAME)
+    np.savez(
+        folder / "00000.npz",
+        samples=samples,
+        phones=(labels % 40).astype(np.uint8),
+        places=labels.astype(np.uint16),
+        offsets=np.array([0, len(samples)]),
+        meta=np.array('[{"text": "a", "speaker": 0, "style": 0}]'),
+    )
+    pool = Pool(folder, 0.02, CPU)
+    assert pool.refresh() == 1
+    return pool
+
+
+def test_drawn_waves_and_phones_belong_to_the_drawn_codes(tmp_path: Path, small: None) -> None:
+    torch.manual_seed(0)
+    trainer, pool = Trainer(CPU), pool_of(tmp_path, 20)
+    trainer.codec.share_tables()
+    tape = CodeTape(trainer.codec, pool)
+    tape.grow()
+    assert len(tape.starts) == 3 * len(train_decoder.OFFSETS)
+    whole = pool.samples.float() / 32767
+    for from_start in (False, True):
+        codes, real, phones = tape.draw(4, from_start)
+        for row in range(4):
+            place = (whole.unfold(0, 2 * FRAME, PHONE_STEP) - real[row]).abs().sum(1).argmin()
+            first = 0 if from_start else train_decoder.CROP - 2
+            begins = [
+                (index, at)
+                for index, start in enumerate(tape.starts.tolist())
+                for at in range(2)
+                if start + (at + first) * FRAME == place * PHONE_STEP
+                and torch.equal(tape.codes[index, at : at + 5].T.long(), codes[row])
+            ]
+            assert begins
+            assert torch.equal(phones[row], pool.phones[place : place + 8].long())
+
+
+@pytest.mark.parametrize("from_start", [False, True])
+def test_only_the_decoder_changes(tmp_path: Path, small: None, from_start: bool) -> None:
+    torch.manual_seed(1)
+    trainer, pool = Trainer(CPU), pool_of(tmp_path, 20)
+    trainer.codec.share_tables()
+    tape = CodeTape(trainer.codec, pool)
+    tape.grow()
+    before = {name: value.clone() for name, value in trainer.codec.state_dict().items()}
+    trainer.rate(0.5)
+    trainer.advance(*tape.draw(2, from_start), from_start=from_start)
+    changed = {
+        name.split(".")[0]
+        for name, value in trainer.codec.state_dict().items()
+        if not torch.equal(value, before[name])
+    }
+    assert changed == {"decoder"}
+    tables = [name for name in before if name.endswith(("embedding_sum", "cluster_usage"))]
+    assert all(torch.equal(trainer.codec.state_dict()[name], before[name]) for name in tables)
+
+
+def test_a_decoder_begins_with_a_codec_and_goes_on_exactly(tmp_path: Path, small: None) -> None:
+    torch.manual_seed(2)
+    state.save(train_codec.Trainer(CPU).state(), tmp_path / "codec.pt")
+    first, pool = Trainer(CPU), pool_of(tmp_path, 20)
+    first.begin(tmp_path / "codec.pt")
+    tape = CodeTape(first.codec, pool)
+    tape.grow()
+    drawn = tape.draw(2, False)
+
+    def step(trainer: Trainer) -> None:
+        trainer.rate(0.5)
+        trainer.advance(*drawn, from_start=False)
+        trainer.step += 1
+
+    step(first)
+    state.save(first.state(), tmp_path / "decoder.pt")
+    step(first)
+    second = Trainer(CPU)
+    second.resume(tmp_path / "decoder.pt", again=False)
+    step(second)
+    pairs = zip(first.codec.parameters(), second.codec.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_the_gradient_is_that_of_the_weighted_sum() -> None:
+    torch.manual_seed(3)
+    losses = WaveLosses(CPU, torch.tensor(0.0), learn_phones=False)
+    real, made = 0.1 * torch.randn(2, 4 * FRAME), 0.1 * torch.randn(2, 4 * FRAME)
+    phones = torch.randint(40, (2, 16))
+    found, gradient = losses(made, real, phones, judged=True)
+    assert found.keys() == WEIGHTS.keys() | {"judges"}
+    step = 1e-3 * gradient.sign()
+    after, _ = losses(made + step, real, phones, judged=True)
+    before, ahead = (
+        sum(WEIGHTS[name] * float(value[name]) for name in WEIGHTS) for value in (found, after)
+    )
+    expected = float((gradient * step).sum())
+    assert abs((ahead - before) - expected) < 0.35 * expected
+
+
+def test_discriminators_learn_to_tell_noise_from_tones() -> None:
+    torch.manual_seed(4)
+    losses = WaveLosses(CPU, torch.tensor(1e-3), learn_phones=False)
+    tone = 0.3 * torch.sin(torch.arange(2 * FRAME) * 0.05).repeat(2, 1)
+    phones = torch.zeros(2, 8, dtype=torch.long)
+    told = [
+        float(losses(0.1 * torch.randn_like(tone), tone, phones, judged=True)[0]["judges"])
+        for _ in range(25)
+    ]
+    assert told[-1] < 0.5 * told[0]
