@@ -38,8 +38,8 @@ def say_as(script: Script, number: int, speaker: str) -> Script:
     return _change(script, number, speaker=clean(speaker)[:LONGEST_NAME])
 
 
-def redo(script: Script, number: int, seed: int) -> Script:
-    """Speak a line again with its own seed."""
+def redo(script: Script, number: int, seed: int | None) -> Script:
+    """Speak a line with its own seed; None: with the script's."""
     return _change(script, number, seed=seed)
 
 
@@ -67,6 +67,26 @@ def remove(script: Script, number: int) -> Script:
     place = script.place(number)
     _unlocked(script.lines[place])
     return script.replaced(place, place + 1, ())
+
+
+def move(script: Script, number: int, place: int) -> Script:
+    """Move a line to an index among the other lines, into the chapter of the line before it.
+
+    A spoken title stays where its chapter begins.
+    """
+    start = script.place(number)
+    if script.is_title(start):
+        raise InvalidText("A chapter's title stays where its chapter begins.")
+    line, others = script.lines[start], [*script.lines[:start], *script.lines[start + 1 :]]
+    if not others:
+        return script
+    opening = 1 if start and script.is_title(0) else 0
+    place = min(max(place, opening), len(others))
+    beside = others[place - 1 if place else 0]
+    alone = all(other.paragraph != line.paragraph for other in others)
+    paragraph = line.paragraph if alone else beside.paragraph
+    moved = line.having(chapter=beside.chapter, paragraph=paragraph)
+    return script.replaced(0, len(script.lines), [*others[:place], moved, *others[place:]])
 
 
 def revise(old: Script, new: Script) -> Script:

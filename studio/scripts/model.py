@@ -75,6 +75,14 @@ class Script(Record):
             "There is no line {number} in this script. Reload the page.", number=number
         )
 
+    def is_title(self, place: int) -> bool:
+        """Whether the line at this index is the spoken title of its chapter."""
+        line = self.lines[place]
+        first = place == 0 or self.lines[place - 1].chapter != line.chapter
+        title = self.chapters[line.chapter] if line.chapter < len(self.chapters) else ""
+        own = line.text == title and not line.speaker and line.pause is None
+        return first and bool(title) and own
+
     def replaced(self, start: int, stop: int, lines: Iterable[Line]) -> Script:
         """The script with lines [start, stop) replaced."""
         whole = (*self.lines[:start], *lines, *self.lines[stop:])

@@ -23,6 +23,7 @@ from engine import RequestError, explain_write_errors, write_atomic
 from studio.scripts.casting import Casting
 from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Delivery
+from studio.scripts.line_takes import LineTakes
 from studio.scripts.model import Record, Script
 from studio.storage import (
     Timestamp,
@@ -45,6 +46,7 @@ class Project(Record):
     script: Script = Script()
     casting: Casting
     delivery: Delivery = Delivery()
+    takes: LineTakes = Field(default_factory=dict)  # earlier ones
     created: Timestamp = 0.0
     changed: Timestamp = 0.0
     deleted: Timestamp | None = None

@@ -19,19 +19,18 @@ from studio.scripts.model import Line, Script
 def text_of(script: Script) -> str:
     """The whole script as text; empty without lines."""
     blocks: list[tuple[str, bool]] = []  # text, and whether it has a named speaker
+    start = 0
     for number, own in groupby(script.lines, key=lambda line: line.chapter):
         lines = list(own)
         title = script.chapters[number] if number < len(script.chapters) else ""
+        spoken = False
         if title:
-            spoken = _is_title(lines[0], title)
+            spoken = script.is_title(start)
             blocks.append((f"# {title}" if spoken else f"# {title} [silent]", False))
             lines = lines[1:] if spoken else lines
+        start += len(lines) + spoken
         blocks += _paragraphs(lines)
     return _joined(blocks)
-
-
-def _is_title(line: Line, title: str) -> bool:
-    return line.text == title and not line.speaker and line.pause is None
 
 
 def _paragraphs(lines: list[Line]) -> Iterator[tuple[str, bool]]:

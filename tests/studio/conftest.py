@@ -30,4 +30,4 @@ def tab(studio: Studio) -> ScriptTab:
 @pytest.fixture
 def number(tab: ScriptTab) -> str:
     """Of the example, as the Script tab has read it."""
-    return tab.desk.read("", EXAMPLE).number
+    return tab.store.read("", EXAMPLE).number

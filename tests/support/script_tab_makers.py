@@ -36,18 +36,18 @@ def html(shown: Any) -> str:
 
 
 def statuses(tab: ScriptTab, number: str) -> list[str]:
-    opened = tab.desk.open(number)
-    return [tab.booth.standing(opened)(job)[0] for job in opened.jobs]
+    opened = tab.store.open(number)
+    return [tab.playback.standing(opened)(job)[0] for job in opened.jobs]
 
 
 def spoken(tab: ScriptTab, number: str, aloud: bool = True) -> bytes:
-    payloads = told(tab.booth.speak(number, aloud))
+    payloads = told(tab.playback.speak(number, aloud))
     return heard([each for each in payloads if each])
 
 
 def whole(tab: ScriptTab, number: str) -> bytes:
     """What a listener should hear: every sound with the silence after it."""
-    opened = tab.desk.open(number)
+    opened = tab.store.open(number)
     assert opened.sounds
     parts = []
     for job in opened.jobs:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidText, Preset
-from studio.scripts import edits
+from studio.scripts import edits, text_of
+from studio.scripts.edits import move
 from studio.scripts.importers.passages import PLAIN, Passage
 from studio.scripts.importers.reader import script_of_text
 from studio.scripts.line_requests import Delivery, Job, plan
@@ -139,3 +140,30 @@ def test_unknown_lines_and_empty_edits_are_refused() -> None:
         edits.edit(script, 0, "  ")
     with pytest.raises(InvalidText, match="Speak this line first"):
         edits.lock(script, 0, "")
+
+
+CHAPTERS = (
+    "It began like this.\n\n# One\n\nAnna: First of all.\nBen: And then.\n\nThey left. They came."
+    "\n\n# Two [silent]\n\nAnna: And again.\n\n# Three\n\nBen: The end of it."
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-2, 12)), min_size=1, max_size=6))
+def test_moved_lines_are_the_same_lines_in_the_order_of_the_text(
+    moves: list[tuple[int, int]],
+) -> None:
+    first = script = script_of_text(CHAPTERS)
+    for place, to in moves:
+        line = script.lines[place % len(script.lines)]
+        if script.is_title(script.place(line.id)):
+            with pytest.raises(InvalidText, match="title stays"):
+                move(script, line.id, to)
+            continue
+        script = move(script, line.id, to)
+        chapters = [own.chapter for own in script.lines]
+        assert chapters == sorted(chapters)
+        ids = sorted(own.id for own in script.lines)
+        assert ids == sorted(own.id for own in first.lines)
+    written = "".join("".join(own.text.split()) for own in script_of_text(text_of(script)).lines)
+    assert written == "".join("".join(own.text.split()) for own in script.lines)

@@ -25,7 +25,7 @@ def ada(studio):
 @pytest.fixture
 def cast(tab, number, ada):
     """A script with Ada in it, spoken."""
-    offered = dict(tab.desk.voices())
+    offered = dict(tab.store.voices())
     act(tab, number, do="cast", who="Anna", value=offered["Ada"])
     spoken(tab, number, aloud=False)
     assert statuses(tab, number) == ["done"] * LINES
@@ -39,19 +39,19 @@ def test_a_script_follows_a_voice_to_another_name(tab, cast, studio, ada):
     assert statuses(tab, cast) == ["done"] * LINES
     shown = html(page(tab, cast).cast)
     assert f'<option value="#{ada.id}" selected>Grace</option>' in shown
-    line = tab.desk.open(cast).script.lines[1].id
-    assert heard([each for each in told(tab.booth.redo(cast, line)) if each])
+    line = tab.store.open(cast).script.lines[1].id
+    assert heard([each for each in told(tab.playback.redo(cast, line)) if each])
 
 
 def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio, ada, tmp_path):
     studio.library.delete(ada.id)
     assert statuses(tab, cast) == ["done"] * LINES
-    opened = tab.desk.open(cast)
+    opened = tab.store.open(cast)
     files = export(opened, Wish("wav"), tmp_path, lambda _: None)
     assert Path(files[0]).stat().st_size > 1000
     line = next(own.id for own in opened.script.lines if own.speaker == "Anna")
-    assert heard([each for each in told(tab.booth.listen(cast, line)) if each])
-    [refused] = told(tab.booth.redo(cast, line))
+    assert heard([each for each in told(tab.playback.listen(cast, line)) if each])
+    [refused] = told(tab.playback.redo(cast, line))
     assert "Anna" in refused["ended"]["message"]
     assert statuses(tab, cast) == ["done"] * LINES  # the take that there was is not given up
     assert ada.id in html(page(tab, cast).cast)
@@ -59,7 +59,7 @@ def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio
 
 def test_lines_of_others_are_spoken_without_a_voice_that_is_gone(tab, cast, studio, ada):
     studio.library.delete(ada.id)
-    opened = tab.desk.open(cast)
+    opened = tab.store.open(cast)
     ben = next(own.id for own in opened.script.lines if own.speaker == "Ben")
     act(tab, cast, do="edit", line=ben, text="I looked for the key.", who="Ben")
     spoken(tab, cast, aloud=False)
@@ -68,9 +68,9 @@ def test_lines_of_others_are_spoken_without_a_voice_that_is_gone(tab, cast, stud
 
 def test_a_script_that_holds_names_is_read(tab, number, studio, ada):
     """As scripts were written before."""
-    old = tab.desk.open(number).project.casting.with_voice("Anna", "Ada")
-    tab.desk._projects.save(number, tab.desk.open(number).project.having(casting=old))
-    assert tab.desk.open(number).project.casting.voice_of("Anna") == f"#{ada.id}"
+    old = tab.store.open(number).project.casting.with_voice("Anna", "Ada")
+    tab.store._projects.save(number, tab.store.open(number).project.having(casting=old))
+    assert tab.store.open(number).project.casting.voice_of("Anna") == f"#{ada.id}"
 
 
 def kept_take(studio, voice: str) -> str:

@@ -98,19 +98,19 @@ def _written(folder: Path, texts: dict[str, str]) -> list[Path]:
 class Programs:
     """`/script`: from a text to its sound and subtitles in one call; nothing is kept."""
 
-    def __init__(self, studio: Studio, desk: ScriptStore) -> None:
+    def __init__(self, studio: Studio, store: ScriptStore) -> None:
         self._studio = studio
-        self._desk = desk
+        self._store = store
 
     async def script(
         self, text: str, voice: str, cast: str, language: str, seed: float, format: str
     ) -> AsyncIterator[tuple[str, str]]:
         """The sound and its subtitles. Gradio takes a copy before it goes on."""
         with tempfile.TemporaryDirectory() as folder, told_to_programs():
-            casting = read_cast(cast, voice or self._desk.voices()[0][1])
+            casting = read_cast(cast, voice or self._store.voices()[0][1])
             delivery = Delivery().having(language=language or "auto", seed=int(seed or 0))
             opened = await asyncio.to_thread(
-                _planned, text, casting, delivery, LineAudio(Path(folder)), self._desk.resolve
+                _planned, text, casting, delivery, LineAudio(Path(folder)), self._store.resolve
             )
             assert opened.sounds is not None
             rendering = BatchSynthesis(

@@ -1,4 +1,4 @@
-"""What the controls of the Script tab do: a press becomes a change at the desk, and is shown.
+"""What the controls of the Script tab do: a press becomes a change in the store, and is shown.
 
 Text that was typed and not read yet is read before anything else is done, so that no press loses
 it. `seen` is the text as the page was last given it; where it differs, somebody has typed.
@@ -71,18 +71,18 @@ class ScriptTab:
 
     def __init__(self, studio: Studio) -> None:
         self._guests = studio.guests
-        self.desk = ScriptStore(studio)
-        self.booth = ScriptPlayback(studio, self.desk)
-        self._presses = ScriptActions(self.desk, self.booth)
+        self.store = ScriptStore(studio)
+        self.playback = ScriptPlayback(studio, self.store)
+        self._actions = ScriptActions(self.store, self.playback)
 
     # Showing.
 
     def show(self, number: str | None, mine: str = "") -> tuple[Update, ...]:
         """The script as it was left, and how it is read. One that is gone makes room."""
         try:
-            opened = self.desk.open(number or "")
+            opened = self.store.open(number or "")
         except RequestError:
-            opened = self.desk.blank()
+            opened = self.store.blank()
         manner = values_of(opened.project.delivery)
         return *self._shown(opened, View(), mine), *manner, manner
 
@@ -95,26 +95,26 @@ class ScriptTab:
     def offer(self, number: str, mine: str) -> tuple[Update, Update, Update]:
         """Scripts, voices and languages there are now: others may have come and gone."""
         try:
-            opened = self.desk.open(number)
+            opened = self.store.open(number)
         except RequestError:
-            opened = self.desk.blank()
+            opened = self.store.blank()
         cast = self._cast(opened) if opened.number else gr.skip()
-        languages = gr.update(choices=self.desk.languages())
+        languages = gr.update(choices=self.store.languages())
         return gr.update(choices=self._listed(mine)), cast, languages
 
     def look(self, number: str, view: View) -> tuple[Update, Update]:
         """The lines while they are spoken, and whether to look again."""
         try:
-            opened = self.desk.look(number)
+            opened = self.store.look(number)
         except RequestError:
             return gr.skip(), gr.Timer(active=False)
-        return self._lines(opened, view), gr.Timer(active=self.booth.busy(number))
+        return self._lines(opened, view), gr.Timer(active=self.playback.busy(number))
 
     def back(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
         """Somebody looks at this tab again: tell what another one did meanwhile."""
         skip = Shown(*(gr.skip(),) * FIELDS)
         try:
-            opened = self.desk.open(number)
+            opened = self.store.open(number)
         except RequestError:
             return skip
         if not number or seen == text_of(opened.script):
@@ -133,14 +133,14 @@ class ScriptTab:
     def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
         """An uploaded file as a new script."""
         with warned():
-            return self.show(self.desk.receive(chosen_file(path)).number, mine)
+            return self.show(self.store.receive(chosen_file(path)).number, mine)
         return (gr.skip(),) * (FIELDS + MANNER)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
         """The list, and the name as it is kept."""
         with warned():
             if number:
-                title = self.desk.rename(number, title).project.title
+                title = self.store.rename(number, title).project.title
         return gr.update(choices=self._listed(mine)), title
 
     def delete(self, number: str, mine: str) -> tuple[Update, ...]:
@@ -149,8 +149,8 @@ class ScriptTab:
         with warned():
             if not number:
                 raise InvalidText("There is nothing to delete yet.")
-            self.booth.stop(number)
-            title = self.desk.delete(number)
+            self.playback.stop(number)
+            title = self.store.delete(number)
         if not title:
             return (gr.skip(),) * (FIELDS + MANNER + 2)
         label = tell(Message("Restore “{title}”", title=title[:30]))
@@ -159,7 +159,7 @@ class ScriptTab:
 
     def restore(self, number: str, mine: str) -> tuple[Update, ...]:
         with warned():
-            return *self.show(self.desk.restore(number).number, mine), gr.update(visible=False)
+            return *self.show(self.store.restore(number).number, mine), gr.update(visible=False)
         return (gr.skip(),) * (FIELDS + MANNER + 1)
 
     # Lines.
@@ -170,7 +170,7 @@ class ScriptTab:
             opened = self._read(number, text, seen)
         except TimbreError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
-        self.booth.expect(opened.number)
+        self.playback.expect(opened.number)
         return self._shown(opened, view, mine, (text, seen), watch=True)
 
     def act(
@@ -180,9 +180,9 @@ class ScriptTab:
         asked: SpeechForm = dict(event._data)
         with warned():
             if asked.get("do") == "example":
-                return self._shown(self.desk.read("", EXAMPLE), View(), mine)
+                return self._shown(self.store.read("", EXAMPLE), View(), mine)
             opened = self._read(number, text, seen)
-            opened, view = self._presses.done(opened, view, asked)
+            opened, view = self._actions.done(opened, view, asked)
             return self._shown(opened, view, mine, (text, seen))
         return Shown(*(gr.skip(),) * FIELDS)
 
@@ -195,21 +195,21 @@ class ScriptTab:
         """
         with warned():
             if number:
-                own = self.desk.open(number).project.delivery
+                own = self.store.open(number).project.delivery
                 pairs = zip(fields, before or (None,) * len(fields), values_of(own), strict=True)
                 wanted = tuple(now if now != had else kept for now, had, kept in pairs)
-                self.desk.deliver(number, delivery_of(own, wanted))
+                self.store.deliver(number, delivery_of(own, wanted))
         return self.look(number, view)[0], fields
 
     # Sound.
 
     async def speak(self, number: str, aloud: bool) -> AsyncIterator[Payload | Update]:
-        async for told in _played(self.booth.speak(number, aloud)):
+        async for told in _played(self.playback.speak(number, aloud)):
             yield told
 
     async def play(self, number: str, event: gr.EventData) -> AsyncIterator[Payload | Update]:
         """A press on the board that is heard."""
-        self.booth.expect(number)
+        self.playback.expect(number)
         async for payload in _played(self._told(number, dict(event._data))):
             yield payload
 
@@ -217,28 +217,30 @@ class ScriptTab:
         return gr.Timer(active=True)
 
     def stopped(self, event: gr.EventData) -> None:
-        self.booth.stop_take(str(event._data.get("id")))
+        self.playback.stop_take(str(event._data.get("id")))
 
     # Within.
 
     def _told(self, number: str, asked: SpeechForm) -> Told:
         """What is to be heard of a script."""
         if asked.get("do") == "voice":
-            return self.booth.audition(number, str(asked.get("who") or ""))
+            return self.playback.audition(number, str(asked.get("who") or ""))
         line = asked["line"] if isinstance(asked.get("line"), int) else -1  # there is none
         if asked.get("do") == "onward":
-            return self.booth.speak(number, True, line)
+            return self.playback.speak(number, True, line)
         if asked.get("do") == "redo":
-            return self.booth.redo(number, line)
-        return self.booth.listen(number, line)
+            return self.playback.redo(number, line)
+        if asked.get("do") == "take":
+            return self.playback.take(number, line, str(asked.get("take")))
+        return self.playback.listen(number, line)
 
     def _read(self, number: str, text: str, seen: str) -> Opened:
         if number and text == seen:
-            return self.desk.open(number)
-        if number and seen and seen != text_of(self.desk.open(number).script):
+            return self.store.open(number)
+        if number and seen and seen != text_of(self.store.open(number).script):
             gr.Warning(tell(FORKED))
-            return self.desk.fork(number, text)
-        return self.desk.read(number, text)
+            return self.store.fork(number, text)
+        return self.store.read(number, text)
 
     def _shown(
         self,
@@ -263,16 +265,16 @@ class ScriptTab:
             told,
             self._cast(opened),
             self._lines(opened, view),
-            gr.Timer(active=watch or self.booth.busy(number)),
+            gr.Timer(active=watch or self.playback.busy(number)),
         )
 
     def _listed(self, mine: str) -> list[tuple[str, str]]:
         """Guests find the scripts of their own browser, others find all."""
         own = set(mine.split())
-        return [each for each in self.desk.listed() if not self._guests or each[1] in own]
+        return [each for each in self.store.listed() if not self._guests or each[1] in own]
 
     def _cast(self, opened: Opened) -> Board:
-        voices, casting = self.desk.voices(), opened.project.casting
+        voices, casting = self.store.voices(), opened.project.casting
         speakers = opened.script.speakers
         alone = len(speakers) == 1
         items = [board.member(who, casting.voice_of(who), voices, alone) for who in speakers]
@@ -283,10 +285,10 @@ class ScriptTab:
         return lines_of(
             opened,
             view,
-            self.booth.standing(opened),
-            self.booth.progress(number),
-            self.desk.can_undo(number),
-            self.booth.heard(number),
+            self.playback.standing(opened),
+            self.playback.progress(number),
+            self.store.can_undo(number),
+            self.playback.heard(number),
         )
 
 

@@ -11,11 +11,11 @@ from functools import lru_cache
 import numpy as np
 
 from engine import SAMPLE_RATE, InvalidAudio, Pcm
-from studio.scripts import Job, LineAudio, Progress, Status
+from studio.scripts import Job, Line, LineAudio, Progress, Status
 from studio.scripts.text.cues import cues_of
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.store import Opened
-from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, View
+from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
 
 WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}
 
@@ -33,13 +33,20 @@ def lines_of(
         return Board(number="", items=[("empty", board.EMPTY)], heard={})
     stands = [standing(job) for job in opened.jobs]
     wanted = WANTED.get(view.show)
-    places = [i for i, (status, _) in enumerate(stands) if not wanted or status in wanted]
+    lines = opened.script.lines
+    places = [
+        place
+        for place, (status, _) in enumerate(stands)
+        if (not wanted or status in wanted) and view.finds(lines[place])
+    ]
     shown = [places[each] for each in board.page_of(view, len(places))]
     speakers = opened.script.speakers
     rows = [board.row(_row(opened, place, *stands[place]), speakers) for place in shown]
     spoken = sum(status in ("done", "locked") for status, _ in stands)
     summary = Summary(len(stands), spoken, _seconds(opened), progress, can_undo)
-    items = [board.bar(view, summary), *rows, *board.pager(view, len(places))]
+    found = [board.matches(len(places))] if view.words else []
+    head = [board.bar(view, summary), board.search(), *found]
+    items = [*head, *rows, *board.pager(view, len(places))]
     return Board(number=opened.number, items=items, heard=heard)
 
 
@@ -54,7 +61,26 @@ def _row(opened: Opened, place: int, status: Status, error: str) -> Row:
     )
     peaks = _peaks(opened.sounds, job.key) if seconds else ()
     dropped = () if line.speaker in opened.able else cues_of(line.text)
-    return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped)
+    takes = _takes(opened, line, job)
+    return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped, takes)
+
+
+def _takes(opened: Opened, line: Line, job: Job) -> list[TakeRow]:
+    """Where there is more than one to choose from."""
+    assert opened.sounds is not None
+    sounds, takes = opened.sounds, opened.takes(line)
+    if len(takes) < 2 and (not takes or takes[0].key in (job.key, job.natural)):
+        return []
+    return [
+        TakeRow(
+            take.key,
+            sounds.samples(take.key) / SAMPLE_RATE,
+            _peaks(sounds, take.key),
+            take.key in (job.key, job.natural),
+            "" if line.text.startswith(take.text) else take.text,
+        )
+        for take in takes
+    ]
 
 
 def _seconds(opened: Opened) -> float:

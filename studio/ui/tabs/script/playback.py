@@ -57,9 +57,9 @@ class Hearing:
 class ScriptPlayback:
     """Everything that is being spoken for the Script tab."""
 
-    def __init__(self, studio: Studio, desk: ScriptStore) -> None:
+    def __init__(self, studio: Studio, store: ScriptStore) -> None:
         self._studio = studio
-        self._desk = desk
+        self._store = store
         self._makings: dict[str, list[Making]] = defaultdict(list)
         self._hearings: dict[str, list[Hearing]] = defaultdict(list)
         self._failures: dict[str, dict[str, str]] = defaultdict(dict)  # by script, by key
@@ -135,13 +135,26 @@ class ScriptPlayback:
         async for payload in self._line(number, lambda: self._heard_line(number, line)):
             yield payload
 
+    async def take(self, number: str, line: int, key: str) -> Told:
+        """A take of a line, whichever the line has now."""
+
+        def kept() -> Job:
+            opened = self._store.open(number)
+            takes = opened.takes(opened.script.line(line))
+            if all(each.key != key for each in takes):
+                raise InvalidText("This take is gone. Press Regenerate to make another.")
+            return Job(line, key, None, 0, 0.0)
+
+        async for payload in self._line(number, kept):
+            yield payload
+
     async def redo(self, number: str, line: int) -> Told:
         """The line once more, with a seed of its own."""
 
         def anew() -> Job:
             seed = secrets.randbelow(10**SEED_DIGITS)
             self._ready(number, line)
-            self._desk.edit(number, lambda script: redo(script, line, seed))
+            self._store.edit(number, lambda script: redo(script, line, seed))
             return self._ready(number, line).job(line)
 
         async for payload in self._line(number, anew):
@@ -151,8 +164,8 @@ class ScriptPlayback:
         """How a speaker sounds."""
 
         def phrase() -> SpeechRequest:
-            own = self._desk.open(number).project
-            voice = self._desk.resolve(own.casting.voice_of(who))
+            own = self._store.open(number).project
+            voice = self._store.resolve(own.casting.voice_of(who))
             return SpeechRequest(PHRASE, voice, own.delivery.language, seed=own.delivery.seed)
 
         async for payload in speaking(self._studio, phrase):
@@ -177,7 +190,7 @@ class ScriptPlayback:
         except TimbreError as error:
             yield refusal(error.message)
             return
-        sounds = (await asyncio.to_thread(self._desk.look, number)).sounds
+        sounds = (await asyncio.to_thread(self._store.look, number)).sounds
         assert sounds is not None
         making = Making(BatchSynthesis(self._studio.engine, [job], sounds), whole=False)
         hearing = Hearing(ScriptStream(making.rendering, owner=False), making)
@@ -243,11 +256,11 @@ class ScriptPlayback:
     def _ready(self, number: str, line: int | None = None) -> Opened:
         if not number:
             raise InvalidText("There is nothing to speak yet. Write or paste a text first.")
-        return self._desk.ready(number, line)
+        return self._store.ready(number, line)
 
     def _heard_line(self, number: str, line: int) -> Job:
         """A line that has its sound needs no voice any more."""
-        opened = self._desk.open(number)
+        opened = self._store.open(number)
         return opened.job(line) if opened.take(line) else self._ready(number, line).job(line)
 
     def _whole(self, number: str) -> Making | None:

@@ -5,6 +5,8 @@ const KEPT = 'timbre-script'; // where the browser remembers which script it had
 const MINE = 'timbre-scripts';
 const DRAFT = 'timbre-script-draft';
 const FOLLOW = 200; // ms between looks at what is heard
+const TYPED = 250; // ms after the last letter of a search
+const EDGE = 60; // px from the window's edge where a dragged line scrolls it
 
 // Each tab has its own; a new one begins with the latest.
 function keep(name, value) {
@@ -27,6 +29,9 @@ class Board {
     this.pieces = new Map(); // key -> { html, node }
     this.value = { number: '', items: [], heard: {} };
     this.held = null; // what the pointer is down on
+    this.comparing = new Set(); // lines whose takes are shown
+    this.drag = null; // { article, target, below } while a line is dragged
+    this.search = 0; // timer
     root.addEventListener('pointerdown', ({ target }) => (this.held = target));
     for (const over of ['pointerup', 'pointercancel']) {
       window.addEventListener(over, () => this.letGo());
@@ -38,10 +43,17 @@ class Board {
     root.addEventListener('submit', (event) => this.submit(event));
     root.addEventListener('reset', (event) => this.close(event.target));
     root.addEventListener('keydown', (event) => this.key(event));
+    root.addEventListener('input', (event) => this.searched(event));
+    root.addEventListener('pointerdown', (event) => this.grab(event));
+    root.addEventListener('pointermove', (event) => this.dragTo(event));
+    root.addEventListener('pointerup', () => this.drop());
+    root.addEventListener('pointercancel', () => this.endDrag());
   }
 
   // value: { number, items: [[key, html], …], heard: { take: [[sample, line], …] } }
   show(value) {
+    const [line, selector] = this.focused();
+    if (value.number !== this.value.number) this.forgetView();
     this.value = value;
     const { number, items } = value;
     if (items.length) this.remember(number);
@@ -52,7 +64,23 @@ class Board {
       this.pieces.delete(key);
     }
     items.forEach(([key, html], place) => this.put(key, html, place));
+    const gone = selector && !this.root.contains(document.activeElement); // a moved node loses it
+    if (gone) this.root.querySelector(`article[data-line="${line}"] ${selector}`)?.focus();
     this.follow();
+  }
+
+  focused() {
+    const article = this.root.contains(document.activeElement)
+      ? document.activeElement.closest('article')
+      : null;
+    return [article?.dataset.line, this.focusIn(article)];
+  }
+
+  // Another script is shown.
+  forgetView() {
+    this.comparing.clear();
+    const field = this.root.querySelector('[data-search]');
+    if (field) field.value = '';
   }
 
   put(key, html, place) {
@@ -69,6 +97,7 @@ class Board {
     const node = template.content.firstElementChild;
     const focus = this.focusIn(piece.node);
     piece.node?.replaceWith(node);
+    if (this.comparing.has(node.dataset.line)) this.compare(node, true);
     this.pieces.set(key, Object.assign(piece, { html, node }));
     if (focus) node.querySelector(focus)?.focus();
   }
@@ -133,7 +162,7 @@ class Board {
 
   focusIn(node) {
     const own = node?.contains(document.activeElement) ? document.activeElement.dataset : {};
-    const name = ['act', 'play', 'edit'].find((each) => each in own);
+    const name = ['act', 'play', 'edit', 'grip', 'takes'].find((each) => each in own);
     return name && (own[name] ? `[data-${name}="${own[name]}"]` : `[data-${name}]`);
   }
 
@@ -143,6 +172,8 @@ class Board {
     const button = target.closest('button');
     if (!button) return;
     if ('edit' in button.dataset) this.open(button.closest('article'));
+    if ('takes' in button.dataset) this.toggleTakes(button.closest('article'));
+    if (button.dataset.act === 'find') this.forgetView();
     if (button.dataset.act) this.tell.act({ do: button.dataset.act, ...this.about(button) });
     if (button.dataset.play) this.play(button);
   }
@@ -159,9 +190,75 @@ class Board {
 
   about(element) {
     const line = element.closest('[data-line]')?.dataset.line;
-    const { who, page } = element.dataset;
-    return { line: line && Number(line), who, page: page && Number(page) };
+    const { who, page, take } = element.dataset;
+    return { line: line && Number(line), who, take, page: page && Number(page) };
   }
+
+  searched({ target }) {
+    if (!('search' in target.dataset)) return;
+    clearTimeout(this.search);
+    this.search = setTimeout(() => this.tell.act({ do: 'search', value: target.value }), TYPED);
+  }
+
+  toggleTakes(article) {
+    const { line } = article.dataset;
+    const shown = !this.comparing.delete(line);
+    if (shown) this.comparing.add(line);
+    this.compare(article, shown);
+  }
+
+  compare(article, shown) {
+    const list = article.querySelector('ol.takes');
+    if (!list) return;
+    list.hidden = !shown;
+    article.querySelector('[data-takes]').setAttribute('aria-expanded', String(shown));
+  }
+
+  // ---- a line is dragged by its grip
+
+  grab(event) {
+    const grip = event.target.closest('[data-grip]');
+    if (!grip || event.button) return;
+    grip.setPointerCapture(event.pointerId);
+    this.drag = { article: grip.closest('article'), target: null, below: false };
+  }
+
+  dragTo({ clientY }) {
+    if (!this.drag) return;
+    const { article } = this.drag;
+    article.classList.add('dragged');
+    if (clientY < EDGE) window.scrollBy(0, -EDGE / 4);
+    if (clientY > window.innerHeight - EDGE) window.scrollBy(0, EDGE / 4);
+    const articles = [...this.root.querySelectorAll('article')];
+    const boxes = articles.map((each) => each.getBoundingClientRect());
+    let place = boxes.findIndex(({ bottom }) => clientY < bottom);
+    if (place < 0) place = articles.length - 1;
+    const { top, height } = boxes[place];
+    this.mark(articles[place], clientY > top + height / 2);
+  }
+
+  mark(target, below) {
+    const { target: before, article } = this.drag;
+    before?.classList.remove('drop-above', 'drop-below');
+    Object.assign(this.drag, { target, below });
+    if (target !== article) target.classList.add(below ? 'drop-below' : 'drop-above');
+  }
+
+  drop() {
+    const { article, target, below } = this.drag ?? {};
+    this.endDrag();
+    if (!target || target === article) return;
+    const [line, onto] = [article, target].map((each) => Number(each.dataset.line));
+    this.tell.act({ do: 'move', line, target: onto, below });
+  }
+
+  endDrag() {
+    this.drag?.article.classList.remove('dragged');
+    this.drag?.target?.classList.remove('drop-above', 'drop-below');
+    this.drag = null;
+  }
+
+  // ---- forms
 
   open(article) {
     const form = article.querySelector('form');
@@ -189,6 +286,7 @@ class Board {
   }
 
   key(event) {
+    if ('grip' in event.target.dataset) return this.keyOnGrip(event);
     const form = event.target.closest('form');
     if (!form || event.isComposing) return;
     if (event.key === 'Escape') {
@@ -199,6 +297,15 @@ class Board {
       event.stopPropagation();
       form.requestSubmit();
     }
+  }
+
+  keyOnGrip(event) {
+    if (event.key === 'Escape' && this.drag) this.endDrag();
+    const step = { ArrowUp: 'up', ArrowDown: 'down' }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.tell.act({ do: step, ...this.about(event.target) });
   }
 }
 

@@ -19,6 +19,7 @@ from studio.scripts import (
     Casting,
     Delivery,
     Job,
+    Line,
     LineAudio,
     Project,
     Projects,
@@ -30,8 +31,9 @@ from studio.scripts import (
     suggest,
     voice_digest,
 )
-from studio.scripts.edits import revise
+from studio.scripts.edits import lock, redo, revise
 from studio.scripts.importers.reader import MAX_BYTES
+from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
 from studio.scripts.text.cues import without_cues
 from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
@@ -68,6 +70,16 @@ class Opened:
         """The key of the sound that a line has; empty when it has none."""
         key = self.job(line).key
         return key if self.sounds and key in self.sounds else ""
+
+    def takes(self, line: Line) -> list[LineTake]:
+        """The takes of a line that can be heard, the one it has now among them."""
+        assert self.sounds is not None
+        own = [*self.project.takes.get(line.id, ())]
+        job = self.job(line.id)
+        now = spoken_key(job, self.sounds)
+        if now and all(each.key not in (now, job.key) for each in own):
+            own.append(take_of(line, now))
+        return [each for each in own if each.key in self.sounds]
 
 
 class ScriptStore:
@@ -128,15 +140,41 @@ class ScriptStore:
 
     def edit(self, number: str, work: Callable[[Script], Script]) -> Opened:
         """Change what is said."""
-        return self.change(number, lambda own: _with_script(own, work(own.script), self.voices()))
+
+        def edited(own: Project) -> Project:
+            return self._keeping_takes(
+                number, own, _with_script(own, work(own.script), self.voices())
+            )
+
+        return self.change(number, edited)
+
+    def pick_take(self, number: str, line: int, key: str) -> Opened:
+        """Let a line have an earlier take.
+
+        Its seed is enough where nothing else has changed since; else the line is locked to it.
+        """
+        opened = self.open(number)
+        own = opened.script.line(line)
+        take = next((each for each in opened.takes(own) if each.key == key), None)
+        if take is None:
+            raise InvalidText("This take is gone. Press Regenerate to make another.")
+        seeded = None if own.locked else redo(opened.script, line, take.seed)
+        if seeded:
+            job = self._opened(number, opened.project.having(script=seeded), False).job(line)
+            if key in (job.key, job.natural):
+                return self.edit(number, lambda script: redo(script, line, take.seed))
+        return self.edit(number, lambda script: lock(script, line, key))
 
     def undo(self, number: str) -> Opened:
-        """Everything but the title as it was before the last change."""
+        """Everything but the title and the takes as it was before the last change."""
         with self._lock:
             if not self.can_undo(number):
                 raise InvalidText("There is nothing to undo.")
             now, before = self._projects.open(number), self._past.pop(number)
-            saved = self._projects.save(number, before.having(title=now.title))
+            issued = max(now.script.issued, before.script.issued)  # takes are found by line id
+            script = before.script.model_copy(update={"issued": issued})
+            before = before.having(title=now.title, script=script, takes=now.takes)
+            saved = self._projects.save(number, self._keeping_takes(number, now, before))
         return self._opened(number, saved)
 
     def read(self, number: str, text: str) -> Opened:
@@ -147,7 +185,7 @@ class ScriptStore:
         def anew(own: Project) -> Project:
             manner, known = own.delivery.manner, own.script.speakers
             script = revise(own.script, script_of_text(text, manner, known))
-            return _with_script(own, script, self.voices())
+            return self._keeping_takes(number, own, _with_script(own, script, self.voices()))
 
         return self.change(number, anew)
 
@@ -225,7 +263,19 @@ class ScriptStore:
             raise RequestError("This script was deleted. Restore it, or open another one.")
         return project.having(casting=project.casting.rekeyed(self._studio.choices().key))
 
-    def _opened(self, number: str, project: Project) -> Opened:
+    def _keeping_takes(self, number: str, before: Project, after: Project) -> Project:
+        """`after` with the takes that its changed lines had before."""
+        changed = changed_lines(before.script, after.script)
+        if not changed:
+            return after
+        opened = self._opened(number, before, False)
+        assert opened.sounds is not None
+        keys = [(place, spoken_key(opened.jobs[place], opened.sounds)) for place in changed]
+        lines = before.script.lines
+        had = [(lines[place].id, take_of(lines[place], key)) for place, key in keys if key]
+        return after.having(takes=with_takes(after.takes, had)) if had else after
+
+    def _opened(self, number: str, project: Project, remember: bool = True) -> Opened:
         casting, speakers = project.casting, project.script.speakers
         voices = {who: self._found(casting.voice_of(who)) for who in speakers}
         digests = {
@@ -240,8 +290,9 @@ class ScriptStore:
             if isinstance(voice, Preset) and not refusal(voice.name)
         )
         jobs = plan(project.script, voices, project.delivery, digests, able)
-        with self._lock:
-            _remember(self._planned, number, (project.changed, jobs, able))
+        if remember:
+            with self._lock:
+                _remember(self._planned, number, (project.changed, jobs, able))
         return Opened(number, project, jobs, self._projects.sounds(number), able)
 
     def _found(self, key: str) -> Voice:
@@ -258,6 +309,11 @@ class ScriptStore:
         named = (title.strip() or title_of(script))[:200]
         number = self._projects.create(Project(title=named, script=script, casting=casting))
         return self.open(number)
+
+
+def spoken_key(job: Job, sounds: LineAudio) -> str:
+    """The audio that a line has, at its own speed where that is kept; empty for none."""
+    return next((key for key in (job.natural, job.key) if key and key in sounds), "")
 
 
 def title_of(script: Script) -> str:

@@ -50,7 +50,7 @@ if (ARRIVES) {
 BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
-class Desktop(NamedTuple):
+class ScriptForm(NamedTuple):
     """Which script, and its text."""
 
     picked: gr.Dropdown
@@ -63,7 +63,7 @@ class Desktop(NamedTuple):
     read: gr.Button
 
 
-class Stage(NamedTuple):
+class SpeechArea(NamedTuple):
     """Who speaks, and what is heard."""
 
     cast: gr.HTML
@@ -89,16 +89,16 @@ def build(studio: Studio) -> None:
     """The tab, inside whatever block is open."""
     tab = ScriptTab(studio)
     hidden = _hidden()
-    desk = _desktop(tab)
-    manner = manner_fields(tab.desk.languages())
-    stage = _stage(studio)
+    page = _script_form(tab)
+    manner = manner_fields(tab.store.languages())
+    area = _speech_area(studio)
     shown = [
-        hidden.opened, hidden.mine, hidden.view, desk.picked, desk.title, desk.text, hidden.seen,
-        stage.cast, stage.lines, hidden.timer,
+        hidden.opened, hidden.mine, hidden.view, page.picked, page.title, page.text, hidden.seen,
+        area.cast, area.lines, hidden.timer,
     ]  # fmt: skip
-    _scripts(tab, hidden, desk, stage, [*shown, *manner, hidden.manner])
-    _changes(tab, hidden, desk, stage, manner, shown)
-    _sound(tab, hidden, desk, stage, shown)
+    _scripts(tab, hidden, page, area, [*shown, *manner, hidden.manner])
+    _changes(tab, hidden, page, area, manner, shown)
+    _sound(tab, hidden, page, area, shown)
     _exports(tab, hidden)
     _endpoint(studio, tab)
 
@@ -121,10 +121,10 @@ def _unseen(name: str) -> gr.Textbox:
     return gr.Textbox("", elem_id=name, elem_classes="timbre-unseen")
 
 
-def _desktop(tab: ScriptTab) -> Desktop:
+def _script_form(tab: ScriptTab) -> ScriptForm:
     with gr.Row(elem_classes="timbre-scripts"):
         picked = gr.Dropdown(
-            tab.desk.listed(), value=None, label=word("Script"), scale=3, min_width=200
+            tab.store.listed(), value=None, label=word("Script"), scale=3, min_width=200
         )
         title = gr.Textbox("", label=word("Name"), max_lines=1, scale=3, min_width=160)
         new = gr.Button(word("New"), size="sm", scale=0, min_width=80)
@@ -145,10 +145,10 @@ def _desktop(tab: ScriptTab) -> Desktop:
             min_width=150,
         )
         read = gr.Button(word("Split into lines"), size="sm", scale=0, min_width=150)
-    return Desktop(picked, title, new, delete, back, text, upload, read)
+    return ScriptForm(picked, title, new, delete, back, text, upload, read)
 
 
-def _stage(studio: Studio) -> Stage:
+def _speech_area(studio: Studio) -> SpeechArea:
     cast = _board("cast", elem_id="script-cast")
     with gr.Row(elem_classes="timbre-go-row"):
         speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
@@ -161,7 +161,7 @@ def _stage(studio: Studio) -> Stage:
             elem_classes="timbre-aloud",
         )
     player = live_player(studio.live, elem_id="script-player")
-    return Stage(cast, speak, aloud, player, _board("lines", elem_id="script-lines"))
+    return SpeechArea(cast, speak, aloud, player, _board("lines", elem_id="script-lines"))
 
 
 def _board(kind: str, **kwargs: Any) -> gr.HTML:
@@ -176,58 +176,60 @@ def _board(kind: str, **kwargs: Any) -> gr.HTML:
 
 
 def _scripts(
-    tab: ScriptTab, hidden: Hidden, desk: Desktop, stage: Stage, everything: list[Any]
+    tab: ScriptTab, hidden: Hidden, page: ScriptForm, area: SpeechArea, everything: list[Any]
 ) -> None:
     """From one script to another."""
     opened, mine = hidden.opened, hidden.mine
-    stage.lines.arrive(tab.arrive, None, everything, **BARE)
-    desk.picked.input(tab.show, [desk.picked, mine], everything, **QUIET)
-    desk.new.click(tab.new, mine, everything, **QUIET)
-    desk.upload.upload(tab.receive, [desk.upload, mine], everything, **QUIET)
-    for named in (desk.title.submit, desk.title.blur):
-        named(tab.rename, [opened, desk.title, mine], [desk.picked, desk.title], **QUIET)
-    gone = [*everything, hidden.deleted, desk.back]
-    desk.delete.click(tab.delete, [opened, mine], gone, **QUIET)
-    desk.back.click(tab.restore, [hidden.deleted, mine], [*everything, desk.back], **QUIET)
+    area.lines.arrive(tab.arrive, None, everything, **BARE)
+    page.picked.input(tab.show, [page.picked, mine], everything, **QUIET)
+    page.new.click(tab.new, mine, everything, **QUIET)
+    page.upload.upload(tab.receive, [page.upload, mine], everything, **QUIET)
+    for named in (page.title.submit, page.title.blur):
+        named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **QUIET)
+    gone = [*everything, hidden.deleted, page.back]
+    page.delete.click(tab.delete, [opened, mine], gone, **QUIET)
+    page.back.click(tab.restore, [hidden.deleted, mine], [*everything, page.back], **QUIET)
 
 
 def _changes(
     tab: ScriptTab,
     hidden: Hidden,
-    desk: Desktop,
-    stage: Stage,
+    page: ScriptForm,
+    area: SpeechArea,
     manner: MannerFields,
     shown: list[Any],
 ) -> None:
     """From one state of a script to another."""
-    typed = [hidden.opened, hidden.mine, hidden.view, desk.text, hidden.seen]
-    there = [desk.picked, stage.cast, manner.language]
+    typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
+    there = [page.picked, area.cast, manner.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine])
-    desk.read.click(tab.read, typed, shown, **QUIET)
-    for pressed in (stage.lines.act, stage.cast.act):
+    page.read.click(tab.read, typed, shown, **QUIET)
+    for pressed in (area.lines.act, area.cast.act):
         pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)
     looks = [hidden.opened, hidden.view]
-    hidden.timer.tick(tab.look, looks, [stage.lines, hidden.timer], **BARE)
+    hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
     moments = [getattr(each, _moment(each)) for each in manner]
     read = [*looks, hidden.manner, *manner]
-    gr.on(moments, tab.manner, read, [stage.lines, hidden.manner], **QUIET)
-    stage.lines.back(tab.back, typed, shown, **QUIET)
+    gr.on(moments, tab.manner, read, [area.lines, hidden.manner], **QUIET)
+    area.lines.back(tab.back, typed, shown, **QUIET)
 
 
-def _sound(tab: ScriptTab, hidden: Hidden, desk: Desktop, stage: Stage, shown: list[Any]) -> None:
+def _sound(
+    tab: ScriptTab, hidden: Hidden, page: ScriptForm, area: SpeechArea, shown: list[Any]
+) -> None:
     """Everything that makes the player speak. What was typed is read first."""
-    typed = [hidden.opened, hidden.mine, hidden.view, desk.text, hidden.seen]
-    looks, seen = [hidden.opened, hidden.view], [stage.lines, hidden.timer]
-    ready = stage.speak.click(tab.read, typed, shown, **QUIET)
+    typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
+    looks, seen = [hidden.opened, hidden.view], [area.lines, hidden.timer]
+    ready = area.speak.click(tab.read, typed, shown, **QUIET)
     spoken = ready.success(
-        tab.speak, [hidden.opened, stage.aloud], stage.player, trigger_mode="multiple", **QUIET
+        tab.speak, [hidden.opened, area.aloud], area.player, trigger_mode="multiple", **QUIET
     )
     spoken.then(tab.look, looks, seen, **QUIET)
-    for pressed in (stage.lines.play, stage.cast.play):
-        heard = plays(stage.player, [pressed], tab.play, [hidden.opened])
+    for pressed in (area.lines.play, area.cast.play):
+        heard = plays(area.player, [pressed], tab.play, [hidden.opened])
         heard.then(tab.look, looks, seen, **QUIET)
         pressed(tab.watch, None, hidden.timer, **BARE)
-    stage.player.stop(tab.stopped, None, None, **BARE)
+    area.player.stop(tab.stopped, None, None, **BARE)
 
 
 def _moment(field: Any) -> str:
@@ -266,7 +268,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         """Files to take along."""
         with warned():
             outbox = Path(files.GRADIO_CACHE)
-            script = tab.desk.open(number)
+            script = tab.store.open(number)
             asked = Wish(*wish)
             asked = replace(asked, loudness=asked.loudness or None)
             made = export(script, asked, outbox, progress)
@@ -291,7 +293,7 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
         gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
     ]
     press.click(
-        Programs(studio, tab.desk).script,
+        Programs(studio, tab.store).script,
         fields,
         [gr.File(label="Sound", visible=False), gr.File(label="Subtitles", visible=False)],
         api_name="script",

@@ -7,7 +7,7 @@ stands in its data attributes, and script.js tells it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Literal, TypeAlias, TypedDict, get_args
 
@@ -20,6 +20,7 @@ Item: TypeAlias = tuple[str, str]  # key, HTML
 Show: TypeAlias = Literal["all", "open", "failed"]
 SHOWS: dict[Show, str] = {"all": "All lines", "open": "Still to speak", "failed": "Failed"}
 PAGE = 25  # lines
+MOST_SEARCHED = 200  # characters
 BARS, HIGH = 44, 20  # of a waveform
 
 WORDS: dict[Status, str] = {
@@ -34,6 +35,8 @@ ICONS = {
     "onward": '<path d="M4 6v12l8-6zM13 6v12l8-6z" fill="currentColor" stroke="none"/>',
     "redo": '<path d="M20 11a8 8 0 1 0-2.3 6.2M20 4v7h-7"/>',
     "edit": '<path d="M4 20h4L19 9l-4-4L4 16zM13 7l4 4"/>',
+    "grip": '<path d="M9 6h.01M15 6h.01M9 12h.01M15 12h.01M9 18h.01M15 18h.01"/>',
+    "takes": '<path d="M4 7h11M4 12h11M4 17h11M19 7v10"/>',
     "lock": '<path d="M7 11V8a5 5 0 0 1 10 0v3M5 11h14v9H5z"/>',
     "locked": '<path d="M7 11V8a5 5 0 0 1 10 0v3"/><path d="M5 11h14v9H5z" fill="currentColor"/>',
 }
@@ -60,6 +63,17 @@ class Board(TypedDict):
 
 
 @dataclass(frozen=True)
+class TakeRow:
+    """A take of a line that can be picked."""
+
+    key: str
+    seconds: float
+    peaks: Sequence[int]
+    picked: bool
+    text: str  # of which it was made, where that is another
+
+
+@dataclass(frozen=True)
 class Row:
     """A line as a person sees it."""
 
@@ -71,6 +85,7 @@ class Row:
     peaks: Sequence[int]  # of its waveform, 0 to HIGH
     chapter: str  # title, where one begins
     dropped: Sequence[str] = ()  # cues that its voice cannot follow
+    takes: Sequence[TakeRow] = ()
 
 
 @dataclass(frozen=True)
@@ -90,12 +105,20 @@ class View:
 
     page: int = 0
     show: Show = "all"
+    words: str = ""  # that a shown line has in its text or its speaker's name
 
     def turned(self, page: int) -> View:
-        return View(max(0, page), self.show)
+        return replace(self, page=max(0, page))
 
     def showing(self, show: str) -> View:
-        return View(0, show) if show in get_args(Show) else self  # type: ignore[arg-type]
+        known = show in get_args(Show)
+        return View(0, show, self.words) if known else self  # type: ignore[arg-type]
+
+    def searching(self, words: str) -> View:
+        return View(0, self.show, " ".join(words.split())[:MOST_SEARCHED].casefold())
+
+    def finds(self, line: Line) -> bool:
+        return self.words in f"{line.speaker}: {line.text}".casefold()
 
 
 def page_of(view: View, count: int) -> range:
@@ -119,9 +142,10 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
     html = (
         f'<article class="line {"title" if titled else ""}" data-line="{number}"'
         f' data-status="{own.status}" aria-label="{_told_of("Line {place}", own)}">{heading}'
+        f"{'' if titled else _grip(own)}"
         f"{_button('play', 'listen', _told_of('Listen to line {place}', own), 'listen')}"
         f'<div class="said">{_who(own)}{said}{error}</div>{_sound(own)}'
-        f'<div class="does">{_does(own)}</div>{_form(own, speakers)}</article>'
+        f'<div class="does">{_does(own)}</div>{_takes(own)}{_form(own, speakers)}</article>'
     )
     return f"line-{number}", html
 
@@ -137,6 +161,22 @@ def bar(view: View, summary: Summary) -> Item:
     pick = f'<select data-act="show" aria-label="{_attribute("Which lines")}">{options}</select>'
     find = f'<button type="button" data-act="find" hidden>{both("Show the heard line")}</button>'
     return "bar", f'<div class="bar">{_told(summary)}<nav>{find}{undo}{pick}</nav></div>'
+
+
+def search() -> Item:
+    """Never redrawn, since somebody types in it."""
+    label = _attribute("Search in lines")
+    field = f'<input type="search" data-search placeholder="{label}" aria-label="{label}">'
+    return "search", f'<div class="search">{field}</div>'
+
+
+def matches(count: int) -> Item:
+    told = (
+        both("No results")
+        if not count
+        else both("1 line" if count == 1 else "{count} lines", count=f"{count:,}")
+    )
+    return "matches", f'<p class="matches" role="status">{told}</p>'
 
 
 def pager(view: View, count: int) -> list[Item]:
@@ -244,10 +284,44 @@ def _wave(peaks: Sequence[int]) -> str:
     )
 
 
+def _grip(own: Row) -> str:
+    label = _told_of("Move line {place}: drag it, or press the up and down arrow keys", own)
+    return (
+        f'<button type="button" class="icon grip" data-grip title="{escape(label)}"'
+        f' aria-label="{escape(label)}">{_icon("grip")}</button>'
+    )
+
+
+def _takes(own: Row) -> str:
+    """To compare and to pick; script.js opens it."""
+    if not own.takes:
+        return ""
+    rows = "".join(_take(number, each) for number, each in enumerate(own.takes, 1))
+    label = _told_of("Takes of line {place}", own)
+    return f'<ol class="takes" hidden aria-label="{label}">{rows}</ol>'
+
+
+def _take(number: int, own: TakeRow) -> str:
+    key = f'data-take="{escape(own.key)}"'
+    listen = tell(Message("Listen to take {number}", number=number))
+    label = escape(tell(Message("Use take {number}", number=number)))
+    use = f'<button type="button" data-act="pick" {key} aria-label="{label}">{both("Use")}</button>'
+    state = f"<strong>{both('In use')}</strong>" if own.picked else use
+    current = ' aria-current="true"' if own.picked else ""
+    said = f"<small>{escape(own.text)}</small>" if own.text else ""
+    return (
+        f"<li{current}>{_button('play', 'take', listen, 'listen', key)}"
+        f'<span>{both("Take {number}", number=number)}</span><div class="sound">'
+        f"{_wave(own.peaks)}<span>{own.seconds:.1f} s</span></div>{state}{said}</li>"
+    )
+
+
 def _does(own: Row) -> str:
+    takes = _takes_button(own) if own.takes else ""
     if own.line.locked:
-        return _button("locked", "unlock", tell("Locked. Press to unlock it"), "held")
+        return takes + _button("locked", "unlock", tell("Locked. Press to unlock it"), "held")
     parts = [
+        takes,
         _button("onward", "onward", _told_of("Speak from line {place} on", own)),
         _button("redo", "redo", tell("Regenerate")),
         f'<button type="button" class="icon" data-edit title="{_attribute("Change it")}"'
@@ -258,11 +332,20 @@ def _does(own: Row) -> str:
     return "".join(parts)
 
 
-def _button(icon: str, does: str, label: str, kind: str = "") -> str:
-    event = "play" if does in ("listen", "onward", "redo") else "act"
+def _takes_button(own: Row) -> str:
+    label = tell(Message("Compare {count} takes", count=len(own.takes)))
     return (
-        f'<button type="button" class="icon {kind}" data-{event}="{does}" title="{escape(label)}"'
-        f' aria-label="{escape(label)}">{_icon(icon)}</button>'
+        f'<button type="button" class="icon takes" data-takes aria-expanded="false"'
+        f' title="{escape(label)}" aria-label="{escape(label)}">{_icon("takes")}'
+        f"<span>{len(own.takes)}</span></button>"
+    )
+
+
+def _button(icon: str, does: str, label: str, kind: str = "", more: str = "") -> str:
+    event = "play" if does in ("listen", "onward", "redo", "take") else "act"
+    return (
+        f'<button type="button" class="icon {kind}" data-{event}="{does}" {more}'
+        f' title="{escape(label)}" aria-label="{escape(label)}">{_icon(icon)}</button>'
     )
 
 
@@ -283,6 +366,8 @@ def _form(own: Row, speakers: Sequence[str]) -> str:
         f'<select name="who" aria-label="{_attribute("Who says it")}">{options}</select>'
         f'<button type="submit" class="save">{both("Save")}</button>'
         f'<button type="reset">{both("Cancel")}</button><i></i>'
+        f'<button type="button" data-act="up">{both("Move up")}</button>'
+        f'<button type="button" data-act="down">{both("Move down")}</button>'
         f'<button type="button" data-act="add">{both("Add a line below")}</button>'
         f'<button type="button" data-act="remove">{both("Delete")}</button></div></form>'
     )

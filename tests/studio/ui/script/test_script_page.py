@@ -168,6 +168,36 @@ def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url:
     page.locator("#script-lines p", has_text="Good evening to you").wait_for()
 
 
+def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url: str) -> None:
+    page = laid_out(open_page(url))
+    second = lines(page).nth(1)
+    second.get_by_label("Listen to line 2").click()
+    second.get_by_label("Lock: keep this take").wait_for()
+    second.get_by_label("Regenerate").click()
+    second.get_by_label("Compare 2 takes").click()
+    second.get_by_label("Use take 1").click()
+    second.get_by_label("Use take 2").wait_for()  # still open, and the first is in use
+    page.reload()
+    second = lines(go(page)).nth(1)
+    second.get_by_label("Compare 2 takes").click()
+    expect(second.locator("li[aria-current]")).to_contain_text("Take 1")
+    page.get_by_placeholder("Search in lines").fill("ben:")
+    expect(lines(page)).to_have_count(2)
+    page.get_by_placeholder("Search in lines").fill("")
+    expect(lines(page)).to_have_count(3)
+    grip = lines(page).nth(2).locator("[data-grip]").bounding_box()
+    target = lines(page).first.bounding_box()
+    page.mouse.move(grip["x"] + 8, grip["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(target["x"] + 90, target["y"] + 4, steps=5)
+    page.mouse.up()
+    box = page.locator("#script-text textarea")
+    expect(box).to_have_value(re.compile("^Ben: Come in"))
+    lines(page).first.locator("[data-grip]").press("ArrowDown")
+    expect(box).to_have_value(re.compile("^Anna: Good evening.*\nBen: Come in"))
+    expect(lines(page).nth(1).locator("[data-grip]")).to_be_focused()
+
+
 def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url: str) -> None:
     page = laid_out(open_page(url))
     second = lines(page).nth(1)

@@ -24,31 +24,31 @@ def test_what_is_spoken_is_heard_in_order_and_kept(tab, number):
 
 
 def test_making_without_listening_tells_the_player_nothing(tab, number):
-    assert not [each for each in told(tab.booth.speak(number, False)) if each]
+    assert not [each for each in told(tab.playback.speak(number, False)) if each]
     assert statuses(tab, number) == ["done"] * LINES
 
 
 def test_a_redo_has_a_seed_of_its_own_and_undo_brings_the_first_take_back(tab, number):
     spoken(tab, number, aloud=False)
-    before = tab.desk.open(number)
+    before = tab.store.open(number)
     line = before.script.lines[1].id
-    sound = heard(told(tab.booth.redo(number, line)))
-    after = tab.desk.open(number)
+    sound = heard(told(tab.playback.redo(number, line)))
+    after = tab.store.open(number)
     assert after.job(line).key != before.job(line).key
     assert sound == after.sounds.read(after.job(line).key).tobytes()
     assert statuses(tab, number) == ["done"] * LINES
     act(tab, number, do="undo")
-    assert tab.desk.open(number).script == before.script
+    assert tab.store.open(number).script == before.script
     assert statuses(tab, number) == ["done"] * LINES
 
 
 def test_a_line_is_heard_alone_and_from_a_line_on(tab, number):
     spoken(tab, number, aloud=False)
-    opened = tab.desk.open(number)
+    opened = tab.store.open(number)
     third = opened.script.lines[2].id
-    alone = heard(told(tab.booth.listen(number, third)))
+    alone = heard(told(tab.playback.listen(number, third)))
     assert alone == opened.sounds.read(opened.job(third).key).tobytes()
-    onward = heard([each for each in told(tab.booth.speak(number, True, third)) if each])
+    onward = heard([each for each in told(tab.playback.speak(number, True, third)) if each])
     assert whole(tab, number).endswith(onward)
     assert onward.startswith(alone)
 
@@ -56,9 +56,9 @@ def test_a_line_is_heard_alone_and_from_a_line_on(tab, number):
 @pytest.mark.parametrize("asked", [("gone", 1), ("", 1), ("../x", 0)])
 def test_what_cannot_be_spoken_is_refused_in_words(tab, asked):
     for told_ in (
-        tab.booth.speak(asked[0], True),
-        tab.booth.redo(*asked),
-        tab.booth.listen(*asked),
+        tab.playback.speak(asked[0], True),
+        tab.playback.redo(*asked),
+        tab.playback.listen(*asked),
     ):
         [payload] = told(told_)
         assert payload["ended"]["reason"] == "refused"
@@ -70,20 +70,20 @@ def test_stop_stops_and_what_is_done_stays(tmp_path):
     tab = ScriptTab(studio)
 
     async def work() -> None:
-        number = tab.desk.read("", LONG).number
-        making = tab.booth.speak(number, False)
+        number = tab.store.read("", LONG).number
+        making = tab.playback.speak(number, False)
         while statuses(tab, number).count("done") < 3:
             await making.__anext__()
-        assert tab.booth.busy(number)
+        assert tab.playback.busy(number)
         assert "Stop" in html(tab.look(number, View())[0])
-        tab.booth.stop(number)
+        tab.playback.stop(number)
         async for _ in making:
             continue
         while studio.engine.stats().running or studio.engine.stats().waiting:
             await asyncio.sleep(0.01)
         done = statuses(tab, number).count("done")
         assert 3 <= done < 60
-        assert tab.booth.progress(number) is None
+        assert tab.playback.progress(number) is None
 
     with studio.engine:
         asyncio.run(asyncio.wait_for(work(), 60))
@@ -94,13 +94,13 @@ def test_listening_to_another_line_stops_nothing_and_the_takes_stop_does(tmp_pat
     tab = ScriptTab(studio)
 
     async def work() -> None:
-        number = tab.desk.read("", LONG).number
-        making = tab.booth.speak(number, True)
+        number = tab.store.read("", LONG).number
+        making = tab.playback.speak(number, True)
         take = (await making.__anext__())["id"]
         studio.live.leave(take)  # another take begins in this player
-        async for payload in tab.booth.listen(number, 0):
+        async for payload in tab.playback.listen(number, 0):
             assert payload["ended"] is None or payload["ended"]["reason"] == "finished"
-        assert tab.booth.progress(number) is not None
+        assert tab.playback.progress(number) is not None
         tab.stopped(event(id=take))
         async for _ in making:
             continue
@@ -111,7 +111,7 @@ def test_listening_to_another_line_stops_nothing_and_the_takes_stop_does(tmp_pat
 
 
 def test_a_line_that_is_gone_is_told_plainly(tab, number):
-    for gone in (tab.booth.speak(number, True, 99), tab.booth.redo(number, 99)):
+    for gone in (tab.playback.speak(number, True, 99), tab.playback.redo(number, 99)):
         [payload] = told(gone)
         assert "There is no line 99" in payload["ended"]["message"]
 
@@ -121,17 +121,17 @@ def test_two_windows_hear_one_making_and_either_may_leave(tmp_path):
     tab = ScriptTab(studio)
 
     async def work() -> None:
-        number = tab.desk.read("", LONG).number
-        one, two = tab.booth.speak(number, True), tab.booth.speak(number, True)
+        number = tab.store.read("", LONG).number
+        one, two = tab.playback.speak(number, True), tab.playback.speak(number, True)
         takes = [(await each.__anext__())["id"] for each in (one, two)]
-        assert len({id(own) for own in tab.booth._makings[number]}) == 1
+        assert len({id(own) for own in tab.playback._makings[number]}) == 1
         studio.live.leave(takes[0])
         tab.stopped(event(id=takes[0]))
         async for _ in one:
             continue
-        assert tab.booth.progress(number) is not None  # the other goes on
+        assert tab.playback.progress(number) is not None  # the other goes on
         await two.aclose()  # its page is closed
-        assert tab.booth.progress(number) is None
+        assert tab.playback.progress(number) is None
         while studio.engine.stats().running or studio.engine.stats().waiting:
             await asyncio.sleep(0.01)
         assert statuses(tab, number).count("done") < 60
@@ -141,7 +141,7 @@ def test_two_windows_hear_one_making_and_either_may_leave(tmp_path):
 
 
 def test_a_line_that_fails_says_why_until_it_is_spoken(tab, number, studio, monkeypatch):
-    line = tab.desk.open(number).script.lines[1]
+    line = tab.store.open(number).script.lines[1]
     engine = studio.engine
     original = engine.submit
 

@@ -37,7 +37,7 @@ from tests.support.script_tab_makers import LINES, LONG, html, spoken, whole
 def test_a_script_is_exported(tab, number, tmp_path, kind, by_line):
     spoken(tab, number, aloud=False)
     seen: list[float] = []
-    files = export(tab.desk.ready(number), Wish(kind, by_line), tmp_path, seen.append)
+    files = export(tab.store.ready(number), Wish(kind, by_line), tmp_path, seen.append)
     assert seen[-1] == pytest.approx(1)
     if by_line:
         names = zipfile.ZipFile(files[0]).namelist()
@@ -50,7 +50,10 @@ def test_a_script_is_exported(tab, number, tmp_path, kind, by_line):
 
 
 def test_an_export_says_what_is_missing(tab, number, tmp_path):
-    for wish, opened in ((Wish(), tab.desk.ready(number)), (Wish(partial=True), tab.desk.blank())):
+    for wish, opened in (
+        (Wish(), tab.store.ready(number)),
+        (Wish(partial=True), tab.store.blank()),
+    ):
         with pytest.raises(RequestError):
             export(opened, wish, tmp_path, lambda _: None)
 
@@ -74,7 +77,7 @@ def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
 
     async def ask(**changes: Any) -> tuple[bytes, str]:
         asked = dict(text=EXAMPLE, voice="", cast="", language="auto", seed=0, format="wav")
-        async for sound, captions in Programs(studio, tab.desk).script(**{**asked, **changes}):
+        async for sound, captions in Programs(studio, tab.store).script(**{**asked, **changes}):
             return Path(sound).read_bytes(), Path(captions).read_text("utf-8")
         raise AssertionError
 
@@ -83,7 +86,7 @@ def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
     assert soundfile.info(io.BytesIO(sound)).duration > 5
     asyncio.run(ask(cast="Anna = vivian, Ben=ryan", voice="serena"))
     assert {request.voice.name for request in asked_for[LINES:]} == {"vivian", "ryan", "serena"}
-    assert tab.desk.listed() == []
+    assert tab.store.listed() == []
     for wrong in ({"cast": "Anna"}, {"voice": "nobody"}, {"text": " "}, {"format": "exe"}):
         with pytest.raises(gr.Error):
             asyncio.run(ask(**wrong))
@@ -120,14 +123,14 @@ def test_a_field_that_means_nothing_is_refused(tab, number, changes):
         values[place] = value
     with pytest.warns(UserWarning, match=r"seed|pause|pronunciation"):
         tab.manner(number, View(), (), *values)
-    assert tab.desk.open(number).project.delivery == Delivery()
+    assert tab.store.open(number).project.delivery == Delivery()
 
 
 def test_only_a_page_of_lines_is_drawn(tab):
-    number = tab.desk.read("", LONG).number
+    number = tab.store.read("", LONG).number
     first, _ = tab.look(number, View())
     last, _ = tab.look(number, View(page=99))
-    count = len(tab.desk.open(number).jobs)
+    count = len(tab.store.open(number).jobs)
     assert html(first).count("<article") == PAGE
     assert html(last).count("<article") == count - count // PAGE * PAGE
     assert f"of {count}" in html(last)
@@ -180,7 +183,7 @@ def test_the_tab_speaks_chinese():
 @pytest.mark.parametrize("target", [-19.0, -23.0])
 def test_an_export_is_as_loud_as_was_asked(tab, number, tmp_path, target):
     spoken(tab, number, aloud=False)
-    opened = tab.desk.open(number)
+    opened = tab.store.open(number)
     sound = export(opened, Wish("wav", loudness=target), tmp_path, lambda _: None)[0]
     pcm, _ = soundfile.read(sound, dtype="int16")
     assert loudness_of(pcm) == pytest.approx(target, abs=1.0)

@@ -26,20 +26,20 @@ def in_chinese():
 
 
 def test_one_line_is_one_line(tab):
-    number = tab.desk.read("", "Only this.").number
+    number = tab.store.read("", "Only this.").number
     assert "1 line · 0 spoken" in html(page(tab, number).lines)
-    assert tab.desk.listed()[0][0] == "Only this. · 1 line"
+    assert tab.store.listed()[0][0] == "Only this. · 1 line"
 
 
 def test_nothing_of_the_board_is_left_in_english(tab, in_chinese):
-    number = tab.desk.read("", "甲: 你好。\n乙: 你好。\n\n天黑了。\n\n甲: 再见。").number
+    number = tab.store.read("", "甲: 你好。\n乙: 你好。\n\n天黑了。\n\n甲: 再见。").number
     spoken(tab, number, aloud=False)
-    lines = tab.desk.open(number).script.lines
+    lines = tab.store.open(number).script.lines
     act(tab, number, do="lock", line=lines[0].id)
     shown = page(tab, number)
     for board in (shown.lines, shown.cast):
         words = [a or b for a, b in TOLD.findall(OURS.sub("", html(board)))]
-        names = {label for label, _ in tab.desk.voices()}
+        names = {label for label, _ in tab.store.voices()}
         assert [word for word in words if LATIN.search(word) and word not in names] == []
-    assert tab.desk.listed()[0][0].endswith("· 4 句")
+    assert tab.store.listed()[0][0].endswith("· 4 句")
     assert duration(3 * 3600 + 61) == "3 小时 1 分"
