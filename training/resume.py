@@ -15,8 +15,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from engine.model.talker import Talker
 from engine.worker.loading import weight_loader
 from training import model_config, tokenizer
@@ -49,9 +47,11 @@ def join(export: Path, parts: Path, out: Path) -> None:
     """States to continue from, weights alone, and their tokenizer."""
     kept = states.load(parts)
     codec, voices, talker = codec_of(export), Trainee(), Talker(model_config.talker_config())
+    voices.load_state_dict(states.halved(voices.state_dict()))
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
-    voices.load_state_dict(voices.state_dict() | _grown(kept["voices"], voices))
+    # Heads for other speakers than these begin anew.
+    voices.load_state_dict(states.fitting(voices, kept["voices"]))
     recognizer = kept["recognizer"] if "recognizer" in kept else kept["listener"]
     beside = {"recognizer": recognizer}
     beside |= {name: kept[name] for name in ("discriminators",) if name in kept}
@@ -62,13 +62,6 @@ def join(export: Path, parts: Path, out: Path) -> None:
     (out / "tokenizer").mkdir(exist_ok=True)
     for name in tokenizer.FILES:
         shutil.copy(export / name, out / "tokenizer")
-
-
-def _grown(kept: dict[str, Tensor], voices: Trainee) -> dict[str, Tensor]:
-    """Weights of the known voices, and initial ones for voices added since."""
-    who = voices.who.detach().half()
-    who[: len(kept["who"])] = kept["who"]
-    return kept | {"who": who}
 
 
 def codec_of(export: Path) -> Codec:

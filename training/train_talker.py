@@ -30,7 +30,7 @@ from training.batching.perturbation import strayed
 from training.batching.self_rollout import SelfRollout, due
 from training.batching.talker_dataset import TalkerDataset
 from training.codec import Codec
-from training.data.flite import PHONES
+from training.data.phones import PHONES
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import PHONES_A_FRAME
 from training.graph_steps import Recorded, Told

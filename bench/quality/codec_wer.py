@@ -17,7 +17,7 @@ from bench.quality.intelligibility import SENTENCES, percent
 from bench.quality.wer import Listener
 from engine import Waveform
 from training.codec import ALL, Codec
-from training.data.speakers import NAMED, Speaker
+from training.data.flite_speakers import NAMED, Speaker
 from training.data.synthesize_corpus import say
 from training.resume import codec_of
 

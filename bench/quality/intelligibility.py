@@ -20,7 +20,7 @@ import typer
 from bench.quality.wer import Listener
 from engine import Clone, Engine, Preset, SpeechRequest, Voice, Waveform, open_engine
 from training.data import flite, synthesize_corpus
-from training.data.speakers import NAMED, Speaker, held_out
+from training.data.flite_speakers import NAMED, Speaker, held_out
 
 SENTENCES = Path(__file__).parents[2] / "training" / "data" / "heldout.txt"
 REFERENCE = "The captain of the ship gave her a letter from her brother."

@@ -19,7 +19,7 @@ from engine import FRAME_SAMPLES, SAMPLE_RATE, Preset, Waveform, open_engine
 from studio.cli.app_context import MINI
 from training.codec import ALL, Codec
 from training.data import synthesize_corpus
-from training.data.speakers import NAMED
+from training.data.flite_speakers import NAMED
 from training.resume import codec_of
 
 SENTENCE = "She found seven white boxes beside the church."

@@ -23,7 +23,7 @@ from bench.quality.acoustic_features import centroid, long_term, pitch
 from bench.quality.intelligibility import REFERENCE, SENTENCES, speaking, together
 from bench.quality.wer import Listener
 from engine import Blend, Design, Engine, Preset, Voice, Waveform, open_engine
-from training.data.speakers import NAMED, Speaker, held_out, on_the_way
+from training.data.flite_speakers import NAMED, Speaker, held_out, on_the_way
 from training.data.synthesize_corpus import say
 from training.data.voice_descriptions import ENDS
 

@@ -24,7 +24,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     torch.manual_seed(0)
     root = tmp_path_factory.mktemp("mini")
     sentences = ["The old man found a letter.", "Nobody saw the red lamp again."] * 40
-    corpus = Corpus(sentences, sentences, sentences, ["lamp", "letter", "window"], [], [])
+    corpus = Corpus(sentences, sentences, ["lamp", "letter", "window"], [], [])
     tokenizer.save(tokenizer.train(corpus), root / "tokenizer")
     codec, talker = Codec().eval(), Talker(model_config.talker_config())
     begin(talker)

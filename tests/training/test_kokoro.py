@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 
 from training import state as states
+from training.data.speakers import TIMBRES
 from training.data.synthesize_corpus import FRAME, PHONE_STEP
-from training.teachers import kokoro, kokoro_weights, styled_speakers
+from training.teachers import kokoro, kokoro_weights
 from training.teachers.finishing import silence_after
 from training.teachers.kokoro import Kokoro
 from training.teachers.kokoro_weights import Graph, of_node, of_product, of_recurrent
@@ -184,7 +185,7 @@ def teacher(network: Kokoro, tmp_path_factory: pytest.TempPathFactory) -> Teache
     tokens = {letter: 50 + index for index, letter in enumerate("ɐlˈæmp .")}
     state = {
         "network": states.halved(network.state_dict()),
-        "names": list(styled_speakers.STYLES),
+        "names": list(TIMBRES),
         "styles": torch.randn(5, 510, 256) * 0.1,
         "tokens": tokens,
     }

@@ -8,7 +8,7 @@ import torch
 
 from studio.cli.app_context import MINI
 from training import resume, state, train_codec, train_talker
-from training.train_speaker import Trainee
+from training.train_speaker import AXES, Trainee
 
 PARTS = Path(resume.__file__).with_name("parts.pt")
 CPU = torch.device("cpu")
@@ -36,12 +36,13 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
         assert all(torch.equal(x[key], y[key]) for x, y in flat for key in x)
 
 
-def test_voices_that_have_joined_since_get_a_place(tmp_path: Path) -> None:
+def test_heads_for_other_speakers_begin_anew(tmp_path: Path) -> None:
     kept = state.load(PARTS)
     kept["voices"]["who"] = kept["voices"]["who"][:600]
+    kept["voices"]["axes.bias"] = torch.arange(float(AXES))
     state.save(kept, tmp_path / "parts.pt")
     resume.join(MINI, tmp_path / "parts.pt", tmp_path)
     voices = Trainee()
     voices.load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
-    assert torch.equal(voices.who[:600], kept["voices"]["who"].float())
-    assert (voices.who[600:].norm(dim=1) > 0).all()
+    assert torch.equal(voices.axes.bias, torch.arange(float(AXES)))
+    assert (voices.who.norm(dim=1) > 0).all()

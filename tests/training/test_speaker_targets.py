@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,14 +41,10 @@ def test_nobody_else_has_a_home_as_near_by_cosine() -> None:
 @given(st.floats(0.9, 1.1), st.integers(0, TRAINED - 1))
 def test_played_faster_a_voice_is_higher_shorter_and_quicker(speed: float, index: int) -> None:
     speaker = everyone()[index]
-    moved = Speaker(
-        speaker.name,
-        speaker.base,
-        speaker.pitch * speed,
-        speaker.tract * speed,
-        speaker.pace / speed,
-        speaker.tilt,
-        other=speaker.other,
-        share=speaker.share,
+    moved = replace(
+        speaker,
+        pitch=speaker.pitch * speed,
+        tract=speaker.tract * speed,
+        pace=speaker.pace / speed,
     )
     torch.testing.assert_close(faster(axes(speaker), speed), axes(moved), atol=1e-4, rtol=1e-4)

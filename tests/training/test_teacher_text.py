@@ -1,16 +1,15 @@
-"""Phonemes beside their text, and speakers between styles."""
+"""Phonemes beside their text."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.flite import PHONES
-from training.teachers import phonemes, styled_speakers
+from training.data.phones import PHONES
+from training.teachers import phonemes
 from training.teachers.phonemes import Reader, Said, aligned, phones_of
 
 WORD = st.text("bdɪkmæˈ", min_size=1, max_size=6)
@@ -61,17 +60,3 @@ def test_hibari_reads_numbers_and_words() -> None:
     assert said is not None
     assert said.phonemes.startswith("ɪt ɪz")
     assert said.places[-1] == len(said.text)
-
-
-def test_speakers_are_mixtures_and_the_same_every_time() -> None:
-    everyone = styled_speakers.everyone()
-    assert len(everyone) == styled_speakers.MADE + styled_speakers.HELD_OUT
-    assert everyone == styled_speakers.everyone()
-    assert len({speaker.name for speaker in everyone}) == len(everyone)
-    for speaker in everyone:
-        assert math.isclose(sum(speaker.shares), 1)
-        assert 70 < speaker.hertz < 390
-        assert all(abs(axis) < 1.5 for axis in speaker.axes())
-    assert not set(styled_speakers.held_out()) & set(styled_speakers.trained())
-    low = sum(speaker.hertz < 165 for speaker in everyone)
-    assert 0.15 < low / len(everyone) < 0.5  # men

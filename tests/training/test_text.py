@@ -1,7 +1,9 @@
-"""Text: held-out matter stays out, and every draw is a sentence flite can be given."""
+"""Text: held-out matter stays out, and every draw is a sentence."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -9,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data import text, text_templates
+from training.data import text, text_conversation, text_templates
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small unpacked package tree: a dictionary, two thousand examples, a book."""
+    """A small unpacked package tree: a dictionary, two thousand examples."""
     folder = tmp_path_factory.mktemp("packages")
     random = Random(1)
     letters = "abcdefghijklmnoprstuw"
@@ -25,7 +27,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f'0 | a {random.choice(words)} thing; "{" ".join(random.choices(words, k=6))}"'
             for _ in range(2000)
         ),
-        "usr/share/doc/flite/examples/alice": "Alice was tired. Who said `so many words'?",
     }
     for name, content in places.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -66,13 +67,28 @@ def test_tidy_text_is_a_sentence_or_nothing(raw: str) -> None:
         assert text.tidy(tidied) == tidied
 
 
-@given(st.integers())
-def test_patterns_are_filled(seed: int) -> None:
-    sentence = text_templates.sentence(Random(seed))
+@pytest.mark.parametrize("made", [text_templates.sentence, text_conversation.sentence])
+@given(seed=st.integers())
+def test_patterns_are_filled(made: Callable[[Random], str], seed: int) -> None:
+    sentence = made(Random(seed))
     assert sentence.isascii()
     assert not {"{", "}"} & set(sentence)
-    assert sentence[0] == sentence[0].upper()
-    assert sentence[-1] in ".?!"
+    assert sentence.lstrip('"')[0] == sentence.lstrip('"')[0].upper()
+    assert sentence.rstrip('"')[-1] in ".?!"
+
+
+@given(st.integers())
+def test_talk_is_short_enough_to_be_one_utterance(seed: int) -> None:
+    sentence = text_conversation.sentence(Random(seed))
+    assert len(sentence) <= text.LONGEST
+    assert not re.search(r'[.?!] "?[a-z]', sentence)
+
+
+def test_what_the_bench_says_is_drawn_anew() -> None:
+    asked = text.SHIPPED.read_text().splitlines()[0]
+    corpus = text.Corpus([asked, "The lamp is on."], ["A lamp."], ["lamp"], [], [])
+    random = Random(3)
+    assert asked not in {corpus.draw(random) for _ in range(300)}
 
 
 def test_the_shipped_sentences_are_never_trained_on(root: Path) -> None:

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from training import model_config
-from training.data.speakers import BASES, FORMANTS, PACE
+from training.data.speakers import FORMANTS, PACE, TIMBRES
 
 # The scale of each axis, by how well it can be read from one sentence.
-WEIGHTS = (2.6, 3.6, 0.7, 2.2, *(3.6 for _ in BASES))
+WEIGHTS = (2.6, 2.4, 0.7, 2.2, *(3.6 for _ in TIMBRES))
 MIDDLE = 3.0  # common to all, so that a cosine also depends on the distance
 
 

@@ -18,13 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from training.data.phones import PHONES
+
 VOICES = ("slt", "rms", "awb", "kal16")
 RATE = 16_000
-_NAMES = (
-    "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th"
-    " uh uw v w y z zh"
-)
-PHONES = tuple(_NAMES.split())
 NO_WORD = -1
 _PHONE_ID = {name: index for index, name in enumerate(PHONES)}
 _WORD = b"R:SylStructure.parent.parent.R:Token.parent"  # of a phone

@@ -1,186 +1,233 @@
-"""The speakers: synthetic voices along labelled axes, and the named ones.
+"""The speakers: mixtures of Kokoro's five styles, moved along four axes, and the named ones.
 
-A speaker is a flite voice, or a voice between two of them, moved along four axes: pitch, vocal
-tract (formants), pace and brightness. The ranges are those in which pocketsphinx still recognised
-the words (training/README.md).
+Mixtures of whole styles stay natural, so the speakers fill the space between five. The teacher
+moves pitch inside its network, and the vocal tract (formants) by resampling. The ranges are those
+that a judge of naturalness bore (docs/experiments/2026-11-24-natural-teacher.md). No samples here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 
-SEED = 20_261_120
-MADE, BETWEEN, HELD_OUT = 640, 320, 60  # MADE includes the named ones
-TRAINED = MADE + BETWEEN
+TIMBRES = ("jf_alpha", "jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
+PITCHES = (260.0, 221.0, 219.0, 316.0, 90.0)  # Hz: medians of what the network says of each
+KUMO = TIMBRES.index("jm_kumo")  # the one man
+SEED = 20_261_124
+MADE, HELD_OUT = 600, 60  # beside the named ones
 FORMANTS, PACE = 5, 3  # an octave of each, on its axis
-
-
-@dataclass(frozen=True)
-class Base:
-    """A flite voice: natural pitch, usable factors, formant height, relative duration."""
-
-    voice: str
-    pitch: float
-    pitches: tuple[float, float]
-    tracts: tuple[float, float]
-    height: float  # formants relative to an average man
-    drawl: float  # duration of a sentence relative to the other voices
-    steady: bool = False  # flite cannot change its pitch, which follows the formants
-
-    def pitched(self, factor: float, tract: float) -> float:
-        return self.pitch * (tract if self.steady else factor)
-
-
-BASES = (
-    Base("slt", 172.0, (0.72, 1.40), (0.82, 0.98), 1.16, 0.98),
-    Base("rms", 98.0, (0.74, 1.70), (0.95, 1.18), 1.00, 1.12, steady=True),
-    Base("awb", 128.0, (0.68, 1.50), (0.95, 1.18), 0.98, 0.99),
-    Base("kal16", 108.0, (0.76, 1.50), (0.95, 1.15), 1.00, 0.92),
-)
-BASE = {base.voice: index for index, base in enumerate(BASES)}
+# Mixtures of men and of everybody: how many are men, and how often a style takes part in others.
+MEN, MANLY = 0.42, (0.65, 1.0)  # share of the speakers, and what kumo has of such a one
+OFTEN = (4, 3, 1, 1, 1.5)
+ALONE = 0.15  # of the other speakers have one style, as many again three, the rest two
+PITCH, PITCH_OF_MEN = (0.84, 1.2), (0.9, 1.35)
+TRACT, TEMPO, TILT = (0.94, 1.07), (0.8, 1.22), 1.5
+MOVED = 0.35  # of the speakers have another tract: it costs more naturalness than a mixture
 
 
 @dataclass(frozen=True)
 class Speaker:
-    """A voice. `tract` scales formants, `pace` stretches time, `tilt` is dB per octave."""
+    """A voice. `tract` scales formants, `pace` stretches time, `tilt` is dB an octave, `spread` is
+    how lively the pitch is."""
 
     name: str
-    base: int
-    pitch: float  # Hz
-    tract: float
-    pace: float
-    tilt: float
+    shares: tuple[float, ...]  # of each style, one in all
+    pitch: float = 1.0  # times what the mixture has
+    tract: float = 1.0
+    pace: float = 1.0
+    tilt: float = 0.0
+    spread: float = 1.0
     about: str = ""
-    other: int | None = None  # the second base of a voice between two
-    share: float = 0.0  # of the second base
 
     @property
-    def height(self) -> float:
-        return _of_both(self.base, self.other, self.share, lambda base: base.height) * self.tract
-
-    @property
-    def drawl(self) -> float:
-        """Relative duration of a sentence at pace 1."""
-        return _of_both(self.base, self.other, self.share, lambda base: base.drawl) * self.pace
+    def hertz(self) -> float:
+        """About how high it speaks."""
+        logs = (share * math.log(own) for share, own in zip(self.shares, PITCHES, strict=True))
+        return math.exp(sum(logs)) * self.pitch
 
     def axes(self) -> list[float]:
-        """About -1 … 1 each: pitch, formants, pace, tilt; then the share of each flite voice."""
-        kind = [0.0] * len(BASES)
-        kind[self.base] += 1 - self.share
-        kind[self.base if self.other is None else self.other] += self.share
-        pitch, height = math.log2(self.pitch / 140), math.log2(self.height) * FORMANTS
-        return [pitch, height, math.log2(self.pace) * PACE, self.tilt / 2, *kind]
+        """About -1 … 1 each: pitch, formants, pace, tilt; then the shares."""
+        height, drawl = math.log2(self.tract) * FORMANTS, math.log2(self.pace) * PACE
+        return [math.log2(self.hertz / 140), height, drawl, self.tilt / 2, *self.shares]
 
 
-def _of_both(first: int, second: int | None, share: float, of: Callable[[Base], float]) -> float:
-    """A base's value, interpolated between two."""
-    there = of(BASES[first if second is None else second])
-    return between(of(BASES[first]), there, share)
+def _named(name: str, about: str, mixture: dict[str, float], **moved: float) -> Speaker:
+    return Speaker(name, mixed(mixture), **moved, about=about)
 
 
-def between(one: float, two: float, share: float) -> float:
-    """Interpolate between two factors."""
-    return float(one ** (1 - share) * two**share)
-
-
-def _named(
-    name: str, voice: str, factors: tuple[float, float, float, float], about: str
-) -> Speaker:
-    base = BASE[voice]
-    pitch, tract, pace, tilt = factors
-    return Speaker(name, base, BASES[base].pitched(pitch, tract), tract, pace, tilt, about)
+def mixed(mixture: dict[str, float]) -> tuple[float, ...]:
+    """The shares of a mixture such as {"alpha": 0.5, "kumo": 0.5}."""
+    shares = tuple(mixture.get(name.split("_")[1], 0.0) for name in TIMBRES)
+    return tuple(share / sum(shares) for share in shares)
 
 
 NAMED = (
-    _named("clara", "slt", (1.00, 0.95, 1.00, 0.0), "A clear American woman."),
-    _named("robert", "rms", (1.00, 1.00, 1.00, 0.0), "A calm American man with a full tone."),
-    _named("angus", "awb", (1.00, 1.00, 1.00, 0.0), "A Scottish man, quick and friendly."),
-    _named("karl", "kal16", (1.00, 1.00, 1.00, 0.0), "The classic talking computer."),
-    _named("iris", "slt", (0.90, 0.90, 1.08, -0.8), "A warm, unhurried woman's voice."),
-    _named("vera", "slt", (1.22, 0.97, 0.93, 1.0), "High and bright, always awake."),
-    _named("june", "slt", (0.78, 0.85, 1.15, -1.2), "Low and soft, for late evenings."),
-    _named("otto", "rms", (0.80, 0.97, 1.12, -0.8), "Deep and slow, a born narrator."),
-    _named("felix", "rms", (1.30, 1.10, 0.92, 0.6), "A young man in good spirits."),
-    _named("noah", "rms", (1.10, 1.04, 1.00, 0.0), "Even and plain, good for news."),
-    _named("fergus", "awb", (0.78, 0.97, 1.10, -0.8), "An old Scottish storyteller."),
-    _named("milo", "awb", (1.28, 1.14, 0.95, 0.7), "Light and lively, almost a boy."),
+    _named("clara", "A clear, friendly woman.", {"alpha": 1}, pitch=0.88),
+    _named(
+        "robert",
+        "A calm man with a full, warm tone.",
+        {"kumo": 0.75, "alpha": 0.25},
+        tilt=-0.6,
+        pace=1.03,
+    ),
+    _named(
+        "angus",
+        "A friendly man, quick and easy to follow.",
+        {"kumo": 0.65, "alpha": 0.2, "gongitsune": 0.15},
+        pitch=1.05,
+        pace=0.9,
+    ),
+    _named(
+        "karl",
+        "A matter-of-fact man, crisp and even.",
+        {"kumo": 0.85, "alpha": 0.15},
+        pitch=1.05,
+        tilt=0.7,
+        spread=0.85,
+    ),
+    _named(
+        "iris",
+        "A warm, unhurried woman.",
+        {"alpha": 0.5, "gongitsune": 0.5},
+        pitch=0.9,
+        pace=1.08,
+        tilt=-0.8,
+    ),
+    _named(
+        "vera",
+        "A girl's voice, high, bright and wide awake.",
+        {"alpha": 0.8, "tebukuro": 0.2},
+        pitch=1.15,
+        tract=1.03,
+        pace=0.94,
+        tilt=0.8,
+        spread=1.2,
+    ),
+    _named(
+        "june",
+        "An older woman, low and soft, for late evenings.",
+        {"alpha": 0.55, "gongitsune": 0.25, "kumo": 0.2},
+        pitch=0.88,
+        pace=1.14,
+        tilt=-1.2,
+    ),
+    _named(
+        "otto",
+        "A deep, slow man, a born narrator.",
+        {"kumo": 0.9, "alpha": 0.1},
+        pitch=0.92,
+        tract=0.97,
+        pace=1.12,
+        tilt=-0.6,
+    ),
+    _named(
+        "felix",
+        "A young man in good spirits.",
+        {"kumo": 0.65, "alpha": 0.35},
+        pitch=1.15,
+        pace=0.93,
+        tilt=0.4,
+        spread=1.25,
+    ),
+    _named(
+        "noah",
+        "An even, plain man's voice, good for news.",
+        {"kumo": 0.8, "gongitsune": 0.2},
+        tilt=0.2,
+    ),
+    _named(
+        "fergus",
+        "An old man telling stories.",
+        {"kumo": 0.75, "nezumi": 0.1, "gongitsune": 0.15},
+        pitch=0.88,
+        tract=0.98,
+        pace=1.16,
+        tilt=-1.0,
+        spread=1.2,
+    ),
+    _named(
+        "milo",
+        "A boy's voice, light and lively.",
+        {"alpha": 0.5, "kumo": 0.5},
+        pitch=1.2,
+        tract=1.05,
+        pace=0.95,
+        tilt=0.5,
+        spread=1.2,
+    ),
 )
+TRAINED = len(NAMED) + MADE
+
+
+def _shares(random: Random, man: bool) -> list[float]:
+    if man:
+        own = random.uniform(*MANLY)
+        return [each * (1 - own) + own * (index == KUMO) for index, each in enumerate(_few(random))]
+    return _few(random)
+
+
+def _few(random: Random) -> list[float]:
+    """Shares of one to three styles."""
+    chance = random.random()
+    count = 1 if chance < ALONE else 3 if chance < 2 * ALONE else 2
+    shares = [0.0] * len(TIMBRES)
+    while sum(share > 0 for share in shares) < count:
+        style = random.choices(range(len(TIMBRES)), OFTEN)[0]
+        shares[style] = shares[style] or random.uniform(0.1, 1)
+    return [share / sum(shares) for share in shares]
+
+
+def _between(random: Random, ends: Sequence[float]) -> float:
+    return math.exp(random.uniform(*(math.log(end) for end in ends)))
 
 
 def _made(random: Random, index: int) -> Speaker:
-    base = random.choices(range(len(BASES)), (34, 26, 26, 14))[0]
-    range_ = BASES[base]
-    low, high = (math.log(factor) for factor in range_.pitches)
-    factor, tract = math.exp(random.uniform(low, high)), random.uniform(*range_.tracts)
+    man = random.random() < MEN
     return Speaker(
         name=f"voice{index:04d}",
-        base=base,
-        pitch=range_.pitched(factor, tract),
-        tract=tract,
-        pace=_pace(random),
-        tilt=random.uniform(-2, 2),
+        shares=tuple(_shares(random, man)),
+        pitch=_between(random, PITCH_OF_MEN if man else PITCH),
+        tract=_between(random, TRACT) if random.random() < MOVED else 1.0,
+        pace=_between(random, TEMPO),
+        tilt=random.uniform(-TILT, TILT),
     )
-
-
-HIGHEST = 1.12  # formants of a voice between two: pocketsphinx misses words above
-# Pairs and their weights; a voice with itself is there for its pitch, which flite cannot change.
-WAYS = (("slt", "rms", 3), ("slt", "awb", 3), ("rms", "awb", 2), ("rms", "rms", 2))
-
-
-def _between(random: Random, index: int) -> Speaker:
-    first, second = random.choices([way[:2] for way in WAYS], [way[2] for way in WAYS])[0]
-    base, other, share = BASE[first], BASE[second], random.uniform(0.1, 0.9)
-
-    def drawn(of: Callable[[Base], tuple[float, float]]) -> float:
-        """Uniform in a range between both voices' ranges."""
-        low, high = (_of_both(base, other, share, lambda b, i=i: of(b)[i]) for i in (0, 1))
-        return math.exp(random.uniform(math.log(low), math.log(high)))
-
-    natural = _of_both(base, other, share, lambda each: each.pitch)
-    height = _of_both(base, other, share, lambda each: each.height)
-    return Speaker(
-        name=f"between{index:04d}",
-        base=base,
-        pitch=natural * drawn(lambda each: each.pitches),
-        tract=min(drawn(lambda each: each.tracts), HIGHEST / height),
-        pace=_pace(random),
-        tilt=random.uniform(-2, 2),
-        other=other,
-        share=share,
-    )
-
-
-def _pace(random: Random) -> float:
-    return 2 ** random.uniform(-0.32, 0.36)
 
 
 def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
-    """The voice at `share` of the way between two speakers with different bases."""
-    if share in (0, 1):
-        return second if share else first
+    """The voice at `share` of the way between two speakers: its axes lie between theirs."""
 
+    def factor(one: float, two: float) -> float:
+        return float(one ** (1 - share) * two**share)
+
+    shares = (a + share * (b - a) for a, b in zip(first.shares, second.shares, strict=True))
     return Speaker(
         name=f"{first.name} to {second.name}",
-        base=first.base,
-        pitch=between(first.pitch, second.pitch, share),
-        tract=between(first.tract, second.tract, share),
-        pace=between(first.pace, second.pace, share),
+        shares=tuple(shares),
+        pitch=factor(first.pitch, second.pitch),
+        tract=factor(first.tract, second.tract),
+        pace=factor(first.pace, second.pace),
         tilt=first.tilt + share * (second.tilt - first.tilt),
-        other=second.base,
-        share=share,
+        spread=factor(first.spread, second.spread),
     )
 
 
+def pure() -> list[Speaker]:
+    """The styles as they are."""
+    return [Speaker(name, tuple(float(each == name) for each in TIMBRES)) for name in TIMBRES]
+
+
+@lru_cache(1)
+def _all() -> tuple[Speaker, ...]:
+    random = Random(SEED)
+    return *NAMED, *(_made(random, index) for index in range(len(NAMED), TRAINED + HELD_OUT))
+
+
 def everyone() -> list[Speaker]:
-    """The named voices, the others used in training, then the held-out ones."""
-    random, ways = Random(SEED), Random(SEED + 1)
-    made = [_made(random, index) for index in range(len(NAMED), MADE + HELD_OUT)]
-    mixed = [_between(ways, index) for index in range(BETWEEN)]
-    known = MADE - len(NAMED)
-    return [*NAMED, *made[:known], *mixed, *made[known:]]
+    """The named voices, the others that are trained on, then those held out."""
+    return list(_all())
 
 
 def held_out() -> list[Speaker]:
@@ -189,38 +236,63 @@ def held_out() -> list[Speaker]:
 
 @dataclass(frozen=True)
 class Style:
-    """How a sentence is spoken relative to the speaker's usual way."""
+    """A manner of speaking relative to the speaker's usual one: its pace, how lively its pitch is
+    and how high; and how people ask for it."""
 
     name: str
     pace: float
     spread: float
+    pitch: float
     instructions: tuple[str, ...]
 
 
 STYLES = (
-    Style("plain", 1.0, 1.0, ()),
+    Style("plain", 1.0, 1.0, 1.0, ()),
     Style(
         "slow",
-        1.30,
+        1.35,
         1.0,
-        ("Speak slowly.", "Slowly, please.", "Take your time.", "Slow down.", "speak very slowly"),
+        1.0,
+        (
+            "Speak slowly.", "Slowly, please.", "Take your time.", "Slow down.", "very slowly",
+            "Speak at a slow pace.", "Read this slowly and clearly.", "Talk slower.",
+            "Say it slowly.", "In a slow, calm way.", "without hurry", "slower", "calm and slow",
+            "As if you had all the time in the world.",
+        ),
     ),
     Style(
         "fast",
-        0.77,
+        0.74,
         1.0,
-        ("Speak fast.", "Quickly, please.", "In a hurry.", "Speed up.", "speak very fast"),
+        1.0,
+        (
+            "Speak fast.", "Quickly, please.", "In a hurry.", "Speed up.", "very fast",
+            "Speak at a fast pace.", "Read this quickly.", "Talk faster.", "Say it quickly.",
+            "faster", "Rapidly, without a break.", "You are in a rush.", "hurried",
+        ),
     ),
     Style(
         "lively",
-        1.0,
-        1.8,
-        ("Speak with excitement.", "Lively and expressive.", "Full of energy.", "Very cheerful."),
+        0.95,
+        1.6,
+        1.08,
+        (
+            "Speak with excitement.", "Lively and expressive.", "Full of energy.", "Very cheerful.",
+            "Cheerful and bright.", "Happily.", "In a happy, excited voice.", "Sound delighted.",
+            "with joy", "excited", "Say it cheerfully.", "Enthusiastic, please.",
+            "With a smile in your voice.", "energetic", "Be dramatic.",
+        ),
     ),
     Style(
         "flat",
-        1.0,
+        1.05,
         0.3,
-        ("Speak in a flat tone.", "Monotone, please.", "Without emotion.", "Like a robot."),
+        0.97,
+        (
+            "Speak in a flat tone.", "Monotone, please.", "Without emotion.", "Like a robot.",
+            "Bored.", "In a bored voice.", "No expression at all.", "flat", "dull and even",
+            "Say it without any feeling.", "Deadpan.", "Serious and monotonous.",
+            "Keep your voice level.",
+        ),
     ),
-)
+)  # fmt: skip

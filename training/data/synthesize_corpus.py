@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from training.data import flite, text, voice_interpolation
-from training.data.speakers import BASES, NAMED, STYLES, TRAINED, Speaker, Style, everyone
+from training.data.flite_speakers import BASES, NAMED, STYLES, TRAINED, Speaker, Style, everyone
 from training.data.voice_interpolation import End, Manner, OtherPhones
 
 RATE = 24_000

@@ -1,6 +1,6 @@
 """Sentences from patterns: numbers, dates, times, money, commands, questions, conversation.
 
-Patterns are text as it is usually typed; flite decides how digits are read.
+Patterns are text as it is usually typed; the teacher's rules decide how digits are read.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Descriptions of synthetic voices as instructions, from the voices' axes."""
+"""Descriptions of the speakers as instructions, from their axes."""
 
 from __future__ import annotations
 
 import math
 from random import Random
 
-from training.data.speakers import BASE, PACE, Speaker
+from training.data.speakers import KUMO, PACE, Speaker
 
 # Words for the ends of each axis. The middle is left out, or named as such.
 LOW, HIGH = (
@@ -32,6 +32,15 @@ NOUNS = {
     "man": ("man", "male voice", "male speaker", "man's voice", "gentleman"),
     "": ("voice", "speaker", "narrator", "person"),
 }
+# Whom people think of: by sex, and how the voice's pitch is among those of that sex.
+AGES = {
+    ("woman", 1): ("girl", "young woman", "young girl", "young female voice"),
+    ("woman", -1): ("older woman", "old woman", "elderly lady", "mature woman"),
+    ("man", 1): ("young man", "boy", "young male voice", "youth"),
+    ("man", -1): ("old man", "older man", "elderly gentleman", "mature man"),
+}
+MIDDLES = {"": 165.0, "woman": 228.0, "man": 115.0}  # Hz: what is neither high nor low
+APART = {"": 0.25, "woman": 0.14, "man": 0.14}  # octaves from there: what is
 FRAMES = (
     "{a} {noun}",
     "{a} {noun}, {pace}",
@@ -68,34 +77,38 @@ def _end(value: float, edge: float) -> int:
     return (value > edge) - (value < -edge)
 
 
-def levels(speaker: Speaker) -> dict[str, int]:
-    """-1, 0 or 1 per axis: pitch low/high, tone dark/bright, pace fast/slow."""
-    pitch, height, _, tilt = speaker.axes()[:4]
+def levels(speaker: Speaker, who: str = "") -> dict[str, int]:
+    """-1, 0 or 1 per axis: pitch low/high for a man, a woman or anybody, tone dark/bright, pace
+    fast/slow."""
+    _, height, drawl, tilt = speaker.axes()[:4]
     return {
-        "pitch": _end(pitch, 0.2),
-        "tone": _end(tilt + 0.6 * height, 0.45),
-        "pace": _end(math.log2(speaker.drawl) * PACE, 0.5),
+        "pitch": _end(math.log2(speaker.hertz / MIDDLES[who]), APART[who]),
+        "tone": _end(tilt + 0.6 * height, 0.35),
+        "pace": _end(drawl, 0.1 * PACE),
     }
 
 
 def gender(speaker: Speaker) -> str:
-    if speaker.other is not None and BASE["slt"] in (speaker.base, speaker.other):
-        return ""
-    if speaker.base == BASE["slt"]:
-        return "woman" if speaker.height > 1.02 else ""
-    return "man" if speaker.height < 1.08 and speaker.pitch < 165 else ""
+    """A man, a woman, or neither for certain."""
+    man = speaker.shares[KUMO]
+    if man >= 0.6 and speaker.hertz < 165:
+        return "man"
+    return "woman" if man <= 0.3 and speaker.hertz > 155 else ""
 
 
 def describe(speaker: Speaker, random: Random) -> str:
     """A random instruction that fits the speaker."""
-    level = levels(speaker)
+    frame = random.choice(FRAMES)
+    who = gender(speaker) if "{noun}" in frame and random.random() < 0.75 else ""
+    level = levels(speaker, who)
+    age = AGES.get((who, level["pitch"]), ())
+    noun = random.choice(age if age and random.random() < 0.35 else NOUNS[who])
     words = _words(level, random)
-    who = gender(speaker) if random.random() < 0.7 else ""
     listed = ", ".join(words) or random.choice(MEDIUM)
-    text = random.choice(FRAMES).format(
+    text = frame.format(
         a=f"{'an' if listed[0] in 'aeiou' else 'a'} {listed}",
         listed=listed,
-        noun=random.choice(NOUNS[who]),
+        noun=noun,
         pace=random.choice(PACE_PHRASES[level["pace"]]),
     )
     return _varied(text, random)

@@ -3,7 +3,9 @@
 Phonemes are misaki's, made by `hibari` (the package hibari-tts: its rules and word lists, no
 network of its voice). A file of them is made once, on any machine:
 
-    python -m training.teachers.phonemes --corpus corpus.json --out said.json.gz --count 20000
+    python -m training.teachers.phonemes --corpus corpus.json --out said.json.gz --count 60000
+
+With --held-out it has the sentences that are never learned, to judge the talker by.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from training.data import text as texts
-from training.data.flite import PHONES
+from training.data.phones import PHONES
 
 LONGEST = 160  # phonemes: about ten seconds
 PAUSE = PHONES.index("pau")
@@ -165,11 +167,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--count", type=int, default=60_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--held-out", action="store_true")
     given = parser.parse_args()
     corpus, random, reader = texts.load(given.corpus), Random(given.seed), Reader()
-    drawn = [corpus.draw(random) for _ in range(given.count)]
+    drawn = corpus.held_sentences[: given.count]
+    if not given.held_out:
+        drawn = list(dict.fromkeys(corpus.draw(random) for _ in range(given.count)))
     said = [each for each in map(reader.read, drawn) if each]
     save(said, given.out)
     print(f"{len(said)} of {len(drawn)} texts")

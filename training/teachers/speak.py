@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from training import state as states
+from training.data.speakers import STYLES, TIMBRES, Speaker, Style
 from training.data.synthesize_corpus import PHONE_STEP, Wave, pad
 from training.teachers import finishing, kokoro
 from training.teachers.kokoro import Kokoro
 from training.teachers.phonemes import PAUSE, Said, phones_of
-from training.teachers.styled_speakers import STYLES, StyledSpeaker
 
 PLANNED = 64  # rows of one plan
 ROOM = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
@@ -34,9 +34,18 @@ EARLY = 1_440  # samples: sounds are heard before their phonemes' frames (a list
 @dataclass(frozen=True)
 class Job:
     said: Said
-    speaker: StyledSpeaker
-    pace: float = 1.0  # of this manner of speaking, on top of the speaker's
-    spread: float = 1.0
+    speaker: Speaker
+    style: Style = STYLES[0]  # on top of the speaker's own manner
+
+
+def stretch_of(job: Job) -> float:
+    """Of the durations, before the vocal tract is scaled, which shortens them."""
+    return job.speaker.pace * job.style.pace * job.speaker.tract
+
+
+def pitch_of(job: Job) -> float:
+    """What the pitch is multiplied by, before the vocal tract is scaled, which raises it."""
+    return job.speaker.pitch * job.style.pitch / job.speaker.tract
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +76,8 @@ class Teacher:
     def __init__(self, path: Path, device: torch.device) -> None:
         state = states.load(path)
         self.device, self.tokens = device, state["tokens"]
-        order = [state["names"].index(name) for name in STYLES]
-        self._styles: Tensor = state["styles"][order].to(device)  # [styles, lengths, 2 * STYLE]
+        order = [state["names"].index(name) for name in TIMBRES]
+        self._styles: Tensor = state["styles"][order].to(device)  # [timbres, lengths, 2 * STYLE]
         self.network = Kokoro()
         self.network.load_state_dict(state["network"])
         self.network.to(device).eval().requires_grad_(False)
@@ -76,7 +85,7 @@ class Teacher:
     def ids(self, phonemes: str) -> list[int]:
         return [0, *(self.tokens[letter] for letter in phonemes), 0]
 
-    def style(self, speaker: StyledSpeaker, length: int) -> Tensor:
+    def style(self, speaker: Speaker, length: int) -> Tensor:
         """The mixture for so many phonemes."""
         shares = torch.tensor(speaker.shares, device=self.device)
         return shares @ self._styles[:, min(length, self._styles.shape[1]) - 1]
@@ -101,7 +110,7 @@ class Teacher:
         ids = torch.tensor([self.ids(jobs[n].said.phonemes) for n in numbers], device=self.device)
         style = torch.stack([self.style(jobs[n].speaker, length) for n in numbers])
         planned = self.network.plan(ids, style)
-        paces = [jobs[n].speaker.pace * jobs[n].pace * jobs[n].speaker.tract for n in numbers]
+        paces = [stretch_of(jobs[n]) for n in numbers]
         frames = kokoro.frames_of(planned.durations, torch.tensor(paces, device=self.device)).cpu()
         for row, number in enumerate(numbers):
             yield Laid(number, frames[row], planned.prosody[row], planned.sounds[row], style[row])
@@ -126,8 +135,8 @@ class Teacher:
         factor, spread = (
             torch.tensor(values, device=self.device)
             for values in (
-                [job.speaker.pitch / job.speaker.tract for job in jobs],
-                [job.speaker.spread * job.spread for job in jobs],
+                [pitch_of(job) for job in jobs],
+                [job.speaker.spread * job.style.spread for job in jobs],
             )
         )
         pitch = kokoro.move_pitch(pitch, factor, spread)

@@ -1,7 +1,9 @@
-"""Speech to learn from, spoken by Kokoro: shards as `training.data.synthesize_corpus` makes them.
+"""Speech to learn from, spoken by Kokoro, in shards.
 
-Shard k is a function of the seed and k alone, but for the network's noise. Speakers are numbers of
-`styled_speakers.everyone()`.
+A shard is one .npz: samples end to end with their offsets, phone and text position every 20 ms, and
+speakers (numbers of `speakers.everyone()`), styles and texts as JSON. Shard k is a function of the
+seed and k alone, but for the network's noise. Several processes can share one GPU, each with shards
+of its own.
 
     python -m training.teachers.synthesize --teacher kokoro.pt --said said.json.gz --out DIR
 """
@@ -21,29 +23,33 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.data.speakers import STYLES
-from training.data.synthesize_corpus import LONGEST, RATE, STYLED, Utterance
-from training.teachers import phonemes, styled_speakers
+from training.data.speakers import NAMED, STYLES, TRAINED, everyone
+from training.data.synthesize_corpus import LONGEST, RATE, Utterance
+from training.teachers import phonemes
 from training.teachers.phonemes import Said
 from training.teachers.speak import Job, Message, Teacher
 
 UTTERANCES = 480  # a shard: enough for full batches of equal lengths
 SHORTEST = 0.3  # seconds
+NAMED_SHARE = 0.35  # of the utterances
+# Of the utterances of named voices, and of others: only presets take instructions.
+STYLED_OF_NAMED, STYLED = 0.25, 0.05
 
 
 def choose(said: Sequence[Said], random: Random) -> tuple[Utterance, Said]:
-    each = random.choice(said)
-    style = random.randrange(1, len(STYLES)) if random.random() < STYLED else 0
-    return Utterance(each.text, random.randrange(styled_speakers.MADE), style), each
+    each, named = random.choice(said), random.random() < NAMED_SHARE
+    speaker = random.randrange(len(NAMED)) if named else random.randrange(len(NAMED), TRAINED)
+    styled = random.random() < (STYLED_OF_NAMED if named else STYLED)
+    style = random.randrange(1, len(STYLES)) if styled else 0
+    return Utterance(each.text, speaker, style), each
 
 
 def jobs_of(said: Sequence[Said], seed: int, shard: int, count: int) -> list[tuple[Utterance, Job]]:
-    random, speakers = Random(f"{seed}/{shard}"), styled_speakers.everyone()
+    random, speakers = Random(f"{seed}/{shard}"), everyone()
     found = []
     for _ in range(count):
         what, each = choose(said, random)
-        style = STYLES[what.style]
-        found.append((what, Job(each, speakers[what.speaker], style.pace, style.spread)))
+        found.append((what, Job(each, speakers[what.speaker], STYLES[what.style])))
     return found
 
 
@@ -72,8 +78,10 @@ def make(teacher: Teacher, said: Sequence[Said], folder: Path, given: argparse.N
     folder.mkdir(parents=True, exist_ok=True)
     for shard in range(given.first, given.first + given.shards):
         path = folder / f"{shard:05d}.npz"
-        if path.exists() or (given.by and time.time() > given.by):
+        if path.exists():
             continue
+        if given.by and time.time() > given.by:
+            break
         begun, part = time.monotonic(), path.with_suffix(".part.npz")
         data = make_shard(teacher, said, given.seed, shard, given.utterances)
         np.savez(part, **data)

@@ -11,7 +11,7 @@ from studio.cli.app_context import MINI
 from studio.ui.i18n import CHINESE
 from studio.voices.speaker_notes import LINES, described
 from studio.voices.voice_catalog import Choices
-from training.data.speakers import NAMED
+from training.data.flite_speakers import NAMED
 
 
 def test_the_embedded_speakers_are_described_as_they_were_made() -> None:

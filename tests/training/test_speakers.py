@@ -1,0 +1,98 @@
+"""Speakers are distinct and fixed, descriptions fit, and the named ones are heard most."""
+
+from __future__ import annotations
+
+import math
+import re
+from random import Random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.quality.voice_similarity import AXES, DESIGNS
+from training.data.speakers import (
+    HELD_OUT,
+    KUMO,
+    NAMED,
+    STYLES,
+    TRAINED,
+    everyone,
+    held_out,
+    on_the_way,
+)
+from training.data.voice_descriptions import NOUNS, describe, gender, levels
+from training.teachers.phonemes import Said
+from training.teachers.synthesize import NAMED_SHARE, choose
+
+
+def test_speakers_are_mixtures_and_the_same_every_time() -> None:
+    speakers = everyone()
+    assert len(speakers) == TRAINED + HELD_OUT
+    assert len({speaker.name for speaker in speakers}) == len(speakers)
+    assert len({speaker.shares for speaker in held_out()}) > HELD_OUT / 2
+    for speaker in speakers:
+        assert math.isclose(sum(speaker.shares), 1)
+        assert 70 < speaker.hertz < 390
+        assert all(abs(axis) < 1.5 for axis in speaker.axes())
+    assert not set(held_out()) & set(speakers[:TRAINED])
+
+
+def test_there_are_men_and_women() -> None:
+    for cast, fewest in ((everyone(), 0.35), (held_out(), 0.3), (list(NAMED), 0.3)):
+        for who in ("man", "woman"):
+            assert sum(gender(speaker) == who for speaker in cast) >= fewest * len(cast)
+    assert sum(speaker.shares[KUMO] > 0.5 for speaker in NAMED) >= 5
+
+
+@given(st.integers(0, TRAINED - 1), st.integers(0, TRAINED - 1), st.floats(0, 1))
+@settings(deadline=None)
+def test_a_voice_on_the_way_has_axes_between(first: int, second: int, share: float) -> None:
+    one, two = everyone()[first], everyone()[second]
+    between = np.array(on_the_way(one, two, share).axes())
+    wanted = (1 - share) * np.array(one.axes()) + share * np.array(two.axes())
+    np.testing.assert_allclose(between, wanted, atol=1e-6)
+
+
+@given(st.integers(0, TRAINED - 1), st.integers())
+@settings(deadline=None)
+def test_a_description_never_names_the_wrong_end(index: int, seed: int) -> None:
+    """Nor the wrong sex; how high a voice is may be among those of its sex or among all."""
+    speaker = everyone()[index]
+    told = set(re.findall("[a-z]+", describe(speaker, Random(seed)).lower()))
+    own, general = levels(speaker, gender(speaker)), levels(speaker)
+    ends = {"pitch": ("low", "high"), "tone": ("dark", "bright"), "pace": ("fast", "slow")}
+    for axis, (under, over) in ends.items():
+        if max(own[axis], general[axis]) <= 0:
+            assert over not in told
+        if min(own[axis], general[axis]) >= 0:
+            assert under not in told
+    sexes = {
+        "man": {"man", "male", "gentleman", "boy"},
+        "woman": {"woman", "female", "lady", "girl"},
+    }
+    for who, words in sexes.items():
+        if gender(speaker) != who:
+            assert not words & told
+
+
+def test_what_the_bench_asks_for_is_never_learned() -> None:
+    words = [word for low, high, _ in AXES.values() for word in low + high]
+    asked = {frame.format(word).lower() for frame in DESIGNS for word in words}
+    random, voices = Random(7), everyone()[:TRAINED]
+    told = {describe(random.choice(voices), random) for _ in range(20_000)}
+    assert not asked & {each.lower().rstrip(".") for each in told}
+    assert all(any(noun in each.lower() for each in told) for noun in NOUNS["woman"])
+
+
+def test_every_voice_is_heard_and_the_named_ones_more_often() -> None:
+    random, said = Random(0), [Said("A lamp.", "ɐ lˈæmp.", [1] * 8)]
+    drawn = [choose(said, random)[0] for _ in range(60_000)]
+    counts = np.bincount([each.speaker for each in drawn], minlength=TRAINED)
+    named = counts[: len(NAMED)]
+    assert abs(named.sum() / len(drawn) - NAMED_SHARE) < 0.02
+    assert named.min() > 10 * np.median(counts)
+    assert counts.min() > 0
+    styles = np.bincount([each.style for each in drawn], minlength=len(STYLES))
+    assert styles.min() > 0
+    assert styles[0] > 0.8 * len(drawn)
