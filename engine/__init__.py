@@ -13,6 +13,7 @@ from engine.audio.audio_io import (
     save_sound,
 )
 from engine.audio.reference_audio import Recording, load_reference_audio
+from engine.cluster import ClusterEngine, ReplicaLost, Replicas
 from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
 from engine.engine import Engine
 from engine.errors import (
@@ -36,7 +37,15 @@ from engine.errors import (
     UnknownVoice,
 )
 from engine.messages import Message
-from engine.open import add_model, exchange, open_engine, open_zerogpu, read_capabilities
+from engine.open import (
+    add_model,
+    exchange,
+    open_cluster,
+    open_engine,
+    open_zerogpu,
+    read_capabilities,
+)
+from engine.replica import Part, Parts, Replica
 from engine.requests.text_groups import (
     LANGUAGE_CODES,
     SYLLABIC,
@@ -90,6 +99,7 @@ __all__ = [
     "CheckpointError",
     "Chunk",
     "Clone",
+    "ClusterEngine",
     "Codes",
     "DamagedVoice",
     "Design",
@@ -109,11 +119,16 @@ __all__ = [
     "NotSaved",
     "OtherCodec",
     "OutOfMemory",
+    "Part",
+    "Parts",
     "Pcm",
     "Postprocess",
     "Preset",
     "Reason",
     "Recording",
+    "Replica",
+    "ReplicaLost",
+    "Replicas",
     "RequestError",
     "Routed",
     "SamplingParams",
@@ -147,6 +162,7 @@ __all__ = [
     "load_profile",
     "load_reference_audio",
     "mix",
+    "open_cluster",
     "open_engine",
     "open_sound",
     "open_zerogpu",

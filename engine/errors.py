@@ -40,6 +40,16 @@ class TimbreError(Exception):
         sentence: Message = self.args[0]
         return sentence
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copied as it is, also between processes: not every kind is made from its message."""
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[TimbreError], arguments: tuple[object, ...]) -> TimbreError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
+
 
 class RequestError(TimbreError):
     """The request cannot be served as it is."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.checkpoints.config_file import codec_digest
 from engine.checkpoints.hub import resolve
+from engine.cluster import ClusterEngine, Replicas
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
@@ -93,6 +94,23 @@ def open_zerogpu(
     places = tuple(folders.values())
     make = partial(open_engine, places, device, dtype, profile, start=False, **own)
     return ZeroGpuEngine(_checkpoints(folders, settings), settings, make, lend)
+
+
+def open_cluster(
+    models: Sequence[str | Path],
+    replicas: Replicas,
+    device: str = "cpu",
+    profile: str | None = None,
+    **changes: Any,
+) -> ClusterEngine:
+    """An engine whose requests are spoken by replicas that were opened with the same values.
+
+    Models are read here without their weights, which needs no device.
+    """
+    folders = _named([resolve(str(model)) for model in models])
+    check_one_codec(folders)
+    settings = _settings(profile, device, changes)
+    return ClusterEngine(_checkpoints(folders, settings), settings, replicas)
 
 
 def _check_present(device: torch.device) -> None:

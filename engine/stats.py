@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +34,7 @@ class Stats:
     first_audio: tuple[float, float] | None  # seconds from request to audio: median, p95
     lowest_lead: float | None  # seconds of audio buffered, of the streams that run now
     memory: int  # bytes on the device
+    replicas: Mapping[str, Stats] = field(default_factory=dict)  # of a cluster, by name
 
 
 @dataclass

@@ -1,0 +1,284 @@
+"""A cluster's engine on replicas in this process: what is heard, retried, refused and lost."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from engine import (
+    Busy,
+    Clone,
+    EngineClosed,
+    EngineError,
+    EngineSettings,
+    InvalidText,
+    NotCapable,
+    OutOfMemory,
+    Preset,
+    SpeechRequest,
+    StepFailed,
+    TooMany,
+    UnknownVoice,
+)
+from engine.cluster import ClusterEngine
+from engine.testing import Costs, FakeCheckpoint, FakeEngine
+from tests.support.local_replicas import LocalReplicas
+from tests.support.serving import wait_until
+
+HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
+LONG = replace(HELLO, text="x" * 300)
+SLOW = Costs(step=0.01)
+
+
+@contextmanager
+def cluster(
+    count: int = 2, costs: Costs | None = None, crowd: int = 100, **settings: int
+) -> Iterator[tuple[ClusterEngine, LocalReplicas]]:
+    """`crowd`: how many may wait for each replica, as this side sees it."""
+    own = EngineSettings(**{"max_num_seqs": 8, **settings})
+    here = own.model_copy(update={"max_waiting": crowd})
+    with ExitStack() as running:
+        engines = {
+            f"replica-{number}": running.enter_context(FakeEngine(settings=own, costs=costs))
+            for number in range(count)
+        }
+        replicas = LocalReplicas(engines)
+        checkpoint = FakeCheckpoint()
+        engine = ClusterEngine({checkpoint.capabilities.name: checkpoint}, here, replicas)
+        yield running.enter_context(engine), replicas
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[ClusterEngine, LocalReplicas]]:
+    with cluster() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def expected() -> bytes:
+    with FakeEngine() as engine:
+        return engine.submit(HELLO).collect().tobytes()
+
+
+def test_it_speaks_what_any_engine_speaks(pair, expected: bytes) -> None:
+    engine, replicas = pair
+    streams = [engine.submit(HELLO) for _ in range(6)]
+    assert {stream.collect().tobytes() for stream in streams} == {expected}
+    assert {stream.end.reason for stream in streams if stream.end} == {"finished"}
+    assert set(replicas.asked) == {"replica-0", "replica-1"}
+
+
+def test_it_can_be_read_in_an_event_loop(pair, expected: bytes) -> None:
+    async def read() -> bytes:
+        return b"".join([chunk.pcm.tobytes() async for chunk in pair[0].submit(HELLO)])
+
+    assert asyncio.run(read()) == expected
+
+
+def test_what_is_wrong_with_a_request_is_said_here(pair) -> None:
+    engine, replicas = pair
+    for wrong, kind in (
+        (replace(HELLO, text=""), InvalidText),
+        (replace(HELLO, voice=Preset("nobody")), UnknownVoice),
+    ):
+        with pytest.raises(kind):
+            engine.submit(wrong)
+    assert replicas.asked == []
+
+
+def test_text_that_is_still_written_reaches_the_replica_that_speaks(pair) -> None:
+    engine, _ = pair
+    with FakeEngine() as alone:
+        whole = alone.submit(replace(HELLO, layout="streamed")).collect()
+    stream = engine.submit(replace(HELLO, text="", open_text=True))
+    for word in ("Hello ", "there, and ", "good ", "evening."):
+        stream.append(word)
+    with pytest.raises(InvalidText):
+        stream.append("\x00")
+    stream.close_text()
+    assert np.array_equal(stream.collect(), whole)
+    assert stream.text_tokens == len(HELLO.text)
+    with pytest.raises(InvalidText):
+        stream.append("more")
+
+
+def test_who_leaves_is_spoken_to_no_longer() -> None:
+    with cluster(1, SLOW) as (engine, replicas):
+        with engine.submit(LONG) as stream:
+            next(stream)
+        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        wait_until(lambda: stream.end)
+        assert stream.end is not None
+        assert stream.end.reason == "cancelled"
+        abandoned = engine.submit(LONG)
+        next(abandoned)
+        del abandoned
+        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+
+
+def test_a_replica_that_is_full_is_passed_over() -> None:
+    with cluster(2, SLOW, max_num_seqs=1, max_waiting=0) as (engine, replicas):
+        first, second = engine.submit(LONG), engine.submit(LONG)
+        next(first), next(second)
+        replicas.speaking["replica-1"] = -9  # seems to have the most room
+        with pytest.raises(Busy) as told:
+            engine.submit(HELLO).collect()
+        assert told.value.retry_after > 0
+        assert set(replicas.asked[2:]) == {"replica-0", "replica-1"}  # both were asked
+        first.cancel()
+        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        assert engine.submit(HELLO).collect().size
+
+
+def test_a_crowd_is_refused_at_once() -> None:
+    with cluster(1, SLOW, crowd=1, max_num_seqs=1) as (engine, _):
+        streams = [engine.submit(LONG) for _ in range(2)]
+        with pytest.raises(Busy):
+            engine.submit(HELLO)
+        assert engine.stats().refused
+        for stream in streams:
+            stream.cancel()
+
+
+def test_who_waits_knows_the_place_in_the_queue() -> None:
+    with cluster(1, SLOW, max_num_seqs=1) as (engine, _):
+        first, second = engine.submit(LONG), engine.submit(HELLO)
+        next(first)
+        wait_until(lambda: second.position is not None)
+        assert second.estimate is not None
+        first.cancel()
+        assert second.collect().size
+        assert second.position is None
+
+
+def test_a_request_that_nobody_has_heard_is_tried_again_elsewhere(expected: bytes) -> None:
+    with cluster(2, SLOW, max_num_seqs=1) as (engine, replicas):
+        speaking = [engine.submit(LONG) for _ in range(2)]
+        for stream in speaking:
+            next(stream)
+        waiting = engine.submit(HELLO)
+        wait_until(lambda: len(replicas.asked) == 3)
+        lost = replicas.asked[2]
+        replicas.kill(lost)
+        speaking[1 - replicas.asked.index(lost)].cancel()
+        assert waiting.collect().tobytes() == expected
+        assert replicas.asked[3] != lost
+
+
+def test_open_text_is_sent_again_with_the_request() -> None:
+    with cluster(2, SLOW) as (engine, replicas):
+        stream = engine.submit(replace(HELLO, text="", open_text=True))
+        wait_until(lambda: replicas.asked)
+        stream.append("Hello th")  # one word is certain, which is enough for nothing
+        replicas.kill(replicas.asked[0])
+        stream.append("ere, and good evening.")
+        stream.close_text()
+        assert stream.collect().size == 1920 * len(HELLO.text)
+
+
+def test_a_stream_that_is_heard_is_never_spliced() -> None:
+    with cluster(2, SLOW) as (engine, replicas):
+        stream = engine.submit(LONG)
+        next(stream)
+        replicas.kill(replicas.asked[0])
+        with pytest.raises(EngineError, match="has stopped"):
+            stream.collect()
+        assert len(replicas.asked) == 1
+        assert engine.submit(HELLO).collect().size  # and the next one is served
+
+
+def test_without_any_replica_it_says_so() -> None:
+    with cluster(1) as (engine, replicas):
+        wait_until(lambda: engine.stats().talkers)
+        replicas.kill("replica-0")
+        with pytest.raises(EngineError, match="No replica"):
+            engine.submit(HELLO).collect()
+        wait_until(lambda: not engine.stats().talkers)
+        assert engine.alive  # it is there again with the next replica
+
+
+def test_recordings_are_encoded_there(pair) -> None:
+    clone = pair[0].clone(np.linspace(-1, 1, 24_000, dtype=np.float32), "hello")
+    assert isinstance(clone, Clone)
+    assert clone.in_context
+    assert pair[0].submit(replace(HELLO, voice=clone)).collect().size
+
+
+def test_models_are_loaded_everywhere_and_exchanged_by_deployment(pair) -> None:
+    engine, replicas = pair
+    (name,) = engine.capabilities()
+    engine.unload(name)
+    assert {each.engine.stats().talkers for each in replicas.there.values()} == {()}
+    engine.load(name)
+    assert {each.engine.stats().talkers for each in replicas.there.values()} == {(name,)}
+    with pytest.raises(NotCapable):
+        engine.add("other", FakeCheckpoint())
+
+
+def test_the_replicas_are_added_up(pair) -> None:
+    engine, _ = pair
+    for _ in range(4):
+        engine.submit(HELLO).collect()
+    wait_until(lambda: engine.stats().ended.get("finished") == 4)
+    stats = engine.stats()
+    assert stats.slots == 16
+    assert sum(each.ended.get("finished", 0) for each in stats.replicas.values()) == 4
+    assert stats.audio_seconds == pytest.approx(4 * 0.08 * len(HELLO.text))
+    assert stats.first_audio is not None
+
+
+@pytest.mark.parametrize("end", [ClusterEngine.close, lambda engine: engine.drain(0.1)])
+def test_the_end_ends_what_is_open_and_leaves_the_replicas(
+    end: Callable[[ClusterEngine], object],
+) -> None:
+    with cluster(1, SLOW) as (engine, replicas):
+        stream = engine.submit(LONG)
+        next(stream)
+        end(engine)
+        with pytest.raises(EngineClosed):
+            stream.collect()
+        with pytest.raises(EngineClosed):
+            engine.submit(HELLO)
+        assert engine.ended
+        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        assert replicas.there["replica-0"].engine.alive
+
+
+def test_draining_waits_for_who_speaks() -> None:
+    with cluster(1, SLOW) as (engine, _):
+        stream = engine.submit(HELLO)
+        heard: list[int] = []
+        reader = Thread(target=lambda: heard.append(stream.collect().size))
+        reader.start()
+        assert engine.drain(10)
+        reader.join(5)
+        assert heard == [1920 * len(HELLO.text)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Busy(3, 7.5),
+        TooMany("Wait.", 3.0),
+        UnknownVoice("No voice is called '{name}'.", name="{bob}"),
+        StepFailed("It failed ({error}).", error=ValueError("x")),
+        OutOfMemory("No room."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_the_way(error: EngineError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), copy.message.key, vars(copy)) == (
+        str(error),
+        error.message.key,
+        vars(error),
+    )
+    assert dict(copy.message.values) == dict(error.message.values)
