@@ -75,6 +75,12 @@ def serve(
     ] = None,
     key_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
     address_rate: Annotated[str | None, typer.Option(help="Like 60/minute.")] = None,
+    replicas: Annotated[
+        int | None, typer.Option(min=0, help="Many engines, served by Ray (docs/cluster.md).")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="A Ray cluster to join: auto or HOST:PORT.")
+    ] = None,
 ) -> None:
     """Serve the studio as a web page, and the API beside it (docs/api.md)."""
     with plainly():
@@ -91,10 +97,40 @@ def serve(
             profile=profile,
             data=data,
             api=api,
+            cluster=_given(replicas=replicas, address=ray_address),
         )
         _quiet_gradio()
-        run = commands.serve_lent if hf_space.is_zero(os.environ) else commands.serve_studio
-        run(commands.AppContext(own, console))
+        place = commands.AppContext(own, console)
+        if own.cluster.replicas:
+            serve_cluster(place)
+        elif hf_space.is_zero(os.environ):
+            commands.serve_lent(place)
+        else:
+            commands.serve_studio(place)
+
+
+def serve_cluster(place: commands.AppContext) -> None:
+    from studio import cluster
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray starts
+    cluster.serve(place)
+
+
+def speech_application(arguments: dict[str, Any]) -> Any:
+    """For Ray Serve's configuration (deploy/serve.yaml), whose arguments are settings."""
+    return _application("timbre-speech", arguments)
+
+
+def studio_application(arguments: dict[str, Any]) -> Any:
+    """As `speech_application`."""
+    return _application("timbre-studio", arguments)
+
+
+def _application(name: str, arguments: dict[str, Any]) -> Any:
+    from studio import cluster
+
+    _quiet_gradio()
+    return cluster.application(commands.AppContext(read_settings(**arguments), console), name)
 
 
 def _quiet_gradio() -> None:

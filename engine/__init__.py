@@ -45,7 +45,7 @@ from engine.open import (
     open_zerogpu,
     read_capabilities,
 )
-from engine.replica import Part, Parts, Replica
+from engine.replica import Part, Parts, Refused, Replica
 from engine.requests.text_groups import (
     LANGUAGE_CODES,
     SYLLABIC,
@@ -126,6 +126,7 @@ __all__ = [
     "Preset",
     "Reason",
     "Recording",
+    "Refused",
     "Replica",
     "ReplicaLost",
     "Replicas",

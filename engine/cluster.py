@@ -317,7 +317,8 @@ class ClusterEngine:
 
     def _refuse(self, relay: Relay, part: Refused) -> End | None:
         """None: another replica is asked. One that was asked before is the last one there is."""
-        final = not isinstance(part.error, Busy | EngineClosed) or part.replica in relay.refused
+        elsewhere = isinstance(part.error, Busy | EngineClosed)
+        final = not elsewhere or not part.replica or part.replica in relay.refused
         relay.refused.add(part.replica)
         if not final:
             return None

@@ -33,7 +33,7 @@ class Taken:
 class Refused:
     """A replica has not taken the request: it is full, is closing, or cannot speak it."""
 
-    replica: str
+    replica: str  # empty: the transport's own queue is full
     error: TimbreError
 
 

@@ -103,8 +103,43 @@ class ApiSettings(Settings):
         return rate
 
 
+class ClusterSettings(Settings):
+    """Many engines behind one address, served by Ray (docs/cluster.md)."""
+
+    replicas: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="Replicas of the engine, served by Ray. 0: one engine in this process.",
+    )
+    max_replicas: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="Replicas that may be started under load. 0: as many as there are.",
+    )
+    address: str = Field(
+        "", description="A Ray cluster to join, like auto or 10.0.0.1:6379. Empty: this machine."
+    )
+    gpus: float | None = Field(
+        None,
+        ge=0,
+        description="GPUs of a replica, or a share of one. Unset: 1 if the cluster has GPUs.",
+    )
+    cpus: float | None = Field(
+        None,
+        gt=0,
+        description="Cores of a replica. Unset: 1 beside a GPU, else an equal share of them all.",
+    )
+    grace: float = Field(
+        120.0,
+        ge=0,
+        description="Seconds that a replica which is exchanged or scaled down has to finish.",
+    )
+
+
 class StudioSettings(Settings):
-    """The model, the address, the visitors, and groups for API and engine."""
+    """The model, the address, the visitors, and groups for API, engine and cluster."""
 
     renamed: ClassVar[dict[str, str]] = {"frames": "frame_ancestors"}
 
@@ -171,6 +206,7 @@ class StudioSettings(Settings):
     # Groups.
     api: ApiSettings = ApiSettings()
     engine: EngineSettings = EngineSettings()
+    cluster: ClusterSettings = ClusterSettings()
 
     @property
     def own_machine(self) -> bool:

@@ -36,10 +36,8 @@ def _is_open_to_all(own: StudioSettings) -> bool:
 
 def serve_studio(place: AppContext) -> None:
     """Serve until Ctrl-C."""
-    from studio.api import create_api
-    from studio.server import public_server, serving
+    from studio.server import serving
     from studio.server.data_lock import data_lock
-    from studio.server.login import Login
 
     own = place.own
     with (
@@ -47,19 +45,34 @@ def serve_studio(place: AppContext) -> None:
         data_lock(own.data),
         place.engine() as engine,
     ):
-        library = place.shelves()
-        settings = own.decided_api()
-        application = create_api(engine, library, settings)
-        login = Login(own.api.keys)
-        if own.page:
-            _mount_page(application, engine, library, place, login)
-        public_server.protect(application, engine, own, login)
-        if _is_open_to_all(own):
-            place.tell.line(OPEN_TO_ALL)
-        place.tell.line(CONSENT[settings.reference_consent])
-        what = "in a browser" if own.page else "from a program (docs/api.md)"
-        place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
+        application = build_application(place, engine, own.page)
+        greet(place)
         serving.serve(application, address, partial(engine.drain, own.grace), own.proxies)
+
+
+def build_application(place: AppContext, engine: SpeechEngine, page: bool) -> FastAPI:
+    """The API, the page if wanted, and what protects both."""
+    from studio.api import create_api
+    from studio.server import public_server
+    from studio.server.login import Login
+
+    own, library = place.own, place.shelves()
+    application = create_api(engine, library, own.decided_api())
+    login = Login(own.api.keys)
+    if page:
+        _mount_page(application, engine, library, place, login)
+    public_server.protect(application, engine, own, login)
+    return application
+
+
+def greet(place: AppContext) -> None:
+    """Say who can use it, and where it is."""
+    own = place.own
+    if _is_open_to_all(own):
+        place.tell.line(OPEN_TO_ALL)
+    place.tell.line(CONSENT[own.decided_api().reference_consent])
+    what = "in a browser" if own.page else "from a program (docs/api.md)"
+    place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
 
 
 def serve_lent(place: AppContext) -> None:

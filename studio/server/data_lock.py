@@ -1,4 +1,6 @@
-"""One server a data folder: two would not see each other's voices and takes, and overwrite them.
+"""One server a data folder: two would not see each other's takes, and overwrite them.
+
+The processes of a cluster share it: they know of each other, and one of them alone has the page.
 
 The lock is the kernel's (flock), so that it ends with its process, however that ends; the file's
 text says who has it and is never trusted for more. Knows no settings.
@@ -29,8 +31,11 @@ log = logging.getLogger("timbre")
 
 
 @contextmanager
-def data_lock(folder: Path) -> Iterator[None]:
-    """Hold the folder. Raises InvalidSetting, which says who has it."""
+def data_lock(folder: Path, shared: bool = False) -> Iterator[None]:
+    """Hold the folder, alone or with others that share it.
+
+    Raises InvalidSetting, which says who has it.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / NAME).open("a+b", buffering=0)
@@ -40,7 +45,7 @@ def data_lock(folder: Path) -> Iterator[None]:
         return
     with file:
         try:
-            _lock(file)
+            _lock(file, shared)
         except OSError as error:
             if error.errno in TAKEN:
                 raise _taken(folder, _holder(file)) from error
@@ -51,7 +56,7 @@ def data_lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def _lock(file: BinaryIO) -> None:
+def _lock(file: BinaryIO, shared: bool) -> None:
     if sys.platform == "win32":
         import msvcrt
 
@@ -61,7 +66,8 @@ def _lock(file: BinaryIO) -> None:
     else:
         import fcntl
 
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
 
 
 def _own() -> bytes:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from typer.testing import CliRunner
 
 import app
 from engine import EngineSettings, InvalidSetting
 from studio.api import ApiSettings
-from studio.settings import ROOT, StudioSettings, names, table
+from studio.settings import ROOT, ClusterSettings, StudioSettings, names, table
 
 
 @pytest.fixture(autouse=True)
@@ -34,16 +35,16 @@ def test_every_setting_says_what_it_is() -> None:
 
 def test_every_name_is_there_once() -> None:
     every = list(names())
-    groups = (StudioSettings, ApiSettings, EngineSettings)
+    groups = (StudioSettings, ApiSettings, EngineSettings, ClusterSettings)
     assert len(set(every)) == len(every)
-    assert len(every) == sum(len(group.model_fields) for group in groups) - 2  # the groups' names
+    assert len(every) == sum(len(group.model_fields) for group in groups) - 3  # the groups' names
 
 
 @pytest.mark.parametrize("name", list(names()))
 def test_every_name_reaches_its_setting(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Nonsense is either kept as it is, or refused by this setting."""
     monkeypatch.setenv(name, "[")
-    field = name.removeprefix("TIMBRE_").removeprefix("API_").removeprefix("ENGINE_").lower()
+    field = re.sub("^TIMBRE_(API_|ENGINE_|CLUSTER_)?", "", name).lower()
     assert field in refusal_or_changes()
 
 
@@ -52,7 +53,12 @@ def refusal_or_changes() -> str:
         own = app.read_settings()
     except InvalidSetting as refusal:
         return str(refusal).lower()
-    return " ".join(own.model_dump(exclude_defaults=True)) + " ".join(own.api.model_fields_set)
+    changed = (own.model_dump(exclude_defaults=True), *(g.model_fields_set for g in groups_of(own)))
+    return " ".join(name for names in changed for name in names)
+
+
+def groups_of(own: StudioSettings) -> tuple[BaseModel, ...]:
+    return own.api, own.engine, own.cluster
 
 
 def test_without_anything_said_they_are_the_defaults() -> None:

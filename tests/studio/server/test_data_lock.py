@@ -70,3 +70,15 @@ def test_a_folder_that_cannot_be_written_is_served(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with data_lock(tmp_path / "file"):
         pass
+
+
+def test_the_processes_of_a_cluster_share_the_folder(tmp_path: Path) -> None:
+    with data_lock(tmp_path, shared=True), data_lock(tmp_path, shared=True):
+        pass
+
+
+@pytest.mark.parametrize("cluster_first", [True, False])
+def test_a_cluster_and_a_server_do_not(tmp_path: Path, cluster_first: bool) -> None:
+    first, second = data_lock(tmp_path, cluster_first), data_lock(tmp_path, not cluster_first)
+    with first, pytest.raises(InvalidSetting), second:
+        pytest.fail("a server beside a cluster")

@@ -1,0 +1,38 @@
+"""Many engines behind one address: replicas, the studio in front of them, and Ray Serve between.
+
+Nothing else imports Ray (requirements-ray.txt), and it is imported when a cluster is started.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from engine import InvalidSetting
+from studio.cli.app_context import AppContext
+
+MISSING = (
+    "Replicas are served by Ray, which is not installed: "
+    "pip install -r requirements-ray.txt. Without --replicas it is not needed."
+)
+
+
+def serve(place: AppContext) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting without Ray."""
+    _check_installed()
+    from studio.cluster.run import serve
+
+    serve(place)
+
+
+def application(place: AppContext, name: str) -> Any:
+    """One of the applications of `serve run` and `serve deploy`: timbre-speech, timbre-studio."""
+    _check_installed()
+    from studio.cluster.deployments import build
+
+    return build(place.own)[name]
+
+
+def _check_installed() -> None:
+    if importlib.util.find_spec("ray") is None:
+        raise InvalidSetting(MISSING)

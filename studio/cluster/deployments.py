@@ -1,0 +1,202 @@
+"""The two deployments: replicas that speak, with the API in them, and the studio in front.
+
+    /v1   SpeechReplica × N   an engine, and the API on it: audio takes one hop, to the proxy
+    /     Front × 1           the page, and the whole API on a `ClusterEngine`
+
+All share a data folder. Knows Serve's deployments and no way to start Ray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import anyio.to_thread
+import ray
+from ray import serve
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from engine import (
+    Clone,
+    ClusterEngine,
+    EngineError,
+    Part,
+    Replica,
+    Replicas,
+    SpeechEngine,
+    SpeechRequest,
+    Stats,
+    TimbreError,
+    Waveform,
+    load_profile,
+    open_cluster,
+)
+from studio.cli.app_context import AppContext
+from studio.cli.serve import build_application
+from studio.cluster.serve_replicas import ServeReplicas
+from studio.server.data_lock import data_lock
+from studio.settings import ClusterSettings, StudioSettings
+
+SPEECH, STUDIO = "timbre-speech", "timbre-studio"  # the applications
+REPLICAS: Final = "SpeechReplica"
+PREFIXES: Final = {SPEECH: "/v1", STUDIO: "/"}
+ROUTER = "studio.cluster.router:SpeechRouter"
+
+LOGGING: Final = {"enable_access_log": False}
+HEALTH_SECONDS: Final = 5.0  # between two health checks
+TARGET: Final = 0.75  # share of the slots that autoscaling aims at
+
+OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
+OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], ClusterEngine]
+
+
+def open_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+    """The front's engine. `device`: where the replicas are, which decides the profile."""
+    own = place.own
+    return open_cluster(place.models(), replicas, device, own.profile, **own.engine_changes())
+
+
+@dataclass(frozen=True)
+class Engines:
+    """How engines are opened, in replicas and in front of them; others in tests."""
+
+    replica: OpenEngine = AppContext.engine
+    front: OpenFront = open_front
+
+
+class Quiet:
+    """Says nothing: the terminal is elsewhere."""
+
+    def line(self, text: str) -> None: ...
+    def progress(self, text: str) -> None: ...
+
+
+class SpeechReplica:
+    """One engine, and the API on it."""
+
+    def __init__(self, own: StudioSettings, open_engine: OpenEngine) -> None:
+        self._held = ExitStack()
+        place = AppContext(own, Quiet())
+        self._held.enter_context(data_lock(own.data, shared=True))
+        self._engine = self._held.enter_context(open_engine(place))
+        self._replica = Replica(serve.get_replica_context().replica_tag, self._engine)
+        self._application = build_application(place, self._engine, page=False)
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
+        return at_root(self._application)
+
+    async def speak(
+        self, key: str, request: SpeechRequest, avoid: frozenset[str] = frozenset()
+    ) -> AsyncGenerator[Part, None]:
+        """`avoid` is for the router alone."""
+        async for part in self._replica.speak(key, request):
+            yield part
+
+    async def append(self, key: str, text: str | None) -> None:
+        await self._replica.append(key, text)
+
+    async def clone(
+        self, audio: Waveform, transcript: str, model: str | None
+    ) -> Clone | TimbreError:
+        return await anyio.to_thread.run_sync(self._replica.clone, audio, transcript, model)
+
+    async def load(self, model: str, wanted: bool) -> TimbreError | None:
+        return await anyio.to_thread.run_sync(self._replica.load, model, wanted)
+
+    async def look(self) -> tuple[str, Stats]:
+        return self._replica.name, self._engine.stats()
+
+    async def check_health(self) -> None:
+        """Serve replaces a replica whose engine has ended."""
+        if self._engine.ended:
+            raise EngineError("The engine has ended.")
+
+    def __del__(self) -> None:
+        self._held.close()
+
+
+class Front:
+    """The page, and the whole API for what is not under /v1."""
+
+    def __init__(self, own: StudioSettings, open_front: OpenFront, device: str) -> None:
+        self._held = ExitStack()
+        place = AppContext(own, Quiet())
+        self._held.enter_context(data_lock(own.data, shared=True))
+        replicas = ServeReplicas(serve.get_deployment_handle(REPLICAS, SPEECH))
+        engine = self._held.enter_context(open_front(place, replicas, device))
+        self._application = build_application(place, engine, own.page)
+
+    def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
+        return at_root(self._application)
+
+    def __del__(self) -> None:
+        self._held.close()
+
+
+def at_root(application: ASGIApp) -> ASGIApp:
+    """The application with its paths as they are written, whatever prefix Serve has routed by."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        await application({**scope, "root_path": ""}, receive, send)
+
+    return run
+
+
+def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any]:
+    """The applications by name, for Serve to run under PREFIXES. Ray must be connected."""
+    own = StudioSettings.model_validate(own.model_dump(exclude_unset=True))  # no class of app.py
+    gpus, cpus = share(own.cluster)
+    device = own.device if own.device != "auto" else "cuda" if gpus else "cpu"
+    profile = own.profile or ("cpu" if device == "cpu" else "balanced")
+    slots = load_profile(profile, **own.engine_changes()).max_num_seqs
+    speech = serve.deployment(
+        serve.ingress()(SpeechReplica),
+        name=REPLICAS,
+        ray_actor_options={"num_gpus": gpus, "num_cpus": cpus},
+        max_ongoing_requests=2 * slots,
+        max_queued_requests=slots,
+        backpressure_config={"status_code": 429, "retry_after_s": 5},
+        request_router_config={"request_router_class": ROUTER},
+        graceful_shutdown_timeout_s=own.cluster.grace,
+        health_check_period_s=HEALTH_SECONDS,
+        logging_config=LOGGING,
+        **_scale(own.cluster, slots),
+    )
+    front = serve.deployment(
+        serve.ingress()(Front),
+        name="Front",
+        num_replicas=1,
+        ray_actor_options={"num_cpus": 0},
+        max_ongoing_requests=10_000,
+        graceful_shutdown_timeout_s=own.grace,
+        health_check_period_s=HEALTH_SECONDS,
+        logging_config=LOGGING,
+    )
+    return {
+        SPEECH: speech.bind(own, engines.replica),
+        STUDIO: front.bind(own, engines.front, device),
+    }
+
+
+def share(cluster: ClusterSettings) -> tuple[float, float]:
+    """GPUs and cores of a replica."""
+    there = ray.cluster_resources()
+    gpus = cluster.gpus if cluster.gpus is not None else float(there.get("GPU", 0) > 0)
+    if cluster.cpus is not None or gpus:
+        return gpus, cluster.cpus or 1.0
+    most = max(1, cluster.replicas, cluster.max_replicas)
+    return gpus, max(0.1, there.get("CPU", 1.0) / most)
+
+
+def _scale(cluster: ClusterSettings, slots: int) -> dict[str, Any]:
+    least = max(1, cluster.replicas)
+    if cluster.max_replicas <= least:
+        return {"num_replicas": least}
+    scaling = {
+        "min_replicas": least,
+        "max_replicas": cluster.max_replicas,
+        "target_ongoing_requests": max(1.0, TARGET * slots),
+    }
+    return {"autoscaling_config": scaling}

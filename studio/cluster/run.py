@@ -1,0 +1,82 @@
+"""Starts a cluster on this machine, or on one that is there, and stops it again."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import ray
+from ray import serve as ray_serve
+
+from engine import InvalidSetting
+from studio.cli.app_context import AppContext
+from studio.cli.serve import greet
+from studio.cluster.deployments import LOGGING, PREFIXES, Engines, build
+from studio.server import serving
+
+OBJECT_BYTES: Final = 200 << 20  # shared memory for what is larger than a message: recordings
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+def serve(place: AppContext) -> None:
+    """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting."""
+    stop = threading.Event()
+    before = {each: signal.signal(each, lambda *_: stop.set()) for each in SIGNALS}
+    try:
+        with running(place):
+            greet(place)
+            stop.wait()
+            place.tell.line("Stopping: who is spoken to hears the end.")
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]:  # noqa: B008
+    """A cluster that serves. At the end its applications are drained and removed."""
+    own = place.own
+    serving.listen(own.host, own.port).close()  # an address that is taken is said before all else
+    place.tell.line("Starting Ray …")
+    joined = connect(own.cluster.address)
+    try:
+        ray_serve.start(
+            proxy_location="EveryNode",
+            http_options={
+                "host": own.host,
+                "port": own.port,
+                "keep_alive_timeout_s": serving.KEPT,
+            },
+            logging_config=LOGGING,
+        )
+        place.tell.line(f"Loading {own.cluster.replicas} × {', '.join(place.models())} …")
+        applications = build(own, engines)
+        for name, application in applications.items():
+            ray_serve.run(application, name=name, route_prefix=PREFIXES[name])
+        yield
+    finally:
+        for name in reversed(PREFIXES):
+            ray_serve.delete(name)
+        if not joined:
+            ray_serve.shutdown()
+        ray.shutdown()
+
+
+def connect(address: str) -> bool:
+    """Connect to Ray; whether it is a cluster that was there. Raises InvalidSetting."""
+    options: dict[str, Any] = {"namespace": "timbre", "log_to_driver": False}
+    if not address:
+        ray.init(object_store_memory=OBJECT_BYTES, **options)
+        return False
+    try:
+        ray.init(address, **options)
+    except ConnectionError as error:
+        raise InvalidSetting(
+            "There is no Ray cluster at '{address}'. Start one with `ray start --head`, or leave "
+            "--ray-address out.",
+            address=address,
+        ) from error
+    return True

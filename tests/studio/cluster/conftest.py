@@ -1,0 +1,86 @@
+"""Two replicas of a twin behind Ray Serve, started once for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine import Library
+from studio.cli.app_context import AppContext
+from studio.settings import ROOT, StudioSettings
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ray() -> None:
+    """Ray is optional. What it warns of when it is imported is its own business."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("ray.serve", reason="no Ray: pip install -r requirements-ray.txt")
+
+
+class Silent:
+    def line(self, text: str) -> None: ...
+    def progress(self, text: str) -> None: ...
+
+
+def free_port() -> int:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        return int(place.getsockname()[1])
+
+
+def settings(data: Path, **changes: object) -> StudioSettings:
+    values = {
+        "data": data,
+        "port": free_port(),
+        "page": False,
+        "engine": {"max_num_seqs": 8},
+        "cluster": {"replicas": 2, "gpus": 0, "cpus": 0.5},
+    }
+    return StudioSettings.model_validate({**values, **changes})
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> AppContext:
+    return AppContext(settings(tmp_path_factory.mktemp("cluster")), Silent())
+
+
+@pytest.fixture(scope="session")
+def address(place: AppContext, _ray: None) -> Iterator[str]:
+    from studio.cluster.run import running
+    from tests.support.twins import TWINS
+
+    kept = dict(os.environ)
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+    try:
+        with running(place, TWINS):
+            yield f"http://127.0.0.1:{place.own.port}"
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+@pytest.fixture
+def url(address: str) -> str:
+    return address
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def library(place: AppContext) -> Iterator[Library]:
+    """The cluster's own; empty again afterwards."""
+    library = Library(place.own.data / "voices")
+    yield library
+    for voice in library.list():
+        library.delete(voice.id)

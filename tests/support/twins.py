@@ -1,0 +1,24 @@
+"""Engines of a cluster for tests: torch-free twins, opened inside Ray's processes."""
+
+from __future__ import annotations
+
+from engine import ClusterEngine, Engine, Replicas, load_profile
+from engine.testing import Costs, FakeCheckpoint, FakeEngine
+from studio.cli.app_context import AppContext
+from studio.cluster.deployments import Engines
+
+SLOTS = 8
+SLOW = Costs(step=0.005)  # a frame in 5 ms, so that a stream can be cut
+
+
+def open_twin(place: AppContext) -> Engine:
+    return FakeEngine(settings=load_profile("cpu", **place.own.engine_changes()), costs=SLOW)
+
+
+def open_twin_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+    checkpoint = FakeCheckpoint()
+    settings = load_profile("cpu", **place.own.engine_changes())
+    return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
+
+
+TWINS = Engines(open_twin, open_twin_front)
