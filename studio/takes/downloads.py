@@ -5,14 +5,17 @@ A take's id cannot be guessed and is the permission to download it.
 
 from __future__ import annotations
 
+import io
 import re
 import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import IO, Annotated, Literal, TypeAlias, get_args
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException
-from fastapi.responses import Response
+from fastapi import APIRouter, HTTPException, Query
+from fastapi.responses import Response, StreamingResponse
 
 from engine import RequestError
 from studio.takes.take_store import Take, Takes
@@ -20,6 +23,9 @@ from studio.takes.take_store import Take, Takes
 Kind: TypeAlias = Literal["wav", "mp3", "ogg", "flac"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PATH = "timbre/takes"
+MOST = 200  # takes in a .zip
+LONGEST = 3600.0  # seconds of them together: 173 MB
+PIECE = 1 << 20  # bytes
 _MEDIA = {"wav": "audio/wav", "mp3": "audio/mpeg", "ogg": "audio/ogg", "flac": "audio/flac"}
 
 
@@ -29,8 +35,30 @@ def link(number: str, kind: Kind) -> str:
 
 
 def router(takes: Takes) -> APIRouter:
-    """`GET timbre/takes/{id}.{kind}`."""
+    """`GET timbre/takes/{id}.{kind}`, and `.pcm` for the page's player: PCM16, 24 kHz, mono."""
     routes = APIRouter()
+
+    @routes.get(f"/{PATH}/{{number}}.pcm", include_in_schema=False)
+    def samples(number: str, start: int = Query(0, alias="from", ge=0)) -> Response:
+        try:
+            pcm = takes.pcm(takes.get(number).id)
+        except RequestError as error:
+            raise HTTPException(404, str(error)) from error
+        content = pcm[start:].astype("<i2", copy=False).tobytes()
+        return Response(content, media_type="audio/pcm", headers={"Cache-Control": "private"})
+
+    @routes.get(f"/{PATH}.zip", include_in_schema=False)
+    def several(number: Annotated[list[str], Query(alias="id", max_length=MOST)]) -> Response:
+        try:
+            chosen = [takes.get(each) for each in dict.fromkeys(number)]
+            if sum(take.seconds for take in chosen) > LONGEST:
+                raise HTTPException(413, "These takes are too long for one file. Choose fewer.")
+            packed = _packed(takes, chosen)
+        except RequestError as error:
+            raise HTTPException(404, str(error)) from error
+        named = f'attachment; filename="timbre-takes-{len(chosen)}.zip"'
+        headers = {"Content-Disposition": named, "Content-Length": str(_size(packed))}
+        return StreamingResponse(_pieces(packed), media_type="application/zip", headers=headers)
 
     @routes.get(f"/{PATH}/{{number}}.{{kind}}", include_in_schema=False)
     def download(number: str, kind: Kind) -> Response:  # not async: FastAPI runs it in a thread
@@ -50,6 +78,32 @@ def file_name(take: Take) -> str:
     text = "-".join(re.findall(r"\w+", take.text))[:48].strip("-_")
     voice = "-".join(re.findall(r"\w+", take.voice))[:24].strip("-_")
     return "-".join(filter(None, (text, voice))) or f"timbre-{take.id}"
+
+
+def _packed(takes: Takes, chosen: Sequence[Take]) -> IO[bytes]:
+    """A .zip on disk with a WAV file of each take, gone when it is closed."""
+    packed = tempfile.TemporaryFile()  # noqa: SIM115  # closed when it was sent
+    try:
+        with zipfile.ZipFile(packed, "w") as pack, tempfile.TemporaryDirectory() as folder:
+            for place, take in enumerate(reversed(chosen), 1):  # the list has the newest first
+                sound = takes.export(take.id, Path(folder) / "take.wav")
+                pack.write(sound, f"{place:02}-{file_name(take)}.wav")
+    except BaseException:
+        packed.close()
+        raise
+    return packed
+
+
+def _size(file: IO[bytes]) -> int:
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    return size
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while piece := file.read(PIECE):
+            yield piece
 
 
 def _encoded(takes: Takes, number: str, kind: Kind) -> bytes:

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,6 +22,16 @@ PIECE = 2 * SAMPLE_RATE  # samples per piece, at most
 UNEXPECTED = Message("Something went wrong while speaking. Try again.")
 
 log = logging.getLogger(__name__)
+
+
+class About(NamedTuple):
+    """What a player shows of a take."""
+
+    voice: str
+    text: str
+
+
+UNNAMED = About("", "")
 
 
 class Stream(Protocol):
@@ -46,8 +56,9 @@ class Stream(Protocol):
 class LiveTake:
     """The audio of one stream so far."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, about: About = UNNAMED) -> None:
         self.id = secrets.token_urlsafe(12)
+        self.about = about
         self.readers = 0  # on the raw route
         self.read_from = 0  # where the latest reader started
         self.failure = ""

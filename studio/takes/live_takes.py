@@ -21,7 +21,7 @@ from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import StreamingResponse
 
 from engine import End, Message, Pcm, TimbreError
-from studio.takes.live_take import LiveTake, Stream
+from studio.takes.live_take import UNNAMED, About, LiveTake, Stream
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Ended, EventTransport, Payload, ending, refusal
 
@@ -43,11 +43,11 @@ class LiveTakes:
         self._keeping: set[asyncio.Task[Ended]] = set()  # keeps references to the tasks
 
     async def play(
-        self, submit: Callable[[], Stream], keep: Keep | None = None
+        self, submit: Callable[[], Stream], keep: Keep | None = None, about: About = UNNAMED
     ) -> AsyncGenerator[Payload, None]:
         """Submit a request and yield payloads for a player; used by a tab's handler."""
         try:
-            take = LiveTake(submit())
+            take = LiveTake(submit(), about)
         except TimbreError as error:
             yield refusal(error.message)
             return

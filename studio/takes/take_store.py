@@ -16,8 +16,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import soundfile
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine import SAMPLE_RATE, Pcm, RequestError, explain_write_errors, save_sound, write_atomic
@@ -34,6 +36,9 @@ from studio.storage import (
 CARD, SOUND = ".json", ".flac"
 MAX_CARD = 1024 * 1024  # bytes
 DAY = 86_400.0
+WAVE_PARTS = 40
+
+Wave: TypeAlias = tuple[int, ...]
 
 
 class Take(BaseModel):
@@ -76,6 +81,7 @@ class Takes:
         self._clock = clock
         self._lock = threading.RLock()
         self._damaged: list[Path] = []
+        self._waves: dict[str, Wave] = {}
         self._takes = {take.id: take for take in self._read_all()}
 
     def add(
@@ -136,6 +142,14 @@ class Takes:
             return read_sound(path)
         except (OSError, RuntimeError) as error:
             raise RequestError("The sound of this take is damaged. Speak it again.") from error
+
+    def wave(self, number: str) -> Wave:
+        """How loud a take is along its length, for a small picture; empty without its audio."""
+        found = self._waves.get(number)
+        if found is None:
+            with suppress(RequestError, OSError, RuntimeError):
+                found = self._waves[number] = _wave_of(self.sound(number))
+        return found or ()
 
     def search(
         self,
@@ -235,6 +249,7 @@ class Takes:
             with suppress(FileNotFoundError):
                 self._path(number, suffix).unlink()
         del self._takes[number]
+        self._waves.pop(number, None)
 
     def _path(self, number: str, suffix: str) -> Path:
         if not is_safe_id(number):
@@ -249,6 +264,14 @@ class Takes:
             except (OSError, ValueError):
                 self._damaged.append(path)
         return takes
+
+
+def _wave_of(path: Path) -> Wave:
+    """The loudest sample of each part of a file, 0 to 255; read part by part."""
+    with soundfile.SoundFile(path) as sound:
+        each = max(1, -(-sound.frames // WAVE_PARTS))
+        parts = sound.blocks(each, dtype="int16")
+        return tuple(min(255, int(np.abs(part.astype(np.int32)).max()) >> 7) for part in parts)
 
 
 def _read_card(path: Path) -> Take:

@@ -21,10 +21,11 @@ from studio.ui.shell import build_shell
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
 STATIC = Path(__file__).parent / "static"
-ANSWERS, CONNECTION, OPENING, USE_VOICE = (
+ANSWERS, CONNECTION, OPENING, TAKES, USE_VOICE = (
     (STATIC / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("answers", "connection", "opening", "use_voice")
+    for name in ("answers", "connection", "opening", "takes", "use_voice")
 )
+SCRIPTS = f"{OPENING}{CONNECTION}{ANSWERS}{TAKES}{USE_VOICE}"
 SESSIONS = (
     256  # sessions that Gradio keeps, 0.1 to 0.25 MB each; its default of 10,000 would take 1 GB
 )
@@ -62,7 +63,7 @@ def looks() -> dict[str, Any]:
     return {
         "theme": theme.theme(),
         "css": theme.STYLE,
-        "head": f"{shortcuts.SCRIPT}<script>{OPENING}{CONNECTION}{ANSWERS}{USE_VOICE}</script>",
+        "head": f"{shortcuts.SCRIPT}<script>{SCRIPTS}</script>",
         "i18n": LANGUAGES,
         "run_history": False,
         "footer_links": ["api"],

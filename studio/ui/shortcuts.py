@@ -10,6 +10,7 @@ from studio.ui.i18n import both
 KEYS = {
     "Ctrl + Enter": "Speak",
     "Esc": "Stop",
+    "Space": "Play or pause, when you are not typing",
     "?": "This sheet, when you are not typing",
     "Tab": "On to the next field or button",
 }
@@ -39,7 +40,7 @@ SCRIPT = """
   const chinese = navigator.language.toLowerCase().startsWith('zh');
   document.documentElement.classList.toggle('timbre-zh', chinese);
   const shown = (selector) =>
-    [...document.querySelectorAll(selector)].find((each) => each.offsetParent && !each.disabled);
+    [...document.querySelectorAll(selector)].find((own) => own.checkVisibility() && !own.disabled);
   const sheet = () => document.querySelector('dialog.timbre-help');
   const typing = (target) => target.closest('input, textarea, select, [contenteditable=true]');
   const shades = 'timbre-shade';
@@ -52,6 +53,7 @@ SCRIPT = """
   const keys = {
     go: () => shown('.timbre-go')?.click(),
     stop: () => shown('.timbre-player .stop')?.click(),
+    play: () => shown('.timbre-player .pause')?.click(),
     help: () => sheet().showModal(),
     shade: () => {
       localStorage.setItem(shades, String(!document.body.classList.contains('dark')));
@@ -64,12 +66,14 @@ SCRIPT = """
     const writing = event.target.closest?.('form'); // there it takes back what was written
     if (event.key === 'Escape' && !sheet()?.open && !writing) return 'stop';
     if (event.key === '?' && !typing(event.target)) return 'help';
+    if (event.key === ' ' && event.target === document.body) return 'play';
     return null;
   };
 
   document.addEventListener('keydown', (event) => {
     const wanted = event.repeat ? null : meant(event);
     if (!wanted) return;
+    if (wanted === 'play' && !shown('.timbre-player .pause')) return;
     if (wanted !== 'stop') event.preventDefault();
     keys[wanted]();
   }, true);

@@ -1,25 +1,31 @@
-"""HTML of a take: its card with downloads and buttons, and its row in the list.
+"""HTML of a take: its card with downloads and buttons, and its row in a list.
 
-A button has its action in `data-do` and its take in `data-take`; PRESSES sends it as an event. All
-user text is escaped. Knows no components and no engine.
+A button has its action in `data-do` and its take in `data-take`; PRESSES sends it as an event, and
+plays the take in the page's player. All user text is escaped. Knows no components and no engine.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
+from engine import SAMPLE_RATE
 from studio.takes.downloads import KINDS, link
-from studio.takes.take_store import Take
+from studio.takes.take_store import WAVE_PARTS, Take, Wave
 from studio.ui.i18n import both, tell
+from studio.ui.player.event_transport import beginning
 
-SHORT = 90  # letters of a text in the list
 STOPPED: Final = "Stopped early"
 DROPPED: Final = "Not kept, as it was stopped."
 KEEP: Final = "Keep this part"
 NAMED: Final = {"instruct": "Style instructions", "longest": "Max. length"}
+ICONS: Final = (
+    '<svg class="is-play" viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7z"/></svg>'
+    '<svg class="is-pause" viewBox="0 0 24 24" aria-hidden="true">'
+    '<path d="M6 5h4v14H6zM14 5h4v14h-4z"/></svg>'
+)
 LINEAGE: Final = "again"  # a setting: the take from which this one was regenerated
 
 EMPTY = f"""
@@ -30,43 +36,85 @@ EMPTY = f"""
 </div>
 """
 
-# `again` regenerates, `hello` plays the welcome, `act` is everything else.
-PRESSES = """
-element.addEventListener('click', (event) => {
-  const pressed = event.target.closest('button[data-do]');
-  if (!pressed) return;
-  const told = { do: pressed.dataset.do, take: pressed.dataset.take ?? '' };
-  if (told.do === 'hello') trigger('hello', {});
-  else if (told.do === 'again' || told.do === 'same') trigger('again', told);
-  else trigger('act', told);
-});
+# Its script: studio/ui/static/takes.js.
+PRESSES: Final = """
+const events = ['hello', 'again', 'all', 'act']; // Gradio looks for their names here
+window.timbreTakes(element, (event, told) => events.includes(event) && trigger(event, told));
 """
 
 
-def card(take: Take, *buttons: tuple[str, str]) -> str:
-    """Text, facts, downloads and buttons of one take; `buttons` are additional ones."""
+def card(take: Take, wave: Wave, *buttons: tuple[str, str]) -> str:
+    """Text, sound, facts, downloads and buttons of one take; `buttons` are additional ones."""
     facts = "".join(
         f"<div><dt>{both(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in _facts(take).items()
     )
+    heard = "" if take.deleted else _hear(take) + _picture(wave)
+    said = f"<header>{heard}<p>{escape(beginning(take.text))}</p></header>"
     below = _gone(take) if take.deleted else _downloads(take) + _buttons(take, buttons)
-    return (
-        f'<div class="timbre-take"><p>{escape(_short(take.text))}</p><dl>{facts}</dl>{below}</div>'
+    return f'<div class="timbre-take">{said}<dl>{facts}</dl>{below}</div>'
+
+
+def rows(takes: Iterable[tuple[Take, Wave]], chosen: bool = False) -> str:
+    """A row for each take with its wave; with `chosen` each can be selected."""
+    listed = "".join(
+        f"<li>{_box(take) if chosen else ''}{_row(take, wave)}</li>" for take, wave in takes
     )
-
-
-def rows(takes: Iterable[Take]) -> str:
-    """A row for each take."""
-    listed = "".join(f"<li>{_row(take)}</li>" for take in takes)
     return f'<ol class="timbre-history">{listed}</ol>'
 
 
-def _row(take: Take) -> str:
+def chooser(takes: Sequence[tuple[Take, Wave]], deleted: bool) -> str:
+    """Rows that can be selected, and what can be done with all that are."""
+    actions = [("restore", "Restore")] if deleted else [("star", "Star"), ("delete", "Delete")]
+    pressed = "".join(
+        f'<button type="button" data-do="all" data-all="{what}" disabled>{both(text)}</button>'
+        for what, text in actions
+    )
+    pack = f'<a class="pack" download aria-disabled="true">{both("Download (.zip)")}</a>'
+    return (
+        '<div class="timbre-chosen"><label><input type="checkbox" class="every"> '
+        f"{both('Select all')}</label><output>0</output>{'' if deleted else pack}{pressed}</div>"
+        + rows(takes, chosen=True)
+    )
+
+
+def _row(take: Take, wave: Wave) -> str:
     told = f"{take.voice or 'default'} · {take.seconds:.1f} s · {_when(take.created)}"
     star = '<b class="star">★</b> ' if take.starred else ""
     star += f"<em>{both(STOPPED)}</em> " if take.stopped else ""
-    shown = f"<span>{star}{escape(_short(take.text))}</span><small>{escape(told)}</small>"
-    return _button(take, "pick", shown) + _button(take, "compare", both("Compare"))
+    shown = f"<span>{star}{escape(beginning(take.text))}</span><small>{escape(told)}</small>"
+    heard = "" if take.deleted else _hear(take)
+    others = "" if take.deleted else _button(take, "compare", both("Compare"))
+    return heard + _picture(wave) + _button(take, "pick", shown) + others
+
+
+def _box(take: Take) -> str:
+    label = escape(f"{tell('Select')}: {beginning(take.text)}")
+    return f'<input type="checkbox" aria-label="{label}">'
+
+
+def _hear(take: Take) -> str:
+    text = beginning(take.text)
+    about = {
+        "do": "hear",
+        "take": take.id,
+        "voice": take.voice,
+        "text": text,
+        "samples": str(round(take.seconds * SAMPLE_RATE)),
+    }
+    data = "".join(f' data-{name}="{escape(value)}"' for name, value in about.items())
+    label = escape(f"{tell('Play')}: {text}")
+    return f'<button type="button"{data} aria-label="{label}">{ICONS}</button>'
+
+
+def _picture(wave: Wave) -> str:
+    """The wave as bars; their heights are as the ear hears them."""
+    tall = [max(1.0, 11 * (part / 255) ** 0.5) for part in wave]
+    bars = "".join(f"M{3 * at + 1} {12 - each:.0f}v{2 * each:.0f}" for at, each in enumerate(tall))
+    return (
+        f'<svg class="wave" viewBox="0 0 {3 * WAVE_PARTS} 24" preserveAspectRatio="none" '
+        f'aria-hidden="true"><path d="{bars}"/></svg>'
+    )
 
 
 def _downloads(take: Take) -> str:
@@ -118,11 +166,6 @@ def _told(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name.replace('_', ' ')} {each}" for name, each in value.items())
     return str(value)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= SHORT else f"{line[: SHORT - 1]}…"
 
 
 def _when(moment: float) -> str:

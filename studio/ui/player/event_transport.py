@@ -17,6 +17,7 @@ from studio.takes.live_take import HEARTBEAT, UNEXPECTED, LiveTake
 from studio.ui.i18n import tell
 
 RAW_HEARTBEAT = 1.0  # seconds between payloads while the raw route carries the audio
+WORDS = 90  # characters of a text that the player shows
 CALM = 0.25  # longest time between payloads once the listener has a lead, in seconds
 
 
@@ -37,6 +38,8 @@ class Payload(TypedDict):
     wait: float | None  # seconds, estimated
     start: int  # sample at which `pcm` starts
     pcm: str  # base64 of PCM16: the previous piece and the new one
+    voice: str  # what the player bar shows
+    text: str
     made: int  # samples so far
     first_ms: int | None  # from the request to its first chunk
     speed: float | None  # audio seconds per second since then
@@ -79,6 +82,8 @@ class EventTransport:
             wait=take.estimate,
             start=start,
             pcm=base64.b64encode(pcm).decode(),
+            voice=take.about.voice,
+            text=beginning(take.about.text),
             made=take.made,
             first_ms=None if take.first is None else round(1000 * (take.first - take.opened)),
             speed=take.speed,
@@ -110,6 +115,12 @@ class EventTransport:
         return min(CALM, max(0.0, lead / 4))
 
 
+def beginning(text: str) -> str:
+    """How a text begins, on one line."""
+    line = " ".join(text[: 4 * WORDS].split())
+    return line if len(line) <= WORDS else f"{line[: WORDS - 1]}…"
+
+
 def ending(take: LiveTake) -> Ended:
     """How a take has ended, with a message for the user."""
     end = take.end
@@ -131,6 +142,8 @@ def refusal(message: str) -> Payload:
         wait=None,
         start=0,
         pcm="",
+        voice="",
+        text="",
         made=0,
         first_ms=None,
         speed=None,

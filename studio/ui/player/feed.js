@@ -49,6 +49,21 @@ class Feed {
     this.listener.begin(payload);
   }
 
+  // A take that is kept: all of it is there to be fetched. `failed` is called where it is not.
+  async load(payload, failed) {
+    this.begin(payload);
+    this.listener.news(payload);
+    const raw = (this.raw = new AbortController());
+    try {
+      await this.readRaw(new URL(payload.raw, document.baseURI), raw);
+      if (this.raw !== raw) return;
+      this.raw = null;
+      this.settle();
+    } catch {
+      if (this.raw === raw) failed();
+    }
+  }
+
   // Nothing more of this take is wanted.
   drop() {
     this.dropped = true;

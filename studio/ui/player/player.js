@@ -1,7 +1,8 @@
-// One player: what arrives (Feed) goes to the ear (Speaker) and the eye (Strip). Knows the take's
-// story, and tells the page: 'take' when it is made, 'heard' when it is over for the listener.
+// One player: what arrives (Feed) goes to the ear (Speaker) and, while it is the latest, to the page's
+// bar. It tells the page: 'take' when a take is made, 'heard' when it is over for the listener.
 
 const STOPPED = new Set(['cancelled', 'error', 'refused']);
+const KEPT = 'timbre/takes'; // where the server gives kept takes: studio/takes/downloads.py
 
 class Player {
   // page: { ask(id, start), leave(id), tell(event, detail) }
@@ -9,22 +10,30 @@ class Player {
     this.page = page;
     this.root = root;
     this.now = null; // the take that is being heard
-    this.speaker = new Speaker((report) => this.heard(report));
+    this.speaker = new Speaker((report) => (report.given ? this.given(report.given) : this.heard(report)));
     this.feed = new Feed(this, page.ask, options.raw);
-    this.strip = new Strip(root, options.language, {
-      stop: () => this.stop(),
-      pause: () => this.pause(true),
-      resume: () => this.pause(false),
-      volume: (level) => this.volume(level),
-      wake: () => Sound.wake(),
-      retry: () => this.now?.pressed?.click(),
-    });
-    this.strip.showVolume(keptVolume());
     Sound.context.addEventListener('statechange', () => this.describe());
   }
 
   take(payload) {
     this.feed.take(payload);
+  }
+
+  get shown() {
+    return bar.player === this;
+  }
+
+  get received() {
+    return this.feed.received ?? 0;
+  }
+
+  get played() {
+    return this.now?.report?.played ?? 0;
+  }
+
+  // The id under which the server keeps it.
+  get kept() {
+    return this.now?.payload.ended?.take ?? '';
   }
 
   // ---- from the feed
@@ -37,24 +46,26 @@ class Player {
     this.now = { id: payload.id, asked, first: null, report: null, payload, over: false, made: false };
     this.now.pressed = lastPress; // what would speak it once more
     this.speaker.send({ do: 'begin', take: payload.id });
-    this.strip.clear();
+    bar.begin(this, payload);
     Sound.wake();
   }
 
   audio(samples) {
-    this.strip.wave.add(samples);
+    if (this.shown) bar.wave.add(samples);
     this.speaker.send({ do: 'push', samples }, [samples.buffer]);
+    if (this.shown) this.showTime();
   }
 
   news(payload) {
     this.now.payload = payload;
-    if (payload.speed) this.strip.figure('speed', 'times', payload.speed.toFixed(1));
+    if (payload.speed && this.shown) bar.figure('speed', 'times', payload.speed.toFixed(1));
     if (payload.state === 'done') this.made();
     this.describe();
   }
 
   whole(total) {
     this.speaker.send({ do: 'finish', total });
+    if (this.shown) bar.wave.fit();
   }
 
   made() {
@@ -71,22 +82,30 @@ class Player {
     if (!this.now || report.take !== this.now.id) return;
     this.now.report = report;
     if (this.now.first === null && report.played) this.firstSound();
-    this.strip.wave.heard(report.played);
-    this.strip.level(report.state === 'playing' ? report.peak : 0);
     if (report.state === 'ended') this.over();
-    if (!this.now.over) this.strip.figure('lead', 'seconds', (report.lead / 24000).toFixed(1));
+    if (this.shown) this.draw(report);
     this.describe();
+  }
+
+  draw(report) {
+    bar.wave.heard(report.played);
+    if (!this.now.over) bar.figure('lead', 'seconds', (report.lead / 24000).toFixed(1));
+    this.showTime();
+  }
+
+  showTime() {
+    bar.time(this.played, Math.max(this.received, this.now.payload.total ?? 0));
   }
 
   firstSound() {
     this.now.first = performance.now() - this.now.asked;
-    this.strip.figure('first', 'milliseconds', Math.round(this.now.first));
+    if (this.shown && !this.now.payload.total) bar.figure('first', 'milliseconds', Math.round(this.now.first));
   }
 
   over() {
     if (this.now.over) return;
     this.now.over = true;
-    this.strip.figure('lead', null, null);
+    if (this.shown) bar.figure('lead', null, null);
     const { id, report, first } = this.now;
     const { played = 0, underruns = 0 } = report ?? {};
     this.page.tell('heard', { id, played, underruns, first_ms: first });
@@ -106,29 +125,60 @@ class Player {
   // ---- from the person
 
   stop() {
+    if (!this.now) return;
+    this.speaker.send({ do: 'stop' });
+    if (this.now.over) return; // it was only played again
     this.feed.drop();
     this.now.stopped = true;
-    this.speaker.send({ do: 'stop' });
     this.page.leave(this.now.id);
     this.page.tell('stop', { id: this.now.id });
     this.over();
     this.describe();
   }
 
+  get active() {
+    return ['playing', 'filling'].includes(this.now?.report?.state);
+  }
+
+  // Pause, go on, or play it once more.
+  toggle() {
+    if (this.active || !this.now.over) this.pause(!this.now.report?.paused);
+    else this.seek(0);
+  }
+
   pause(yes) {
-    if (!this.now || this.now.over) return;
+    if (!this.now || (this.now.over && !this.active)) return;
     this.speaker.send({ do: yes ? 'pause' : 'resume' });
-    this.strip.paused(yes);
     Sound.wake();
   }
 
-  // One for all players, and for the next visit.
-  volume(level) {
-    keepVolume(level);
-    for (const { speaker, strip } of players) {
-      speaker.volume(level);
-      strip.showVolume(level);
-    }
+  seek(to) {
+    if (!this.now?.report || !this.received) return;
+    for (const other of players) if (other !== this) other.pause(true);
+    this.speaker.send({ do: 'seek', to: Math.max(0, Math.min(to, this.received)) });
+    Sound.wake();
+  }
+
+  retry() {
+    if (this.now?.again) this.now.again();
+    else this.now?.pressed?.click();
+  }
+
+  // What the server does not keep is put together from the samples that are here.
+  download(event) {
+    const { href } = event.currentTarget;
+    if (href && !href.endsWith('#')) return;
+    event.preventDefault();
+    if (href) this.speaker.send({ do: 'give' });
+  }
+
+  given(chunks) {
+    const link = document.createElement('a');
+    link.href = URL.createObjectURL(wavFile(chunks));
+    const words = `${this.now.payload.text ?? ''} ${this.now.payload.voice ?? ''}`.match(/[\p{L}\p{N}]+/gu);
+    link.download = `${words?.join('-').slice(0, 64) ?? 'timbre'}.wav`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   }
 
   // The component is gone from the page.
@@ -140,20 +190,32 @@ class Player {
   // ---- in words
 
   describe() {
-    if (!this.now) return;
-    const { over, payload } = this.now;
-    this.strip.allow({ stop: !over, pause: !over });
-    this.strip.show(...this.words(payload));
+    if (!this.now || !this.shown) return;
+    const { over, payload, report } = this.now;
+    const sound = this.received > 0;
+    bar.allow({ stop: !over || this.active, pause: !over || sound, link: this.link() });
+    bar.paused(Boolean(report?.paused || (over && !this.active)), this.kept);
+    bar.show(...this.words(payload));
+  }
+
+  link() {
+    const { over, payload, report } = this.now;
+    const whole = payload.ended && !STOPPED.has(payload.ended.reason);
+    if (this.kept && whole) return `${KEPT}/${this.kept}.wav`;
+    return (over || payload.ended) && this.received && !report?.first ? '' : null;
   }
 
   words(payload) {
-    const { report, over, stopped, lost } = this.now;
+    const { report, over, stopped, lost, failed } = this.now;
+    if (failed) return ['gone'];
+    if (over && this.active) return [report.paused ? 'paused' : 'playing'];
     if (stopped) return ['cancelled'];
     if (lost) return ['lost'];
     if (payload.ended && (over || STOPPED.has(payload.ended.reason))) return this.lastWords(payload.ended);
     if (Sound.silent) return ['blocked'];
     if (report?.paused) return ['paused'];
     if (report?.underruns && report.state === 'filling') return ['catching_up'];
+    if (payload.total) return ['playing'];
     if (payload.state !== 'waiting') return ['speaking'];
     return this.place(payload);
   }
@@ -170,7 +232,9 @@ class Player {
 }
 
 const players = [];
-let lastPress = null; // the button that was pressed last, outside of players
+let bar = null;
+let deck = null; // the player of kept takes
+let lastPress = null; // the button that was pressed last, outside of the bar
 
 document.addEventListener('click', ({ target }) => {
   const button = target.closest?.('button');
@@ -180,20 +244,65 @@ document.addEventListener('timbre-lost', () => players.forEach((player) => playe
 
 // Called by the component when it appears; `page` is Gradio's half.
 function mount(root, options, page) {
-  addStyle();
-  Sound.open();
+  open(options);
   const gone = players.filter((player) => !player.root.isConnected);
   for (const player of gone) players.splice(players.indexOf(player), 1)[0].close();
   players.push(new Player(root, options, page));
   return players.at(-1);
 }
 
-function addStyle() {
-  if (document.getElementById('timbre-player-style')) return;
+function open({ language } = {}) {
+  if (bar) return;
   const style = document.createElement('style');
-  style.id = 'timbre-player-style';
   style.textContent = CSS_TEXT;
   document.head.append(style);
+  Sound.open();
+  bar = new Bar(language);
+  bar.showVolume(kept(VOLUME, 0, 1));
+  bar.showRate(kept(RATE, 0.5, 2));
 }
 
-window.timbre = { mount, players, Sound };
+// One for all players, and for the next visit.
+function setVolume(level) {
+  keep(VOLUME, level);
+  for (const { speaker } of players) speaker.volume(level);
+  bar.showVolume(level);
+}
+
+function setRate(rate) {
+  keep(RATE, rate);
+  for (const { speaker } of players) speaker.send({ do: 'rate', rate });
+  bar.showRate(rate);
+}
+
+// Plays a kept take: { take, voice, text, samples }. Pressed again while it plays, it pauses.
+function hear({ take, voice, text, samples }) {
+  open();
+  if (bar.player?.kept === take && !bar.player.now.failed) return bar.player.toggle();
+  const page = { ask: async () => null, leave() {}, tell() {} };
+  if (!deck) players.push((deck = new Player(bar.root, {}, page)));
+  const ended = { reason: 'finished', message: '', take };
+  const total = Number(samples);
+  const payload = { id: `${take} ${performance.now()}`, voice, text, total, made: total, state: 'done', ended };
+  deck.feed.load({ ...payload, raw: `${KEPT}/${take}.pcm` }, () => {
+    deck.now.failed = true;
+    deck.now.again = () => hear({ take, voice, text, samples });
+    deck.over();
+    deck.describe();
+  });
+}
+
+function wavFile(chunks) {
+  const size = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const head = new DataView(new ArrayBuffer(44));
+  const write = (at, text) => [...text].forEach((letter, i) => head.setUint8(at + i, letter.charCodeAt(0)));
+  write(0, 'RIFF');
+  head.setUint32(4, 36 + size, true);
+  write(8, 'WAVEfmt ');
+  [[16, 16], [24, 24000], [28, 48000], [40, size]].forEach(([at, value]) => head.setUint32(at, value, true));
+  [[20, 1], [22, 1], [32, 2], [34, 16]].forEach(([at, value]) => head.setUint16(at, value, true));
+  write(36, 'data');
+  return new Blob([head, ...chunks], { type: 'audio/wav' });
+}
+
+window.timbre = { mount, hear, players, Sound };

@@ -1,7 +1,7 @@
 """The live player as a Gradio component: the scripts of this folder in a `gr.HTML`.
 
-The template is one empty element that never changes, so an update of the value does not redraw the
-page; the script watches the value and draws. This module knows no engine.
+The component shows nothing: its script watches the value and plays it, and the page's one player
+bar (bar.js) shows the player that began last. This module knows no engine.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from studio.ui.player.event_transport import Payload
 from studio.ui.player.labels import WORDS
 
 FOLDER = Path(__file__).parent
-WORKLET = ("playout.js", "resample.js", "worklet.js")
-PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "strip.js", "player.js")
+WORKLET = ("playout.js", "stretch.js", "resample.js", "worklet.js")
+PAGE = ("plain.js", "sound.js", "feed.js", "wave.js", "bar.js", "player.js")
 
 # Arguments of an event that plays, for custom events such as `html.again(…)` too.
 PLAYING: dict[str, Any] = {
@@ -33,7 +33,7 @@ PLAYING: dict[str, Any] = {
 }
 
 MOUNT = """
-const root = element.querySelector('.timbre-player');
+const root = element.querySelector('.timbre-source');
 const page = {
   ask: (id, start) => server.missing({ id, start }),
   leave: (id) => server.leave({ id }).catch(() => {}),
@@ -61,7 +61,7 @@ def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HT
         takes.leave(str(left["id"]))
 
     return gr.HTML(
-        html_template='<div class="timbre-player"></div>',
+        html_template='<div class="timbre-source"></div>',
         apply_default_css=False,
         head=f"<script>{_script()}</script>",
         js_on_load=MOUNT.replace("OPTIONS", json.dumps({"language": language})),

@@ -5,14 +5,15 @@
 //                      ▲                                       │
 //                      └──────────── about to run dry ─────────┘   (an underrun, if more comes)
 //
-// It is a queue, not a ring of fixed size: an engine 28 times faster than real time delivers minutes
-// of lead, and none of it may be dropped.
+// It is a list of chunks, not a ring of fixed size: an engine 28 times faster than real time delivers
+// minutes of lead, and none of it may be dropped. What was played stays for a while, to go back to.
 
 const SOURCE_RATE = 24000;
 const FADE = 60; // samples of a forced edge: 2.5 ms
 const FIRST_GROWTH = 0.25; // seconds of prebuffer after the first underrun, at least
 const MOST = 2; // seconds of prebuffer, at most
 const FORGET = 0.02; // seconds of prebuffer that are not worth waiting for
+const HISTORY = 20 * 60 * SOURCE_RATE; // samples behind the position that stay, 58 MB
 
 class Playout {
   constructor() {
@@ -26,10 +27,12 @@ class Playout {
   begin() {
     if (this.state === 'playing' && !this.paused) this.cut();
     if (this.received && !this.underruns) this.prebuffer = this.calmed();
-    this.queue = []; // Int16Array
-    this.offset = 0; // samples already played of queue[0]
-    this.lead = 0; // samples in the queue
-    this.played = 0;
+    this.chunks = []; // Int16Array, from sample `first` of the take on
+    this.first = 0;
+    this.head = 0; // index of the chunk that plays
+    this.offset = 0; // samples already played of it
+    this.lead = 0; // samples received and not yet played
+    this.played = 0; // the position in the take
     this.received = 0;
     this.total = null; // known once the engine has ended
     this.underruns = 0;
@@ -48,7 +51,7 @@ class Playout {
   }
 
   push(samples, now) {
-    this.queue.push(samples);
+    this.chunks.push(samples);
     this.lead += samples.length;
     this.received += samples.length;
     this.hear(samples.length / SOURCE_RATE, now);
@@ -85,9 +88,25 @@ class Playout {
     return this.total !== null && this.received >= this.total;
   }
 
+  // What has come can be played again; the rest is not waited for.
   stop() {
-    this.begin();
+    if (this.state === 'playing' && !this.paused) this.cut();
+    this.total = this.received;
+    this.starved = this.paused = false;
     this.state = 'ended';
+  }
+
+  // Go on from another position of the take, as far as it is there.
+  seek(to) {
+    if (this.state === 'playing' && !this.paused) this.cut();
+    const target = Math.max(this.first, Math.min(to, this.received));
+    [this.head, this.offset] = [0, target - this.first];
+    while (this.head < this.chunks.length && this.offset >= this.chunks[this.head].length) {
+      this.offset -= this.chunks[this.head++].length;
+    }
+    [this.played, this.lead, this.rise] = [target, this.received - target, 0];
+    this.starved = false;
+    this.state = 'filling';
   }
 
   pause() {
@@ -142,23 +161,31 @@ class Playout {
     for (let i = 0; i < count && this.rise < FADE; i++) heard[i] *= ++this.rise / (FADE + 1);
   }
 
-  // Fill `into` from the queue; the caller knows that there is enough.
+  // Fill `into` from the chunks; the caller knows that there is enough.
   take(into) {
     let filled = 0;
     while (filled < into.length) {
-      const head = this.queue[0];
+      const head = this.chunks[this.head];
       const count = Math.min(into.length - filled, head.length - this.offset);
       for (let i = 0; i < count; i++) into[filled + i] = head[this.offset + i] / 32768;
       filled += count;
       this.offset += count;
       if (this.offset === head.length) {
-        this.queue.shift();
+        this.head += 1;
         this.offset = 0;
       }
     }
     this.lead -= filled;
     this.played += filled;
+    this.forget();
     return into;
+  }
+
+  forget() {
+    while (this.head && this.played - this.first - this.chunks[0].length > HISTORY) {
+      this.first += this.chunks.shift().length;
+      this.head -= 1;
+    }
   }
 
   mixTail(out) {

@@ -53,28 +53,29 @@ const Sound = {
 };
 
 const VOLUME = 'timbre-volume';
+const RATE = 'timbre-rate';
 
-// A browser may refuse its storage: then the volume is as ever.
-function keptVolume() {
+// A browser may refuse its storage: then it is 1, as ever.
+function kept(name, least, most) {
   try {
-    const kept = parseFloat(localStorage.getItem(VOLUME));
-    return kept >= 0 && kept <= 1 ? kept : 1;
+    const number = parseFloat(localStorage.getItem(name));
+    return number >= least && number <= most ? number : 1;
   } catch {
     return 1;
   }
 }
 
-function keepVolume(level) {
+function keep(name, number) {
   try {
-    localStorage.setItem(VOLUME, level);
+    localStorage.setItem(name, number);
   } catch {} // not kept
 }
 
 // One voice: a worklet node and its volume. `heard` is called with the worklet's reports.
 class Speaker {
   constructor(heard) {
-    this.waiting = []; // messages for a worklet that is still loading
-    this.gain = new GainNode(Sound.context, { gain: keptVolume() });
+    this.waiting = [[{ do: 'rate', rate: kept(RATE, 0.5, 2) }]]; // for a worklet that is still loading
+    this.gain = new GainNode(Sound.context, { gain: kept(VOLUME, 0, 1) });
     this.gain.connect(Sound.context.destination);
     Sound.loaded.then(() => this.connect(heard));
   }

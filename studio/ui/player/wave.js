@@ -1,8 +1,8 @@
-// A waveform drawn as it comes. Knows samples and a canvas, nothing of sound cards.
+// A waveform drawn as its samples come. Knows samples and a canvas, nothing of sound cards.
 
-const COLUMN = 1920; // samples of one column: a frame, 80 ms
+const COLUMN = 480; // samples of one column: 20 ms
 const BAR = 3; // pixels from bar to bar, at least
-const FIRST_BARS = 160; // what the canvas holds at first: 12.8 s
+const FIRST_BARS = 640; // columns that the canvas holds at first: 12.8 s
 
 class Wave {
   constructor(canvas) {
@@ -11,7 +11,9 @@ class Wave {
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
 
-  clear() {
+  // total: samples to come, where that is known
+  clear(total = 0) {
+    this.columns = Math.ceil(total / COLUMN) || FIRST_BARS;
     this.peaks = []; // one a column, 0..1
     this.filled = COLUMN; // samples in the last column
     this.played = 0;
@@ -36,6 +38,18 @@ class Wave {
     this.draw();
   }
 
+  // All is here: it takes the whole width.
+  fit() {
+    this.columns = 1;
+    this.draw();
+  }
+
+  // The sample under a point of the canvas.
+  sampleAt(x) {
+    const columns = Math.max(this.columns, this.peaks.length);
+    return Math.max(0, Math.round((x / this.canvas.clientWidth) * columns * COLUMN));
+  }
+
   // At most once a frame of the screen.
   draw() {
     this.due ??= requestAnimationFrame(() => {
@@ -58,9 +72,10 @@ class Wave {
 
   bars(pen, width, height) {
     const room = Math.floor(width / BAR);
-    const each = Math.max(1, Math.ceil(this.peaks.length / room)); // columns in a bar
+    const columns = Math.max(this.columns, this.peaks.length);
+    const each = Math.max(1, Math.ceil(columns / room)); // columns in a bar
     const count = Math.ceil(this.peaks.length / each);
-    const step = width / Math.max(Math.min(FIRST_BARS, room), count);
+    const step = (width * each) / columns;
     const style = getComputedStyle(this.canvas);
     const colour = (name) => style.getPropertyValue(`--${name}`);
     const [heard, coming, line] = ['heard', 'coming', 'line'].map(colour);

@@ -9,8 +9,8 @@ class TimbrePlayout extends AudioWorkletProcessor {
   constructor() {
     super();
     this.playout = new Playout();
+    this.stretch = new Stretch((block) => this.playout.render(block));
     this.resampler = sampleRate === SOURCE_RATE ? null : new Resampler(SOURCE_RATE, sampleRate);
-    this.peak = 0;
     this.reported = 0;
     this.sounded = false;
     this.take = null;
@@ -44,29 +44,40 @@ class TimbrePlayout extends AudioWorkletProcessor {
     this.playout.resume();
   }
 
+  seek({ to }) {
+    this.playout.seek(to);
+  }
+
+  rate({ rate }) {
+    this.stretch.rate = rate;
+  }
+
+  // All samples of the take that are still here.
+  give() {
+    this.port.postMessage({ take: this.take, given: this.playout.chunks });
+  }
+
   close() {
     this.open = false;
   }
 
   process(_, [[out]]) {
-    if (this.resampler) this.resampler.render((block) => this.playout.render(block), out);
-    else this.playout.render(out);
-    for (const sample of out) this.peak = Math.max(this.peak, Math.abs(sample));
+    if (this.resampler) this.resampler.render((block) => this.stretch.render(block), out);
+    else this.stretch.render(out);
     this.report();
     return this.open;
   }
 
   // The first sound at once, everything else thirty times a second, silence once.
   report() {
-    const { state, played, lead, underruns, prebuffer, paused } = this.playout;
-    const first = played > 0 && !this.sounded;
+    const { state, played, lead, underruns, prebuffer, paused, first } = this.playout;
+    const begins = played > 0 && !this.sounded;
     const changed = state !== this.state || paused !== this.paused;
     const due = state !== 'idle' && state !== 'ended' && time() - this.reported > REPORT_SECONDS;
-    if (!first && !changed && !due) return;
-    const { take, peak } = this;
-    this.port.postMessage({ take, state, played, lead, underruns, prebuffer, paused, peak });
-    Object.assign(this, { state, paused, peak: 0, reported: time() });
-    this.sounded ||= first;
+    if (!begins && !changed && !due) return;
+    this.port.postMessage({ take: this.take, state, played, lead, underruns, prebuffer, paused, first });
+    Object.assign(this, { state, paused, reported: time() });
+    this.sounded ||= begins;
   }
 }
 

@@ -6,8 +6,7 @@
 
   function isLaidOut() {
     if (!find('.timbre-head')) return Boolean(find('gradio-app .block')); // a page of another kind
-    const player = find('#speak-player .timbre-player .row');
-    return Boolean(player && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.innerText);
+    return Boolean(window.timbre?.players.length && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.innerText);
   }
 
   function look(since) {

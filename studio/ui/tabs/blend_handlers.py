@@ -14,6 +14,7 @@ import gradio as gr
 
 from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError, parse_blend
 from studio.context import Studio
+from studio.takes.live_take import About
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
 from studio.ui.i18n import warning
@@ -102,7 +103,7 @@ class BlendTab:
         def line() -> SpeechRequest:
             return self._line(recipe, method, phrase, model)
 
-        async for payload in speaking(self._studio, line):
+        async for payload in speaking(self._studio, line, self._studio.choices().shown(recipe)):
             yield payload
 
     async def speak_there(
@@ -139,7 +140,9 @@ class BlendTab:
             parts = [(line, PAUSE) for line in lines]
             return JoinedStream(self._studio.engine, parts, ahead=len(parts))
 
-        async for payload in self._studio.live.play(passage):
+        async for payload in self._studio.live.play(
+            passage, about=About(" → ".join(self._labels(picked[:2])), phrase)
+        ):
             yield payload
 
     def save(

@@ -36,7 +36,7 @@ from studio.ui.speech_form import (
     read_seed,
     rounded,
 )
-from studio.ui.tabs.take_compare import Shown, act, newest, shown, speak
+from studio.ui.tabs.take_compare import Shown, about, act, newest, shown, speak, with_waves
 from studio.voices.speaker_notes import described
 from studio.voices.text_script import foreign
 from studio.voices.voice_catalog import BLEND_MARKS
@@ -52,7 +52,7 @@ LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
 EXTRA = 2  # after the Advanced ones: speed, pronunciation
-KEPT_OUTPUTS = 9
+KEPT_OUTPUTS = 7
 LEFT_OUT = "{cues} is left out: this voice follows no instructions."
 
 
@@ -221,7 +221,8 @@ class SpeakHandlers:
         """What a browser has spoken last, or how to begin."""
         takes = self._studio.takes.search(owner=owner, limit=SHOWN) if owner else []
         named = named_now(takes, self._studio.choices())
-        return take_card.rows(named) if takes else take_card.EMPTY
+        listed = with_waves(self._studio.takes, named)
+        return take_card.rows(listed) if takes else take_card.EMPTY
 
     def arrived(self, owner: str, known: list[str] | None) -> str:
         """The list; takes that were listed in the browser alone become its own."""
@@ -238,7 +239,9 @@ class SpeakHandlers:
         if owner is not None:
             return speak(self._studio, asked, owner)
         studio = self._studio
-        return studio.live.play(lambda: asked.submit(studio.engine, studio.choices()))
+        return studio.live.play(
+            lambda: asked.submit(studio.engine, studio.choices()), about=about(studio, asked)
+        )
 
     def _refusal(self, name: str) -> Message:
         """Why a voice follows no instructions; empty where it does, or is not here."""

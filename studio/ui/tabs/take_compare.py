@@ -6,17 +6,17 @@ their own. Knows no lists.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import gradio as gr
 
-from engine import SAMPLE_RATE, End, Pcm, RequestError
+from engine import End, Pcm, RequestError
 from studio.context import Studio
-from studio.takes.take_store import Take, Takes
+from studio.takes.live_take import About
+from studio.takes.take_store import Take, Takes, Wave
 from studio.ui import take_card
-from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE
@@ -25,13 +25,11 @@ Update: TypeAlias = Any  # what Gradio takes for a component
 Shown: TypeAlias = tuple[str, str]  # ids of the left and the right take; "": none
 
 NOTHING: Shown = ("", "")
-WAVE = gr.WaveformOptions(waveform_color="#9cc4b8", waveform_progress_color="#2f8070")
 
 
 class Side(NamedTuple):
     column: gr.Column
     card: gr.HTML
-    audio: gr.Audio
 
 
 class TakeCompare(NamedTuple):
@@ -49,21 +47,13 @@ class TakeCompare(NamedTuple):
 def pair() -> TakeCompare:
     """Nothing is shown at first."""
     with gr.Row(elem_classes="timbre-pair"):
-        return TakeCompare(gr.State(NOTHING), _side("Take"), _side("Compared with"))
+        return TakeCompare(gr.State(NOTHING), _side(), _side())
 
 
-def _side(label: str) -> Side:
+def _side() -> Side:
     with gr.Column(visible=False, min_width=300) as column:
         card = gr.HTML(js_on_load=take_card.PRESSES, elem_classes="timbre-plain")
-        audio = gr.Audio(
-            label=word(label),
-            type="numpy",
-            format="wav",
-            interactive=False,
-            buttons=[],
-            waveform_options=WAVE,
-        )
-    return Side(column, card, audio)
+    return Side(column, card)
 
 
 def shown(studio: Studio, ids: Shown, *buttons: tuple[str, str]) -> tuple[Update, ...]:
@@ -126,9 +116,14 @@ async def speak(
         return take.id
 
     async for payload in studio.live.play(
-        lambda: asked.submit(studio.engine, studio.choices()), keep
+        lambda: asked.submit(studio.engine, studio.choices()), keep, about(studio, asked)
     ):
         yield payload
+
+
+def about(studio: Studio, asked: SpeechForm) -> About:
+    choices = studio.choices()
+    return About(choices.shown(choices.key(asked.voice)) or asked.voice, asked.text)
 
 
 def _filled(
@@ -140,16 +135,10 @@ def _filled(
     except RequestError:
         take = None
     if take is None:
-        return gr.update(visible=False), "", None
+        return gr.update(visible=False), ""
     [named] = named_now([take], studio.choices())
-    return gr.update(visible=True), take_card.card(named, *buttons), _sound(takes, take)
+    return gr.update(visible=True), take_card.card(named, takes.wave(take.id), *buttons)
 
 
-def _sound(takes: Takes, take: Take) -> tuple[int, Pcm] | None:
-    if take.deleted:
-        return None
-    try:
-        return SAMPLE_RATE, takes.pcm(take.id)  # int16: the level stays
-    except RequestError as error:
-        gr.Warning(tell(error.message))
-        return None
+def with_waves(takes: Takes, found: Iterable[Take]) -> list[tuple[Take, Wave]]:
+    return [(take, takes.wave(take.id)) for take in found]

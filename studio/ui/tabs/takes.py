@@ -6,21 +6,32 @@ finds all. Knows no files; `Takes` does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
 
 from engine import RequestError
 from studio.context import Studio
-from studio.takes.take_store import Take
+from studio.takes.downloads import MOST
+from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
 from studio.ui.drafts import browser_id, on_back
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player
 from studio.ui.speech_form import named_now, voice_names
-from studio.ui.tabs.take_compare import Shown, TakeCompare, act, again, newest, pair, shown
+from studio.ui.tabs.take_compare import (
+    Shown,
+    TakeCompare,
+    act,
+    again,
+    newest,
+    pair,
+    shown,
+    with_waves,
+)
 from studio.ui.tabs.voice_form import QUIET, on_show
 
 Update: TypeAlias = Any  # what Gradio takes for a component
@@ -59,7 +70,9 @@ class TakesTab:
         found = self.find(words, which, owner)
         if not found:
             return _empty(words, which), gr.update(visible=False)
-        return take_card.rows(found[:most]), gr.update(visible=len(found) > most)
+        shown = with_waves(self._studio.takes, found[:most])
+        listed = take_card.chooser(shown, deleted=which == "deleted")
+        return listed, gr.update(visible=len(found) > most)
 
     def anew(self, words: str, which: str, owner: str) -> tuple[int, str, Update]:
         """Other words: from the first page on."""
@@ -79,15 +92,40 @@ class TakesTab:
             raise gr.Error(tell(error.message), print_exception=False) from error
         return *shown(self._studio, ids), *self.listed(words, which, most, owner)
 
+    def act_on_all(
+        self, ids: Shown, words: str, which: str, most: int, owner: str, event: gr.EventData
+    ) -> tuple[Update, ...]:
+        """One action for all selected rows; a take that is gone is passed over."""
+        takes, what = self._studio.takes, str(event._data.get("do"))
+        chosen = [str(each) for each in event._data.get("takes", [])[:MOST]]
+        stars = what == "star" and all(map(_starred(takes), chosen))
+        for number in chosen:
+            with suppress(RequestError):
+                if what == "star":
+                    takes.star(number, not stars)
+                else:
+                    act(takes, ids, what, number)
+        return *shown(self._studio, ids), *self.listed(words, which, most, owner)
+
     def keep(
         self, words: str, which: str, most: int, owner: str, event: gr.EventData
     ) -> tuple[Update, ...]:
         """Spoken again: owner as this browser's own, and shown beside what it came from."""
         number = event._data.get("take")
         if not number:
-            return (gr.skip(),) * 9
+            return (gr.skip(),) * 7
         listed = self.listed(words, which, most, owner)
         return *shown(self._studio, newest(self._studio.takes, number)), *listed
+
+
+def _starred(takes: Takes) -> Callable[[str], bool]:
+    def starred(number: str) -> bool:
+        try:
+            return takes.get(number).starred
+        except RequestError:
+            return True
+
+    return starred
 
 
 def _empty(words: str, which: str) -> str:
@@ -152,6 +190,8 @@ def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> 
     cards = [sides.left.card, sides.right.card]
     for own in (*cards, found.rows):
         own.act(tab.act, [sides.ids, *found.wanted], [*sides.outputs, *found.listing], **QUIET)
+    rows = [*sides.outputs, *found.listing]
+    found.rows.all(tab.act_on_all, [sides.ids, *found.wanted], rows, **QUIET)
     for own in cards:
         own.again(anew, found.owner, player, **PLAYING)
     player.take(tab.keep, found.wanted, [*sides.outputs, *found.listing], **QUIET)

@@ -23,6 +23,7 @@ from engine import (
     Voice,
 )
 from studio.context import Studio
+from studio.takes.live_take import About
 from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.voice_cards import use_link
@@ -131,15 +132,16 @@ def told_to_programs() -> Iterator[None]:
 
 
 async def speaking(
-    studio: Studio, prepare: Callable[[], SpeechRequest]
+    studio: Studio, prepare: Callable[[], SpeechRequest], voice: str = ""
 ) -> AsyncGenerator[Payload, None]:
-    """What a player is told: the request is made in a thread, refusals are told as sentences."""
+    """Payloads for a player: the request is made in a thread, refusals are told as sentences."""
     try:
         request = await asyncio.to_thread(prepare)
     except TimbreError as error:
         yield refusal(error.message)
         return
-    async for payload in studio.live.play(lambda: studio.engine.submit(request)):
+    about = About(voice, str(request.text))
+    async for payload in studio.live.play(lambda: studio.engine.submit(request), about=about):
         yield payload
 
 

@@ -105,11 +105,12 @@ class VoicesTab:
     async def hear(self, phrase: str, event: gr.EventData) -> AsyncIterator[Payload]:
         """A card's voice."""
 
+        key = str(event._data.get("voice"))
+
         def line() -> SpeechRequest:
-            key = str(event._data.get("voice"))
             return try_out(phrase, self._studio.choices().named(key))
 
-        async for payload in speaking(self._studio, line):
+        async for payload in speaking(self._studio, line, self._studio.choices().shown(key)):
             yield payload
 
     def _every(self) -> list[VoiceCard]:

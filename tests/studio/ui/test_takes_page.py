@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from engine import Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, expect
+from tests.support.browser import OpenPage, Server, Tap, expect
+from tests.support.player_stage import as_heard
 
 TEXTS = ("The first of them.", "The second one.")
 
@@ -78,6 +80,51 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
     page.get_by_label("Starred").check()
     page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).first.wait_for(state="detached")
     row.wait_for()
+
+
+def test_a_kept_take_is_heard_sample_for_sample(page: Any, takes: Takes) -> None:
+    page.get_by_role("tab", name="Library").click()
+    row = page.locator("li:visible", has_text=TEXTS[0]).last
+    page.evaluate("window.timbre.hear({ take: 'gone', voice: '', text: '', samples: 24000 })")
+    bar = page.get_by_role("region", name="Player")
+    bar.get_by_text("This take could not be loaded.").wait_for()
+    deck = Tap(page, page.evaluate("window.timbre.players.length") - 1)
+    row.get_by_role("button", name="Play").click()
+    deck.wait("now?.payload.text && now.over")
+    [kept] = takes.search(TEXTS[0])[-1:]
+    expect(bar.locator(".text")).to_have_text(TEXTS[0])
+    made = as_heard(np.trim_zeros(takes.pcm(kept.id)))
+    assert np.array_equal(deck.sound()[60:], made[60:])
+    row.get_by_role("button", name="Play").click()  # once more, from the samples that are here
+    deck.wait("now.over && player.active")
+
+
+def test_selected_rows_are_downloaded_and_deleted_together(page: Any, takes: Takes) -> None:
+    page.get_by_role("tab", name="Library").click()
+    rows = page.locator(".timbre-history li:visible")
+    rows.nth(1).wait_for()
+    chosen = page.locator(".timbre-chosen:visible")
+    first = rows.nth(0).get_by_role("checkbox")
+    first.check()
+    first.press("ArrowDown")
+    page.keyboard.press("Space")
+    expect(rows.nth(1).get_by_role("checkbox")).to_be_checked()
+    expect(chosen.get_by_role("status")).to_have_text("2")
+    with page.expect_download() as download:
+        chosen.get_by_text("Download (.zip)").click()
+    with zipfile.ZipFile(download.value.path()) as pack:
+        assert len(pack.namelist()) == 2
+    before = takes.search()
+    chosen.get_by_label("Select all").check()
+    chosen.get_by_role("button", name="Delete").click()
+    page.get_by_text("What is spoken under Speak is kept here.").wait_for()
+    assert takes.search() == []
+    page.get_by_label("Deleted").check()
+    chosen.get_by_label("Select all").check()
+    chosen.get_by_role("button", name="Restore").click()
+    page.get_by_text("Nothing is deleted.").wait_for()
+    assert [take.id for take in takes.search()] == [take.id for take in before]
+    page.get_by_label("All", exact=True).check()
 
 
 def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> None:

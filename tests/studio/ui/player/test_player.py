@@ -50,8 +50,8 @@ def tap(taps: dict[str, Tap], transport: str) -> Tap:
     return taps[transport]
 
 
-def strip_says(tap: Tap, transport: str, selector: str, text: str) -> None:
-    expect(tap.page.locator(f"#{transport} {selector}")).to_have_text(text)
+def bar_says(tap: Tap, selector: str, text: str) -> None:
+    expect(tap.page.locator(f".timbre-player {selector}")).to_have_text(text)
 
 
 def stopped_in_time(tap: Tap, transport: str, samples: int) -> None:
@@ -59,7 +59,7 @@ def stopped_in_time(tap: Tap, transport: str, samples: int) -> None:
     for _ in range(5):
         press(tap, transport)
         tap.wait(playing(samples))
-        tap.page.locator(f"#{transport} .stop").click()
+        tap.page.locator(".timbre-player .stop").click()
         tap.wait("now.over && now.made && now.report.state === 'ended'")
         if not tap.gaps():  # the count is gone with the stop
             return
@@ -89,7 +89,7 @@ def test_the_finished_take_is_told(stage: Stage, tap: Tap, transport: str) -> No
     kept = f"finished {3 * 2 * 1920} take-{len(stage.kept)}"
     expect(told(tap)).to_have_value(kept)
     assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm)
-    strip_says(tap, transport, ".state", "Finished")
+    bar_says(tap, ".state", "Finished")
 
 
 @both
@@ -125,8 +125,8 @@ def test_stop_stops_sound_and_engine(stage: Stage, tap: Tap, transport: str) -> 
     assert np.array_equal(heard[:-60], made[:-60])
     assert np.abs(heard[-60:]).max() <= np.abs(made[-60:]).max()
     assert abs(heard[-1]) < abs(made[-1]) / 20  # faded, not cut
-    strip_says(tap, transport, ".state", "Stopped")
-    strip_says(tap, transport, "[data-figure=lead]", "–")  # nothing is ahead any more
+    bar_says(tap, ".state", "Stopped")
+    bar_says(tap, "[data-figure=lead]", "–")  # nothing is ahead any more
     assert np.array_equal(stage.kept[-1], stage.performed[-1].pcm[: len(stage.kept[-1])])
     assert len(stage.kept[-1]) >= len(heard)
 
@@ -155,10 +155,10 @@ def test_pause_keeps_every_sample(stage: Stage, tap: Tap, transport: str) -> Non
     def paused(_: Tap) -> None:
         press(tap, transport)
         tap.wait(playing(4800))
-        tap.page.locator(f"#{transport} .pause").click()
+        tap.page.locator(".timbre-player .pause").click()
         tap.wait("now.report.paused")
-        strip_says(tap, transport, ".state", "Paused")
-        tap.page.locator(f"#{transport} .pause").click()
+        bar_says(tap, ".state", "Paused")
+        tap.page.locator(".timbre-player .pause").click()
 
     play_through([tap], paused)
     sound, made = tap.sound(), as_heard(stage.performed[-1].pcm)
@@ -204,11 +204,11 @@ def test_a_page_that_was_busy_loses_nothing(stage: Stage, tap: Tap, transport: s
 @both
 def test_the_queue_is_shown(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: Performance(noise(4), [0.0, 0.05], queued=PATIENCE)
-    strip = tap.page.locator(f"#{transport}")
+    bar = tap.page.locator(".timbre-player")
 
     def queued(_: Tap) -> None:
         press(tap, transport)
-        strip.get_by_text("Number 3 in line, about 3 s").wait_for()
+        bar.get_by_text("Number 3 in line, about 3 s").wait_for()
         stage.performed[-1].queued = 0.0
 
     play_through([tap], queued)
@@ -221,20 +221,20 @@ def test_a_refusal_says_why(stage: Stage, tap: Tap, transport: str) -> None:
 
     stage.submit = refuse
     press(tap, transport)
-    tap.page.locator(f"#{transport}").get_by_text("There is nothing to say.").wait_for()
+    tap.page.locator(".timbre-player").get_by_text("There is nothing to say.").wait_for()
 
 
 @pytest.mark.parametrize("transport", ["event"])
 def test_a_call_in_between_loses_nothing(stage: Stage, tap: Tap, transport: str) -> None:
     stage.submit = lambda: steady(20, speed=6)
-    strip = tap.page.locator(f"#{transport}")
+    bar = tap.page.locator(".timbre-player")
 
     def interrupted(_: Tap) -> None:
         press(tap, transport)
         tap.wait(playing(1920))
         tap.page.evaluate("window.timbre.Sound.context.suspend()")
-        strip.get_by_text("Your browser keeps the sound off.").wait_for()
-        strip.get_by_role("button", name="Turn the sound on").click()
+        bar.get_by_text("Your browser keeps the sound off.").wait_for()
+        bar.get_by_role("button", name="Turn the sound on").click()
 
     play_through([tap], interrupted)
     assert np.array_equal(tap.sound(), as_heard(stage.performed[-1].pcm))

@@ -77,7 +77,7 @@ quick = settings(max_examples=20, deadline=None)
 @pytest.fixture(scope="module")
 def page(browser: Any) -> Iterator[Any]:
     page = browser.new_page()
-    for name in ("playout.js", "resample.js"):
+    for name in ("playout.js", "stretch.js", "resample.js"):
         page.add_script_tag(content=Path(FOLDER, name).read_text(encoding="utf-8"))
     yield page
     page.close()
@@ -200,3 +200,87 @@ def test_another_rate_of_the_device_keeps_the_sound(page: Any, rate: int, pitch:
     noise = sound - basis @ fit
     assert abs(np.hypot(*fit) - 1) < 0.01
     assert 10 * math.log10(0.5 / np.mean(noise**2)) > 55
+
+
+@quick
+@given(chunks=st.lists(st.integers(1, 5000), min_size=1, max_size=8), data=st.data())
+def test_from_any_position_the_rest_is_played(
+    page: Any, chunks: list[int], data: st.DataObject
+) -> None:
+    total = sum(chunks)
+    to = data.draw(st.integers(-10, total + 10))
+    heard = page.evaluate(
+        """([chunks, to]) => {
+          const playout = new Playout();
+          let sent = 0;
+          for (const size of chunks) {
+            playout.push(Int16Array.from({ length: size }, (_, i) => sent + i + 1), 0);
+            sent += size;
+          }
+          playout.finish(sent);
+          const out = new Float32Array(128);
+          while (playout.state !== 'ended') playout.render(out);
+          playout.seek(to);
+          const sound = [];
+          while (playout.state !== 'ended') {
+            playout.render(out);
+            sound.push(...out);
+          }
+          return { sound, played: playout.played };
+        }""",
+        [chunks, to],
+    )
+    sound, start = np.array(heard["sound"]) * 32768, min(max(to, 0), total)
+    rest = np.arange(start, total) + 1
+    assert heard["played"] == total
+    assert np.allclose(sound[FADE : len(rest)], rest[FADE:])  # after its fade-in
+    assert not sound[len(rest) :].any()
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.75, 1, 1.25, 1.5, 2])
+@pytest.mark.parametrize("pitch", [110, 220, 700])
+def test_another_speed_keeps_the_pitch(page: Any, rate: float, pitch: int) -> None:
+    """A tone is read `rate` times as fast as it is heard, and stays a tone of its pitch."""
+    done = page.evaluate(
+        """([rate, pitch]) => {
+          let at = 0;
+          const stretch = new Stretch((block) => {
+            for (let i = 0; i < block.length; i++) {
+              block[i] = Math.sin((2 * Math.PI * pitch * at++) / 24000);
+            }
+          });
+          stretch.rate = rate;
+          const sound = [];
+          for (let block = 0; block < 400; block++) {
+            const out = new Float32Array(128);
+            stretch.render(out);
+            sound.push(...out);
+          }
+          return { sound, read: at };
+        }""",
+        [rate, pitch],
+    )
+    sound = np.array(done["sound"])
+    assert abs(done["read"] / len(sound) - rate) < 0.06
+    turns = 2 * math.pi * pitch * np.arange(2000) / RATE
+    basis = np.stack([np.sin(turns), np.cos(turns)], 1)
+    for start in range(2000, len(sound) - 2000, 4000):
+        piece = sound[start : start + 2000]
+        fit, *_ = np.linalg.lstsq(basis, piece, rcond=None)
+        assert np.abs(piece - basis @ fit).max() < (1e-6 if rate == 1 else 0.1)
+
+
+def test_back_at_full_speed_the_samples_pass_as_they_are(page: Any) -> None:
+    active = page.evaluate(
+        """() => {
+          const stretch = new Stretch((block) => block.fill(0));
+          const out = new Float32Array(128);
+          stretch.rate = 1.5;
+          stretch.render(out);
+          const before = stretch.active;
+          stretch.rate = 1;
+          for (let block = 0; block < 40; block++) stretch.render(out);
+          return [before, stretch.active];
+        }"""
+    )
+    assert active == [True, False]

@@ -61,7 +61,7 @@ def test_a_card_is_heard_and_a_star_is_there_after_a_reload(open_page: OpenPage,
     page = open_page(url)
     to(page, "Library", "Voices")
     page.get_by_role("button", name="Listen: Ada").click()
-    page.locator("#library-player").get_by_text("Finished").wait_for()
+    page.locator(".timbre-player").get_by_text("Finished").wait_for()
     page.get_by_role("button", name="Star: Vivian").click()
     page.get_by_role("button", name="Remove star: Vivian").wait_for()
     page.reload()

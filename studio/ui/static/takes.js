@@ -1,0 +1,58 @@
+// Takes as rows and cards: plays one in the page's player, tells Gradio what was pressed, and keeps
+// which rows are selected while the list is drawn again. Called by each list and card.
+window.timbreTakes = (root, trigger) => {
+  const chosen = new Set(); // ids of takes
+  const boxes = () => [...root.querySelectorAll('li input[type=checkbox]')];
+  const id = (box) => box.closest('li').querySelector('[data-take]').dataset.take;
+
+  function show() {
+    const all = boxes();
+    if (!all.length) return;
+    const here = new Set(all.map(id));
+    for (const each of chosen) if (!here.has(each)) chosen.delete(each);
+    for (const box of all) box.checked = chosen.has(id(box));
+    const [bar, some] = [root.querySelector('.timbre-chosen'), chosen.size > 0];
+    const every = bar.querySelector('.every');
+    every.checked = chosen.size === here.size;
+    every.indeterminate = some && !every.checked;
+    bar.querySelector('output').value = chosen.size;
+    for (const button of bar.querySelectorAll('button')) button.disabled = !some;
+    const pack = bar.querySelector('.pack');
+    pack?.setAttribute('aria-disabled', String(!some));
+    if (pack && some) pack.href = `timbre/takes.zip?${[...chosen].map((each) => `id=${each}`).join('&')}`;
+    else pack?.removeAttribute('href');
+  }
+
+  root.addEventListener('change', ({ target }) => {
+    if (target.type !== 'checkbox') return;
+    const changed = target.classList.contains('every') ? boxes() : [target];
+    for (const box of changed) chosen[target.checked ? 'add' : 'delete'](id(box));
+    show();
+  });
+
+  root.addEventListener('click', ({ target }) => {
+    const pressed = target.closest('button[data-do]');
+    if (!pressed) return;
+    const told = { do: pressed.dataset.do, take: pressed.dataset.take ?? '' };
+    if (told.do === 'hear') window.timbre.hear(pressed.dataset);
+    else if (told.do === 'hello') trigger('hello', {});
+    else if (told.do === 'again' || told.do === 'same') trigger('again', told);
+    else if (told.do === 'all') trigger('all', { do: pressed.dataset.all, takes: [...chosen] });
+    else trigger('act', told);
+  });
+
+  // Up and down go to the same control of the next row.
+  root.addEventListener('keydown', (event) => {
+    const step = { ArrowDown: 'nextElementSibling', ArrowUp: 'previousElementSibling' }[event.key];
+    const row = step && event.target.closest('li');
+    if (!row) return;
+    const controls = (each) => [...(each?.querySelectorAll('button, input') ?? [])];
+    const next = controls(row[step])[controls(row).indexOf(event.target)];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+
+  new MutationObserver(show).observe(root, { childList: true, subtree: true });
+  show();
+};
