@@ -29,7 +29,7 @@ RATE_AT_START = 5e-4
 RATE_AT_END = 0.2  # of it, since the decoder goes on
 WARM_UP = 300  # steps
 JUDGED_FROM = 0.3  # of the time: discriminators
-CROP = 64  # frames
+CROP = 48  # frames
 FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows are not quantised; fewest with discriminators
 HEARD = 21  # frames of a crop that are decoded
 WARM = 5  # of them are left out of losses, since the convolutions lack context there
@@ -127,7 +127,7 @@ def run(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = train_loop.options(__doc__, hours=60, seed=1)
-    parser.add_argument("--batch", type=int, default=24)
+    parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
     run(parser.parse_args())

@@ -21,8 +21,8 @@ from training import train_loop
 from training.codec import Codec, synthesize
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import FRAME, PHONE_STEP, PHONES_A_FRAME
-from training.graph_steps import Recorded, Told
-from training.losses.wave_losses import WaveLosses, optimizer
+from training.graph_steps import Recorded, Step, Told
+from training.losses.wave_losses import WaveLosses, forget, optimizer
 
 RATE_AT_START, RATE_AT_END = 4e-4, 0.02
 WARM_UP = 200  # steps
@@ -85,7 +85,7 @@ class Trainer:
         self.codec = Codec().to(device)
         self.codec.eval().requires_grad_(False).decoder.requires_grad_(True)
         self.now = torch.tensor(highest, device=device)  # the learning rate
-        self.losses = WaveLosses(device, self.now, learn_phones=False)
+        self.losses = WaveLosses(device, self.now, learn_phones=False, compiled=compiled)
         self.decoder_steps = optimizer(self.codec.decoder, self.now)
         self.synthesize = torch.compile(synthesize) if compiled else synthesize
         self.step, self.seconds = 0, 0.0
@@ -125,6 +125,18 @@ class Trainer:
         scale = RATE_AT_END + (1 - RATE_AT_END) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
         self.now.fill_(self.highest * scale * min(1.0, (self.step + 1) / WARM_UP))
 
+    def warm_up(self, advance: Step, batch: int) -> None:
+        """Compile and capture the steps ahead of time, without learning from them."""
+        frames = HEARD - WARM
+        real = torch.zeros(batch, frames * FRAME, device=self.device)
+        phones = torch.zeros(batch, frames * PHONES_A_FRAME, dtype=torch.long, device=self.device)
+        codes = torch.zeros(batch, len(self.codec.books()), CROP, dtype=torch.long)
+        self.now.zero_()
+        for from_start in (False, True):
+            advance(codes.to(self.device), real, phones, from_start=from_start)
+        for steps in (self.decoder_steps, self.losses.discriminator_steps):
+            forget(steps)
+
     def advance(
         self, codes: Tensor, real: Tensor, phones: Tensor, from_start: bool
     ) -> dict[str, Tensor]:
@@ -145,19 +157,22 @@ class Trainer:
 def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.begun(given)
-    trainer, pool = (
-        Trainer(device, given.rate, given.compile),
-        Pool(given.speech, given.hours, device),
-    )
+    trainer = Trainer(device, given.rate, given.compile)
+    advance = Recorded(trainer.advance) if given.record else trainer.advance
+    if given.record:
+        trainer.warm_up(advance, given.batch)
+        print("warm", flush=True)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     else:
+        while not given.codec.exists():
+            time.sleep(0.5)
         trainer.begin(given.codec)
+    pool = Pool(given.speech, given.hours, device)
     tape = CodeTape(trainer.codec, pool)
     while pool.refresh(100) == 0 or pool.hours < given.wait_hours:
         time.sleep(1)
     tape.grow()
-    advance = Recorded(trainer.advance) if given.record else trainer.advance
 
     def step() -> Told:
         from_start = trainer.step % FROM_START == 0
@@ -173,8 +188,8 @@ def run(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = train_loop.options(__doc__, hours=30, seed=2)
-    parser.add_argument("--codec", type=Path, help="state of a trained codec to begin with")
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--codec", type=Path, help="state of a trained codec, waited for")
+    parser.add_argument("--batch", type=int, default=24)
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--compile", action="store_true", help="the decoder, by torch.compile")
     run(parser.parse_args())

@@ -18,7 +18,7 @@ FeatureMaps: TypeAlias = list[list[Tensor]]  # per discriminator: feature maps, 
 PERIODS = (2, 3, 5, 7, 11)
 SIZES = (2048, 1024, 512, 256)  # of spectrograms, in samples
 PERIOD_CHANNELS = (1, 32, 96, 192, 320)
-SPECTRUM_CHANNELS = (2, 32, 48, 64, 64)
+SPECTRUM_CHANNELS = (2, 24, 40, 56, 56)
 
 
 class Discriminator(nn.Module):

@@ -24,14 +24,20 @@ from training.losses.discriminators import (
 from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
 
 WEIGHTS = {"spectral": 15.0, "heard": 1.0, "missed": 4.0, "score": 4.0, "features": 2.0}
+JUDGED = 11_520  # samples of a wave that discriminators see: 0.48 s
 NETWORKS = ("discriminators", "recognizer")
 
 
 class WaveLosses:
     """`rate` is the learning rate of both networks, a tensor on the device."""
 
-    def __init__(self, device: torch.device, rate: Tensor, learn_phones: bool) -> None:
+    def __init__(
+        self, device: torch.device, rate: Tensor, learn_phones: bool, compiled: bool = False
+    ) -> None:
         self.rate, self.learn_phones = rate, learn_phones
+        self._discriminate, self._fool = (
+            torch.compile(call) if compiled else call for call in (discriminate, fool)
+        )
         self.spectral = SpectralLoss(device)
         self.discriminators = Discriminators().to(device)
         self.recognizer = PhoneRecognizer().to(device)
@@ -63,28 +69,35 @@ class WaveLosses:
         for `made`. Recognizer and discriminators take a step."""
         leaf = made.detach().requires_grad_()
         losses = {"spectral": self.spectral(leaf, real)} | self._recognize(leaf, real, phones)
-        maps = self._maps(leaf, real) if judged else None
-        if maps:
-            losses |= {"score": adversarial_loss(maps[1]), "features": feature_loss(*maps)}
-        total = torch.stack([WEIGHTS[name] * loss for name, loss in losses.items()]).sum()
-        (gradient,) = torch.autograd.grad(total, leaf, retain_graph=judged)
-        if maps:
-            losses["judges"] = self._learn(maps)
+        if judged:
+            losses |= self._judge(*self._judged_part(leaf, real))
+        total = torch.stack([WEIGHTS[name] * losses[name] for name in WEIGHTS if name in losses])
+        (gradient,) = torch.autograd.grad(total.sum(), leaf)
         return {name: loss.detach() for name, loss in losses.items()}, gradient
 
-    def _maps(self, made: Tensor, real: Tensor) -> tuple[FeatureMaps, FeatureMaps]:
-        """Feature maps of the real and of the generated wave."""
-        with torch.autocast(made.device.type, torch.bfloat16, cache_enabled=False):
-            return self.discriminators(real), self.discriminators(made)
+    def _judged_part(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """The same random part of both waves, since discriminators are most of the work."""
+        length = min(JUDGED, made.shape[1])
+        start = torch.randint(made.shape[1] - length + 1, (1,), device=made.device)
+        at = start + torch.arange(length, device=made.device)
+        return made.index_select(1, at), real.index_select(1, at)
 
-    def _learn(self, maps: tuple[FeatureMaps, FeatureMaps]) -> Tensor:
-        """A step of the discriminators along their own loss."""
-        loss, parameters = discriminator_loss(*maps), tuple(self.discriminators.parameters())
-        gradients = torch.autograd.grad(loss, parameters)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
+    def _judge(self, made: Tensor, real: Tensor) -> dict[str, Tensor]:
+        """A step of the discriminators, then what they say of the generated wave."""
+        with self._half(made):
+            loss, real_maps = self._discriminate(self.discriminators, made.detach(), real)
+        self.discriminator_steps.zero_grad()
+        loss.backward()
         self.discriminator_steps.step()
-        return loss
+        self.discriminators.requires_grad_(False)
+        with self._half(made):
+            score, features = self._fool(self.discriminators, made, real_maps)
+        self.discriminators.requires_grad_(True)
+        return {"score": score, "features": features, "judges": loss}
+
+    @staticmethod
+    def _half(wave: Tensor) -> torch.autocast:
+        return torch.autocast(wave.device.type, torch.bfloat16, cache_enabled=False)
 
     def _recognize(self, made: Tensor, real: Tensor, phones: Tensor) -> dict[str, Tensor]:
         """Phones that are recognized in the generated wave, and the distance of the features."""
@@ -100,8 +113,32 @@ class WaveLosses:
         return {"heard": phone_loss(told[-1], phones), "missed": missed(truth, told)}
 
 
+def discriminate(
+    discriminators: Discriminators, made: Tensor, real: Tensor
+) -> tuple[Tensor, FeatureMaps]:
+    """The discriminators' own loss, and their feature maps of the real wave."""
+    real_maps, made_maps = discriminators(real), discriminators(made)
+    kept = [[features.detach() for features in maps] for maps in real_maps]
+    return discriminator_loss(real_maps, made_maps), kept
+
+
+def fool(
+    discriminators: Discriminators, made: Tensor, real_maps: FeatureMaps
+) -> tuple[Tensor, Tensor]:
+    """The adversarial loss and the feature loss of the generated wave."""
+    made_maps = discriminators(made)
+    return adversarial_loss(made_maps), feature_loss(real_maps, made_maps)
+
+
 def optimizer(network: nn.Module, rate: Tensor) -> torch.optim.AdamW:
     """AdamW whose learning rate is a tensor, so that a captured step follows it."""
     cuda = rate.device.type == "cuda"
     parameters = network.parameters()
     return torch.optim.AdamW(parameters, lr=rate, betas=(0.8, 0.99), fused=cuda, capturable=cuda)
+
+
+def forget(steps: torch.optim.AdamW) -> None:
+    """Set an optimizer's moments and step counts to zero, where they are."""
+    for state in steps.state.values():
+        for value in state.values():
+            value.zero_()
