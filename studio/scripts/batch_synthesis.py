@@ -89,8 +89,8 @@ class BatchSynthesis:
         self._news = asyncio.Event()
         self._at_once = max(1, at_once)
         self._in_flight = 0
-        in_order = [self._tracks[key] for key in self._order]
-        self._pace = Pace(in_order, self._at_once, clock) if listening else None
+        self._clock = clock
+        self._pace = self._new_pace() if listening else None
         self._task: asyncio.Task[None] | None = None
 
     # State.
@@ -137,6 +137,11 @@ class BatchSynthesis:
         return self._tracks[key].stream if key else None
 
     @property
+    def complete(self) -> bool:
+        """Whether every wanted line is done or has failed."""
+        return all(track.status in ("done", "failed") for track in self._tracks.values())
+
+    @property
     def over(self) -> bool:
         return self._task is not None and self._task.done()
 
@@ -165,6 +170,19 @@ class BatchSynthesis:
         if self._task:
             with suppress(asyncio.CancelledError):
                 await self._task
+
+    def listen(self, listening: bool) -> None:
+        """Somebody has begun to listen, or nobody does any more."""
+        if listening != self._listening:
+            self._listening = listening
+            self._pace = self._new_pace() if listening else None
+            self._tell()
+
+    async def ended(self, timeout: float | None = None) -> bool:
+        """Wait until it has completed or was stopped; False after the timeout."""
+        if self._task:
+            await asyncio.wait({self._task}, timeout=timeout)
+        return self.over
 
     async def wait(self) -> Progress:
         """Wait until every line is done or has failed."""
@@ -284,6 +302,10 @@ class BatchSynthesis:
         track.chunks.append(pcm)
         track.samples += len(pcm)
         self._tell()
+
+    def _new_pace(self) -> Pace:
+        in_order = [self._tracks[key] for key in self._order]
+        return Pace(in_order, self._at_once, self._clock)
 
     async def _submit(self, track: Track) -> SpeechStream:
         request = track.job.request

@@ -2,6 +2,7 @@
 
     scripts/20261120-101530-3f9a2c41/project.json      replaced as a whole
                                      sounds/<key>.flac each whole or not there
+                                     rendering         while it is rendered; stays after a crash
 
 Whether a line is spoken is derived from its audio, so it survives a crash or a reload. Deleting
 sets a date; `purge` deletes the folder. Damaged projects are reported and not touched. Thread-safe.
@@ -35,6 +36,7 @@ from studio.storage import (
 )
 
 FILE = "project.json"
+RENDERING = "rendering"  # an empty file, there while a project is being rendered
 MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -119,6 +121,20 @@ class Projects:
                 sweep_unfinished(folder)
                 self._sounds[number] = LineAudio(folder / "sounds")
             return self._sounds[number]
+
+    def begin_rendering(self, number: str) -> None:
+        folder = self._path(number).parent
+        with explain_write_errors(folder):
+            (folder / RENDERING).touch()
+
+    def end_rendering(self, number: str) -> None:
+        """It has completed, or somebody has stopped it."""
+        if is_safe_id(number):
+            (self._folder / number / RENDERING).unlink(missing_ok=True)
+
+    def is_rendering(self, number: str) -> bool:
+        """Whether a rendering has begun and not ended, also of a server that was killed."""
+        return is_safe_id(number) and (self._folder / number / RENDERING).is_file()
 
     def listed(self, deleted: bool = False) -> list[Listed]:
         """Projects that can be opened, or with `deleted` restored; the latest change first."""

@@ -38,6 +38,9 @@ class ScriptActions:
         if does == "stop":
             self._playback.stop(number)
             return opened, view
+        if does == "dismiss":
+            self._store.end_rendering(number)
+            return opened, view
         if does == "undo":
             return self._store.undo(number), view
         if does == "search":

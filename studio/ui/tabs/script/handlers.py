@@ -106,6 +106,7 @@ class ScriptTab:
         """The lines while they are spoken, and whether to look again."""
         try:
             opened = self.store.look(number)
+            self.playback.attend(number)
         except RequestError:
             return gr.skip(), gr.Timer(active=False)
         return self._lines(opened, view), gr.Timer(active=self.playback.busy(number))
@@ -289,6 +290,7 @@ class ScriptTab:
             self.playback.progress(number),
             self.store.can_undo(number),
             self.playback.heard(number),
+            self.playback.interrupted(opened),
         )
 
 

@@ -27,6 +27,7 @@ def lines_of(
     progress: Progress | None,
     can_undo: bool,
     heard: dict[str, list[tuple[int, int]]],
+    interrupted: bool,
 ) -> Board:
     """The bar, a page of lines, and the pager."""
     if opened.sounds is None:
@@ -45,7 +46,8 @@ def lines_of(
     spoken = sum(status in ("done", "locked") for status, _ in stands)
     summary = Summary(len(stands), spoken, _seconds(opened), progress, can_undo)
     found = [board.matches(len(places))] if view.words else []
-    head = [board.bar(view, summary), board.search(), *found]
+    cut = [board.interrupted()] if interrupted and spoken < len(stands) else []
+    head = [board.bar(view, summary), *cut, board.search(), *found]
     items = [*head, *rows, *board.pager(view, len(places))]
     return Board(number=opened.number, items=items, heard=heard)
 

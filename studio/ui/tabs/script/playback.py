@@ -1,8 +1,11 @@
-"""What is being spoken now, script by script, and what a listener is told of it.
+"""Renderings of scripts on the server, and playback of what they make.
 
-Making and listening are two things: all lines are made as one batch, as fast as the engine can,
-while a listener hears them in order. Who listens to another line meanwhile stops nothing. The
-events that began or joined it hold it: when the last of their pages is closed, the engine stops.
+    speak() ─▶ Render ── lines as one batch ──▶ audio on disk
+                  └── Listener: a player that hears the lines in order
+
+A render belongs to the server: it goes on when its page is closed and is shown again at the next
+visit. It ends when all lines are done, when somebody presses Stop, or, unattended, at a bound.
+A crash leaves a mark in the project, by which the page tells that the rendering was interrupted.
 One event loop.
 """
 
@@ -13,8 +16,8 @@ import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from engine import InvalidText, RequestError, SpeechRequest, TimbreError
@@ -30,38 +33,44 @@ from studio.ui.tabs.voice_form import PHRASE, speaking
 MARKS = 100  # of a take that is heard; more than lie ahead of a listener
 HEARD = 120.0  # seconds that a take is remembered after all of it was handed over
 SOON = 2.0  # seconds in which a press of Speak must have become a rendering
+MOST_UNATTENDED = 16  # renders that go on without a page; the one left first is stopped
+GUESTS_UNATTENDED = 3600.0  # seconds that a guest's render goes on without a page
+CHECK = 5.0  # seconds between checks of a render
 Standing: TypeAlias = Callable[[Job], tuple[Status, str]]
 Told: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the player
 
 
 @dataclass(eq=False)
-class Making:
-    """A rendering of a script, and how many events hold it."""
+class Render:
+    """A batch of a script's lines that is being rendered."""
 
-    rendering: BatchSynthesis
+    batch: BatchSynthesis
     whole: bool  # all of the script, not one line
-    holders: int = 0
+    listeners: int = 0  # events of open pages
+    stopped: bool = False  # by somebody
+    attended: float = field(default_factory=time.monotonic)  # when a page last looked
+    task: asyncio.Task[None] | None = None
 
 
 @dataclass(eq=False)
-class Hearing:
-    """A take that somebody hears, and where its lines begin."""
+class Listener:
+    """A take in a player, and where its lines begin."""
 
     stream: ScriptStream
-    making: Making
+    render: Render
     take: str = ""
-    stopped: bool = False  # by the listener
+    stopped: bool = False
     ended: float | None = None  # when all was handed over; much of it may still be heard
 
 
 class ScriptPlayback:
-    """Everything that is being spoken for the Script tab."""
+    """All renders and listeners of the Script tab."""
 
     def __init__(self, studio: Studio, store: ScriptStore) -> None:
         self._studio = studio
         self._store = store
-        self._makings: dict[str, list[Making]] = defaultdict(list)
-        self._hearings: dict[str, list[Hearing]] = defaultdict(list)
+        self._renders: dict[str, list[Render]] = defaultdict(list)
+        self._listeners: dict[str, list[Listener]] = defaultdict(list)
         self._failures: dict[str, dict[str, str]] = defaultdict(dict)  # by script, by key
         self._asked: dict[str, float] = {}
 
@@ -74,32 +83,32 @@ class ScriptPlayback:
         self._asked[number] = now
 
     def busy(self, number: str) -> bool:
-        """Is something of this script being spoken, or about to be?"""
+        """Whether lines of this script are being rendered or heard, or soon will be."""
         asked = self._asked.get(number, -SOON)
-        spoken = self._makings.get(number) or self.listening(number)
+        spoken = self._renders.get(number) or self.listening(number)
         return bool(spoken) or time.monotonic() - asked < SOON
 
     def progress(self, number: str) -> Progress | None:
-        """Of the whole script, while it is being made."""
-        making = self._whole(number)
-        return making.rendering.progress() if making else None
+        """Of the whole script, while it is being rendered."""
+        render = self._whole(number)
+        return render.batch.progress() if render else None
 
     def listening(self, number: str) -> bool:
-        return any(own.ended is None for own in self._hearings.get(number, []))
+        return any(own.ended is None for own in self._listeners.get(number, []))
 
     def heard(self, number: str) -> dict[str, list[tuple[int, int]]]:
         """For each take that is heard: the samples where its latest lines begin, and the lines."""
-        return {own.take: own.stream.marks[-MARKS:] for own in self._hearings.get(number, [])}
+        return {own.take: own.stream.marks[-MARKS:] for own in self._listeners.get(number, [])}
 
     def standing(self, opened: Opened) -> Standing:
         """How each line stands now, and why it has failed."""
-        renderings = [own.rendering for own in self._makings.get(opened.number, [])]
+        batches = [own.batch for own in self._renders.get(opened.number, [])]
         failures = self._failures.get(opened.number, {})
 
         def of(job: Job) -> tuple[Status, str]:
             assert opened.sounds is not None
             stands = status_of(job, opened.sounds)
-            for told in (each.standing(job.key) for each in renderings):
+            for told in (each.standing(job.key) for each in batches):
                 if told and stands == "waiting":
                     return told
             if stands == "waiting" and job.key in failures:
@@ -111,7 +120,7 @@ class ScriptPlayback:
     # Speaking.
 
     async def speak(self, number: str, aloud: bool, start: int | None = None) -> Told:
-        """Make all that is not made, from line `start` on, and let it be heard in order."""
+        """Render what is not rendered, from line `start` on, and play it in order."""
         try:
             opened = await asyncio.to_thread(self._ready, number)
             first = _first(opened, self.standing(opened)) if start is None else start
@@ -120,23 +129,23 @@ class ScriptPlayback:
         except TimbreError as error:
             yield refusal(error.message)
             return
-        making = await self._making(opened, first, aloud, wanted)
-        hearing = Hearing(ScriptStream(making.rendering, first, owner=False), making)
-        async with self._held(number, making):
+        render = await self._render_of(opened, first, aloud, wanted)
+        listener = Listener(ScriptStream(render.batch, first, owner=False), render)
+        async with self._joined(number, render, aloud):
             if aloud:
-                async for payload in self._heard(number, hearing):
+                async for payload in self._heard(number, listener):
                     yield payload
-            while not (making.rendering.over or hearing.stopped):
-                await making.rendering.news()
+            while not (render.batch.over or listener.stopped):
+                await render.batch.news()
                 yield None
 
     async def listen(self, number: str, line: int) -> Told:
-        """One line, made first when it has no sound."""
+        """Play one line, rendered first where it has no audio."""
         async for payload in self._line(number, lambda: self._heard_line(number, line)):
             yield payload
 
     async def take(self, number: str, line: int, key: str) -> Told:
-        """A take of a line, whichever the line has now."""
+        """Play a take of a line, whichever the line has now."""
 
         def kept() -> Job:
             opened = self._store.open(number)
@@ -149,7 +158,7 @@ class ScriptPlayback:
             yield payload
 
     async def redo(self, number: str, line: int) -> Told:
-        """The line once more, with a seed of its own."""
+        """Render a line once more with another seed, and play it."""
 
         def anew() -> Job:
             seed = secrets.randbelow(10**SEED_DIGITS)
@@ -161,7 +170,7 @@ class ScriptPlayback:
             yield payload
 
     async def audition(self, number: str, who: str) -> Told:
-        """How a speaker sounds."""
+        """Play a sentence in a speaker's voice."""
 
         def phrase() -> SpeechRequest:
             own = self._store.open(number).project
@@ -172,17 +181,26 @@ class ScriptPlayback:
             yield payload
 
     def stop(self, number: str) -> None:
-        """Stop making; what is done stays."""
-        for making in self._makings.get(number, []):
-            making.rendering.stop()
+        """Stop rendering; finished lines are kept."""
+        for render in self._renders.get(number, []):
+            _stop(render)
 
     def stop_take(self, take: str) -> None:
-        """A player was stopped: so is what it was playing, unless others hear it too."""
-        for hearing in [each for own in self._hearings.values() for each in own]:
-            if hearing.take == take:
-                hearing.stopped = True
-                if hearing.making.holders == 1:
-                    hearing.making.rendering.stop()
+        """A player was stopped: so is the rendering that it played, unless others hear it too."""
+        for listener in [each for own in self._listeners.values() for each in own]:
+            if listener.take == take:
+                listener.stopped = True
+                if listener.render.listeners == 1:
+                    _stop(listener.render)
+
+    def interrupted(self, opened: Opened) -> bool:
+        """Whether a rendering ended before its last line, and nobody had stopped it."""
+        return self._store.is_rendering(opened.number) and not self._renders.get(opened.number)
+
+    def attend(self, number: str) -> None:
+        """A page shows this script."""
+        for render in self._renders.get(number, []):
+            render.attended = time.monotonic()
 
     async def _line(self, number: str, prepare: Callable[[], Job]) -> Told:
         try:
@@ -192,36 +210,36 @@ class ScriptPlayback:
             return
         sounds = (await asyncio.to_thread(self._store.look, number)).sounds
         assert sounds is not None
-        making = Making(BatchSynthesis(self._studio.engine, [job], sounds), whole=False)
-        hearing = Hearing(ScriptStream(making.rendering, owner=False), making)
-        async with self._held(number, making):
-            async for payload in self._heard(number, hearing):
+        render = Render(BatchSynthesis(self._studio.engine, [job], sounds), whole=False)
+        listener = Listener(ScriptStream(render.batch, owner=False), render)
+        async with self._joined(number, render):
+            async for payload in self._heard(number, listener):
                 yield payload
 
-    async def _heard(self, number: str, hearing: Hearing) -> AsyncIterator[Payload]:
+    async def _heard(self, number: str, listener: Listener) -> AsyncIterator[Payload]:
         now = time.monotonic()
-        known = [own for own in self._hearings[number] if now - (own.ended or now) < HEARD]
-        self._hearings[number] = [*known, hearing]
+        known = [own for own in self._listeners[number] if now - (own.ended or now) < HEARD]
+        self._listeners[number] = [*known, listener]
         try:
-            async for payload in self._studio.live.play(lambda: hearing.stream):
-                hearing.take = payload["id"]
+            async for payload in self._studio.live.play(lambda: listener.stream):
+                listener.take = payload["id"]
                 yield payload
         finally:
-            hearing.ended = time.monotonic()
+            listener.ended = time.monotonic()
 
-    async def _making(
+    async def _render_of(
         self, opened: Opened, first: int, aloud: bool, wanted: Collection[int] | None
-    ) -> Making:
-        """The rendering that runs already, if it makes all that is to be heard; else a new one."""
+    ) -> Render:
+        """The running render, if it has all lines that will be played; else a new one."""
         assert opened.sounds is not None
         running = self._whole(opened.number)
         if running:
             after = opened.jobs[opened.script.place(first) :]
-            unmade = [job for job in after if status_of(job, opened.sounds) == "waiting"]
-            if all(running.rendering.standing(job.key) for job in unmade):
+            unrendered = [job for job in after if status_of(job, opened.sounds) == "waiting"]
+            if all(running.batch.standing(job.key) for job in unrendered):
                 return running
-            await running.rendering.cancel()
-        rendering = BatchSynthesis(
+            await running.batch.cancel()
+        batch = BatchSynthesis(
             self._studio.engine,
             opened.jobs,
             opened.sounds,
@@ -229,24 +247,56 @@ class ScriptPlayback:
             listening=aloud,
             only=wanted,
         )
-        return Making(rendering, whole=True)
+        return Render(batch, whole=True)
 
     @asynccontextmanager
-    async def _held(self, number: str, making: Making) -> AsyncIterator[None]:
-        """The rendering runs while anybody holds it, and is known meanwhile."""
-        making.holders += 1
-        if making.holders == 1:
-            self._makings[number].append(making)
-            making.rendering.start()
+    async def _joined(self, number: str, render: Render, aloud: bool = True) -> AsyncIterator[None]:
+        """A listener's event; the first one starts the render."""
+        render.listeners += 1
+        if render.task is None:
+            if render.whole:
+                with suppress(TimbreError):  # the mark is a help, no need
+                    self._store.begin_rendering(number)
+            self._renders[number].append(render)
+            render.batch.start()
+            render.task = asyncio.create_task(self._supervise(number, render))
+        elif aloud:
+            render.batch.listen(True)
         try:
             yield
         finally:
-            making.holders -= 1
-            if not making.holders:
-                self._makings[number].remove(making)
-                await making.rendering.cancel()
-                self._failures[number].update(making.rendering.failures())
-                self._asked.pop(number, None)
+            render.listeners -= 1
+            render.attended = time.monotonic()
+            if render.batch.over:
+                self._finish(number, render)
+            elif not render.listeners:
+                render.batch.listen(False)
+                self._bound_unattended()
+
+    async def _supervise(self, number: str, render: Render) -> None:
+        """Until it has ended; a guest's is stopped when no page looked at it for long."""
+        try:
+            while not await render.batch.ended(CHECK):
+                alone = time.monotonic() - render.attended
+                if self._studio.guests and not render.listeners and alone > GUESTS_UNATTENDED:
+                    render.batch.stop()
+        finally:
+            self._finish(number, render)
+
+    def _finish(self, number: str, render: Render) -> None:
+        """Its failures are known from now on. What ended early by itself stays marked."""
+        if render not in self._renders[number]:
+            return
+        self._renders[number].remove(render)
+        self._failures[number].update(render.batch.failures())
+        self._asked.pop(number, None)
+        if render.whole and (render.stopped or render.batch.complete):
+            self._store.end_rendering(number)
+
+    def _bound_unattended(self) -> None:
+        renders = [each for own in self._renders.values() for each in own if not each.listeners]
+        for render in sorted(renders, key=lambda each: each.attended)[:-MOST_UNATTENDED]:
+            render.batch.stop()
 
     def _at_once(self) -> int:
         """As many lines as the engine gives to files."""
@@ -263,9 +313,14 @@ class ScriptPlayback:
         opened = self._store.open(number)
         return opened.job(line) if opened.take(line) else self._ready(number, line).job(line)
 
-    def _whole(self, number: str) -> Making | None:
-        running = (own for own in self._makings.get(number, []) if own.whole)
-        return next((own for own in running if not own.rendering.over), None)
+    def _whole(self, number: str) -> Render | None:
+        running = (own for own in self._renders.get(number, []) if own.whole)
+        return next((own for own in running if not own.batch.over), None)
+
+
+def _stop(render: Render) -> None:
+    render.stopped = True
+    render.batch.stop()
 
 
 def _sounding(job: Job) -> Job:
@@ -277,5 +332,5 @@ def _sounding(job: Job) -> Job:
 
 def _first(opened: Opened, standing: Standing) -> int:
     """The line that a listener hears first: one that is still to be made, else the very first."""
-    unmade = (job.line for job in opened.jobs if standing(job)[0] in ("waiting", "failed"))
-    return next(unmade, opened.jobs[0].line)
+    unrendered = (job.line for job in opened.jobs if standing(job)[0] in ("waiting", "failed"))
+    return next(unrendered, opened.jobs[0].line)

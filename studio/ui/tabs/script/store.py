@@ -125,6 +125,15 @@ class ScriptStore:
     def can_undo(self, number: str) -> bool:
         return number in self._past
 
+    def begin_rendering(self, number: str) -> None:
+        self._projects.begin_rendering(number)
+
+    def end_rendering(self, number: str) -> None:
+        self._projects.end_rendering(number)
+
+    def is_rendering(self, number: str) -> bool:
+        return self._projects.is_rendering(number)
+
     # Changes.
 
     def change(self, number: str, work: Callable[[Project], Project]) -> Opened:

@@ -163,6 +163,13 @@ def bar(view: View, summary: Summary) -> Item:
     return "bar", f'<div class="bar">{_told(summary)}<nav>{find}{undo}{pick}</nav></div>'
 
 
+def interrupted() -> Item:
+    """The server ended while it rendered the script."""
+    told = both("Rendering was interrupted. Rendered lines are kept; press Speak to continue.")
+    button = f'<button type="button" data-act="dismiss">{both("Dismiss")}</button>'
+    return "interrupted", f'<div class="interrupted" role="status"><p>⚠️ {told}</p>{button}</div>'
+
+
 def search() -> Item:
     """Never redrawn, since somebody types in it."""
     label = _attribute("Search in lines")

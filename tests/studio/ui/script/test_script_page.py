@@ -258,20 +258,24 @@ def test_stop_stops_the_engine_and_what_is_done_stays(
     page.locator("#script-lines .bar p", has_text=some).wait_for()
 
 
-def test_a_reload_in_the_middle_stops_and_speak_goes_on(
+def test_rendering_goes_on_while_the_page_is_closed(
     open_page: OpenPage, url: str, engine: FakeEngine
 ) -> None:
     page = go(open_page(url))
-    write(page, "\n\n".join(f"A short line with the number {number}." for number in range(60)))
+    write(page, "\n\n".join(f"A short line with the number {number}." for number in range(400)))
     page.get_by_label("Play while rendering").uncheck()
     speak(page)
     page.locator("article[data-status=done]").first.wait_for()
-    page.reload()
-    wait_until(lambda: engine.stats().running == 0)
+    page.goto("about:blank")
+    ended = sum(engine.stats().ended.values())
+    wait_until(lambda: sum(engine.stats().ended.values()) > ended + 8)
+    page.goto(url)
     go(page)
-    page.locator("article[data-status=done]").first.wait_for()  # what was done is there
-    speak(page)
-    page.locator("#script-lines").get_by_text("60 lines · 60 spoken").wait_for()
+    page.locator("#script-lines").get_by_text("Lines spoken:").wait_for()
+    page.locator("#script-lines").get_by_role("button", name="Stop").click()
+    wait_until(lambda: engine.stats().running == 0)
+    some = re.compile(r"^400 lines · [1-9]\d{0,2} spoken")
+    page.locator("#script-lines .bar p", has_text=some).wait_for()
 
 
 @pytest.mark.slow

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from engine import InvalidText
 from engine.testing import Costs
+from studio.ui.tabs.script import playback
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
-from tests.support.script_tab_makers import LINES, LONG, act, event, html, spoken, statuses, whole
+from tests.support.script_tab_makers import (
+    LINES,
+    LONG,
+    act,
+    event,
+    html,
+    page,
+    spoken,
+    statuses,
+    whole,
+)
 from tests.support.tab_makers import heard, make_studio, told
 
 
@@ -116,7 +129,7 @@ def test_a_line_that_is_gone_is_told_plainly(tab, number):
         assert "There is no line 99" in payload["ended"]["message"]
 
 
-def test_two_windows_hear_one_making_and_either_may_leave(tmp_path):
+def test_two_windows_hear_one_rendering_that_goes_on_without_them(tmp_path):
     studio = make_studio(tmp_path, costs=Costs(step=0.01))
     tab = ScriptTab(studio)
 
@@ -124,16 +137,24 @@ def test_two_windows_hear_one_making_and_either_may_leave(tmp_path):
         number = tab.store.read("", LONG).number
         one, two = tab.playback.speak(number, True), tab.playback.speak(number, True)
         takes = [(await each.__anext__())["id"] for each in (one, two)]
-        assert len({id(own) for own in tab.playback._makings[number]}) == 1
+        assert len({id(own) for own in tab.playback._renders[number]}) == 1
         studio.live.leave(takes[0])
         tab.stopped(event(id=takes[0]))
         async for _ in one:
             continue
         assert tab.playback.progress(number) is not None  # the other goes on
+        done = statuses(tab, number).count("done")
         await two.aclose()  # its page is closed
-        assert tab.playback.progress(number) is None
+        while statuses(tab, number).count("done") < done + 3:
+            await asyncio.sleep(0.01)
+        assert "Stop" in html(page(tab, number).lines)  # at the next visit
+        tab.playback.stop(number)
         while studio.engine.stats().running or studio.engine.stats().waiting:
             await asyncio.sleep(0.01)
+        while tab.playback.busy(number):
+            await asyncio.sleep(0.01)
+        assert tab.playback.progress(number) is None
+        assert not tab.store.is_rendering(number)
         assert statuses(tab, number).count("done") < 60
 
     with studio.engine:
@@ -157,3 +178,70 @@ def test_a_line_that_fails_says_why_until_it_is_spoken(tab, number, studio, monk
     monkeypatch.undo()
     spoken(tab, number)
     assert statuses(tab, number) == ["done"] * LINES
+
+
+def test_a_closed_page_leaves_a_rendering_that_completes(tab, number, studio):
+    async def work() -> None:
+        making = tab.playback.speak(number, False)
+        await making.__anext__()
+        assert tab.store.is_rendering(number)
+        await making.aclose()
+        while tab.playback.busy(number):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(work(), 60))
+    assert statuses(tab, number) == ["done"] * LINES
+    assert not tab.store.is_rendering(number)
+
+
+def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+
+    async def work() -> str:
+        tab = ScriptTab(studio)
+        number = tab.store.read("", LONG).number
+        making = tab.playback.speak(number, False)
+        while statuses(tab, number).count("done") < 3:
+            await making.__anext__()
+        await making.aclose()
+        return number  # the loop ends here, as in a server that is killed
+
+    with studio.engine:
+        number = asyncio.run(asyncio.wait_for(work(), 60))
+        again = ScriptTab(studio)
+        assert 3 <= statuses(again, number).count("done") < 60
+        assert "Rendering was interrupted" in html(page(again, number).lines)
+        assert "progress" not in html(page(again, number).lines)
+        shown = act(again, number, do="dismiss")
+        assert "Rendering was interrupted" not in html(shown.lines)
+
+
+@pytest.mark.parametrize("guests", [False, True])
+def test_renders_without_a_page_are_bounded(tmp_path, monkeypatch, guests):
+    studio = replace(make_studio(tmp_path, costs=Costs(step=0.01)), guests=guests)
+    monkeypatch.setattr(playback, "MOST_UNATTENDED", 2)
+    monkeypatch.setattr(playback, "GUESTS_UNATTENDED", 0.2)
+    monkeypatch.setattr(playback, "CHECK", 0.05)
+    tab = ScriptTab(studio)
+
+    async def work() -> None:
+        numbers = [tab.store.read("", LONG).number for _ in range(3)]
+        for number in numbers:
+            making = tab.playback.speak(number, False)
+            await making.__anext__()
+            await making.aclose()
+        while tab.playback.progress(numbers[0]):
+            await asyncio.sleep(0.01)
+        assert tab.playback.progress(numbers[2])  # looked at last
+        until = time.monotonic() + 1
+        while guests and tab.playback.progress(numbers[2]):
+            assert time.monotonic() < until
+            await asyncio.sleep(0.01)
+        assert bool(tab.playback.progress(numbers[1])) != guests
+        for number in numbers:
+            tab.playback.stop(number)
+        while any(map(tab.playback.busy, numbers)):
+            await asyncio.sleep(0.01)
+
+    with studio.engine:
+        asyncio.run(asyncio.wait_for(work(), 60))
