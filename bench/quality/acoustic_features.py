@@ -1,6 +1,8 @@
-"""Acoustic features without a network: pitch, brightness, long-term spectrum, pace."""
+"""Acoustic features without a network: pitch, voicing, brightness, long-term spectrum."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +10,31 @@ from numpy.typing import NDArray
 from engine import SAMPLE_RATE, Waveform
 
 FRAME, HOP = 1024, 480
-LOWEST, HIGHEST = 60.0, 400.0  # Hz
+LOWEST, HIGHEST = 60.0, 500.0  # Hz
+VOICED = 0.6  # of a window's autocorrelation
+
+
+@dataclass(frozen=True, eq=False)
+class Contour:
+    hertz: NDArray[np.float64]  # of the voiced windows
+    voiced: float  # share of the audible windows
+
+    @property
+    def median(self) -> float:
+        """0 where nothing is voiced."""
+        return float(np.median(self.hertz)) if len(self.hertz) else 0.0
+
+    @property
+    def spread(self) -> float:
+        """Semitones between the lower and the upper tenth."""
+        if not len(self.hertz):
+            return 0.0
+        low, high = np.quantile(self.hertz, (0.1, 0.9))
+        return semitones(float(low), float(high))
+
+
+def semitones(low: float, high: float) -> float:
+    return 12 * float(np.log2(max(high, 1.0) / max(low, 1.0)))
 
 
 def frames_of(wave: Waveform) -> NDArray[np.float64]:
@@ -19,9 +45,11 @@ def frames_of(wave: Waveform) -> NDArray[np.float64]:
     return rows[power > power.max() / 300]
 
 
-def pitch(wave: Waveform) -> float:
-    """Median pitch in Hz of the voiced windows; 0 if there is none."""
+def contour(wave: Waveform) -> Contour:
+    """The pitch of every voiced window."""
     rows = frames_of(wave)
+    if not len(rows):
+        return Contour(np.zeros(0), 0.0)
     rows = rows - rows.mean(1, keepdims=True)
     spectrum = np.fft.rfft(rows, 2 * FRAME)
     correlation = np.fft.irfft(np.abs(spectrum) ** 2)[:, :FRAME]
@@ -32,8 +60,13 @@ def pitch(wave: Waveform) -> float:
     good = correlation[:, first:last] > 0.95 * best[:, None]
     lags = first + good.argmax(1)
     found = np.array([_peak(row, lag) for row, lag in zip(correlation, lags, strict=True)])
-    voiced = best > 0.6
-    return float(np.median(SAMPLE_RATE / found[voiced])) if voiced.any() else 0.0
+    voiced = best > VOICED
+    return Contour(SAMPLE_RATE / found[voiced], float(voiced.mean()))
+
+
+def pitch(wave: Waveform) -> float:
+    """Median pitch in Hz of the voiced windows; 0 if there is none."""
+    return contour(wave).median
 
 
 def _peak(row: NDArray[np.float64], lag: int) -> int:

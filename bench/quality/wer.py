@@ -1,33 +1,15 @@
-"""Word errors by an independent recogniser: pocketsphinx with the English model of its wheel."""
+"""Word errors by pocketsphinx, an independent recogniser that needs little, for tests."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Sequence
 
 import numpy as np
 import soxr
 
+from bench.quality.words import errors, words_of
 from engine import SAMPLE_RATE, Waveform
 
 HEARD_RATE = 16_000
 PEAK = 20_000  # of 32768; the level that the model expects
-
-
-def words_of(text: str) -> list[str]:
-    return re.findall(r"[a-z']+", text.lower())
-
-
-def errors(said: Sequence[str], heard: Sequence[str]) -> int:
-    """The edit distance in words."""
-    row = list(range(len(heard) + 1))
-    for count, word in enumerate(said, 1):
-        before, row[0] = row[0], count
-        for column, other in enumerate(heard, 1):
-            change = before + (word != other)
-            before = row[column]
-            row[column] = min(row[column] + 1, row[column - 1] + 1, change)
-    return row[-1]
 
 
 class Listener:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.quality import judges
-from bench.quality.judges import Embedding, spoken_words
+from bench.quality.judges import Embedding
 from bench.quality.voice_quality import Score, likeness, line, read_recordings, whole
 from engine import SAMPLE_RATE, Waveform
 
@@ -97,11 +97,6 @@ def test_likeness_is_at_most_one_and_one_for_equal_sentences(angles: list[float]
     assert found is not None
     assert found <= 1.0
     assert likeness([vectors[0]] * len(vectors)) == 1.0
-
-
-def test_words_are_counted_as_they_are_said() -> None:
-    assert spoken_words("Twenty-five, it's 25!") == ["twenty", "five", "it's", "twenty", "five"]
-    assert spoken_words("At 1,000 steps.") == ["at", "one", "thousand", "steps"]
 
 
 def test_recordings_are_read_by_number_at_the_rate_of_the_engine(tmp_path: Path) -> None:

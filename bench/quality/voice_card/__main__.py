@@ -1,0 +1,81 @@
+"""The card of a model: what it is asked to do, spoken, judged, and set beside what is asked.
+
+    python -m bench.quality.voice_card speak CARD --teacher kokoro.pt   # CARD/teacher, references
+    python -m bench.quality.voice_card speak CARD --codec DIR           # the teacher's: CARD/codec
+    python -m bench.quality.voice_card speak CARD --model DIR           # CARD/model
+    python -m bench.quality.voice_card judge CARD                       # card.md, card.json
+
+Speaking wants a GPU and nothing but the engine; judging wants requirements-judges.txt. Both go on
+where they stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bench.quality.voice_card import plan, recordings
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    speak, judge = verbs.add_parser("speak"), verbs.add_parser("judge")
+    for verb in (speak, judge):
+        verb.add_argument("card", type=Path, help="a folder")
+    speak.add_argument("--model", help="a checkpoint: folder or hub id")
+    speak.add_argument("--teacher", type=Path, help="training.teachers.kokoro_weights' file")
+    speak.add_argument("--codec", type=Path, help="a checkpoint, for its codec")
+    speak.add_argument("--said", type=Path, help="the teacher's phonemes, where hibari is not")
+    speak.add_argument("--references", type=Path, help="recordings to clone; CARD/references")
+    speak.add_argument("--quick", action="store_true", help="a fifth of it")
+    speak.add_argument("--parts", default=",".join(plan.PARTS), help="some of them alone")
+    speak.add_argument("--format", choices=recordings.formats(), default=recordings.formats()[0])
+    speak.add_argument(
+        "--at-once", type=int, default=8, help="requests in the engine; 128 on a GPU"
+    )
+    speak.add_argument("--by", type=float, help="begin nothing after this time, since 1970")
+    speak.add_argument("--device", default="auto")
+    judge.add_argument("--beside", type=Path, help="another card.json, as a column of its own")
+    judge.add_argument("--processes", type=int, default=1)
+    judge.add_argument("--clean", type=int, default=20, help="sentences of a voice for DNSMOS")
+    given = parser.parse_args()
+    if given.verb == "judge":
+        from bench.quality.voice_card.judge import judge_card
+
+        judge_card(given.card, given.beside, given.processes, given.clean)
+        return
+    speak_for(given)
+
+
+def speak_for(given: argparse.Namespace) -> None:
+    sizes = plan.QUICK if given.quick else plan.Sizes()
+    if given.model:
+        from bench.quality.voice_card.speak import speak_model
+
+        references = given.references or given.card / "references"
+        speak_model(
+            given.model,
+            given.card / "model",
+            references if references.exists() else None,
+            sizes,
+            given.parts.split(","),
+            given.format,
+            given.at_once,
+            given.device,
+            given.by,
+        )
+    if given.teacher:
+        from bench.quality.voice_card.teach import speak_teacher
+
+        speak_teacher(given.teacher, given.said, given.card, sizes, given.format, given.device)
+    if given.codec:
+        from bench.quality.voice_card.teach import speak_codec
+
+        speak_codec(given.codec, given.card, given.format)
+
+
+if __name__ == "__main__":
+    main()

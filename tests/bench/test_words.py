@@ -1,0 +1,58 @@
+"""Word errors satisfy the laws of an edit distance; words are what is said, however written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.quality.words import errors, spoken_words, unsaid_end, words_beyond, words_of
+
+WORDS = st.lists(st.sampled_from(["the", "a", "lamp", "is", "on"]), max_size=8)
+
+
+@given(WORDS, WORDS, WORDS)
+def test_errors_are_a_distance(a: list[str], b: list[str], c: list[str]) -> None:
+    assert errors(a, a) == 0
+    assert errors(a, b) == errors(b, a)
+    assert errors(a, c) <= errors(a, b) + errors(b, c)
+    assert abs(len(a) - len(b)) <= errors(a, b) <= max(len(a), len(b))
+    assert (errors(a, b) == 0) == (a == b)
+
+
+@given(st.lists(st.integers(), max_size=8, unique=True), st.integers(0, 8))
+def test_what_is_cut_off_the_end_is_counted(numbers: list[int], kept: int) -> None:
+    said = [str(number) for number in numbers]
+    assert unsaid_end(said, said[:kept]) == len(said[kept:])
+    assert words_beyond(said[:kept], said) == len(said[kept:])
+
+
+def test_another_word_at_the_end_was_said() -> None:
+    assert unsaid_end(["a", "red", "lamp"], ["a", "red", "camp"]) == 0
+    assert unsaid_end(["a", "red", "lamp"], ["a", "lamp"]) == 0
+
+
+def test_words_are_what_is_said() -> None:
+    assert words_of("Don't stop, Anna!") == ["don't", "stop", "anna"]
+    assert spoken_words("Twenty-five, it's 25!") == ["twenty", "five", "it's", "twenty", "five"]
+
+
+@pytest.mark.parametrize(
+    ("text", "heard"),
+    [
+        ("It cost $7.50.", "it cost seven dollars and fifty cents"),
+        ("It cost $1,500, they said.", "It cost one thousand five hundred dollars, they said"),
+        ("At 6:30, in 1968", "at six thirty in nineteen sixty-eight"),
+        ("On March 3rd at 10 o'clock", "on March third at ten"),
+        ("About 60% of them", "about sixty percent of them"),
+        ("Dr. Lindberg and Mr. Alvarez", "doctor Lindberg and mister Alvarez"),
+        ("three hundred and fifty seats", "350 seats"),
+        ("at 7:05", "at seven oh five"),
+    ],
+)
+def test_numbers_are_alike_in_digits_and_in_words(text: str, heard: str) -> None:
+    assert spoken_words(text) == spoken_words(heard)
+
+
+def test_an_and_without_numbers_counts() -> None:
+    assert spoken_words("salt and pepper") == ["salt", "and", "pepper"]
