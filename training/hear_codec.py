@@ -1,4 +1,4 @@
-"""What a codec makes of recordings, for judges of `bench.quality.voice_quality --recordings`.
+"""What a codec makes of recordings. (Of a whole card: `bench.quality.voice_card speak --codec`.)
 
 python -m training.hear_codec --state codec.pt --recordings FOLDER --out FOLDER
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import soundfile
 import torch
 
 from training import state as states
@@ -32,6 +31,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--free", action="store_true", help="without quantisation")
     given = parser.parse_args()
+    import soundfile
+
     codec = Codec().eval()
     codec.load_state_dict(states.load(given.state)["codec"])
     given.out.mkdir(parents=True, exist_ok=True)

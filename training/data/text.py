@@ -30,7 +30,7 @@ KINDS = (
     ("several", 6),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
-SHIPPED = Path(__file__).parent / "heldout.txt"  # the sentences of bench.quality.intelligibility
+SHIPPED = Path(__file__).parent / "heldout.txt"  # never learned
 LONGEST = 130  # characters of one sentence
 
 

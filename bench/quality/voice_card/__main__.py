@@ -27,7 +27,7 @@ def main() -> None:
         verb.add_argument("card", type=Path, help="a folder")
     speak.add_argument("--model", help="a checkpoint: folder or hub id")
     speak.add_argument("--teacher", type=Path, help="training.teachers.kokoro_weights' file")
-    speak.add_argument("--codec", type=Path, help="a checkpoint, for its codec")
+    speak.add_argument("--codec", type=Path, help="a checkpoint, or a training's codec.pt")
     speak.add_argument("--said", type=Path, help="the teacher's phonemes, where hibari is not")
     speak.add_argument("--references", type=Path, help="recordings to clone; CARD/references")
     speak.add_argument("--quick", action="store_true", help="a fifth of it")

@@ -21,8 +21,10 @@ from bench.quality.voice_card.plan import Sizes, Take
 from bench.quality.voice_card.recordings import Spoken
 from bench.quality.voice_card.speak import keep
 from engine import Pcm, Waveform, load_reference_audio
-from training.codec import ALL
+from training import state as states
+from training.codec import ALL, Codec
 from training.data.speakers import NAMED, Speaker, held_out
+from training.hear_codec import through
 from training.resume import codec_of
 from training.teachers import phonemes
 from training.teachers.phonemes import Said
@@ -31,7 +33,6 @@ from training.teachers.speak import Job, Teacher
 REFERENCES = 20  # held-out voices
 AT_ONCE = 16  # of the teacher's, on a CPU
 FLITE = ("slt", "rms", "awb", "kal16")
-FRAME = 1_920
 # Misaki's letters that piper's voices write otherwise.
 PIPER = {
     **dict(A="eɪ", I="aɪ", O="oʊ", W="aʊ", Y="ɔɪ", Q="əʊ"),
@@ -166,15 +167,14 @@ def piper(text: str) -> Waveform:
     return load_reference_audio((wave, config["audio"]["sample_rate"])).waveform
 
 
-@torch.inference_mode()
-def speak_codec(model: Path, card: Path, kind: str) -> None:
-    """What the codec makes of everything that the teacher said."""
-    codec = codec_of(model)
+def speak_codec(path: Path, card: Path, kind: str) -> None:
+    """What the codec of a checkpoint, or of a training's state, makes of the teacher's speech."""
+    codec = codec_of(path) if path.is_dir() else Codec().eval()
+    if path.is_file():
+        codec.load_state_dict(states.load(path)["codec"])
 
     def passed(each: Spoken) -> Spoken:
-        wave = torch.from_numpy(each.wave)
-        whole = torch.nn.functional.pad(wave, (0, -len(wave) % FRAME))
-        made = codec(whole[None], torch.tensor([ALL])).wave[0, : len(wave)]
+        made = through(codec, torch.from_numpy(each.wave), ALL)
         return Spoken(each.take, pcm_of(made.numpy()), each.reason)
 
     there = recordings.groups(card / "codec")
