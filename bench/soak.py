@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import re
 import socket
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,13 +30,13 @@ import typer
 
 from bench.soak_visits import Broken, Visitor
 from bench.soak_watch import Watch
-from studio.ui.page import SESSIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAVES = 0.25  # of the visits that can be left, which is a fifth of all
 GROWTH = 30.0  # megabytes of allowed noise
 HANDLES = 8
 PAUSE = 1.0  # longest wait of a refused visitor in seconds
+ENDS = ("whole", "refused", "left", "broken")
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Crowd:
     visitors: int
     seconds: float
     actions: tuple[str, ...]
+    credentials: dict[str, str] = field(default_factory=dict)  # headers
 
     async def fill(self, visits: int) -> None:
         """Fill the server's bounded list of sessions, so that memory is measured with it full."""
@@ -73,7 +75,8 @@ class Crowd:
     async def live(self, account: Account, seed: int = 1) -> None:
         until = time.monotonic() + self.seconds
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=16)
-        async with httpx.AsyncClient(timeout=120, limits=limits) as http:
+        headers = self.credentials
+        async with httpx.AsyncClient(timeout=120, limits=limits, headers=headers) as http:
             everybody = (
                 self._person(http, account, until, random.Random(f"{seed} {number}"))
                 for number in range(self.visitors)
@@ -96,9 +99,10 @@ class Crowd:
                     await asyncio.sleep(chosen.uniform(0, PAUSE))
 
 
-async def stuck(url: str, patience: float = 10.0) -> dict[str, float]:
+async def stuck(url: str, key: str = "", patience: float = 10.0) -> dict[str, float]:
     """What still runs or waits after all visitors have left; empty if nothing does."""
-    async with httpx.AsyncClient() as http:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with httpx.AsyncClient(headers=headers) as http:
         for _ in range(int(patience * 10)):
             told = (await http.get(f"{url}/metrics")).text
             left = {name: metric(told, name) for name in ("running", "waiting")}
@@ -113,9 +117,9 @@ def metric(told: str, name: str) -> float:
     return float(found[1]) if found else -1.0
 
 
-async def soak(crowd: Crowd, pid: int, remembered: int = SESSIONS) -> dict[str, Any]:
+async def soak(crowd: Crowd, pid: int, remembered: int | None = None) -> dict[str, Any]:
     if "page" in crowd.actions:
-        await crowd.fill(remembered)
+        await crowd.fill(_sessions() if remembered is None else remembered)
     account, watch = Account(), Watch(pid)
     watching = asyncio.ensure_future(watch.run())
     try:
@@ -127,15 +131,21 @@ async def soak(crowd: Crowd, pid: int, remembered: int = SESSIONS) -> dict[str, 
     return report(crowd, account, watch, await stuck(crowd.url))
 
 
+def _sessions() -> int:
+    """The visits that a page remembers."""
+    from studio.ui.page import SESSIONS  # imports gradio, which the API does without
+
+    return SESSIONS
+
+
 def report(crowd: Crowd, account: Account, watch: Watch, left: dict[str, float]) -> dict[str, Any]:
     held = watch.figures()
-    ends = ("whole", "refused", "left", "broken")
     told = {
         "visitors": crowd.visitors,
         "seconds": crowd.seconds,
-        **{end: account.total(end) for end in ends},
+        **{end: account.total(end) for end in ENDS},
         "by_action": {
-            action: {end: account.ends[action, end] for end in ends} for action in crowd.actions
+            action: {end: account.ends[action, end] for end in ENDS} for action in crowd.actions
         },
         "stuck": left,
         **held,
@@ -149,13 +159,21 @@ def report(crowd: Crowd, account: Account, watch: Watch, left: dict[str, float])
 
 
 @contextmanager
-def studio(model: str) -> Iterator[tuple[str, int]]:
-    """Start the program on a free port; yields its address and process id."""
+def studio(
+    model: str, variables: Mapping[str, str] | None = None, cores: Sequence[int] = ()
+) -> Iterator[tuple[str, int]]:
+    """Start the program on a free port; yields its address and process id.
+
+    `variables` are added to its environment; `cores` are the only ones it may use.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as data:
         command = [sys.executable, "app.py", "serve", "--port", str(port), "--data", data]
-        process = subprocess.Popen([*command, "--model", model], cwd=ROOT)
+        if cores:
+            command = ["taskset", "-c", ",".join(map(str, cores)), *command]
+        environment = {**os.environ, **(variables or {})}
+        process = subprocess.Popen([*command, "--model", model], cwd=ROOT, env=environment)
         try:
             wait_ready(f"http://127.0.0.1:{port}", process)
             yield f"http://127.0.0.1:{port}", process.pid
@@ -180,7 +198,9 @@ def main(
     pid: int = 0,
     minutes: Annotated[float, typer.Option(min=0.01)] = 30,
     visitors: Annotated[int, typer.Option(min=1)] = 6,
-    remembered: Annotated[int, typer.Option(help="page visits before it begins")] = SESSIONS,
+    remembered: Annotated[
+        int | None, typer.Option(help="Page visits before it begins; as many as a page remembers.")
+    ] = None,
     action: Annotated[list[str] | None, typer.Option(help="Only these: file, stream …")] = None,
 ) -> None:
     actions = tuple(action or ("file", "stream", "events", "socket", "page", "listing"))

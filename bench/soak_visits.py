@@ -98,7 +98,8 @@ class Visitor:
     async def socket(self) -> str:
         """A WebSocket session: text in pieces, audio until the session is done."""
         address = self._url.replace("http", "ws", 1) + SPEECH + "/stream"
-        async with connect(address, max_size=None) as socket:
+        key = {k: v for k, v in self._http.headers.items() if k == "authorization"}
+        async with connect(address, max_size=None, additional_headers=key) as socket:
             await socket.send(json.dumps({"type": "session.config", "max_new_tokens": 30}))
             for word in self._text().split():
                 await socket.send(json.dumps({"type": "input.text", "text": word + " "}))

@@ -1,153 +1,136 @@
 """`python -m bench.stress.mixed_load --model DIR`: visitors and attacks beside one listener.
 
-Visitors of `bench.soak` use a server, every attack of `bench.stress.attacks` goes on beside them,
-and somebody listens all the time. It fails when the listener hears a gap, a visitor's answer is
-broken, an answer to an attack is a fault, or a slot stays taken. One JSON line last, with memory
-and file handles.
+Visitors of `bench.soak` use a server that asks for a key, every attack of `bench.stress.attacks`
+goes on beside them, and somebody listens all the time. Attackers and listener are processes of
+their own; `--server-cores` and `--attack-cores` keep them apart. It fails when the listener hears
+a gap, a visitor's answer is broken, an attack gets what it must not get, a slot stays taken, or
+memory grows. One JSON line last: gaps, memory, and what each attack got back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
+import multiprocessing
 import time
-from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import count
-from typing import Annotated, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
 
-import httpx
-import numpy as np
 import typer
 
-from bench.http_lines import Refused, Server
-from bench.load_generator import UNDERRUN, StreamMeter
-from bench.soak import Account, Crowd, stuck, studio
+from bench.soak import ENDS, GROWTH, Account, Crowd, stuck, studio
 from bench.soak_watch import Watch
-from bench.stress.attacks import ATTACKS, Attack, Place
-from bench.stress.overload import retry_after
-from bench.workload import Work
+from bench.stress import listener
+from bench.stress.attackers import start_attackers
+from bench.stress.attacks import ATTACKS
+from bench.stress.listener import Heard
+from bench.stress.target import Tally, Target, look_at
 
-NOTICED = 0.02  # seconds of silence
-PAUSE = 1.0  # between two attacks of a kind, in seconds
-ACTIONS = ("file", "stream", "events", "socket", "page", "listing")
-
-
-@dataclass
-class Heard:
-    """What the listener heard."""
-
-    texts: int = 0
-    seconds: float = 0.0
-    refused: int = 0
-    gaps: list[float] = field(default_factory=list)
-    first: list[float] = field(default_factory=list)
-    broken: list[str] = field(default_factory=list)
-
-    def figures(self) -> dict[str, Any]:
-        return {
-            "texts": self.texts,
-            "audio_s": round(self.seconds, 1),
-            "refused": self.refused,
-            "gaps": sum(gap > NOTICED for gap in self.gaps),
-            "underruns": sum(gap > UNDERRUN for gap in self.gaps),
-            "worst_gap_s": round(max(self.gaps, default=0.0), 3),
-            "first_p50_s": round(float(np.median(self.first)), 2) if self.first else None,
-            "first_most_s": round(max(self.first, default=0.0), 2),
-            "broken": self.broken[:5],
-        }
+KEY: Final = "a-key-of-the-mixed-load"
+API_ACTIONS: Final = ("file", "stream", "events", "socket", "listing")
 
 
-async def listen(url: str, heard: Heard) -> None:
-    """One text after another, until it is cancelled."""
-    server = Server(url)
-    for job in Work(seed=5).stream():
-        body = {"input": job.text, "response_format": "pcm", "seed": job.seed}
-        meter = StreamMeter()
-        try:
-            async for piece in server.ask("POST", "/v1/audio/speech", json.dumps(body).encode()):
-                meter.add(np.frombuffer(piece[: len(piece) // 2 * 2], np.int16))
-        except Refused as refused:
-            heard.refused += 1
-            wait = retry_after(refused.body)
-            if wait is None:
-                heard.broken.append(str(refused)[:200])
-            await asyncio.sleep(min(wait or 1.0, 5.0))
-            continue
-        except OSError as error:
-            heard.broken.append(repr(error)[:200])
-            await asyncio.sleep(1)
-            continue
-        heard.texts += 1
-        heard.seconds += meter.audio
-        heard.gaps.append(meter.deficit)
-        heard.first.append(meter.first)
+@dataclass(frozen=True)
+class Load:
+    """What goes on beside the server, and on which cores."""
+
+    seconds: float
+    visitors: int = 2
+    attacks: Sequence[str] = tuple(ATTACKS)
+    attack_cores: Sequence[int] = ()
+    listener_cores: Sequence[int] = ()
+
+    @property
+    def processes(self) -> int:
+        return 1 + max(1, len(self.attack_cores))
 
 
-async def repeat(attack: Attack, place: Place, answers: Counter[str], faults: list[str]) -> None:
-    """One attack again and again, until it is cancelled."""
-    for number in count():
-        try:
-            told = await attack(place)
-        except OSError as error:  # the backlog was full
-            answers[f"{attack.__name__} {type(error).__name__}"] += 1
-            told = []
-        for status in told:
-            answers[f"{attack.__name__} {status}"] += 1
-            if status >= 500 and status not in (503, 507):
-                faults.append(f"{attack.__name__} {number}: {status}")
-        await asyncio.sleep(PAUSE)
-
-
-async def mixed(
-    url: str, pid: int, seconds: float, visitors: int, attacks: tuple[Attack, ...]
-) -> dict[str, Any]:
-    everybody, account = Crowd(url, visitors, seconds, ACTIONS), Account()
-    watch, heard = Watch(pid), Heard()
-    answers, faults = Counter[str](), list[str]()
-    width = httpx.get(f"{url}/v1/models").json()["data"][0]["embedding_dim"]
-    beside = [asyncio.ensure_future(watch.run()), asyncio.ensure_future(listen(url, heard))]
-    for number, attack in enumerate(attacks, 2):
-        place = Place(url, f"127.0.0.{number}", width)
-        beside.append(asyncio.ensure_future(repeat(attack, place, answers, faults)))
-    started = time.monotonic()
+async def mixed(load: Load, target: Target, pid: int, pool: Executor) -> dict[str, Any]:
+    actions = (*API_ACTIONS, "page") if target.cookie or not target.key else API_ACTIONS
+    everybody = Crowd(target.url, load.visitors, load.seconds, actions, target.credentials)
+    account, watch, started = Account(), Watch(pid), time.monotonic()
+    watching = asyncio.ensure_future(watch.run())
+    attackers = start_attackers(pool, target, load.attacks, load.seconds, load.attack_cores)
+    listening = pool.submit(listener.run, target.url, target.key, load.seconds, load.listener_cores)
     await everybody.live(account)
-    for task in beside:
-        task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.gather(*beside, return_exceptions=True)
-    ends = {end: account.total(end) for end in ("whole", "refused", "left", "broken")}
-    left = await stuck(url)
-    told = {
-        "seconds": round(time.monotonic() - started),
+    heard = await asyncio.wrap_future(listening)
+    groups = await asyncio.gather(*map(asyncio.wrap_future, attackers))
+    watching.cancel()
+    tallies = [tally for group in groups for tally in group]
+    seconds = round(time.monotonic() - started)
+    left = await stuck(target.url, target.key)
+    return {"seconds": seconds, **report(heard, account, tallies, left, watch.figures())}
+
+
+def report(
+    heard: Heard,
+    account: Account,
+    tallies: Iterable[Tally],
+    left: dict[str, float],
+    held: dict[str, Any],
+) -> dict[str, Any]:
+    tallies = sorted(tallies, key=lambda tally: tally.name)
+    faults = [fault for tally in tallies for fault in tally.faults]
+    ends = {end: account.total(end) for end in ENDS}
+    steady = held["memory_growth_mb"] <= GROWTH
+    good = heard.undisturbed and steady and not (faults or left or ends["broken"])
+    return {
+        "good": good,
         "listener": heard.figures(),
         "visitors": {**ends, "wrong": account.wrong},
-        "attacks": dict(sorted(answers.items())),
-        "faults": faults[:10],
+        "attacks": {
+            tally.name: {"rounds": tally.rounds, **dict(sorted(tally.answers.items()))}
+            for tally in tallies
+        },
+        "faults": faults[:20],
         "stuck": left,
-        **watch.figures(),
+        **held,
     }
-    quiet = not any(gap > NOTICED for gap in heard.gaps) and not heard.broken
-    told["good"] = quiet and not (faults or left or ends["broken"]) and heard.texts > 0
-    return told
+
+
+def cores_of(written: str) -> tuple[int, ...]:
+    """`0-2,5` as numbers."""
+    ranges = (part.partition("-") for part in written.split(",") if part)
+    return tuple(core for low, _, high in ranges for core in range(int(low), int(high or low) + 1))
 
 
 def main(
     model: str = "",
-    url: str = "",
+    url: Annotated[str, typer.Option(help="A server instead; needs --pid.")] = "",
     pid: int = 0,
+    key: Annotated[str, typer.Option(help="One of its keys.")] = KEY,
     minutes: Annotated[float, typer.Option(min=0.01)] = 30,
     visitors: Annotated[int, typer.Option(min=1)] = 2,
-    attack: Annotated[list[str] | None, typer.Option(help="Only these: junk, crowd …")] = None,
+    attack: Annotated[list[str] | None, typer.Option(help=f"Only: {', '.join(ATTACKS)}")] = None,
+    server_cores: Annotated[str, typer.Option(help="Like 0-1, for the server.")] = "",
+    attack_cores: Annotated[str, typer.Option(help="Like 2-13; a process a core.")] = "",
+    listener_cores: Annotated[str, typer.Option(help="Like 14-15.")] = "",
+    page: Annotated[bool, typer.Option(help="Serve the page, and attack it.")] = True,
+    out: Annotated[Path | None, typer.Option(help="A file for the report.")] = None,
 ) -> None:
-    chosen = tuple(each for each in ATTACKS if not attack or each.__name__ in attack)
+    load = Load(
+        minutes * 60,
+        visitors,
+        attack or tuple(ATTACKS),
+        cores_of(attack_cores),
+        cores_of(listener_cores),
+    )
+    own = {"TIMBRE_API_KEYS": key, "TIMBRE_PAGE": str(page).lower()}
     with ExitStack() as stack:
         if not url:
-            url, pid = stack.enter_context(studio(model or "presets/mini"))
-        told = asyncio.run(mixed(url.rstrip("/"), pid, minutes * 60, visitors, chosen))
-    print(json.dumps(told))
+            place = studio(model or "presets/mini", own, cores_of(server_cores))
+            url, pid = stack.enter_context(place)
+        context = multiprocessing.get_context("spawn")
+        pool = stack.enter_context(ProcessPoolExecutor(load.processes, mp_context=context))
+        told = asyncio.run(mixed(load, look_at(url.rstrip("/"), key), pid, pool))
+    line = json.dumps(told)
+    if out:
+        out.write_text(line + "\n")
+    print(line)
     raise SystemExit(0 if told["good"] else 1)
 
 
