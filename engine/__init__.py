@@ -25,6 +25,7 @@ from engine.errors import (
     InvalidSetting,
     InvalidText,
     InvalidVoice,
+    NameTaken,
     NotCapable,
     NotSaved,
     OtherCodec,
@@ -57,6 +58,7 @@ from engine.requests.text_groups import (
 from engine.speech_engine import AdmissionHook, SpeechEngine
 from engine.stats import Stats
 from engine.stream import Postprocess, SpeechStream
+from engine.threads import lower_thread_priority
 from engine.types import (
     CODEBOOKS,
     FRAME_SAMPLES,
@@ -115,6 +117,7 @@ __all__ = [
     "Library",
     "Loudspeaker",
     "Message",
+    "NameTaken",
     "NotCapable",
     "NotSaved",
     "OtherCodec",
@@ -162,6 +165,7 @@ __all__ = [
     "is_native",
     "load_profile",
     "load_reference_audio",
+    "lower_thread_priority",
     "mix",
     "open_cluster",
     "open_engine",

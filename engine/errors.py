@@ -9,6 +9,7 @@ TimbreError
 │   ├── NotCapable          the checkpoint cannot do this (and what it can do)
 │   ├── InvalidAudio        a recording that cannot be used as a reference
 │   └── InvalidVoice        a vector of the wrong width, a damaged voice file
+│       └── NameTaken       a saved voice has this name already
 ├── Busy                    too many requests are waiting; retry after `retry_after` seconds
 │   └── TooMany             one visitor has more requests than allowed
 ├── CheckpointError         a model folder that cannot be loaded
@@ -74,6 +75,9 @@ class InvalidAudio(RequestError): ...
 
 
 class InvalidVoice(RequestError): ...
+
+
+class NameTaken(InvalidVoice): ...
 
 
 class Busy(TimbreError):

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from engine.atomic import PARTIAL_SUFFIX, explain_write_errors, sync, write_atomic
-from engine.errors import InvalidVoice, NotSaved, UnknownVoice
+from engine.errors import InvalidVoice, NameTaken, NotSaved, UnknownVoice
 from engine.messages import misfit
 from engine.types import Clone, Design
 from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
@@ -161,9 +161,9 @@ class Library:
             return self._store(card, voice)
 
     def _check_free(self, name: str, own: str = "") -> None:
-        """Raises InvalidVoice if a voice other than `own` has this name."""
+        """Raises NameTaken if a voice other than `own` has this name."""
         if name.casefold() in self._names(own):
-            raise InvalidVoice(
+            raise NameTaken(
                 "There is a voice called '{name}' already. Choose another name.", name=name
             )
 

@@ -31,10 +31,20 @@ class BoundedJson(APIRoute):
         async def bounded(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "application/json" and request.method in ("POST", "PUT", "PATCH"):
-                request._json = parse(await request.body())
+                request._json = parse(await _read(request))
             return await handle(request)
 
         return bounded
+
+
+async def _read(request: Request) -> bytes:
+    """The body; one with too many values is refused before the rest of it arrives."""
+    counted, body = 0, bytearray()
+    async for piece in request.stream():
+        counted = check_separators(piece, SEPARATORS, counted)
+        body += piece
+    request._body = bytes(body)
+    return request._body
 
 
 def parse(body: bytes | str) -> Any:
@@ -48,11 +58,12 @@ def parse(body: bytes | str) -> Any:
     return value
 
 
-def check_separators(body: bytes | str, most: int) -> None:
-    """Raises ApiError for a text with too many values."""
-    count = body.count(b",") if isinstance(body, bytes) else body.count(",")
+def check_separators(body: bytes | str, most: int, before: int = 0) -> int:
+    """The values of a text and of what came before it. Raises ApiError if they are too many."""
+    count = before + (body.count(b",") if isinstance(body, bytes) else body.count(","))
     if count > most:
         raise ApiError(413, f"The body has too many values: at most {most:,}.", "too_many_values")
+    return count
 
 
 def check_shape(value: Any) -> None:

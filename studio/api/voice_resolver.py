@@ -9,6 +9,7 @@ voice work.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import anyio.to_thread
 import numpy as np
@@ -28,6 +29,7 @@ from studio.api.compat.names import OPENAI_MODELS
 from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError, explain
 from studio.api.inline_reference import audio_of, is_data_url, refuse_address
+from studio.api.recording_queue import RecordingQueue
 from studio.api.schemas import SpeechOptions, VoiceId
 from studio.settings import ApiSettings
 from studio.voices.consent import is_consent
@@ -42,6 +44,7 @@ class Voices:
     def __init__(self, engine: SpeechEngine, library: Library, settings: ApiSettings) -> None:
         self._engine, self._library, self._settings = engine, library, settings
         self._choices = Choices(engine.capabilities(), library)
+        self._recordings = RecordingQueue()
 
     async def of(self, manner: SpeechOptions) -> Voice:
         _check(manner)
@@ -78,9 +81,10 @@ class Voices:
     async def clone(
         self, recording: bytes, transcript: str, model: str | None, param: str = "audio"
     ) -> Clone:
-        """A voice from an audio file sent as `param`; the work runs in a thread."""
+        """A voice from an audio file sent as `param`; it waits its turn."""
         try:
-            return await anyio.to_thread.run_sync(self._clone, recording, transcript, model)
+            work = partial(self._clone, recording, transcript, model)
+            return await self._recordings.run(work)
         except InvalidAudio as error:
             raise replace(explain(error), param=param) from error
 

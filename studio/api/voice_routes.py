@@ -69,7 +69,7 @@ async def voices(
 @router.post("/v1/audio/voices")
 async def upload(request: Request, wire: Shared) -> dict[str, Any]:
     form = await read_form(request, _UPLOAD, wire.settings.audio_bytes)
-    name = _new_name(form.need("name"), wire)
+    name = await _new_name(form.need("name"), wire)
     if not is_consent(form.need("consent")):
         said = "Only upload a voice whose owner has agreed, and say so: consent=true."
         raise ApiError(400, said, "consent_missing", "consent")
@@ -82,7 +82,7 @@ async def upload(request: Request, wire: Shared) -> dict[str, Any]:
 @router.post("/v1/audio/voices/blend", dependencies=[Depends(json_only)])
 async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
     """Blend voices and save the result."""
-    name = _new_name(body.name, wire)
+    name = await _new_name(body.name, wire)
     recipe = body.recipe
     voice = await anyio.to_thread.run_sync(wire.voices.mixed, recipe, body.method)
     parts = [part for part, _ in parse_blend(recipe)]
@@ -144,13 +144,14 @@ def _vector(text: str, wire: ApiContext) -> np.ndarray[Any, np.dtype[np.float32]
     return np.asarray(numbers, np.float32)
 
 
-def _new_name(name: str, wire: ApiContext) -> str:
-    """A name that is not in use."""
+async def _new_name(name: str, wire: ApiContext) -> str:
+    """A name that is not in use, before any work; the library looks again when it saves."""
     plain = " ".join(name.split())
     if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
         said = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
         raise ApiError(400, said, "invalid_name", "name")
-    taken = [*wire.voices.speakers(), *(saved.card.name for saved in wire.library.list())]
+    listing = await anyio.to_thread.run_sync(wire.library.list)
+    taken = [*wire.voices.speakers(), *(saved.card.name for saved in listing)]
     if plain.casefold() in map(str.casefold, taken):
         said = f"There is a voice called '{plain}' already. Delete it, or choose another name."
         raise ApiError(409, said, "name_taken", "name")

@@ -6,13 +6,18 @@ that are unloaded later are freed by reference counts (tests/engine/worker/test_
 
 Gradio imports matplotlib with the first message if it is installed, which takes a second. It is not
 used here, so the import is blocked.
+
+Python hands its lock from one thread to another every 5 ms. A step of the engine releases it for
+most operations and wants it back, so the event loop's work could cost a step 5 ms an operation.
 """
 
 from __future__ import annotations
 
 import gc
 import sys
-from typing import Any
+from typing import Any, Final
+
+SWITCH_INTERVAL: Final = 0.0005  # seconds for which a thread may keep Python's lock
 
 
 def settle() -> None:
@@ -20,5 +25,6 @@ def settle() -> None:
     if "gradio" in sys.modules:
         modules: dict[str, Any] = sys.modules
         modules.setdefault("matplotlib", None)  # makes the import fail at once
+    sys.setswitchinterval(SWITCH_INTERVAL)
     gc.collect()
     gc.freeze()

@@ -147,17 +147,18 @@ def _bounded(receive: Receive, limit: int) -> Receive:
 
 async def _read_whole(receive: Receive, limit: int) -> Receive:
     """The body in one message, its size and separators counted. Raises ApiError."""
-    body = bytearray()
+    body, counted = bytearray(), 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
             break
-        body += message.get("body", b"")
+        piece = message.get("body", b"")
+        counted = check_separators(piece, EVENT_SEPARATORS, counted)
+        body += piece
         if len(body) > limit:
             raise _too_large(limit)
         if not message.get("more_body", False):
             break
-    check_separators(bytes(body), EVENT_SEPARATORS)
     first: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
 
     async def replayed() -> Message:

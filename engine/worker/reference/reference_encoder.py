@@ -8,8 +8,6 @@ waiting recordings are encoded in one batch; on CPUs that was no gain (docs/expe
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -25,13 +23,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.threads import lower_thread_priority
 from engine.types import FRAME_SAMPLES, SAMPLE_RATE, Clone, Codes, Vector, Waveform
 from engine.worker.reference.encoder_graphs import ROWS, EncoderRunner
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-
-NICENESS = 10  # encoding yields to the thread of the steps
 
 
 class LRUCache(Generic[Key, Value]):
@@ -63,14 +60,6 @@ class LRUCache(Generic[Key, Value]):
         self.bytes += size - before
         while self.bytes > self._limit and len(self._values) > 1:
             self.bytes -= self._values.popitem(last=False)[1][1]
-
-
-def lower_thread_priority() -> None:
-    """Lower this thread's priority; only Linux has priorities per thread."""
-    if sys.platform == "linux":
-        thread = threading.get_native_id()
-        own = os.getpriority(os.PRIO_PROCESS, thread)
-        os.setpriority(os.PRIO_PROCESS, thread, min(own + NICENESS, 19))
 
 
 @dataclass(eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -121,3 +121,22 @@ def test_a_full_batch_is_not_too_much() -> None:
     assert body.count(",") < SEPARATORS
     assert len(parse(body)["items"]) == 32
     assert len(parse(json.dumps({str(number): 1 for number in range(KEYS)}))) == KEYS
+
+
+def test_a_body_is_refused_before_the_rest_of_it_arrives(engine: FakeEngine, tmp_path: Any) -> None:
+    sent = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 1
+            yield b"1," * 30_000
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(create_api(engine, Library(tmp_path)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            headers = {"content-type": "application/json"}
+            return await client.post("/v1/audio/speech", content=pieces(), headers=headers)
+
+    assert asyncio.run(ask()).status_code == 413
+    assert sent == 4

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import threading
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -218,3 +220,22 @@ def test_a_blend_has_the_least_of_its_parts_consents(client: TestClient, library
         )
         assert answer.status_code == 200, answer.text
         assert answer.json()["voice"]["consent"] is consent
+
+
+def test_of_simultaneous_uploads_of_a_name_one_is_kept(
+    client: TestClient, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everybody = threading.Barrier(4)
+    save = library.save
+
+    def together(name: str, voice: Clone, **details: Any) -> Any:
+        everybody.wait(10)  # each has seen that the name is free
+        return save(name, voice, **details)
+
+    monkeypatch.setattr(library, "save", together)
+    with ThreadPoolExecutor(4) as crowd:
+        answers = list(crowd.map(lambda _: upload(client), range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    assert {answer.json()["error"]["code"] for answer in answers if answer.is_error} == {
+        "name_taken"
+    }

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 TOLD = """
-import gc, importlib.util
+import gc, importlib.util, sys
 from studio.server.gc_freeze import settle
 {first}
 before = len(gc.get_objects())
@@ -15,6 +15,7 @@ assert gc.get_freeze_count() > before / 2 and len(gc.get_objects()) < before / 2
 ring = []
 ring.append(ring)
 del ring
+assert sys.getswitchinterval() < 0.001
 assert gc.collect() > 0, "what comes later is collected"
 print(importlib.util.find_spec("matplotlib") is not None)
 """
