@@ -24,7 +24,15 @@ from torch import Tensor, nn
 from engine.model.talker import Talker
 from training import model_config, train_loop
 from training import state as states
-from training.batching.batches import NONE, Batch, Batcher, Instructions, TextIds
+from training.batching.batches import (
+    NONE,
+    SIZES,
+    Batch,
+    Batcher,
+    Instructions,
+    TextIds,
+    blank,
+)
 from training.batching.embedding import embed, mistaken
 from training.batching.perturbation import strayed
 from training.batching.self_rollout import SelfRollout, due
@@ -33,9 +41,10 @@ from training.codec import Codec
 from training.data.phones import PHONES
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import PHONES_A_FRAME
-from training.graph_steps import Recorded, Told
+from training.graph_steps import Recorded, Step, Told
 from training.losses.attention_guidance import Guided
 from training.losses.regularization import ValidationSet, thin
+from training.losses.wave_losses import forget
 from training.train_speaker import Trainee
 
 RATE_AT_START = 1.5e-3
@@ -133,9 +142,11 @@ class Trainer:
         highest: float = RATE_AT_START,
         guidance: float = GUIDANCE,
         stray: float = 0.0,
+        compiled: bool = False,
     ) -> None:
         self.device, self.highest, self.guidance = device, highest, guidance
         self.stray = stray
+        self.losses = torch.compile(losses, dynamic=True) if compiled else losses
         self.pupil = TrainedTalker().to(device)
         self.talker = self.pupil.talker
         begin(self.talker)
@@ -179,12 +190,19 @@ class Trainer:
         scale *= min(1.0, (self.step + 1) / WARM_UP)
         self.now.fill_(self.highest * scale)
 
+    def warm_up(self, advance: Step, rows: int, frames: int) -> None:
+        """Compile and capture steps of all sizes ahead of time, without learning from them."""
+        self.now.zero_()
+        for length in {length for size in SIZES for length in (size.alone, size.in_context)}:
+            advance(*blank(rows // length, length, self.device).tensors(), frames=frames)
+        forget(self.steps)
+
     def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
         bf16 = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, bf16, cache_enabled=False):
             batch = Batch(*tensors)
             batch = replace(batch, fed=strayed(batch, self.stray))
-            told = losses(self.pupil, batch, frames)
+            told = self.losses(self.pupil, batch, frames)
         loss = told["first"] + told["phones"] + told["rest"]
         loss = loss + self.guidance * told["looks"] + 0.1 * told["end"]
         self.steps.zero_grad()
@@ -262,15 +280,20 @@ def telling(
 
 def run(given: argparse.Namespace) -> None:
     device = train_loop.begun(given)
+    trainer = Trainer(device, given.dropout, given.rate, given.guidance, given.stray, given.compile)
+    advance = Recorded(trainer.advance) if given.record else trainer.advance
+    if given.record:
+        trainer.warm_up(advance, given.rows, given.frames)
+        print("warm", flush=True)
+    while not (given.codec.exists() and given.speaker.exists()):
+        time.sleep(0.5)
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
     books, pool = library(given, tokenizer, device), Pool(given.speech, given.hours, device)
     batcher, aside = batchers(given, books, tokenizer)
-    trainer = Trainer(device, given.dropout, given.rate, given.guidance, given.stray)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     fill(books, pool, given.wait_hours)
     batcher.refresh()
-    advance = Recorded(trainer.advance) if given.record else trainer.advance
     draw = drawing(given, trainer, batcher)
 
     def step() -> Told:
@@ -283,8 +306,9 @@ def run(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = train_loop.options(__doc__, hours=70, seed=3)
-    parser.add_argument("--codec", type=Path, required=True)
-    parser.add_argument("--speaker", type=Path, required=True)
+    parser.add_argument("--codec", type=Path, required=True, help="a state, waited for")
+    parser.add_argument("--speaker", type=Path, required=True, help="a state, waited for")
+    parser.add_argument("--compile", action="store_true", help="the losses, by torch.compile")
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=24_576, help="of text and frames a step")
     parser.add_argument("--frames", type=int, default=4096, help="that the predictor learns a step")

@@ -226,3 +226,15 @@ def test_every_speaker_is_described() -> None:
     told = Instructions(fake_ids, TEXT_IDS, torch.device("cpu"))
     assert len(told.length) == TRAINED + 4
     assert int(told.length.min()) > len(TEXT_IDS.user) + len(TEXT_IDS.close)
+
+
+@pytest.mark.parametrize("in_context", [False, True])
+def test_a_blank_batch_has_the_shapes_of_a_drawn_one(in_context: bool) -> None:
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    batcher.refresh()
+    drawn = batcher.draw(3, in_context, 64, batcher.order)
+    for one, other in zip(
+        batches.blank(3, 64, library.device).tensors(), drawn.tensors(), strict=True
+    ):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)

@@ -25,6 +25,7 @@ from training.batching.talker_dataset import (
     TalkerDataset,
 )
 from training.data.speakers import STYLES, TRAINED, everyone
+from training.data.synthesize_corpus import PHONES_A_FRAME
 from training.data.voice_descriptions import describe
 
 NONE = -1
@@ -71,6 +72,16 @@ class Batch:
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
+
+
+def blank(batch: int, length: int, device: torch.device) -> Batch:
+    """A batch of these sizes in which nothing is said."""
+    none = torch.full((batch, length), NONE, device=device)
+    frames = torch.full((batch, length, model_config.CODEBOOKS), NONE, device=device)
+    false = torch.zeros(batch, length, dtype=torch.bool, device=device)
+    vector = torch.zeros(batch, model_config.WIDTH, device=device)
+    phones = torch.zeros(batch, length, PHONES_A_FRAME, dtype=torch.uint8, device=device)
+    return Batch(none, none, frames, false, vector, frames, false, phones, none)
 
 
 class Instructions:
