@@ -33,8 +33,8 @@ _BLOCK = SAMPLE_RATE  # libsndfile's Vorbis writer overflows its stack on long b
 class SoundWriter:
     """An audio file that is written chunk by chunk."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
+    def __init__(self, file: Any, rate: int = SAMPLE_RATE) -> None:
+        self._file, self._rate = file, rate
         self.samples = 0
 
     def write(self, pcm: Pcm) -> None:
@@ -44,11 +44,11 @@ class SoundWriter:
 
     @property
     def seconds(self) -> float:
-        return self.samples / SAMPLE_RATE
+        return self.samples / self._rate
 
 
 @contextmanager
-def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
+def open_sound(path: str | os.PathLike[str], rate: int = SAMPLE_RATE) -> Iterator[SoundWriter]:
     """Write an audio file; it is renamed to `path` when the block ends without an exception."""
     import soundfile
 
@@ -57,9 +57,9 @@ def open_sound(path: str | os.PathLike[str]) -> Iterator[SoundWriter]:
     with (
         atomic_replace(target) as part,
         _Disk(part, target) as disk,
-        soundfile.SoundFile(disk, "w", SAMPLE_RATE, 1, subtype, format=kind) as file,
+        soundfile.SoundFile(disk, "w", rate, 1, subtype, format=kind) as file,
     ):
-        yield SoundWriter(file)
+        yield SoundWriter(file, rate)
 
 
 class _Disk:

@@ -57,7 +57,7 @@ def vtt(timeline: Timeline) -> str:
 
 def chapter_list(timeline: Timeline) -> str:
     """One chapter per line, `0:01:23 Title`, as video sites expect it."""
-    return "".join(f"{_hours(each.start)} {_title(each)}\n" for each in timeline.chapters)
+    return "".join(f"{_hours(each.start)} {chapter_title(each)}\n" for each in timeline.chapters)
 
 
 def _parts(span: Span) -> Iterator[Caption]:
@@ -69,7 +69,7 @@ def _parts(span: Span) -> Iterator[Caption]:
     for text in texts:
         said += spoken_size(text)
         end = span.start + span.samples * said // whole
-        yield Caption(_milliseconds(start), _milliseconds(end), span.line.speaker, text)
+        yield Caption(milliseconds(start), milliseconds(end), span.line.speaker, text)
         start = end
 
 
@@ -94,11 +94,11 @@ def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _title(chapter: Chapter) -> str:
+def chapter_title(chapter: Chapter) -> str:
     return chapter.title or "Beginning"
 
 
-def _milliseconds(samples: int) -> int:
+def milliseconds(samples: int) -> int:
     return samples * 1000 // SAMPLE_RATE
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
 
-from engine import atomic_replace, check_target, open_sound, save_sound
+from engine import Pcm, atomic_replace, check_target
+from studio.scripts.audio_files import KINDS, AudioFormat, ChapterMark, Tags, open_audio
+from studio.scripts.captions import chapter_title, milliseconds
 from studio.scripts.line_audio import LineAudio
-from studio.scripts.timeline import Span, Timeline, blocks, check_whole, sound_of
+from studio.scripts.loudness import as_pcm, mastered
+from studio.scripts.timeline import Span, Timeline, blocks, check_whole
 
 Tell = Callable[[float], object]  # called with the progress, 0 to 1
 
@@ -23,39 +27,53 @@ def export_file(
     timeline: Timeline,
     sounds: LineAudio,
     *,
+    form: AudioFormat | None = None,
+    tags: Tags = Tags(),  # noqa: B008 (immutable)
     gains: Mapping[str, float] | None = None,
     partial: bool = False,
     tell: Tell = _nothing,
 ) -> Path:
-    """One audio file, by its extension. `partial`: skip lines without audio."""
-    target = _checked(path, timeline, partial)
+    """One audio file with its chapters; the extension tells the kind where `form` does not.
+
+    `gains`: of the speakers, for loudness; None: the audio as it is. `partial`: skip lines without
+    audio.
+    """
+    _check(timeline, partial)
+    form = form or AudioFormat(_kind_of(path))
+    tags = replace(tags, chapters=chapter_marks(timeline))
     written = 0
-    with open_sound(target) as file:
-        for block in blocks(timeline, sounds, gains):
+    with open_audio(path, form, tags) as file:
+        for block in _blocks(timeline, sounds, gains):
             file.write(block)
             written += len(block)
             tell(written / max(1, timeline.samples))
-    return target
+    return path
 
 
 def export_lines(
     path: Path,
     timeline: Timeline,
     sounds: LineAudio,
-    suffix: str = ".wav",
     *,
+    form: AudioFormat = AudioFormat("wav"),  # noqa: B008 (immutable)
+    tags: Tags = Tags(),  # noqa: B008 (immutable)
     gains: Mapping[str, float] | None = None,
     texts: Mapping[str, str] | None = None,
     partial: bool = False,
     tell: Tell = _nothing,
 ) -> Path:
     """A .zip with an audio file per line, and `texts` by name: subtitles, chapters."""
-    with tempfile.TemporaryDirectory() as folder:
-        sound = _checked(Path(folder) / f"line{suffix}", timeline, partial)
-        with atomic_replace(path) as part, ZipFile(part, "w", ZIP_STORED) as archive:
+    _check(timeline, partial)
+    with tempfile.TemporaryDirectory() as folder, atomic_replace(path) as part:
+        sound = Path(folder) / f"line.{form.kind}"
+        with ZipFile(part, "w", ZIP_STORED) as archive:
             for number, span in enumerate(timeline.heard, 1):
-                save_sound(sound, sound_of(span, sounds, gains))
-                archive.write(sound, line_name(number, span) + suffix)
+                alone = Timeline((replace(span, start=0, end=span.samples, silence=0),), ())
+                own = Tags(span.line.text[:120], tags.artist or span.line.speaker, str(number))
+                with open_audio(sound, form, own) as file:
+                    for block in _blocks(alone, sounds, gains):
+                        file.write(block)
+                archive.write(sound, f"{line_name(number, span)}.{form.kind}")
                 tell(number / len(timeline.heard))
             for name, text in (texts or {}).items():
                 archive.writestr(Path(name).name, text)
@@ -68,7 +86,27 @@ def line_name(number: int, span: Span) -> str:
     return f"{number:04}-{said[:48]}".rstrip("-_")
 
 
-def _checked(path: Path, timeline: Timeline, partial: bool) -> Path:
+def chapter_marks(timeline: Timeline) -> list[ChapterMark]:
+    return [
+        ChapterMark(chapter_title(each), milliseconds(each.start), milliseconds(each.end))
+        for each in timeline.chapters
+        if each.end > each.start
+    ]
+
+
+def _blocks(
+    timeline: Timeline, sounds: LineAudio, gains: Mapping[str, float] | None
+) -> Iterator[Pcm]:
+    if gains is None:
+        return blocks(timeline, sounds)
+    return map(as_pcm, mastered(timeline, sounds, gains))
+
+
+def _kind_of(path: Path) -> str:
+    kind = path.suffix[1:].lower()
+    return kind if kind in KINDS else check_target(path).suffix[1:]
+
+
+def _check(timeline: Timeline, partial: bool) -> None:
     if not partial or not timeline.heard:
         check_whole(timeline)
-    return check_target(path)

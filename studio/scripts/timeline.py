@@ -6,7 +6,7 @@ reads lengths and audio by key and knows no formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -105,23 +105,19 @@ def check_whole(timeline: Timeline) -> None:
         raise InvalidSetting("There is nothing to export yet. Press Speak first.")
 
 
-def sound_of(span: Span, sounds: LineAudio, gains: Mapping[str, float] | None = None) -> Pcm:
-    """A line's audio with its speaker's gain, with the length in the timeline."""
-    if not span.samples:
-        return np.zeros(0, np.int16)
-    pcm = sounds.read(span.key)[: span.samples]
-    gain = (gains or {}).get(span.line.speaker, 1.0)
-    if gain == 1.0:
-        return pcm
-    louder: Pcm = np.clip(np.rint(pcm * gain), -32768, 32767).astype(np.int16)
-    return louder
+def sound_of(span: Span, sounds: LineAudio) -> Pcm:
+    """A line's audio, with the length in the timeline."""
+    return sounds.read(span.key)[: span.samples] if span.samples else np.zeros(0, np.int16)
 
 
-def blocks(
-    timeline: Timeline, sounds: LineAudio, gains: Mapping[str, float] | None = None
-) -> Iterator[Pcm]:
+def silence_of(span: Span) -> Iterator[Pcm]:
+    """The silence after a line, in blocks."""
+    for start in range(0, span.silence, _BLOCK):
+        yield np.zeros(min(_BLOCK, span.silence - start), np.int16)
+
+
+def blocks(timeline: Timeline, sounds: LineAudio) -> Iterator[Pcm]:
     """The whole as blocks of samples, including silences."""
     for span in timeline.spans:
-        yield sound_of(span, sounds, gains)
-        for start in range(0, span.silence, _BLOCK):
-            yield np.zeros(min(_BLOCK, span.silence - start), np.int16)
+        yield sound_of(span, sounds)
+        yield from silence_of(span)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
+import av
 import numpy as np
+import pyloudnorm
 import pysubs2
 import pytest
 import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset
+from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset, TimbreError
+from studio.scripts.audio_files import AudioFormat, Tags
 from studio.scripts.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export import export_file, export_lines
 from studio.scripts.importers.passages import Passage, build
+from studio.scripts.limiter import CEILING, Limiter, true_peaks
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
-from studio.scripts.loudness import CEILING, WANTED, loudness_gains, loudness_of
+from studio.scripts.loudness import LoudnessMeter, loudness_gains
 from studio.scripts.model import Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.timeline import Timeline, blocks, build_timeline, missing
@@ -65,6 +71,15 @@ def again(each: Spoken) -> Timeline:
     """The timeline over the sounds that are there now."""
     lines = [span.line for span in each.timeline.spans]
     return build_timeline(Script(lines=tuple(lines)), each.jobs, each.sounds)
+
+
+def read_audio(path: Path) -> tuple[Pcm, int]:
+    """Also what libsndfile cannot read."""
+    if path.suffix != ".m4b":
+        return soundfile.read(path, dtype="int16")
+    with av.open(str(path)) as file:
+        frames = [frame.to_ndarray()[0] for frame in file.decode(audio=0)]
+        return np.concatenate(frames), file.streams.audio[0].rate
 
 
 def whole(each: Spoken) -> Pcm:
@@ -142,12 +157,12 @@ def test_chapter_lists(tmp_path: Path) -> None:
     assert rows[2].startswith(f"0:{last // 60:02}:{last % 60:02} ")
 
 
-@pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg"])
+@pytest.mark.parametrize("suffix", [".wav", ".flac", ".mp3", ".ogg", ".m4b"])
 def test_one_file_is_as_long_as_the_timeline(tmp_path: Path, suffix: str) -> None:
     each = spoken(tmp_path / "sounds", [Passage("A line of a common length is said.", "Anna")] * 3)
     told: list[float] = []
     path = export_file(tmp_path / f"all{suffix}", each.timeline, each.sounds, tell=told.append)
-    pcm, rate = soundfile.read(path, dtype="int16")
+    pcm, rate = read_audio(path)
     assert rate == SAMPLE_RATE
     assert told == sorted(told)
     assert told[-1] == 1.0
@@ -191,22 +206,147 @@ def test_what_is_not_spoken_is_not_exported_unless_asked(tmp_path: Path) -> None
     assert not list(tmp_path.glob("b*"))
 
 
-@pytest.mark.parametrize("peak", [0.05, 0.3])
-def test_voices_are_made_equally_loud_and_never_clip(tmp_path: Path, peak: float) -> None:
+def loudness_of(pcm: Pcm) -> float:
+    with np.errstate(divide="ignore"):
+        return float(pyloudnorm.Meter(SAMPLE_RATE).integrated_loudness(pcm / 32768.0))
+
+
+def speech_like(seed: int, seconds: float, level: float, clicks: float) -> Pcm:
+    """Noise in syllables, with plosives whose peaks are far above its loudness."""
+    random = np.random.default_rng(seed)
+    count = round(seconds * SAMPLE_RATE)
+    time = np.arange(count) / SAMPLE_RATE
+    noise = random.standard_normal(count) * np.maximum(0, np.sin(2 * np.pi * 3 * time)) ** 2
+    for at in random.integers(0, count - 200, round(2 * seconds)):
+        noise[at : at + 200] += clicks * np.hanning(200)
+    return np.clip(noise * level * 32767, -32768, 32767).astype(np.int16)
+
+
+@pytest.mark.parametrize("wanted", [-16.0, -19.0, -23.0])
+@pytest.mark.parametrize("clicks", [0.0, 12.0])
+def test_every_target_is_met_and_no_peak_is_above_the_ceiling(
+    tmp_path: Path, wanted: float, clicks: float
+) -> None:
     each = spoken(tmp_path, [Passage("A quiet voice says this line.", "Anna")])
-    random = np.random.default_rng(1)
-    scales = dict(zip((span.key for span in each.timeline.heard), (peak, 0.9), strict=True))
-    for key, scale in scales.items():
-        noise = random.standard_normal(3 * SAMPLE_RATE)
-        each.sounds.keep(key, (noise / np.abs(noise).max() * scale * 32767).astype(np.int16))
+    levels = dict(zip((span.key for span in each.timeline.heard), (0.01, 0.06), strict=True))
+    for number, (key, level) in enumerate(levels.items()):
+        each.sounds.keep(key, speech_like(number, 6.0, level, clicks))
     timeline = again(each)
-    gains = loudness_gains(timeline, each.sounds)
-    pcm = np.concatenate(list(blocks(timeline, each.sounds, gains)))
-    parts = [pcm[span.start : span.end] for span in timeline.heard]
-    first, second = map(loudness_of, parts)
-    assert first == pytest.approx(second, abs=0.3)
-    assert second <= WANTED + 0.1
-    assert max(int(np.abs(part.astype(int)).max()) for part in parts) <= 32768 * 10 ** (
-        (CEILING + 0.05) / 20
-    )
-    assert math.isinf(loudness_of(np.zeros(SAMPLE_RATE, np.int16)))
+    gains = loudness_gains(timeline, each.sounds, wanted)
+    path = export_file(tmp_path / "all.wav", timeline, each.sounds, gains=gains)
+    pcm, _ = soundfile.read(path, dtype="int16")
+    assert len(pcm) == timeline.samples
+    assert loudness_of(pcm) == pytest.approx(wanted, abs=0.5)
+    first, second = (loudness_of(pcm[span.start : span.end]) for span in timeline.heard)
+    assert first == pytest.approx(second, abs=1.0)
+    assert true_peaks(pcm / 32768.0).max() <= 10 ** ((CEILING + 0.1) / 20)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.lists(st.integers(0, 30_000), min_size=1, max_size=8))
+def test_limiting_in_pieces_is_limiting_at_once(seed: int, sizes: list[int]) -> None:
+    samples = np.random.default_rng(seed).standard_normal(sum(sizes)) * 0.6
+    once, pieces = Limiter(), Limiter()
+    whole = np.concatenate((once.feed(samples), once.finish()))
+    parts = [pieces.feed(part) for part in np.split(samples, np.cumsum(sizes)[:-1])]
+    np.testing.assert_allclose(np.concatenate((*parts, pieces.finish())), whole, atol=1e-9)
+    assert len(whole) == len(samples)
+    assert np.abs(whole).max(initial=0.0) <= 10 ** (CEILING / 20)
+    quiet = samples * 0.05
+    calm = Limiter()
+    np.testing.assert_array_equal(np.concatenate((calm.feed(quiet), calm.finish())), quiet)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.floats(1.0, 12.0), st.integers(1, 40_000))
+def test_the_meter_agrees_with_pyloudnorm(seed: int, seconds: float, piece: int) -> None:
+    pcm = speech_like(seed, seconds, 0.05, 3.0)
+    meter = LoudnessMeter()
+    for start in range(0, len(pcm), piece):
+        meter.feed(pcm[start : start + piece] / 32768.0)
+    assert meter.loudness == pytest.approx(loudness_of(pcm), abs=0.3)
+    silent = LoudnessMeter()
+    silent.feed(np.zeros(SAMPLE_RATE))
+    assert math.isinf(silent.loudness)
+
+
+BOOK = [
+    Passage("Before it all begins, a word."),
+    Passage("The Storm = #1", heading=True),
+    Passage("It rained for a week [pause 2s]"),
+    Passage("Die Tür; \\ 门", heading=True),
+    Passage("And that was it.", "Ben"),
+]
+
+
+def probed(path: Path) -> dict[str, Any]:
+    """What another reader finds in a file: PyAV's demuxer, as ffprobe would tell it."""
+    with av.open(str(path)) as file:
+        [stream] = file.streams.audio
+        samples = sum(frame.samples for frame in file.decode(stream))
+        return {
+            "codec": stream.codec_context.name,
+            "rate": stream.rate,
+            "seconds": samples / stream.rate,
+            "bits": stream.codec_context.bit_rate or file.bit_rate,
+            "tags": dict(file.metadata),
+            "chapters": [
+                (
+                    each["metadata"]["title"],
+                    float(each["start"] * each["time_base"]),
+                    float(each["end"] * each["time_base"]),
+                )
+                for each in file.chapters()
+            ],
+        }
+
+
+@pytest.mark.parametrize(("kind", "codec"), [("m4b", "aac"), ("mp3", "mp3float")])
+@pytest.mark.parametrize("rate", [24_000, 44_100, 48_000])
+def test_books_have_chapters_and_tags_that_another_reader_finds(
+    tmp_path: Path, kind: str, codec: str, rate: int
+) -> None:
+    each = spoken(tmp_path / "sounds", BOOK)
+    form = AudioFormat(kind, rate, 96)
+    tags = Tags("My book: “Öl”", "Ada")
+    path = export_file(tmp_path / f"b.{kind}", each.timeline, each.sounds, form=form, tags=tags)
+    found = probed(path)
+    assert (found["codec"], found["rate"]) == (codec, rate)
+    length = each.timeline.samples / SAMPLE_RATE
+    assert found["seconds"] == pytest.approx(length, abs=0.15)
+    assert 48_000 < found["bits"] < 130_000
+    assert found["tags"]["title"] == "My book: “Öl”"
+    assert found["tags"]["artist"] == "Ada"
+    titles = [title for title, *_ in found["chapters"]]
+    assert titles == ["Beginning", "The Storm = #1", "Die Tür; \\ 门"]
+    for (_, start, end), own in zip(found["chapters"], each.timeline.chapters, strict=True):
+        assert start == pytest.approx(own.start / SAMPLE_RATE, abs=0.01)
+        assert end == pytest.approx(own.end / SAMPLE_RATE, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "ogg"])
+def test_other_rates_sound_the_same(tmp_path: Path, kind: str) -> None:
+    each = spoken(tmp_path / "sounds", BOOK)
+    form = AudioFormat(kind, 48_000)
+    path = export_file(tmp_path / f"b.{kind}", each.timeline, each.sounds, form=form)
+    pcm, rate = soundfile.read(path)
+    assert rate == 48_000
+    assert len(pcm) == pytest.approx(2 * each.timeline.samples, abs=100)
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "exe"}, {"rate": 1}, {"bitrate": 10**9}])
+def test_formats_that_are_not_there_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSetting, match="Choose a"):
+        AudioFormat(**wrong)
+
+
+def test_a_full_disk_leaves_no_half_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    each = spoken(tmp_path / "sounds", BOOK)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("studio.scripts.audio_files._Encoder.finish", full)
+    with pytest.raises(TimbreError, match="full"):
+        export_file(tmp_path / "b.m4b", each.timeline, each.sounds)
+    assert not list(tmp_path.glob("*b.m4b*"))

@@ -8,7 +8,7 @@ import pytest
 
 from engine import RequestError, UnknownVoice
 from studio.ui.speech_form import SpeechForm, asked_for
-from studio.ui.tabs.script.files import Wish, export
+from studio.ui.tabs.script.files import ExportOptions, export
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.take_compare import speak
 from studio.ui.tabs.takes import TakesTab
@@ -47,7 +47,7 @@ def test_what_a_deleted_voice_has_spoken_is_heard_and_exported(tab, cast, studio
     studio.library.delete(ada.id)
     assert statuses(tab, cast) == ["done"] * LINES
     opened = tab.store.open(cast)
-    files = export(opened, Wish("wav"), tmp_path, lambda _: None)
+    files = export(opened, ExportOptions("wav"), tmp_path, lambda _: None)
     assert Path(files[0]).stat().st_size > 1000
     line = next(own.id for own in opened.script.lines if own.speaker == "Anna")
     assert heard([each for each in told(tab.playback.listen(cast, line)) if each])

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from engine import InvalidSetting, RequestError
+from engine import SAMPLE_RATE, InvalidSetting, RequestError
 from studio.context import Studio
 from studio.scripts import (
     BatchSynthesis,
@@ -30,51 +31,52 @@ from studio.scripts import (
     srt,
     vtt,
 )
+from studio.scripts.audio_files import AudioFormat, Tags
 from studio.scripts.casting import Resolve
 from studio.scripts.loudness import WANTED
-from studio.takes.downloads import KINDS
 from studio.ui.tabs.script.store import Opened, ScriptStore, title_of
 from studio.ui.tabs.voice_form import told_to_programs
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What somebody wants to take along."""
+class ExportOptions:
+    """How a script is exported."""
 
     kind: str = "mp3"
     by_line: bool = False
     texts: bool = True  # subtitles and chapters
     loudness: float | None = WANTED  # LUFS that every voice is brought to; None: as spoken
-    partial: bool = False  # leave out what is not spoken
+    partial: bool = False  # leave out what is not rendered
+    rate: int = SAMPLE_RATE
+    bitrate: int | None = None  # kbit/s
+    artist: str = ""
 
 
-def export(opened: Opened, wish: Wish, folder: Path, tell: Callable[[float], object]) -> list[Path]:
-    """The files, in a folder of their own under `folder`."""
+def export(
+    opened: Opened, options: ExportOptions, folder: Path, tell: Callable[[float], object]
+) -> list[Path]:
+    """The files, in a new folder under `folder`."""
     if opened.sounds is None:
         raise RequestError("There is nothing to export yet. Write a text and press Speak.")
-    if wish.kind not in KINDS:
-        raise InvalidSetting("Choose a format: {there}.", there=", ".join(KINDS))
+    form = AudioFormat(options.kind, options.rate, options.bitrate)
     own = folder / secrets.token_hex(16)
     own.mkdir(parents=True)
     timeline = build_timeline(opened.script, opened.jobs, opened.sounds)
-    name = safe_name(opened.project.title)
+    title = opened.project.title
+    name = safe_name(title)
     gains = None
-    if wish.loudness is not None and timeline.heard:
-        gains = loudness_gains(timeline, opened.sounds, wish.loudness)
-    texts = _texts(timeline, name) if wish.texts else {}
-    if wish.by_line:
-        suffix, target = f".{wish.kind}", own / f"{name}.zip"
-        return [
-            export_lines(
-                target, timeline, opened.sounds, suffix, gains=gains, texts=texts,
-                partial=wish.partial, tell=tell,
-            )
-        ]  # fmt: skip
-    target = own / f"{name}.{wish.kind}"
-    sound = export_file(
-        target, timeline, opened.sounds, gains=gains, partial=wish.partial, tell=tell
+    if options.loudness is not None and timeline.heard:
+        gains = loudness_gains(timeline, opened.sounds, options.loudness)
+    texts = _texts(timeline, name) if options.texts else {}
+    tags = Tags(title, options.artist.strip()[:200])
+    common: dict[str, Any] = dict(
+        form=form, tags=tags, gains=gains, partial=options.partial, tell=tell
     )
-    return [sound, *_written(own, texts)]
+    if options.by_line:
+        path = own / f"{name}.zip"
+        return [export_lines(path, timeline, opened.sounds, texts=texts, **common)]
+    path = own / f"{name}.{form.kind}"
+    return [export_file(path, timeline, opened.sounds, **common), *_written(own, texts)]
 
 
 def safe_name(title: str) -> str:
@@ -121,8 +123,8 @@ class Programs:
                     await rendering.news()
             if failure := rendering.first_error:
                 raise RequestError(failure)
-            wish = Wish(format)
-            files = await asyncio.to_thread(export, opened, wish, Path(folder), lambda _: None)
+            options = ExportOptions(format)
+            files = await asyncio.to_thread(export, opened, options, Path(folder), lambda _: None)
             yield str(files[0]), str(files[1])
 
 

@@ -16,11 +16,12 @@ import gradio as gr
 
 from studio.context import Studio
 from studio.scripts import SUFFIXES
+from studio.scripts.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.loudness import WANTED
-from studio.takes.downloads import KINDS
+from studio.takes import downloads
 from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays
-from studio.ui.tabs.script.files import Programs, Wish, export
+from studio.ui.tabs.script.files import ExportOptions, Programs, export
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
 from studio.ui.tabs.script.options import MannerFields, manner_fields
 from studio.ui.tabs.script.view import Board, View
@@ -259,23 +260,34 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
                 min_width=180,
             )
             partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
+        with gr.Row():
+            rates: list[Any] = [(f"{each / 1000:g} kHz", each) for each in RATES]
+            rate = gr.Dropdown(rates, value=RATES[0], label=word("Sample rate"), min_width=140)
+            kbits: list[Any] = [
+                (word("Default"), 0),
+                *((f"{each} kbit/s", each) for each in BITRATES),
+            ]
+            bitrate = gr.Dropdown(kbits, value=0, label=word("Bit rate of MP3, M4B"), min_width=140)
+            artist = gr.Textbox("", label=word("Artist"), max_lines=1, min_width=180)
         press = gr.Button(word("Export"))
         files = gr.File(
             label=word("Files"), file_count="multiple", interactive=False, visible=False
         )
 
-    def exported(number: str, *wish: Any, progress: Any = gr.Progress()) -> Any:  # noqa: B008
-        """Files to take along."""
+    def exported(number: str, *values: Any, progress: Any = gr.Progress()) -> Any:  # noqa: B008
+        """Files for download."""
         with warned():
             outbox = Path(files.GRADIO_CACHE)
             script = tab.store.open(number)
-            asked = Wish(*wish)
-            asked = replace(asked, loudness=asked.loudness or None)
-            made = export(script, asked, outbox, progress)
+            options = ExportOptions(*values)
+            options = replace(
+                options, loudness=options.loudness or None, bitrate=options.bitrate or None
+            )
+            made = export(script, options, outbox, progress)
             return gr.update(value=[str(path) for path in made], visible=True)
         return gr.skip()
 
-    fields = [kind, by_line, texts, loudness, partial]
+    fields = [kind, by_line, texts, loudness, partial, rate, bitrate, artist]
     press.click(
         exported, [hidden.opened, *fields], files, concurrency_limit=None, api_visibility="private"
     )
@@ -290,7 +302,7 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
         gr.Textbox("", label="Cast", info="Anna = clara, Ben = robert", visible=False),
         gr.Textbox("auto", label="Language", visible=False),
         gr.Number(0, label="Seed", precision=0, visible=False),
-        gr.Dropdown(list(KINDS), value=KINDS[0], label="Format", visible=False),
+        gr.Dropdown(list(downloads.KINDS), value="wav", label="Format", visible=False),
     ]
     press.click(
         Programs(studio, tab.store).script,

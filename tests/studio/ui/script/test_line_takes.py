@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from studio.ui.tabs.script.files import Wish, export
+from studio.ui.tabs.script.files import ExportOptions, export
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import act, event, html, page, spoken, statuses
@@ -43,8 +43,8 @@ def test_every_take_is_kept_heard_and_can_be_picked(tab, number, tmp_path):
         assert key(tab, number, line) == each
         assert keys(tab, number, line) == takes
         assert statuses(tab, number)[1] == "done"
-        wish = Wish("wav", loudness=None, texts=False)
-        [path] = export(tab.store.open(number), wish, tmp_path, lambda _: None)
+        options = ExportOptions("wav", loudness=None, texts=False)
+        [path] = export(tab.store.open(number), options, tmp_path, lambda _: None)
         whole, _ = soundfile.read(path, dtype="int16")
         first = tab.store.open(number).jobs[0]
         start = len(sounds.read(first.key)) + round(first.pause * 24_000)

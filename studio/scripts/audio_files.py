@@ -1,0 +1,180 @@
+"""Audio files of an export: format, sample rate, bit rate, tags and chapters.
+
+WAV, FLAC and OGG are written by libsndfile, MP3 and M4B by FFmpeg's encoders in PyAV, which write
+ID3 and MP4 tags and chapters. Files are written atomically. Knows no scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from engine import (
+    SAMPLE_RATE,
+    InvalidSetting,
+    Pcm,
+    atomic_replace,
+    check_target,
+    explain_write_errors,
+    open_sound,
+)
+
+KINDS = ("wav", "mp3", "m4b", "ogg", "flac")
+RATES = (SAMPLE_RATE, 44_100, 48_000)
+BITRATES = (48, 64, 96, 128, 192)  # kbit/s
+DEFAULT_BITRATES = {"mp3": 96, "m4b": 64}
+_CODECS = {"mp3": ("libmp3lame", "mp3", {}), "m4b": ("aac", "ipod", {"movflags": "+faststart"})}
+_BLOCK = SAMPLE_RATE  # samples per write
+_MILLISECOND = Fraction(1, 1000)
+
+
+@dataclass(frozen=True)
+class AudioFormat:
+    """`bitrate` in kbit/s, of MP3 and M4B; None: the usual one for speech."""
+
+    kind: str = "mp3"
+    rate: int = SAMPLE_RATE
+    bitrate: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidSetting("Choose a format: {there}.", there=", ".join(KINDS))
+        if self.rate not in RATES:
+            raise InvalidSetting(
+                "Choose a sample rate: {there} Hz.", there=", ".join(map(str, RATES))
+            )
+        if self.bitrate is not None and self.bitrate not in BITRATES:
+            raise InvalidSetting(
+                "Choose a bit rate: {there} kbit/s.", there=", ".join(map(str, BITRATES))
+            )
+
+    @property
+    def bits(self) -> int:
+        """Bits a second, at most what the format can have at this sample rate."""
+        asked = self.bitrate or DEFAULT_BITRATES.get(self.kind, 0)
+        low = self.rate < 32_000
+        most = {"mp3": 160 if low else 320, "m4b": 6 * self.rate // 1000}.get(self.kind, asked)
+        return 1000 * min(asked, most)
+
+
+@dataclass(frozen=True)
+class ChapterMark:
+    """A chapter in milliseconds."""
+
+    title: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Tags:
+    title: str = ""
+    artist: str = ""
+    track: str = ""
+    chapters: Sequence[ChapterMark] = ()
+
+
+class AudioWriter(Protocol):
+    def write(self, pcm: Pcm) -> None: ...
+
+
+@contextmanager
+def open_audio(path: Path, form: AudioFormat, tags: Tags) -> Iterator[AudioWriter]:
+    """Write 24 kHz samples; the file is there when the block ends without an exception."""
+    if form.kind not in _CODECS:
+        with open_sound(check_target(path), form.rate) as file, _resampled(file, form.rate) as own:
+            yield own
+        return
+    with (
+        atomic_replace(path) as part,
+        explain_write_errors(path),
+        _open_encoder(part, form, tags) as encoder,
+        _resampled(encoder, form.rate) as own,
+    ):
+        yield own
+
+
+@contextmanager
+def _resampled(writer: AudioWriter, rate: int) -> Iterator[AudioWriter]:
+    if rate == SAMPLE_RATE:
+        yield writer
+        return
+    resampler = _Resampler(writer, rate)
+    yield resampler
+    resampler.finish()
+
+
+class _Resampler:
+    def __init__(self, writer: AudioWriter, rate: int) -> None:
+        import soxr
+
+        self._writer = writer
+        self._stream = soxr.ResampleStream(SAMPLE_RATE, rate, 1, dtype="int16", quality="VHQ")
+
+    def write(self, pcm: Pcm) -> None:
+        for start in range(0, len(pcm), _BLOCK):
+            self._writer.write(self._stream.resample_chunk(pcm[start : start + _BLOCK]))
+
+    def finish(self) -> None:
+        self._writer.write(self._stream.resample_chunk(np.zeros(0, np.int16), last=True))
+
+
+class _Encoder:
+    """An encoder of PyAV and the container that its packets go into."""
+
+    def __init__(self, container: Any, stream: Any, rate: int) -> None:
+        self._container, self._stream, self._rate = container, stream, rate
+        self._samples = 0
+
+    def write(self, pcm: Pcm) -> None:
+        import av
+
+        for start in range(0, len(pcm), _BLOCK):
+            block = np.ascontiguousarray(pcm[start : start + _BLOCK]).reshape(1, -1)
+            frame = av.AudioFrame.from_ndarray(block, format="s16", layout="mono")
+            frame.sample_rate, frame.pts = self._rate, self._samples
+            frame.time_base = Fraction(1, self._rate)
+            self._samples += block.shape[1]
+            self._container.mux(self._stream.encode(frame))
+
+    def finish(self) -> None:
+        self._container.mux(self._stream.encode(None))
+
+
+@contextmanager
+def _open_encoder(path: Path, form: AudioFormat, tags: Tags) -> Iterator[_Encoder]:
+    import av
+
+    codec, container_format, options = _CODECS[form.kind]
+    with av.open(str(path), "w", format=container_format, options=options) as container:
+        container.metadata.update(_metadata(form.kind, tags))
+        container.set_chapters([_chapter(place, each) for place, each in enumerate(tags.chapters)])
+        stream: Any = container.add_stream(codec, rate=form.rate)
+        stream.codec_context.layout = "mono"
+        stream.bit_rate = form.bits
+        encoder = _Encoder(container, stream, form.rate)
+        yield encoder
+        encoder.finish()
+
+
+def _metadata(kind: str, tags: Tags) -> dict[str, str]:
+    own = {"title": tags.title, "artist": tags.artist, "track": tags.track}
+    if kind == "m4b":
+        own |= {"album": tags.title, "genre": "Audiobook", "media_type": "2"}  # 2: an audiobook
+    return {name: value for name, value in own.items() if value}
+
+
+def _chapter(place: int, own: ChapterMark) -> Any:
+    return {
+        "id": place,
+        "start": own.start,
+        "end": own.end,
+        "time_base": _MILLISECOND,
+        "metadata": {"title": own.title},
+    }
