@@ -66,7 +66,7 @@ def open_engine(
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
-        weights=_weights(weights), trace=True,
+        weights=_weights(weights), fast=True,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)

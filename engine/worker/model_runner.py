@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -28,10 +28,14 @@ from engine.worker.state.prompts import Embedder, PromptRows, to_device
 from engine.worker.state.row_metadata import RowMetadata
 from engine.worker.state.sampling import CANDIDATES
 from engine.worker.state.slot_state import SLOT_COLUMNS, TEXT_COLUMNS, Slots, slot_table, text_table
+from engine.worker.talker.cpu_kernels import use_cpu_kernels
 from engine.worker.talker.decode_graphs import Decoder, DecodeStep, EagerDecoder, GraphDecoder
 from engine.worker.talker.decode_step import BatchBounds, FrameStep
 from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.prefill import BLOCK, GraphPrefiller, Prefiller, PromptPiece
+
+if TYPE_CHECKING:
+    from engine.worker.kernels.cpu.threads import ThreadTeam
 
 ADMIT_SIZES = (1, 2, 4, 8, 16, 32, 64)  # admissions per graph
 TEXT_SIZES = (16, 64, 256)  # text ids per graph
@@ -95,6 +99,7 @@ class ModelRunner:
         self.row_states: dict[int, RowState] = {}
         self.timings: Mapping[int, float] = {}  # seconds of a step by rows
         self._positions = positions
+        self._threads: ThreadTeam | None = None  # of kernels on a CPU
 
     @property
     def rows(self) -> int:
@@ -104,6 +109,16 @@ class ModelRunner:
     def fused(self) -> bool:
         """Whether the talker runs on custom kernels, which never read past a row's length."""
         return self.step.talk is not None
+
+    def use_cpu_kernels(self, threads: int) -> bool:
+        """Take frames with numba's kernels, on up to so many threads, if they run here."""
+        self._threads = use_cpu_kernels(self.step, threads)
+        return self._threads is not None
+
+    def close(self) -> None:
+        """End the kernels' threads."""
+        if self._threads is not None:
+            self._threads.close()
 
     def warm(self) -> None:
         """Capture the graphs that most requests need."""

@@ -55,7 +55,7 @@ class WorkerSettings:
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that support it, else float32
     codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
     weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
-    trace: bool = False  # trace small predictors, on CPUs
+    fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
     reference_silence: float = 0.5  # seconds appended to a recording before it is encoded
     reference_bytes: int = 512 << 20  # size of the cache of encoded references
 
@@ -108,9 +108,11 @@ class TorchWorker:
 
     def unload(self, talker: str) -> None:
         with self._loading:
-            self._runners = {
-                name: runner for name, runner in self._runners.items() if name != talker
-            }
+            runners = dict(self._runners)
+            runner = runners.pop(talker, None)
+            self._runners = runners
+            if runner is not None:
+                runner.close()
             self._speakers.pop(talker, None)
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
@@ -175,6 +177,8 @@ class TorchWorker:
     def close(self) -> None:
         with self._loading:
             self._closed = True
+            for runner in self._runners.values():
+                runner.close()
             self._runners = {}
             self._speakers.clear()
             self._codec_runner = self._reference_encoder = None
@@ -295,12 +299,19 @@ class TorchWorker:
             networks, checkpoint.ids, settings.max_num_seqs, positions, *place, talkers
         )
         runner.warm()
-        if settings.trace and self.device.type == "cpu":
-            # a trace takes 160 MB at published sizes
-            rows = TRACED_ROWS if weights < LARGE_WEIGHTS else 1
-            runner.step.predict.trace(min(settings.max_num_seqs, rows))
+        if settings.fast and self.device.type == "cpu":
+            self._speed_up(runner, weights)
         self._synchronize()
         return runner
+
+    def _speed_up(self, runner: ModelRunner, weights: int) -> None:
+        settings = self._settings
+        threads = step_threads(self._cores, weights)
+        if settings.weights != "full" and runner.use_cpu_kernels(threads):
+            return
+        # a trace takes 160 MB at published sizes
+        rows = TRACED_ROWS if weights < LARGE_WEIGHTS else 1
+        runner.step.predict.trace(min(settings.max_num_seqs, rows))
 
     def _load_codec_runner(self, talker: str) -> CodecRunner:
         settings = self._settings

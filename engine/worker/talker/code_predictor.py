@@ -1,8 +1,9 @@
 """The predictor's part of a frame: codebooks 1–15, sampled one after the other.
 
-On a GPU, CUDA kernels sample the same codes from logits that differ by rounding. A small predictor
-on a CPU runs about three thousand operators per frame and spends half of its time in Python between
-them; a trace runs them without Python and gives the same codes as the plain form.
+On a GPU, CUDA kernels sample the same codes from logits that differ by rounding, and on a CPU
+numba's. Without these a small predictor on a CPU runs about three thousand operators per frame and
+spends half of its time in Python between them; a trace runs them without Python and gives the same
+codes as the plain form.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class CodePredictor:
             [Candidate("the predictor's kernels", self._build_kernels, lambda _: 0.0)], None, 0.0
         )  # fmt: skip
         self._traces: dict[int, SampleFrame] = {}  # by rows
+        self._form: SampleFrame | None = None
 
     def __call__(
         self,
@@ -49,10 +51,14 @@ class CodePredictor:
         count: int | None,
     ) -> Frame:
         """hidden and first [R, width], uniforms [R, 15]; `count` ids are ranked for each draw."""
-        form = self._kernels.form(len(hidden)) if self._kernels else None
+        form = self._kernels.form(len(hidden)) if self._kernels else self._form
         if form is None and count == CANDIDATES:
             form = self._traces.get(len(hidden))
         return (form or self._plain)(hidden, first, sampling, uniforms, count)
+
+    def use(self, form: SampleFrame) -> None:
+        """Sample with this form instead, for any number of rows."""
+        self._form = form
 
     def trace(self, max_rows: int) -> None:
         """Trace steps of up to `max_rows` rows, where that is faster."""

@@ -6,8 +6,9 @@ It reads and writes tensors of `Slots` only; its shapes depend only on the numbe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,6 +21,9 @@ from engine.worker.state.slot_state import Slots
 from engine.worker.talker.code_predictor import CodePredictor
 from engine.worker.talker.frame_glue import select_frame_glue
 from engine.worker.talker.talker_forward import TalkerForward, select_talker_forward
+
+# x [R, width] of rows [R] at positions [R] -> hidden [R, width]
+TalkOne: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,11 @@ class FrameStep:
         self.glue = select_frame_glue(slots, ids, talker, pad)
         everywhere = torch.arange(slots.positions, device=like.device)[None]
         rotary = rotary_embedding(everywhere, block.head_dim, block.rope_theta)
-        self._cos, self._sin = (part[0, 0].to(like.dtype) for part in rotary)  # [positions, d]
+        cos, sin = (part[0, 0].to(like.dtype).contiguous() for part in rotary)  # [positions, d]
+        self.rotary = cos, sin
         self.talk: TalkerForward | None = None
-        self.talk = select_talker_forward(talker.model, slots, self._cos, self._sin, self._alone)
+        self.talk = select_talker_forward(talker.model, slots, cos, sin, self._alone)
+        self.talk_one: TalkOne | None = None  # if set, for one new position per row
 
     @property
     def device(self) -> torch.device:
@@ -72,8 +78,8 @@ class FrameStep:
         if self.talk is not None:
             return self.talk.prefill(x, index, positions)
         attend = SlotAttend(self.slots.cache, rows, index, positions, bounds)
-        rotary = self._cos[positions][:, None], self._sin[positions][:, None]  # [R, 1, T, d]
-        return self.talker.model.run(x, rotary, attend)
+        cos, sin = (part[positions][:, None] for part in self.rotary)  # [R, 1, T, d]
+        return self.talker.model.run(x, (cos, sin), attend)
 
     def _alone(self, x: Tensor, index: Tensor, positions: Tensor) -> Tensor:
         return self.run(x, index, index, positions, int(positions.max()) + 1)
@@ -108,6 +114,6 @@ class FrameStep:
 
     def _talk(self, x: Tensor, rows: Rows, index: Tensor, position: Tensor, bounds: int) -> Tensor:
         """One new position per row: x [R, width] at position [R] -> hidden [R, width]."""
-        if self.talk is not None:
-            return self.talk(x, index, position)
+        if talk := self.talk or self.talk_one:
+            return talk(x, index, position)
         return self.run(x[:, None], rows, index, position[:, None], bounds)[:, 0]

@@ -1,0 +1,1 @@
+"""Numba kernels for CPUs: a frame's layers without an operator between them."""

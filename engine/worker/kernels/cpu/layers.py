@@ -1,0 +1,251 @@
+"""A transformer's layers for a few new positions, as one kernel on some threads.
+
+Each output is one sum over its row of weights, in the same order for any number of rows and
+threads: a row's result does not depend on what else is computed. Weights are float32, or 8 bits
+with a scale for each output; inputs and sums are float32. Knows no slots and no codes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from numba import float32, njit
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engine.model.configs import TransformerConfig
+from engine.model.layers import Block, Transformer
+from engine.model.quantized_linear import QuantizedLinear
+from engine.worker.kernels.cpu.threads import barrier
+
+Floats: TypeAlias = NDArray[np.float32]
+ALIGN = 16  # outputs: threads never write to one cache line
+
+
+class Weights(NamedTuple):
+    """The weights of all layers: matrices [layers, outputs, inputs], scales [layers, outputs]."""
+
+    qkv: NDArray[Any]
+    qkv_scales: Floats
+    out: NDArray[Any]
+    out_scales: Floats
+    gate_up: NDArray[Any]
+    gate_up_scales: Floats
+    down: NDArray[Any]
+    down_scales: Floats
+    norms: Floats  # [layers, 2, width]: before attention, before the MLP
+    head_norms: Floats  # [layers, 2, head_dim]: of queries, of keys
+    last_norm: Floats  # [width]
+    eps: np.float32
+
+
+class Scratch(NamedTuple):
+    """Memory of a kernel for up to `rows` rows, shared by its threads but for the last two."""
+
+    x: Floats  # [rows, width]
+    qkv: Floats  # [rows, outputs]
+    attended: Floats  # [rows, heads * head_dim]
+    inner: Floats  # [rows, intermediate]
+    normed: Floats  # [threads, rows, width]
+    own: Floats  # [threads, positions + head_dim]
+    counter: NDArray[np.int64]  # of the barrier
+
+    @classmethod
+    def allocate(
+        cls, config: TransformerConfig, rows: int, positions: int, threads: int
+    ) -> Scratch:
+        heads, width = config.heads * config.head_dim, config.hidden_size
+        kept = 2 * config.kv_heads * config.head_dim
+        sizes = (width, heads + kept, heads, config.intermediate_size)
+        shared = (np.zeros((rows, size), np.float32) for size in sizes)
+        normed = np.zeros((threads, rows, width), np.float32)
+        own = np.zeros((threads, positions + config.head_dim), np.float32)
+        return cls(*shared, normed, own, np.zeros(1, np.int64))
+
+
+def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
+    """Weights and scales of equal linear layers, side by side; the layers keep views of them."""
+    weights = torch.stack([layer.weight.detach() for layer in layers])  # type: ignore[union-attr]
+    for layer, weight in zip(layers, weights, strict=True):
+        if isinstance(layer, QuantizedLinear):
+            layer.weight = weight
+        else:
+            layer.weight = nn.Parameter(weight, requires_grad=False)
+    first = layers[0]
+    if not isinstance(first, QuantizedLinear):
+        return weights.numpy(), np.ones(weights.shape[:2], np.float32)
+    scales = torch.stack([layer.scales for layer in layers])
+    return weights.numpy(), scales.float().numpy()
+
+
+def layer_weights(network: Transformer) -> Weights:
+    """A network's weights as the kernel reads them."""
+    blocks: list[Block] = list(network.layers)  # type: ignore[arg-type]
+    matrices = (
+        *pack([block.self_attn.qkv_proj for block in blocks]),
+        *pack([block.self_attn.o_proj for block in blocks]),
+        *pack([block.mlp.gate_up_proj for block in blocks]),
+        *pack([block.mlp.down_proj for block in blocks]),
+    )
+    norms = [(block.input_layernorm, block.post_attention_layernorm) for block in blocks]
+    heads = [(block.self_attn.q_norm, block.self_attn.k_norm) for block in blocks]
+    return Weights(
+        *matrices,
+        _vectors(norms),
+        _vectors(heads),
+        network.norm.weight.detach().float().numpy(),
+        np.float32(network.config.norm_eps),
+    )
+
+
+def supports(network: Transformer) -> bool:
+    """Whether the kernel computes these layers."""
+    config = network.config
+    if config.sliding_window is not None or config.layer_scale or not config.qk_norm:
+        return False
+    linears = [
+        module for module in network.layers.modules()
+        if isinstance(module, nn.Linear | QuantizedLinear)
+    ]  # fmt: skip
+    kinds = {(type(each), getattr(each, "bits", 8), each.bias is None) for each in linears}
+    dtypes = {parameter.dtype for parameter in network.layers.parameters()}
+    return kinds in ({(nn.Linear, 8, True)}, {(QuantizedLinear, 8, True)}) and dtypes == {
+        torch.float32
+    }
+
+
+def array(tensor: Tensor) -> NDArray[Any]:
+    """A tensor's memory, which must be contiguous, as numba's kernels take it."""
+    assert tensor.is_contiguous()
+    return tensor.detach().numpy()
+
+
+def _vectors(pairs: list[tuple[Any, Any]]) -> Floats:
+    rows = [torch.stack([norm.weight.detach() for norm in pair]) for pair in pairs]
+    return torch.stack(rows).float().contiguous().numpy()
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def span(size, number, threads):
+    """The part of `size` outputs that a thread computes."""
+    start = size * number // threads // ALIGN * ALIGN
+    stop = size if number == threads - 1 else size * (number + 1) // threads // ALIGN * ALIGN
+    return start, stop
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def dot(weights, x):
+    total = float32(0)
+    for i in range(x.shape[0]):
+        total += float32(weights[i]) * x[i]
+    return total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def norm(x, weight, eps, out):
+    scale = float32(1) / math.sqrt(dot(x, x) / float32(x.shape[0]) + eps)
+    for i in range(x.shape[0]):
+        out[i] = x[i] * scale * weight[i]
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def rotate(x, cos, sin, out, factor):
+    half = x.shape[0] // 2
+    for i in range(half):
+        out[i] = (x[i] * cos[i] + x[i + half] * sin[i]) * factor
+        out[i + half] = (x[i + half] * cos[i + half] + x[i] * sin[i + half]) * factor
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, out):
+    """A row's queries of one head of keys: qkv and out [all heads' numbers], keys and values
+    [positions, head_dim]; its new key and value are stored first."""
+    dim, shared = keys.shape[1], heads[0] // heads[1]
+    q, scores = own[:dim], own[dim:]
+    at = (heads[0] + head) * dim
+    norm(qkv[at : at + dim], norms[1], eps, q)
+    rotate(q, cos, sin, keys[position], float32(1))
+    at += heads[1] * dim
+    for i in range(dim):
+        values[position, i] = qkv[at + i]
+    for each in range(head * shared, (head + 1) * shared):
+        target = out[each * dim : (each + 1) * dim]
+        norm(qkv[each * dim : (each + 1) * dim], norms[0], eps, target)
+        rotate(target, cos, sin, q, float32(1) / math.sqrt(float32(dim)))
+        most = float32(-np.inf)
+        for past in range(position + 1):
+            scores[past] = dot(q, keys[past])
+            most = max(most, scores[past])
+        total = float32(0)
+        for i in range(dim):
+            target[i] = 0
+        for past in range(position + 1):
+            share = math.exp(scores[past] - most)
+            total += share
+            for i in range(dim):
+                target[i] += share * values[past, i]
+        for i in range(dim):
+            target[i] /= total
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def run_layers(
+    number, threads, weights, cos, sin, index, positions, slots, per_row, keys, values, scratch
+):
+    """scratch.x [rows, width] -> normed hidden states in scratch.normed[number].
+
+    keys and values [layers, all slots, kv_heads, positions, head_dim]; the first `slots` of `index`
+    are computed, with `per_row` adjacent rows for each, at `positions` in ascending order.
+    """
+    x, normed, inner = scratch.x, scratch.normed[number], scratch.inner
+    rows, dim, kept = slots * per_row, keys.shape[4], keys.shape[2]
+    heads = (scratch.attended.shape[1] // dim, kept)
+    width, middle = x.shape[1], inner.shape[1]
+    eps = weights.eps
+    for layer in range(len(weights.qkv)):
+        for row in range(rows):
+            norm(x[row], weights.norms[layer, 0], eps, normed[row])
+        start, stop = span(scratch.qkv.shape[1], number, threads)
+        for n in range(start, stop):
+            for row in range(rows):
+                scratch.qkv[row, n] = (
+                    dot(weights.qkv[layer, n], normed[row]) * weights.qkv_scales[layer, n]
+                )
+        barrier(scratch.counter, threads)
+        for unit in range(number, slots * kept, threads):
+            slot, head = unit // kept, unit % kept
+            for row in range(slot * per_row, (slot + 1) * per_row):
+                at = positions[row]
+                attend(
+                    scratch.qkv[row], keys[layer, index[slot], head],
+                    values[layer, index[slot], head], cos[at], sin[at], weights.head_norms[layer],
+                    eps, head, heads, at, scratch.own[number], scratch.attended[row],
+                )  # fmt: skip
+        barrier(scratch.counter, threads)
+        start, stop = span(width, number, threads)
+        for n in range(start, stop):
+            for row in range(rows):
+                x[row, n] += (
+                    dot(weights.out[layer, n], scratch.attended[row]) * weights.out_scales[layer, n]
+                )
+        barrier(scratch.counter, threads)
+        for row in range(rows):
+            norm(x[row], weights.norms[layer, 1], eps, normed[row])
+        first, last = span(middle, number, threads)
+        gate_up, scales = weights.gate_up[layer], weights.gate_up_scales[layer]
+        for n in range(first, last):
+            for row in range(rows):
+                gate = dot(gate_up[n], normed[row]) * scales[n]
+                up = dot(gate_up[middle + n], normed[row]) * scales[middle + n]
+                inner[row, n] = gate / (float32(1) + math.exp(-gate)) * up
+        barrier(scratch.counter, threads)
+        for n in range(start, stop):
+            for row in range(rows):
+                x[row, n] += dot(weights.down[layer, n], inner[row]) * weights.down_scales[layer, n]
+        barrier(scratch.counter, threads)
+    for row in range(rows):
+        norm(x[row], weights.last_norm, eps, normed[row])
+    barrier(scratch.counter, threads)

@@ -1,0 +1,239 @@
+"""The predictor's codebooks 1–15 of a frame, sampled in one call of numba's kernel.
+
+Codes are drawn by the rules of `engine.worker.state.sampling`, with each row's own `top_k`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numba import float32, njit
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from engine.model.layers import rotary_embedding
+from engine.model.predictor import Predictor
+from engine.worker.kernels.cpu.layers import (
+    Floats,
+    Scratch,
+    array,
+    dot,
+    layer_weights,
+    pack,
+    run_layers,
+    span,
+)
+from engine.worker.kernels.cpu.threads import ThreadTeam, barrier
+from engine.worker.state.sampling import SamplingTensors
+
+
+class Books(NamedTuple):
+    """What each codebook has of its own, and the projection to the predictor's width."""
+
+    heads: NDArray[Any]  # [books, V, width]
+    head_scales: Floats
+    tables: Floats  # [books, V, talker width]
+    projection: NDArray[Any]  # [1, width, talker width]; without outputs: none
+    projection_scales: Floats
+    projection_bias: Floats  # [width]
+
+
+class Frame(NamedTuple):
+    """A frame's inputs and results for some rows."""
+
+    hidden: Floats  # [R, talker width]
+    first: Floats  # [R, talker width]
+    sampling: Floats  # [R, 4]: the columns of SamplingTensors
+    uniforms: Floats  # [R, books]
+    codes: NDArray[np.int64]  # [R, books]
+    total: Floats  # [R, talker width]
+
+
+@njit(nogil=True, cache=True)
+def _rank(logits, count, best, ids):
+    """The `count` highest logits, in descending order, into best and ids."""
+    held = 0
+    for number in range(len(logits)):
+        value = logits[number]
+        if held == count and not value > best[held - 1]:
+            continue
+        place = min(held, count - 1)
+        while place > 0 and best[place - 1] < value:
+            best[place], ids[place] = best[place - 1], ids[place - 1]
+            place -= 1
+        best[place], ids[place] = value, number
+        held = min(held + 1, count)
+
+
+@njit(nogil=True, cache=True)
+def _pick(logits, sampling, uniform, best, ids):
+    """Sample an id; best and ids: memory for the ranked ones."""
+    inverse_temperature, top_k, top_p, mask = sampling[0], sampling[1], sampling[2], sampling[3]
+    count = len(logits)
+    if mask == 0:
+        count = 1
+    elif top_k < count:
+        count = int(top_k)
+    _rank(logits, count, best, ids)
+    highest, total = best[0], float32(0)
+    for place in range(count):
+        best[place] = math.exp((best[place] - highest) * inverse_temperature)
+        total += best[place]
+    before, kept = float32(0), 0  # those that may be sampled are a prefix
+    while kept < count and best[kept] > 0 and before < top_p:
+        before += best[kept] / total
+        kept += 1
+    target, sums, place = uniform * before, float32(0), 0
+    while place < kept:
+        sums += best[place] / total
+        if sums > target:
+            break
+        place += 1
+    return ids[min(place, kept - 1)]
+
+
+@njit(nogil=True, cache=True)
+def _predict(
+    number,
+    threads,
+    weights,
+    books,
+    cos,
+    sin,
+    frame,
+    keys,
+    values,
+    index,
+    positions,
+    inputs,
+    logits,
+    best,
+    ids,
+    scratch,
+):
+    """index counts the rows; positions [2 * R], inputs [2 * R, talker width], logits [R, V], best
+    and ids [threads, V] are memory."""
+    rows, size = len(frame.hidden), logits.shape[1]
+    width = scratch.x.shape[1]
+    for book in range(len(books.heads)):
+        per_row = 2 if book == 0 else 1
+        # the embedding of the code before this one
+        for row in range(number, rows, threads):
+            if book == 0:
+                for i in range(inputs.shape[1]):
+                    inputs[2 * row, i] = frame.hidden[row, i]
+                    inputs[2 * row + 1, i] = frame.first[row, i]
+                    frame.total[row, i] = frame.first[row, i]
+            else:
+                code = _pick(
+                    logits[row], frame.sampling[row], frame.uniforms[row, book - 1],
+                    best[number], ids[number],
+                )  # fmt: skip
+                frame.codes[row, book - 1] = code
+                for i in range(inputs.shape[1]):
+                    inputs[row, i] = books.tables[book - 1, code, i]
+                    frame.total[row, i] += inputs[row, i]
+        count = rows * per_row
+        if number == 0:
+            for row in range(count):
+                positions[row] = row % 2 if book == 0 else book + 1
+        barrier(scratch.counter, threads)
+        start, stop = span(width, number, threads)
+        for row in range(count):
+            for n in range(start, stop):
+                if len(books.projection):
+                    scratch.x[row, n] = (
+                        dot(books.projection[0, n], inputs[row]) * books.projection_scales[0, n]
+                        + books.projection_bias[n]
+                    )
+                else:
+                    scratch.x[row, n] = inputs[row, n]
+        barrier(scratch.counter, threads)
+        run_layers(
+            number, threads, weights, cos, sin, index, positions, rows, per_row, keys, values,
+            scratch,
+        )  # fmt: skip
+        start, stop = span(size, number, threads)
+        for n in range(start, stop):
+            for row in range(rows):
+                last = row * per_row + per_row - 1
+                logits[row, n] = (
+                    dot(books.heads[book, n], scratch.normed[number, last])
+                    * books.head_scales[book, n]
+                )
+        barrier(scratch.counter, threads)
+    book = len(books.heads)
+    for row in range(number, rows, threads):
+        code = _pick(
+            logits[row], frame.sampling[row], frame.uniforms[row, book - 1], best[number],
+            ids[number],
+        )  # fmt: skip
+        frame.codes[row, book - 1] = code
+        for i in range(inputs.shape[1]):
+            frame.total[row, i] += books.tables[book - 1, code, i]
+    barrier(scratch.counter, threads)
+
+
+class CpuPredictor:
+    """Frames of up to `rows` rows."""
+
+    def __init__(self, predictor: Predictor, rows: int, team: ThreadTeam) -> None:
+        config, count = predictor.model.config, len(predictor.lm_head)
+        tables = _pack_tables(predictor)
+        projection = predictor.small_to_mtp_projection
+        scales = np.zeros((0, 0), np.float32)
+        if isinstance(projection, nn.Identity):
+            matrix = np.zeros((0, 0, 0), np.float32), scales, scales.reshape(-1)
+        else:
+            matrix = *pack([projection]), projection.bias.detach().numpy()
+        self._books = Books(*pack(list(predictor.lm_head)), tables, *matrix)
+        self._team, self.threads = team, team.size
+        self._weights = layer_weights(predictor.model)
+        at = torch.arange(count + 1)[None]
+        rotary = rotary_embedding(at, config.head_dim, config.rope_theta)
+        self._rotary = tuple(array(part[0, 0]) for part in rotary)
+        size = (config.layers, rows, config.kv_heads, count + 1, config.head_dim)
+        self._cache = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        vocabulary = tables.shape[1]
+        self._memory = (
+            np.arange(rows),
+            np.zeros(2 * rows, np.int64),
+            np.zeros((2 * rows, tables.shape[2]), np.float32),
+            np.zeros((rows, vocabulary), np.float32),
+            np.zeros((team.size, vocabulary), np.float32),
+            np.zeros((team.size, vocabulary), np.int64),
+        )
+        self._scratch = Scratch.allocate(config, 2 * rows, count + 1, team.size)
+
+    def __call__(
+        self,
+        hidden: Tensor,
+        first: Tensor,
+        sampling: SamplingTensors,
+        uniforms: Tensor,
+        count: int | None,
+    ) -> tuple[Tensor, Tensor]:
+        """As the plain form; `count` is not needed: each row says itself how many it ranks."""
+        codes, total = torch.empty(uniforms.shape, dtype=torch.long), torch.empty_like(first)
+        given = (hidden, first, torch.cat(sampling.tensors, 1), uniforms.contiguous(), codes, total)
+        frame = Frame(*map(array, given))
+
+        def kernel(number: int, threads: int) -> None:
+            _predict(
+                number, threads, self._weights, self._books, *self._rotary, frame, *self._cache,
+                *self._memory, self._scratch,
+            )  # fmt: skip
+
+        self._team.run(kernel, self.threads)
+        return codes, total
+
+
+def _pack_tables(predictor: Predictor) -> Floats:
+    """The codebooks' embeddings side by side; the network keeps views of them."""
+    tables = torch.stack([each.weight.detach() for each in predictor.model.codec_embedding])
+    for each, table in zip(predictor.model.codec_embedding, tables, strict=True):
+        each.weight = nn.Parameter(table, requires_grad=False)
+    return array(tables)

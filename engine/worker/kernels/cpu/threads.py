@@ -1,0 +1,113 @@
+"""Threads that run one kernel together, and the barrier between its parts.
+
+A kernel is called by every thread with its number. It ends with a barrier, so when the first thread
+returns, the work of all is done. Knows no networks.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+Kernel: TypeAlias = Callable[[int, int], object]  # called with the thread's number, and how many
+THREADS = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # that are tried
+TRIALS = 3
+SPINS = 2000  # before a waiting thread offers its core to others
+_yield_core = types.ExternalFunction(
+    "SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32()
+)
+
+
+class ThreadTeam:
+    """The calling thread and `size - 1` others, which sleep between kernels."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._kernel: Kernel | None = None
+        self._threads, self._running = 1, threading.Lock()
+        self._wake = [_thread.allocate_lock() for _ in range(size - 1)]
+        for number, lock in enumerate(self._wake, 1):
+            lock.acquire()
+            threading.Thread(
+                target=self._work, args=(number, lock), name=f"kernel {number}", daemon=True
+            ).start()
+
+    def run(self, kernel: Kernel, threads: int) -> None:
+        """Call the kernel on the first `threads` threads; it ends with a barrier."""
+        with self._running:
+            threads = min(threads, 1 + len(self._wake))
+            self._kernel, self._threads = kernel, threads
+            for lock in self._wake[: threads - 1]:
+                lock.release()
+            kernel(0, threads)
+
+    def close(self) -> None:
+        """End the threads."""
+        with self._running:
+            self._kernel = None
+            for lock in self._wake:
+                lock.release()
+            self._wake = []
+
+    def _work(self, number: int, lock: Any) -> None:
+        while True:
+            lock.acquire()
+            if self._kernel is None:
+                return
+            self._kernel(number, self._threads)
+
+
+def fastest(run: Callable[[int], object], most: int) -> int:
+    """How many threads, at most `most`, `run` is fastest with: a product of one row is so short
+    that waiting for many threads can take longer than it."""
+    counts = sorted({most, *(count for count in THREADS if count < most)})
+    return min(counts, key=lambda count: min(_seconds(run, count) for _ in range(TRIALS)))
+
+
+def _seconds(run: Callable[[int], object], count: int) -> float:
+    begun = perf_counter()
+    run(count)
+    return perf_counter() - begun
+
+
+@intrinsic
+def _arrive(typing: Any, counter: Any) -> Any:
+    """Add one to the first number of an int64 array; returns what it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        pointer = context.make_array(signature.args[0])(context, builder, given[0]).data
+        return builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 1), "seq_cst")
+
+    return types.int64(counter), generate
+
+
+@intrinsic
+def _arrived(typing: Any, counter: Any) -> Any:
+    """The first number of an int64 array."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        pointer = context.make_array(signature.args[0])(context, builder, given[0]).data
+        return builder.load_atomic(pointer, "seq_cst", 8)
+
+    return types.int64(counter), generate
+
+
+@njit(nogil=True, cache=True)
+def barrier(counter, threads):
+    """Wait until all threads have come here. counter: int64 [1], zero at first."""
+    if threads == 1:
+        return
+    due = (_arrive(counter) // threads + 1) * threads
+    spins = 0
+    while _arrived(counter) < due:
+        spins += 1
+        if spins > SPINS:
+            _yield_core()

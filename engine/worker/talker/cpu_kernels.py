@@ -1,0 +1,98 @@
+"""Puts frames on numba's kernels, on a CPU where these run and agree with the plain form.
+
+They take weights of 8 bits or float32, and neither operators nor Python run between a frame's
+layers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from engine.worker.backends import Candidate, select_backend
+from engine.worker.kernels.verify import TOLERANCE, predictor_difference
+from engine.worker.state.sampling import CANDIDATES, SamplingTensors
+from engine.worker.talker.decode_step import FrameStep
+
+if TYPE_CHECKING:
+    from engine.worker.kernels.cpu.predictor import CpuPredictor
+    from engine.worker.kernels.cpu.talker import CpuTalker
+    from engine.worker.kernels.cpu.threads import ThreadTeam
+
+TRIAL_PROMPT = 20  # positions before the one that is compared
+TALKER_TOLERANCE = 0.05  # relative: torch's products of 8 bits round their inputs to bfloat16
+
+
+class CpuKernels(NamedTuple):
+    team: ThreadTeam
+    predict: CpuPredictor
+    talk: CpuTalker
+
+
+def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
+    """Use the kernels for a step's predictor and talker, each on the number of threads, up to
+    `threads`, that it is fastest with. Returns their threads; None: the plain form stays."""
+    candidate = Candidate(
+        "the kernels for CPUs",
+        lambda: _build(step, threads),
+        lambda kernels: _difference(step, kernels),
+    )
+    kernels = select_backend([candidate], None, 1.0)
+    if kernels is None:
+        return None
+    _choose_threads(step, kernels)
+    step.predict.use(kernels.predict)
+    step.talk_one = kernels.talk
+    return kernels.team
+
+
+def _build(step: FrameStep, threads: int) -> CpuKernels | None:
+    from engine.worker.kernels.cpu.layers import supports  # needs numba
+    from engine.worker.kernels.cpu.predictor import CpuPredictor
+    from engine.worker.kernels.cpu.talker import CpuTalker
+    from engine.worker.kernels.cpu.threads import ThreadTeam
+
+    talker, slots = step.talker, step.slots
+    if not supports(talker.model) or not supports(talker.code_predictor.model):
+        return None
+    team = ThreadTeam(threads)
+    return CpuKernels(
+        team,
+        CpuPredictor(talker.code_predictor, slots.padding_row, team),
+        CpuTalker(talker.model, slots.cache, *step.rotary, team),
+    )
+
+
+@torch.inference_mode()
+def _difference(step: FrameStep, kernels: CpuKernels) -> float:
+    """From the plain form, in tolerances."""
+    predictor = predictor_difference(step.talker.code_predictor, kernels.predict, 1)
+    slots, random = step.slots, torch.Generator().manual_seed(0)
+    length = min(TRIAL_PROMPT, slots.positions - 1)
+    x = torch.randn(1, length + 1, slots.hidden.shape[1], generator=random)
+    row, at = torch.tensor([slots.padding_row]), torch.arange(length + 1)[None]
+    plain = step.run(x, row, row, at, length + 1)[:, -1]
+    own = kernels.talk(x[:, -1].contiguous(), row, at[0, -1:].clone())
+    return max(predictor / TOLERANCE, float((own - plain).norm() / plain.norm()) / TALKER_TOLERANCE)
+
+
+@torch.inference_mode()
+def _choose_threads(step: FrameStep, kernels: CpuKernels) -> None:
+    from engine.worker.kernels.cpu.threads import fastest
+
+    slots, most = step.slots, kernels.team.size
+    like, row = slots.hidden[:1], torch.tensor([slots.padding_row])
+    one = torch.ones(1, 1)
+    uniforms = one.expand(1, slots.codes.shape[2] - 1) / 2
+
+    def predict(threads: int) -> None:
+        kernels.predict.threads = threads
+        kernels.predict(like, like, SamplingTensors(one, one, one, one), uniforms, CANDIDATES)
+
+    def talk(threads: int) -> None:
+        kernels.talk.threads = threads
+        kernels.talk(like, row, torch.zeros_like(row))
+
+    kernels.predict.threads = fastest(predict, most)
+    kernels.talk.threads = fastest(talk, most)
