@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.backends import Candidate, select_backend
+from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.verify import TOLERANCE, predictor_difference
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.decode_step import FrameStep
@@ -44,6 +46,10 @@ def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
     _choose_threads(step, kernels)
     step.predict.use(kernels.predict)
     step.talk_one = kernels.talk
+    if multiplies_bfloat16():  # prompts alone pass the layers' own products now
+        for module in step.talker.model.layers.modules():
+            if isinstance(module, QuantizedLinear):
+                module.in_blocks = True
     return kernels.team
 
 
