@@ -12,16 +12,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from numba import float32, njit
+from llvmlite import ir
+from numba import float32, int32, njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Block, Transformer
 from engine.model.quantized_linear import QuantizedLinear
+from engine.worker.kernels.cpu.dots import MULTIPLE, multiply
 from engine.worker.kernels.cpu.threads import barrier
 
 Floats: TypeAlias = NDArray[np.float32]
+SERIES = tuple(np.float32(1 / math.factorial(n)) for n in range(6, -1, -1))  # of exp
 ALIGN = 16  # outputs: threads never write to one cache line
 
 
@@ -43,12 +47,13 @@ class Weights(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of a kernel for up to `rows` rows, shared by its threads but for the last two."""
+    """Memory of a kernel for up to `rows` rows; its threads share what is not by thread."""
 
     x: Floats  # [rows, width]
     qkv: Floats  # [rows, outputs]
     attended: Floats  # [rows, heads * head_dim]
     inner: Floats  # [rows, intermediate]
+    products: Floats  # [rows, 2 * intermediate or width]
     normed: Floats  # [threads, rows, width]
     own: Floats  # [threads, positions + head_dim]
     counter: NDArray[np.int64]  # of the barrier
@@ -59,7 +64,8 @@ class Scratch(NamedTuple):
     ) -> Scratch:
         heads, width = config.heads * config.head_dim, config.hidden_size
         kept = 2 * config.kv_heads * config.head_dim
-        sizes = (width, heads + kept, heads, config.intermediate_size)
+        inner = config.intermediate_size
+        sizes = (width, heads + kept, heads, inner, max(2 * inner, width))
         shared = (np.zeros((rows, size), np.float32) for size in sizes)
         normed = np.zeros((threads, rows, width), np.float32)
         own = np.zeros((threads, positions + config.head_dim), np.float32)
@@ -112,6 +118,8 @@ def supports(network: Transformer) -> bool:
     ]  # fmt: skip
     kinds = {(type(each), getattr(each, "bits", 8), each.bias is None) for each in linears}
     dtypes = {parameter.dtype for parameter in network.layers.parameters()}
+    if any(each.in_features % MULTIPLE for each in linears):
+        return False
     return kinds in ({(nn.Linear, 8, True)}, {(QuantizedLinear, 8, True)}) and dtypes == {
         torch.float32
     }
@@ -159,6 +167,30 @@ def rotate(x, cos, sin, out, factor):
         out[i + half] = (x[i + half] * cos[i + half] + x[i] * sin[i + half]) * factor
 
 
+@intrinsic
+def _power_of_two(typing: Any, exponent: Any) -> Any:
+    """2 to the power of an int32 from -126 to 127, as float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind = ir.IntType(32)
+        biased = builder.add(given[0], ir.Constant(kind, 127))
+        return builder.bitcast(builder.shl(biased, ir.Constant(kind, 23)), ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+@njit(nogil=True, fastmath=True, cache=True)
+def exponential(x):
+    """e to the power of a float32, to five digits or more; unlike the library's it is vectorized."""
+    x = min(max(x, float32(-87)), float32(88)) * float32(1.44269504)
+    whole = math.floor(x + float32(0.5))
+    part = float32(x - whole) * float32(0.69314718)
+    power = SERIES[0]
+    for term in range(1, len(SERIES)):
+        power = power * part + SERIES[term]
+    return power * _power_of_two(int32(whole))
+
+
 @njit(nogil=True, fastmath=True, cache=True)
 def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, out):
     """A row's queries of one head of keys: qkv and out [all heads' numbers], keys and values
@@ -183,10 +215,11 @@ def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, 
         for i in range(dim):
             target[i] = 0
         for past in range(position + 1):
-            share = math.exp(scores[past] - most)
-            total += share
+            scores[past] = exponential(scores[past] - most)
+            total += scores[past]
+        for past in range(position + 1):
             for i in range(dim):
-                target[i] += share * values[past, i]
+                target[i] += scores[past] * values[past, i]
         for i in range(dim):
             target[i] /= total
 
@@ -201,6 +234,7 @@ def run_layers(
     are computed, with `per_row` adjacent rows for each, at `positions` in ascending order.
     """
     x, normed, inner = scratch.x, scratch.normed[number], scratch.inner
+    products = scratch.products
     rows, dim, kept = slots * per_row, keys.shape[4], keys.shape[2]
     heads = (scratch.attended.shape[1] // dim, kept)
     width, middle = x.shape[1], inner.shape[1]
@@ -209,11 +243,9 @@ def run_layers(
         for row in range(rows):
             norm(x[row], weights.norms[layer, 0], eps, normed[row])
         start, stop = span(scratch.qkv.shape[1], number, threads)
-        for n in range(start, stop):
-            for row in range(rows):
-                scratch.qkv[row, n] = (
-                    dot(weights.qkv[layer, n], normed[row]) * weights.qkv_scales[layer, n]
-                )
+        multiply(
+            weights.qkv[layer], weights.qkv_scales[layer], normed, rows, start, stop, scratch.qkv
+        )
         barrier(scratch.counter, threads)
         for unit in range(number, slots * kept, threads):
             slot, head = unit // kept, unit % kept
@@ -226,21 +258,24 @@ def run_layers(
                 )  # fmt: skip
         barrier(scratch.counter, threads)
         start, stop = span(width, number, threads)
-        for n in range(start, stop):
-            for row in range(rows):
-                x[row, n] += (
-                    dot(weights.out[layer, n], scratch.attended[row]) * weights.out_scales[layer, n]
-                )
+        multiply(
+            weights.out[layer], weights.out_scales[layer], scratch.attended, rows, start, stop,
+            products,
+        )  # fmt: skip
+        for row in range(rows):
+            for n in range(start, stop):
+                x[row, n] += products[row, n]
         barrier(scratch.counter, threads)
         for row in range(rows):
             norm(x[row], weights.norms[layer, 1], eps, normed[row])
         first, last = span(middle, number, threads)
         gate_up, scales = weights.gate_up[layer], weights.gate_up_scales[layer]
-        for n in range(first, last):
-            for row in range(rows):
-                gate = dot(gate_up[n], normed[row]) * scales[n]
-                up = dot(gate_up[middle + n], normed[row]) * scales[middle + n]
-                inner[row, n] = gate / (float32(1) + math.exp(-gate)) * up
+        multiply(gate_up, scales, normed, rows, first, last, products)
+        multiply(gate_up, scales, normed, rows, middle + first, middle + last, products)
+        for row in range(rows):
+            for n in range(first, last):
+                gate = products[row, n]
+                inner[row, n] = gate / (float32(1) + exponential(-gate)) * products[row, middle + n]
         barrier(scratch.counter, threads)
         for n in range(start, stop):
             for row in range(rows):

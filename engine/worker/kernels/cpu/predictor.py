@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
+from engine.worker.kernels.cpu.dots import multiply
 from engine.worker.kernels.cpu.layers import (
     Floats,
     Scratch,
     array,
-    dot,
     layer_weights,
     pack,
     run_layers,
@@ -117,7 +117,7 @@ def _predict(
     """index counts the rows; positions [2 * R], inputs [2 * R, talker width], logits [R, V], best
     and ids [threads, V] are memory."""
     rows, size = len(frame.hidden), logits.shape[1]
-    width = scratch.x.shape[1]
+    width, normed = scratch.x.shape[1], scratch.normed[number]
     for book in range(len(books.heads)):
         per_row = 2 if book == 0 else 1
         # the embedding of the code before this one
@@ -142,13 +142,15 @@ def _predict(
                 positions[row] = row % 2 if book == 0 else book + 1
         barrier(scratch.counter, threads)
         start, stop = span(width, number, threads)
+        if len(books.projection):
+            multiply(
+                books.projection[0], books.projection_scales[0], inputs, count, start, stop,
+                scratch.x,
+            )  # fmt: skip
         for row in range(count):
             for n in range(start, stop):
                 if len(books.projection):
-                    scratch.x[row, n] = (
-                        dot(books.projection[0, n], inputs[row]) * books.projection_scales[0, n]
-                        + books.projection_bias[n]
-                    )
+                    scratch.x[row, n] += books.projection_bias[n]
                 else:
                     scratch.x[row, n] = inputs[row, n]
         barrier(scratch.counter, threads)
@@ -157,13 +159,10 @@ def _predict(
             scratch,
         )  # fmt: skip
         start, stop = span(size, number, threads)
-        for n in range(start, stop):
-            for row in range(rows):
-                last = row * per_row + per_row - 1
-                logits[row, n] = (
-                    dot(books.heads[book, n], scratch.normed[number, last])
-                    * books.head_scales[book, n]
-                )
+        for row in range(rows if per_row > 1 else 0):
+            for i in range(width):  # the last of each row's positions
+                normed[row, i] = normed[row * per_row + per_row - 1, i]
+        multiply(books.heads[book], books.head_scales[book], normed, rows, start, stop, logits)
         barrier(scratch.counter, threads)
     book = len(books.heads)
     for row in range(number, rows, threads):

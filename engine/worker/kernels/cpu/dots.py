@@ -1,0 +1,118 @@
+"""Dot products of one row of weights with some rows of inputs, as vector instructions.
+
+Each product has the same order of sums, however many are computed at once, so that a row's result
+does not depend on the others. LLVM's own vectorization promises no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES, VECTORS = 16, 4  # numbers of a vector, vectors of a sum
+MULTIPLE = LANES * VECTORS  # inputs are a multiple of this
+BLOCK = 16  # outputs whose weights stay in the first cache while they meet all rows
+
+
+def _dots(count: int) -> Callable[..., Any]:
+    """Products of weights [K] (float32 or int8) with x[row : row + count] (float32 [rows, K])."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        weights, x = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args[:2], given[:2], strict=True)
+        )
+        number = ir.FloatType()
+        vector = ir.VectorType(number, LANES)
+        stored = ir.VectorType(context.get_data_type(signature.args[0].dtype), LANES)
+        length = builder.extract_value(weights.shape, 0)
+        rows = [
+            builder.gep(x.data, [builder.mul(builder.add(given[2], context.get_constant(
+                types.intp, row)), length)])
+            for row in range(count)
+        ]  # fmt: skip
+        fma = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f32"
+        )
+        zero = ir.Constant(vector, [0.0] * LANES)
+        sums = [
+            [cgutils.alloca_once_value(builder, zero) for _ in range(VECTORS)] for _ in range(count)
+        ]
+
+        def load(pointer: Any, at: Any, kind: Any, align: int) -> Any:
+            place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
+            return builder.load(place, align=align)
+
+        step = context.get_constant(types.intp, MULTIPLE)
+        nothing = context.get_constant(types.intp, 0)
+        with cgutils.for_range_slice(builder, nothing, length, step) as (start, _):
+            for place in range(VECTORS):
+                at = builder.add(start, context.get_constant(types.intp, place * LANES))
+                weight = load(weights.data, at, stored, 1)
+                if stored.element != number:
+                    weight = builder.sitofp(
+                        builder.sext(weight, ir.VectorType(ir.IntType(32), LANES)), vector
+                    )
+                for row, own in zip(rows, sums, strict=True):
+                    total = builder.load(own[place])
+                    value = builder.call(fma, [weight, load(row, at, vector, 4), total])
+                    builder.store(value, own[place])
+        totals = [_total(builder, [builder.load(each) for each in own]) for own in sums]
+        return context.make_tuple(builder, signature.return_type, totals)
+
+    def dots(typing: Any, weights: Any, x: Any, row: Any) -> Any:
+        return types.UniTuple(types.float32, count)(weights, x, types.intp), generate
+
+    return intrinsic(dots)  # type: ignore[no-any-return]
+
+
+def _total(builder: Any, vectors: list[Any]) -> Any:
+    """The sum of all numbers."""
+    first, second, third, fourth = vectors
+    total = builder.fadd(builder.fadd(first, second), builder.fadd(third, fourth))
+    lanes = LANES
+    while lanes > 1:
+        lanes //= 2
+        halves = (
+            builder.shuffle_vector(
+                total,
+                ir.Constant(total.type, ir.Undefined),
+                ir.Constant(
+                    ir.VectorType(ir.IntType(32), lanes), list(range(start, start + lanes))
+                ),
+            )
+            for start in (0, lanes)
+        )
+        total = builder.fadd(*halves)
+    return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+
+
+_one, _two, _four = _dots(1), _dots(2), _dots(4)
+
+
+@njit(nogil=True, cache=True)
+def multiply(weights, scales, x, rows, start, stop, out):
+    """out[:rows, start:stop] = x[:rows] @ weights[start:stop].T * scales[start:stop]"""
+    for first in range(start, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        row = 0
+        while row + 4 <= rows:
+            for n in range(first, last):
+                a, b, c, d = _four(weights[n], x, row)
+                scale = scales[n]
+                out[row, n], out[row + 1, n] = a * scale, b * scale
+                out[row + 2, n], out[row + 3, n] = c * scale, d * scale
+            row += 4
+        if row + 2 <= rows:
+            for n in range(first, last):
+                a, b = _two(weights[n], x, row)
+                out[row, n], out[row + 1, n] = a * scales[n], b * scales[n]
+            row += 2
+        if row < rows:
+            for n in range(first, last):
+                out[row, n] = _one(weights[n], x, row)[0] * scales[n]
