@@ -1,153 +1,159 @@
 #!/bin/sh
-# Makes Timbre Mini from nothing on a machine with GPUs: sh training/all.sh FOLDER
-# FOLDER gets corpus, speech, states and logs; what is there already is used again, so that a
-# stopped run goes on. PACKAGES: where flite, wordnet-base and wamerican were unpacked.
+# Makes Timbre Mini on a machine with one or two GPUs: sh training/all.sh FOLDER
+# On a machine that is only lent: sh training/all.sh FOLDER OUT SECONDS. The first such call starts
+# the same in the background; every call waits so many seconds, or until that is done, then leaves
+# in OUT what is new: weights in half precision in pieces of 15 MiB, and the ends of the logs.
 #
-# One GPU does it all. A second one takes the speaker encoder and the talker, which begins on
-# early codes (the rehearsal) and learns the final ones while the first GPU goes on with the
-# decoder alone: that changes how codes sound, not which codes speech has. A third one takes a
-# speaker encoder that goes on (SPEAKER_AGAIN), which the second one does where there is none.
-# GPUS and FIRST say how many there are for this, and which is the first, where others are at work.
+# FOLDER gets texts, teacher, speech, states and logs. What is there already is used again:
+# said.json.gz and said-aside.json.gz (or PACKAGES says where wordnet-base and wamerican were
+# unpacked), kokoro.pt (or SITE says where the teacher's packages are). Weights are gone on from
+# those of BEGIN where shapes agree (empty: from nothing).
 #
-# CODEC_STAYS=1: FOLDER/codec.pt stays as it is. The talker rehearses until the speaker encoder
-# is done, at most CODEC_MINUTES, then goes on with that.
+# All ends by BY, in seconds since 1970; the rest in seconds since the start:
+#   speech      both GPUs until SPEECH, then the second one alone until MORE_SPEECH
+#   codec       first GPU, until CODEC; then its codes stay, and its decoder goes on until the end
+#   speaker     second GPU: encoder until CODEC - SMOOTH, then towards its targets until CODEC
+#   rehearsal   second GPU, beside it: the talker on the codes of a codec that still learns
+#   talker      second GPU, from CODEC to the end
+# The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
+# SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
 work=$1
-packages=${PACKAGES:-/}
-speech_minutes=${SPEECH_MINUTES:-30}   # stop making speech after so long
-codec_minutes=${CODEC_MINUTES:-40}
-codec_judged_from=${CODEC_JUDGED_FROM:-0.72}
-codec_stays=${CODEC_STAYS:-0}           # 1: the codec that is there is not trained
-rehearsal=${REHEARSAL:-0}               # 1: the talker begins on early codes
-more_steps=${SPEAKER_AGAIN:-}           # steps more of a speaker encoder that is there; 0: smoothed alone
-smooth_minutes=${SPEAKER_SMOOTH:-4}     # behind them: every voice finds its home
-decoder_minutes=${DECODER_MINUTES:-0}
-talker_minutes=${TALKER_MINUTES:-40}
-by=${BY:+--by $BY}                     # when talker and decoder stop, in seconds since 1970
 python=${PYTHON:-python3}
+logs=$work/logs
+mkdir -p "$logs"
+
+learning_codec() { # it has not saved itself yet
+    [ ! -f "$work/codec.pt" ] || { [ -f "$work/begin/codec.pt" ] && [ ! "$work/codec.pt" -nt "$work/begin/codec.pt" ]; }
+}
+
+deliver() { # OUT: the newest weights of each part; decoder.pt has all of the codec
+    codec=decoder
+    [ -f "$work/decoder.pt" ] || codec=codec
+    for name in speaker talker $codec; do
+        state=$work/$name.pt
+        [ -f "$state" ] || continue
+        [ $name != codec ] || ! learning_codec || continue
+        [ ! -f "$work/small/$name.sent" ] || [ "$state" -nt "$work/small/$name.sent" ] || continue
+        mkdir -p "$work/small"
+        touch -r "$state" "$work/small/$name.sent"
+        $python -m training.state weights "$state" "$work/small/$name.pt"
+        $python -m training.state split "$work/small/$name.pt" "$1"
+    done
+    tail -n 30 "$logs"/*.log > "$1/logs.txt"
+}
+
+if [ $# -gt 1 ]; then
+    mkdir -p "$2"
+    if [ ! -f "$work/pid" ]; then
+        setsid nohup sh "$0" "$work" > "$logs/all.log" 2>&1 &
+        echo $! > "$work/pid"
+    fi
+    until=$(($(date +%s) + $3))
+    while [ "$(date +%s)" -lt "$until" ] && kill -0 "$(cat "$work/pid")" 2> /dev/null; do sleep 1; done
+    deliver "$2"
+    tail -n 2 "$logs"/*.log
+    exit
+fi
+
+start=$(date +%s)
+by=${BY:-$((start + 1500))}
+ends=$((by - ${SAVING:-40}))
+speech_by=$((start + ${SPEECH:-95}))
+more_speech_by=$((start + ${MORE_SPEECH:-420}))
+codec_by=$((start + ${CODEC:-390}))
+smooth_from=$((codec_by - ${SMOOTH:-110}))
+hours=${HOURS:-30}                     # room for speech on a device: 0.17 GB an hour
+first_hours=${FIRST_HOURS:-3}          # of speech that training waits for
+makers=${MAKERS:-2}                    # of speech, on each GPU
 record=${RECORD---record}              # RECORD= where there is no CUDA
-hours=${HOURS:-60}                     # room for speech on the device: 0.17 GB an hour
 gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
-first=${FIRST:-0}
-second=$(( gpus > 1 ))
-third=$(( gpus > 2 ? 2 : second ))
-mkdir -p "$work"
-export FLITE_ROOT=$packages
-export LD_LIBRARY_PATH="$packages/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}"
+second=$((gpus > 1))
 
-often=45                               # seconds: how often a talker is saved
-instead=                               # exec: the command takes the place of its shell
-on_first() { CUDA_VISIBLE_DEVICES=$first OMP_NUM_THREADS=4 $python -m "$@"; }
-on_second() { CUDA_VISIBLE_DEVICES=$((first + second)) OMP_NUM_THREADS=4 $instead $python -m "$@"; }
-on_third() { CUDA_VISIBLE_DEVICES=$((first + third)) OMP_NUM_THREADS=4 $python -m "$@"; }
+on_first() { CUDA_VISIBLE_DEVICES=0 OMP_NUM_THREADS=${THREADS:-4} $python -m "$@"; }
+on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=${THREADS:-4} $python -m "$@"; }
 
-codec() { # STATE MINUTES MORE...
-    state=$1 minutes=$2
-    shift 2
-    on_first training.train_codec --speech "$work/speech" --state "$state" --minutes "$minutes" \
-        --hours "$hours" --batch "${CODEC_BATCH:-20}" --save-every 45 $record "$@"
-}
-
-talker() { # CODEC SPEAKER STATE MINUTES HOURS-FIRST MORE...
-    heard=$1 speaker=$2 state=$3 minutes=$4 wait_hours=$5
-    shift 5
-    on_second training.train_talker --speech "$work/speech" --codec "$heard" \
-        --speaker "$speaker" --tokenizer "$work/tokenizer" --state "$state" \
-        --aside "$work/aside" --wait-hours "$wait_hours" --rate "${TALKER_RATE:-0.0015}" \
-        --stray "${TALKER_STRAY:-0.15}" ${TALKER_OWN---own} \
-        --dropout "${TALKER_DROPOUT:-0.1}" --guidance "${GUIDANCE:-0.5}" --minutes "$minutes" \
-        --hours "$hours" --rows "${TALKER_ROWS:-24576}" --save-every "$often" $record "$@"
-}
-
-[ -f "$work/corpus.json" ] || $python -m training.data.text --root "$packages" --out "$work/corpus.json"
+if [ ! -f "$work/said.json.gz" ]; then
+    $python -m training.data.text --root "${PACKAGES:-/}" --out "$work/corpus.json"
+    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-aside.json.gz" --held-out
+    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said.json.gz"
+fi
+[ -f "$work/kokoro.pt" ] || $python -m training.teachers.kokoro_weights "$SITE" "$work/kokoro.pt"
+begin=${BEGIN-presets/mini}
+if [ -n "$begin" ] && [ ! -d "$work/begin" ]; then
+    $python -m training.resume join "$begin" "${PARTS:-training/parts.pt}" "$work/begin"
+    cp -r "$work/begin/tokenizer" "$work/tokenizer"
+    for pair in codec:codec speaker:known talker:rehearsal; do
+        cp -p "$work/begin/${pair%:*}.pt" "$work/${pair#*:}.pt"
+    done
+fi
 [ -d "$work/tokenizer" ] || $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
 
-# Speech is made beside the training, some cores left free.
-workers=$(( $(nproc) > 3 ? $(nproc) - 2 - 2 * second : 1 ))
-OMP_NUM_THREADS=1 timeout "${speech_minutes}m" nice $python -m training.data.synthesize_corpus \
-    --corpus "$work/corpus.json" --out "$work/speech" --shards "${SHARDS:-420}" \
-    --workers "$workers" --utterances "${UTTERANCES:-160}" > "$work/speech.log" 2>&1 &
-maker=$!
-trap 'kill $maker 2>/dev/null || true' EXIT
+speech() { # GPU NUMBER BY: shards from 1000 * NUMBER on
+    CUDA_VISIBLE_DEVICES=$1 OMP_NUM_THREADS=2 nice $python -m training.teachers.synthesize \
+        --teacher "$work/kokoro.pt" --said "$work/said.json.gz" --out "$work/speech" \
+        --first $((1000 * $2)) --shards 1000 --by "$3" ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
+}
+for number in $(seq "$makers"); do
+    speech "$second" "$number" "$more_speech_by" &
+    [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech_by" &
+done
 
-# Speech that the talker is judged by and never learns from.
-{
-    OMP_NUM_THREADS=1 $python -m training.data.synthesize_corpus --corpus "$work/corpus.json" --out "$work/aside" \
-        --first 100000 --shards 2 --workers 2 --utterances "${UTTERANCES:-160}" > "$work/aside.log" 2>&1
+aside() { # speech that the talker is judged by and never learns from
+    on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
+        --out "$work/aside" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/aside.log" 2>&1
     touch "$work/aside.done"
-} &
-aside=$!
-
-# A talker asks for voices by their homes, so a speaker encoder has to know them.
-smooth() { # BEGIN CODEC
-    on_third training.smooth_speaker --speech "$work/speech" --begin "$1" --codec "$2" \
-        --out "$work/again.pt" --hours "$hours" --minutes "$smooth_minutes" --batch 192 \
-        --copies 4000 >> "$work/speaker.log" 2>&1
-    mv "$work/again.pt" "$work/speaker.pt"
-    rm -f "$work/speaker.new"
 }
+aside &
 
-# A speaker encoder that is there already learns voices through the codec, too.
-speaker_again() {
-    begin=$work/early-speaker.pt
-    if [ "${more_steps:-0}" -gt 0 ]; then
-        on_third training.train_speaker --speech "$work/speech" --begin "$begin" \
-            --codec "$work/early.pt" --out "$work/again.pt" --wait-hours "${SPEAKER_HOURS:-6}" \
-            --hours "$hours" --rate 0.001 --steps "$more_steps" > "$work/speaker.log" 2>&1
-        begin=$work/again.pt
-    fi
-    smooth "$begin" "$work/early.pt"
+codec() {
+    on_first training.train_codec --speech "$work/speech" --state "$work/codec.pt" --again \
+        --minutes 600 --by "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
+        --save-every 40 $record ${CODEC_MORE:-} > "$logs/codec.log" 2>&1
 }
-
-# The speaker encoder learns beside the codec, and so does a talker that rehearses.
-rehearse() {
-    if [ ! -f "$work/speaker.pt" ]; then
-        touch "$work/speaker.new"
-        on_second training.train_speaker --speech "$work/speech" \
-            --out "$work/speaker.pt" --wait-hours "${SPEAKER_HOURS:-6}" --hours "$hours" \
-            --steps "${SPEAKER_STEPS:-6000}" > "$work/speaker.log" 2>&1
-    fi
-    [ "$rehearsal" = 1 ] && [ ! -f "$work/talker.pt" ] || return 0
-    until [ -f "$work/codec.pt" ] && [ -f "$work/aside.done" ]; do sleep 1; done
-    [ -f "$work/early.pt" ] || cp "$work/codec.pt" "$work/early.pt"
-    cp "$work/speaker.pt" "$work/early-speaker.pt"
-    { [ -z "$more_steps" ] && [ ! -f "$work/speaker.new" ]; } || speaker_again &
-    again=$!
-    [ "$codec_stays" = 0 ] || often=15 # a rehearsal that is stopped loses no more
-    instead=exec
-    talker "$work/early.pt" "$work/early-speaker.pt" "$work/rehearsal.pt" "$codec_minutes" \
-        "${REHEARSAL_HOURS:-8}" --by "$codec_done" > "$work/rehearsal.log" 2>&1 &
-    talking=$!
-    if [ "$codec_stays" = 1 ]; then
-        wait $again || true
-        kill $talking 2> /dev/null || true
-    else
-        wait $talking
-    fi
-    wait
-    $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
-}
-codec_done=$(awk "BEGIN { print $(date +%s) + 60 * $codec_minutes }")
-rehearse &
-rehearsing=$!
-[ "$codec_stays" = 1 ] ||
-    codec "$work/codec.pt" "$codec_minutes" --judged-from "$codec_judged_from" | tee -a "$work/codec.log"
-wait $rehearsing || [ -f "$work/speaker.pt" ]
-wait $aside
-[ ! -f "$work/speaker.new" ] || smooth "$work/speaker.pt" "$work/codec.pt"
-
-# Beside the talker where there is a second GPU, after it where there is one.
 decoder() {
-    [ "$decoder_minutes" != 0 ] || return 0
-    [ -f "$work/decoder.pt" ] || $python -m training.state weights "$work/codec.pt" "$work/decoder.pt"
-    codec "$work/decoder.pt" "$decoder_minutes" --decoder-only --judged-from "${DECODER_JUDGED_FROM:-0.1}" $by \
-        > "$work/decoder.log" 2>&1
+    on_first training.train_decoder --speech "$work/speech" --codec "$work/codec.pt" \
+        --state "$work/decoder.pt" --minutes 600 --by "$ends" --hours "$hours" --save-every 60 \
+        $record ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
 }
-[ $second = 0 ] || decoder &
-decoding=$!
-talker "$work/codec.pt" "$work/speaker.pt" "$work/talker.pt" "$talker_minutes" "${TALKER_HOURS:-20}" $by | tee -a "$work/talker.log"
-if [ $second = 1 ]; then wait $decoding; else decoder; fi
-last=$work/codec.pt
-[ ! -f "$work/decoder.pt" ] || last=$work/decoder.pt
-$python -m training.export --codec "$last" --speaker "$work/speaker.pt" \
-    --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "${OUT_FOLDER:-presets/mini}"
+speaker() {
+    [ ! -f "$work/known.pt" ] || known="--begin $work/known.pt"
+    on_second training.train_speaker --speech "$work/speech" --out "$work/apart.pt" ${known:-} \
+        --by "$smooth_from" --minutes 600 --wait-hours "$first_hours" --hours "$hours" \
+        ${SPEAKER_MORE:-} > "$logs/speaker.log" 2>&1
+    while learning_codec; do sleep 1; done
+    cp "$work/codec.pt" "$work/heard.pt"
+    on_second training.smooth_speaker --speech "$work/speech" --begin "$work/apart.pt" \
+        --codec "$work/heard.pt" --out "$work/speaker.pt" --by "$codec_by" --minutes 600 \
+        --wait-hours "$first_hours" --hours "$hours" ${SMOOTH_MORE:-} > "$logs/smooth.log" 2>&1
+}
+
+talker() { # CODEC STATE BY MORE...
+    heard=$1 state=$2 until=$3
+    shift 3
+    on_second training.train_talker --speech "$work/speech" --codec "$heard" \
+        --tokenizer "$work/tokenizer" --state "$state" --aside "$work/aside" --again \
+        --minutes 600 --by "$until" --wait-hours "$first_hours" --hours "$hours" \
+        --save-every 60 $record ${TALKER_MORE:-} "$@"
+}
+rehearsal() {
+    while learning_codec || [ ! -f "$work/aside.done" ]; do sleep 1; done
+    cp "$work/codec.pt" "$work/early.pt"
+    talker "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
+}
+
+rehearsal &
+rehearsal=$!
+speaker &
+speaker=$!
+codec || echo "the codec failed"
+decoder &
+decoder=$!
+wait "$rehearsal" || echo "the rehearsal failed"
+wait "$speaker" || echo "the speaker encoder failed"
+[ -f "$work/talker.pt" ] || $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
+talker "$work/codec.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --own \
+    > "$logs/talker.log" 2>&1 || echo "the talker failed"
+wait "$decoder" || echo "the decoder failed"
+$python -m training.export --codec "$work/decoder.pt" --speaker "$work/speaker.pt" \
+    --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "$work/model"

@@ -28,7 +28,7 @@ from training import state as states
 from training.batching.speaker_targets import speaker_targets
 from training.codec import Codec
 from training.data.speakers import NAMED
-from training.train_speaker import Trainee
+from training.train_speaker import SpeakerTrainee
 
 
 @torch.no_grad()
@@ -75,7 +75,7 @@ def main() -> None:
     for name in ("codec", "speaker", "talker", "tokenizer", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     given = parser.parse_args()
-    codec, speaker, talker = Codec(), Trainee(), Talker(model_config.talker_config())
+    codec, speaker, talker = Codec(), SpeakerTrainee(), Talker(model_config.talker_config())
     codec.load_state_dict(states.load(given.codec)["codec"])
     speaker.load_state_dict(states.load(given.speaker)["speaker"])
     talker.load_state_dict(states.load(given.talker)["talker"])

@@ -20,7 +20,7 @@ from engine.worker.loading import weight_loader
 from training import model_config, tokenizer
 from training import state as states
 from training.codec import Codec
-from training.train_speaker import Trainee
+from training.train_speaker import SpeakerTrainee
 
 CODEC_HEAD, VOICE_PARTS = "phone_head.", "encoder."
 
@@ -46,7 +46,7 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 def join(export: Path, parts: Path, out: Path) -> None:
     """States to continue from, weights alone, and their tokenizer."""
     kept = states.load(parts)
-    codec, voices, talker = codec_of(export), Trainee(), Talker(model_config.talker_config())
+    codec, voices, talker = codec_of(export), SpeakerTrainee(), Talker(model_config.talker_config())
     voices.load_state_dict(states.halved(voices.state_dict()))
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])

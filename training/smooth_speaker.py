@@ -5,14 +5,12 @@ vectors is no voice. Here every voice has a target (`speaker_targets.py`), and t
 find it from any sentence, with small changes of speed, a third of them copies through a codec.
 
     python -m training.smooth_speaker --speech DIR --begin speaker.pt --codec codec.pt \\
-        --out smooth.pt --minutes 20
+        --out smooth.pt --minutes 2
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -28,26 +26,28 @@ from training.data.speakers import everyone
 from training.data.speech_pool import Pool
 from training.data.synthesize_corpus import FRAME, RATE
 from training.train_speaker import (
+    Countdown,
     Plain,
-    Trainee,
+    SpeakerTrainee,
+    augmented,
     crop,
-    eased,
     frozen,
     options,
-    passed_on,
-    worn,
+    rate_factor,
+    through_codec,
+    wait_for,
 )
 
-SETTLED, RIDGE = 3200, 30.0  # sentences for the initial least-squares fit, and its ridge
+RIDGE = 30.0  # of the least-squares fit
 SPEED = 0.06  # largest relative change of speed
 COPY = 48  # frames of a copy through the codec
 FEWEST = 6  # codebooks of a copy
 
 
 @torch.no_grad()
-def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor) -> None:
+def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor, sentences: int) -> None:
     """Set the last layer to the least-squares fit to the targets."""
-    known, voices = heard(encoder, plain)
+    known, voices = heard(encoder, plain, sentences)
     middle, spread = known.mean(0), known.std(0) + 1e-6
     like = F.pad((known - middle) / spread, (0, 1), value=1.0)
     square = like.T @ like + RIDGE * torch.eye(like.shape[1], device=like.device)
@@ -57,14 +57,14 @@ def settle(encoder: SpeakerEncoder, plain: Plain, axes: Tensor) -> None:
     encoder.fc.bias.copy_(bias[0] - (middle / spread) @ weight)
 
 
-def heard(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
+def heard(encoder: SpeakerEncoder, plain: Plain, sentences: int) -> tuple[Tensor, Tensor]:
     """Inputs of the last layer for some sentences [sentences, 2 C], and their speakers."""
     given: list[Tensor] = []
     listening = encoder.fc.register_forward_pre_hook(lambda _, args: given.append(args[0][..., 0]))
     voices = []
-    for _ in range(SETTLED // 32):
+    for _ in range(0, sentences, 32):
         wave, voice = plain.draw(32, 3 * RATE)
-        encoder.embed(worn(wave))
+        encoder.embed(augmented(wave))
         voices.append(voice)
     listening.remove()
     return torch.cat(given), torch.cat(voices)
@@ -73,7 +73,7 @@ def heard(encoder: SpeakerEncoder, plain: Plain) -> tuple[Tensor, Tensor]:
 def copies(plain: Plain, codec: Codec, count: int) -> tuple[Tensor, Tensor]:
     """Some speech through the codec, and its speakers."""
     drawn = [plain.draw(8, COPY * FRAME) for _ in range(0, count, 8)]
-    waves = [passed_on(wave, codec, FEWEST) for wave, _ in drawn]
+    waves = [through_codec(wave, codec, FEWEST) for wave, _ in drawn]
     return torch.cat(waves), torch.cat([voice for _, voice in drawn])
 
 
@@ -91,21 +91,15 @@ def mixed(
     )
 
 
-def filled(folder: Path, hours: float, device: torch.device) -> Plain:
-    """All available speech."""
-    pool = Pool(folder, hours, device)
-    while pool.refresh():
-        pass
-    return Plain(pool)
-
-
 def run(given: argparse.Namespace) -> None:
     device = train_loop.begun(given)
-    plain, trainee = filled(given.speech, given.hours, device), Trainee().to(device)
+    pool = Pool(given.speech, given.hours, device)
+    wait_for(pool, given.wait_hours)
+    plain, trainee = Plain(pool), SpeakerTrainee().to(device)
     trainee.load_state_dict(states.load(given.begin)["speaker"])
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
     copied = copies(plain, frozen(given.codec, device), given.copies)
-    settle(trainee.encoder, plain, axes)
+    settle(trainee.encoder, plain, axes, given.settled)
     learn(trainee.encoder, plain, copied, axes, given)
     states.save({"speaker": trainee.state_dict()}, given.out)
 
@@ -118,9 +112,9 @@ def learn(
     given: argparse.Namespace,
 ) -> None:
     steps = torch.optim.AdamW(encoder.parameters(), lr=given.rate, weight_decay=0.01)
-    begun, step = time.monotonic(), 0
-    while (over := (time.monotonic() - begun) / (60 * given.minutes)) < 1:
-        steps.param_groups[0]["lr"] = given.rate * eased(step, 100, over)
+    countdown, step = Countdown(given.minutes, given.by), 0
+    while (over := countdown.over()) < 1:
+        steps.param_groups[0]["lr"] = given.rate * rate_factor(step, 100, over)
         speech = plain.draw(given.batch * 2 // 3, crop(1.0, 4.0))
         loss = astray(encoder, *mixed(speech, copied, given.batch // 3), axes)
         steps.zero_grad()
@@ -137,14 +131,15 @@ def astray(encoder: SpeakerEncoder, wave: Tensor, voice: Tensor, axes: Tensor) -
     """The distance of the vectors of waves [B, samples] to the targets of their voices [B]."""
     speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
     wave = resampled(wave, round(wave.shape[1] / speed))
-    off = encoder.embed(worn(wave)) - speaker_targets(faster(axes[voice], speed))
+    off = encoder.embed(augmented(wave)) - speaker_targets(faster(axes[voice], speed))
     return off.square().sum(1).mean()
 
 
 def main() -> None:
-    parser = options(__doc__, True, rate=6e-4, batch=48, hours=9, every=50, seed=5)
-    parser.add_argument("--minutes", type=float, default=20)
-    parser.add_argument("--copies", type=int, default=900)
+    defaults = dict(rate=6e-4, batch=192, hours=12, every=200, seed=5, minutes=2)
+    parser = options(__doc__, True, **defaults)
+    parser.add_argument("--copies", type=int, default=2400)
+    parser.add_argument("--settled", type=int, default=3200, help="sentences of the first fit")
     run(parser.parse_args())
 
 

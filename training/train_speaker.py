@@ -3,7 +3,7 @@
 The linear prediction makes the space smooth: the midpoint of two vectors is about half way between
 the voices. All vectors get about the norm of the talker's embeddings.
 
-    python -m training.train_speaker --speech DIR --out speaker.pt --steps 6000
+    python -m training.train_speaker --speech DIR --out speaker.pt --minutes 3
 
 With --codec half of the speech passes through a codec, so that a codec does not change its voice.
 """
@@ -35,7 +35,7 @@ FEWEST = 4  # acoustic codebooks of a copy through the codec
 AXES = len(everyone()[0].axes())
 
 
-class Trainee(nn.Module):
+class SpeakerTrainee(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encoder = SpeakerEncoder(model_config.speaker_config())
@@ -45,16 +45,16 @@ class Trainee(nn.Module):
     def forward(self, wave: Tensor, speaker: Tensor, axes: Tensor) -> dict[str, Tensor]:
         vector = self.encoder.embed(wave)
         cosine = F.normalize(vector, dim=-1) @ F.normalize(self.who, dim=-1).T
-        margin = MARGIN * F.one_hot(speaker, TRAINED)
+        own = speaker[:, None] == torch.arange(TRAINED, device=speaker.device)
         return {
-            "who": F.cross_entropy(SCALE * (cosine - margin), speaker),
+            "who": F.cross_entropy(SCALE * (cosine - MARGIN * own), speaker),
             "axes": F.mse_loss(self.axes(vector), axes),
             "length": (vector.norm(dim=-1) - LENGTH).square().mean(),
             "right": (cosine.argmax(-1) == speaker).float().mean(),
         }
 
 
-def worn(wave: Tensor) -> Tensor:
+def augmented(wave: Tensor) -> Tensor:
     """The same speech at another volume, with a little noise."""
     gain = 10 ** (torch.empty(len(wave), 1, device=wave.device).uniform_(-12, 6) / 20)
     noise = 10 ** torch.empty(len(wave), 1, device=wave.device).uniform_(-5, -2.4)
@@ -77,8 +77,11 @@ class Plain:
         kept = [spot for spot in self.pool.spots if spot.style == 0]
         table = [(spot.start, spot.stop - spot.start, spot.speaker) for spot in kept]
         self.rows = torch.tensor(table, device=self.pool.device)
+        self.longest = max(spot.stop - spot.start for spot in kept)
 
     def draw(self, batch: int, length: int) -> tuple[Tensor, Tensor]:
+        """Crops of utterances, shorter where none is so long, and their speakers."""
+        length = min(length, self.longest)
         rows = self.rows[self.rows[:, 1] >= length]
         rows = rows[torch.randint(len(rows), (batch,), device=rows.device)]
         room = (rows[:, 1] - length).float()
@@ -87,7 +90,7 @@ class Plain:
 
 
 @torch.no_grad()
-def passed_on(wave: Tensor, codec: Codec, fewest: int = FEWEST) -> Tensor:
+def through_codec(wave: Tensor, codec: Codec, fewest: int = FEWEST) -> Tensor:
     """Waves [B, samples] through a codec, each with a random number of codebooks."""
     depth = torch.randint(fewest, ALL + 1, (len(wave),), device=wave.device)
     return codec(wave, depth).wave
@@ -95,7 +98,7 @@ def passed_on(wave: Tensor, codec: Codec, fewest: int = FEWEST) -> Tensor:
 
 def copied(wave: Tensor, codec: Codec) -> Tensor:
     """Waves [B, samples], every other one through the codec."""
-    return torch.stack((passed_on(wave[::2], codec), wave[1::2]), 1).flatten(0, 1)
+    return torch.stack((through_codec(wave[::2], codec), wave[1::2]), 1).flatten(0, 1)
 
 
 def frozen(path: Path, device: torch.device) -> Codec:
@@ -110,7 +113,7 @@ def copier(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor
     return partial(copied, codec=frozen(path, device)) if path else lambda wave: wave
 
 
-def eased(step: int, warm: int, over: float) -> float:
+def rate_factor(step: int, warm: int, over: float) -> float:
     """The learning rate's factor: linear warm-up, then cosine decay."""
     return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * over))
 
@@ -121,31 +124,53 @@ def crop(shortest: float, longest: float) -> int:
     return round(seconds * RATE / FRAME) * FRAME
 
 
+class Countdown:
+    """How much of the minutes is over; they end by a point in time if there is one."""
+
+    def __init__(self, minutes: float, by: float | None) -> None:
+        self._begun = time.monotonic()
+        self._seconds = 60 * minutes
+        if by:
+            self._seconds = min(self._seconds, by - time.time())
+
+    def over(self) -> float:
+        """0 … 1, and 1 or more at the end."""
+        return (time.monotonic() - self._begun) / self._seconds if self._seconds > 0 else 1.0
+
+
+def wait_for(pool: Pool, hours: float) -> None:
+    """Until there is so much speech, and at least some."""
+    while pool.hours < hours or not pool.spots:
+        if not pool.refresh():
+            time.sleep(1)
+
+
 def run(given: argparse.Namespace) -> None:
     device = train_loop.begun(given)
     pool = Pool(given.speech, given.hours, device)
-    while pool.hours < given.wait_hours or not pool.spots:
-        if not pool.refresh():
-            time.sleep(1)
-    plain, trainee, copy = Plain(pool), Trainee().to(device), copier(given.codec, device)
+    wait_for(pool, given.wait_hours)
+    plain, trainee = Plain(pool), SpeakerTrainee().to(device)
+    copy = copier(given.codec, device)
     if given.begin:
-        trainee.load_state_dict(states.load(given.begin)["speaker"])
+        known = states.load(given.begin)["speaker"]
+        trainee.load_state_dict(states.fitting(trainee, known))
     axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
     steps = torch.optim.AdamW(trainee.parameters(), lr=given.rate, weight_decay=0.01)
-    for step in range(given.steps):
-        steps.param_groups[0]["lr"] = given.rate * eased(step, 200, step / given.steps)
+    countdown, step = Countdown(given.minutes, given.by), 0
+    while (over := countdown.over()) < 1:
+        steps.param_groups[0]["lr"] = given.rate * rate_factor(step, 200, over)
         wave, speaker = plain.draw(given.batch, crop(0.9, 4.5))
-        losses = trainee(worn(copy(wave)), speaker, axes[speaker])
+        losses = trainee(augmented(copy(wave)), speaker, axes[speaker])
         loss = losses["who"] + 2 * losses["axes"] + 0.1 * losses["length"]
         steps.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(trainee.parameters(), 5.0)
         steps.step()
+        step += 1
         if step % given.every == 0:
             told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-            print(f"{step} {told}", flush=True)
-        if step % 1000 == 999:
-            states.save({"speaker": trainee.state_dict()}, given.out)
+            print(f"{step} {pool.hours:.1f}h {told}", flush=True)
+            plain.grow()
     states.save({"speaker": trainee.state_dict()}, given.out)
 
 
@@ -159,17 +184,17 @@ def options(about: str | None, again: bool, **defaults: float) -> argparse.Argum
     parser.add_argument("--rate", type=float, help="of learning, at most")
     for name in ("--batch", "--every", "--seed"):
         parser.add_argument(name, type=int)
-    parser.add_argument("--hours", type=float)
+    for name in ("--hours", "--minutes", "--wait-hours"):
+        parser.add_argument(name, type=float)
+    parser.add_argument("--by", type=float, help="end by this time, in seconds since 1970")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.set_defaults(**defaults)
+    parser.set_defaults(wait_hours=0.0, **defaults)
     return parser
 
 
 def main() -> None:
-    parser = options(__doc__, False, rate=2e-3, batch=128, hours=12, every=200, seed=2)
-    parser.add_argument("--steps", type=int, default=6000)
-    parser.add_argument("--wait-hours", type=float, default=0)
-    run(parser.parse_args())
+    defaults = dict(rate=2e-3, batch=128, hours=12, every=200, seed=2, minutes=3)
+    run(options(__doc__, False, **defaults).parse_args())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ styles by instruction; text whole and streamed; English and Auto.
 
     python -m training.train_talker --speech DIR --codec codec.pt --speaker speaker.pt \\
         --tokenizer DIR --state talker.pt --minutes 15
+
+On codes that are not final yet it can begin without a speaker encoder (a rehearsal).
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from training.graph_steps import Recorded, Step, Told
 from training.losses.attention_guidance import Guided
 from training.losses.regularization import ValidationSet, thin
 from training.losses.wave_losses import forget
-from training.train_speaker import Trainee
+from training.train_speaker import SpeakerTrainee
 
 RATE_AT_START = 1.5e-3
 GUIDANCE = 0.5  # weight of the guided attention loss
@@ -213,13 +215,14 @@ class Trainer:
 
 
 def library(given: argparse.Namespace, tokenizer: Tokenizer, device: torch.device) -> TalkerDataset:
-    codec, speaker = Codec().to(device), Trainee().to(device)
+    codec, speaker = Codec().to(device), None
     codec.load_state_dict(states.load(given.codec)["codec"])
-    speaker.load_state_dict(states.load(given.speaker)["speaker"])
     codec.share_tables()
-
-    encoders = codec.encoder.eval(), speaker.encoder.eval()
-    return TalkerDataset(tokenizer.encode_batch, *encoders, device)
+    if given.speaker:
+        trained = SpeakerTrainee().to(device)
+        trained.load_state_dict(states.load(given.speaker)["speaker"])
+        speaker = trained.encoder.eval()
+    return TalkerDataset(tokenizer.encode_batch, codec.encoder.eval(), speaker, device)
 
 
 def fill(books: TalkerDataset, pool: Pool, hours: float) -> None:
@@ -272,7 +275,7 @@ def telling(
         print(train_loop.line(trainer, pool.hours, told), flush=True)
         if aside:
             print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
-        if pool.refresh(16) + books.grow(pool) + books.vary(pool, given.vary):
+        if pool.refresh(4) + books.grow(pool) + books.vary(pool, given.vary):
             batcher.refresh()
 
     return tell
@@ -285,7 +288,7 @@ def run(given: argparse.Namespace) -> None:
     if given.record:
         trainer.warm_up(advance, given.rows, given.frames)
         print("warm", flush=True)
-    while not (given.codec.exists() and given.speaker.exists()):
+    while not all(path.exists() for path in (given.codec, given.speaker) if path):
         time.sleep(0.5)
     tokenizer = Tokenizer.from_file(str(given.tokenizer / "tokenizer.json"))
     books, pool = library(given, tokenizer, device), Pool(given.speech, given.hours, device)
@@ -307,7 +310,7 @@ def run(given: argparse.Namespace) -> None:
 def main() -> None:
     parser = train_loop.options(__doc__, hours=70, seed=3)
     parser.add_argument("--codec", type=Path, required=True, help="a state, waited for")
-    parser.add_argument("--speaker", type=Path, required=True, help="a state, waited for")
+    parser.add_argument("--speaker", type=Path, help="a state, waited for; or voices are targets")
     parser.add_argument("--compile", action="store_true", help="the losses, by torch.compile")
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=24_576, help="of text and frames a step")

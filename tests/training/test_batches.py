@@ -198,6 +198,19 @@ def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
         assert nearest < 1
 
 
+def test_nobody_is_described_who_speaks_in_a_manner_of_his_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batches, "DESIGNED", 1.0)
+    library = made_library()
+    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    batcher.refresh()
+    batch = batcher.draw(UTTERANCES, False, 160, torch.arange(UTTERANCES))
+    for row in range(UTTERANCES):
+        own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        assert bool(batch.speaker[row].any()) == bool(library.table[own, STYLE])
+
+
 def test_a_reference_is_the_utterance_that_is_about_as_fast(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

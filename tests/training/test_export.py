@@ -15,7 +15,7 @@ from training.codec import Codec
 from training.data.speakers import NAMED
 from training.data.text import Corpus
 from training.export import set_preset_vectors, write
-from training.train_speaker import Trainee
+from training.train_speaker import SpeakerTrainee
 from training.train_talker import Talker, begin, text_ids
 
 
@@ -29,7 +29,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     codec, talker = Codec().eval(), Talker(model_config.talker_config())
     begin(talker)
     set_preset_vectors(talker)
-    write(root / "model", root / "tokenizer", codec, Trainee().encoder, talker)
+    write(root / "model", root / "tokenizer", codec, SpeakerTrainee().encoder, talker)
     return root / "model", codec, talker
 
 

@@ -85,6 +85,15 @@ def test_an_utterance_taken_in_again_begins_elsewhere(who: int) -> None:
         assert wave[0, frames * FRAME :].abs().max() < 0.05  # silence after the last frame
 
 
+def test_without_a_speaker_encoder_voices_are_their_targets() -> None:
+    (books, _), pool = listening(), pool_of([0, MADE])
+    books.speaker = None
+    books.grow(pool)
+    books.vary(pool, 3)
+    assert torch.equal(books.vectors, books.targets)
+    assert books.vectors[:2].unique(dim=0).shape[0] == 2
+
+
 @pytest.mark.parametrize("speed", [0.94, 1.06])
 def test_a_tone_goes_up_with_the_speed(speed: float) -> None:
     time = torch.arange(24_000) / 24_000

@@ -8,7 +8,7 @@ import torch
 
 from studio.cli.app_context import MINI
 from training import resume, state, train_codec, train_talker
-from training.train_speaker import AXES, Trainee
+from training.train_speaker import AXES, SpeakerTrainee
 
 PARTS = Path(resume.__file__).with_name("parts.pt")
 CPU = torch.device("cpu")
@@ -20,7 +20,7 @@ def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
     codec.resume(tmp_path / "codec.pt", again=True)
     talker = train_talker.Trainer(CPU)
     talker.resume(tmp_path / "talker.pt", again=False)
-    Trainee().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
+    SpeakerTrainee().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
     assert (tmp_path / "tokenizer" / "tokenizer.json").exists()
 
 
@@ -42,7 +42,7 @@ def test_heads_for_other_speakers_begin_anew(tmp_path: Path) -> None:
     kept["voices"]["axes.bias"] = torch.arange(float(AXES))
     state.save(kept, tmp_path / "parts.pt")
     resume.join(MINI, tmp_path / "parts.pt", tmp_path)
-    voices = Trainee()
+    voices = SpeakerTrainee()
     voices.load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
     assert torch.equal(voices.axes.bias, torch.arange(float(AXES)))
     assert (voices.who.norm(dim=1) > 0).all()

@@ -6,7 +6,6 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 
 from engine.model.speaker import SpeakerEncoder
@@ -33,9 +32,7 @@ def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None
         return (hertz * moments * 2 * math.pi).sin()[:, :length] * 0.1, voice
 
     plain: Any = SimpleNamespace(draw=draw)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.smooth_speaker.SETTLED", 320)
-        settle(encoder, plain, axes)
+    settle(encoder, plain, axes, sentences=320)
     wave, voice = draw(16, 3 * RATE)
     with torch.no_grad():
         off = encoder.embed(wave) - speaker_targets(axes[voice])

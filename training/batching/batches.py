@@ -31,6 +31,7 @@ from training.data.voice_descriptions import describe
 NONE = -1
 WORDINGS = 48  # instructions per speaker
 TRIED = 16  # candidates for a reference, of which the one at the most similar speed is used
+DESIGNED = 0.25  # share of the sequences without an instruction that have a description, no voice
 AT_HOME = 0.4  # share of the vectors that are the speaker's target instead of an utterance's vector
 
 
@@ -149,7 +150,8 @@ class Batcher:
         table = library.table[rows]
         reference = self._reference(rows, table[:, SPEAKER]) if in_context else rows
         vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
-        design = self._chance((batch,), 0.25) & (not in_context)
+        # A description says nothing of a manner of speaking.
+        design = self._chance((batch,), DESIGNED) & (table[:, STYLE] == 0) & (not in_context)
         return self._lay_out(table, library.table[reference], vector, design, in_context, length)
 
     def _chance(self, size: tuple[int, ...], share: float) -> Tensor:

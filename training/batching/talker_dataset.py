@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engine.model.encoder import CodecEncoder
 from engine.model.speaker import SpeakerEncoder
+from training import model_config
 from training.batching.encoding_batches import HUSH, Bundle, Coded, of_a_length, place_ids, shifted
 from training.batching.speaker_targets import faster, speaker_targets
 from training.data.speakers import NAMED, everyone
@@ -32,16 +33,15 @@ class Ids(Protocol):
 
 class TalkerDataset:
     def __init__(
-        self, ids: Ids, encoder: CodecEncoder, speaker: SpeakerEncoder, device: torch.device
+        self, ids: Ids, encoder: CodecEncoder, speaker: SpeakerEncoder | None, device: torch.device
     ) -> None:
+        """Without a speaker encoder every utterance's vector is its speaker's target."""
         self.ids, self.encoder, self.speaker, self.device = ids, encoder, speaker, device
         self.text = torch.zeros(0, dtype=torch.long, device=device)
         self.codes = torch.zeros(0, encoder.config.codebooks, dtype=torch.uint8, device=device)
         self.phones = torch.zeros(0, PHONES_A_FRAME, dtype=torch.uint8, device=device)
         self.places = torch.zeros(0, dtype=torch.int16, device=device)  # text id spoken, by frame
-        self.vectors = torch.zeros(
-            0, speaker.config.embedding_dim, device=device
-        )  # an utterance each
+        self.vectors = torch.zeros(0, model_config.WIDTH, device=device)  # an utterance each
         self.targets = torch.zeros_like(self.vectors)  # of the speaker, at the utterance's speed
         self.speeds = torch.zeros(0, device=device)  # at which each was encoded
         self._axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
@@ -87,8 +87,10 @@ class TalkerDataset:
         self.codes = longer(self.codes, kept(codes, frames).to(torch.uint8))
         self.phones = longer(self.phones, kept(phones, frames))
         self.places = longer(self.places, kept(place_ids(texts, letters), frames))
-        self.vectors = longer(self.vectors, self.speaker.embed(wave[:, :same]).float())
-        self.targets = longer(self.targets, speaker_targets(faster(axes, bundle.speed)))
+        targets = speaker_targets(faster(axes, bundle.speed))
+        vectors = self.speaker.embed(wave[:, :same]).float() if self.speaker else targets
+        self.vectors = longer(self.vectors, vectors)
+        self.targets = longer(self.targets, targets)
         self.speeds = longer(self.speeds, torch.full((len(rows),), bundle.speed))
         self.table = longer(self.table, rows)
 
