@@ -10,8 +10,9 @@
 # those of BEGIN where shapes agree (empty: from nothing).
 #
 # All ends by BY, in seconds since 1970; the rest in seconds since the start:
-#   speech      both GPUs until SPEECH, then the second one alone until MORE_SPEECH
+#   speech      MAKERS processes on each GPU until SPEECH, one of them until MORE_SPEECH
 #   codec       first GPU, until CODEC; then its codes stay, and its decoder goes on until the end
+#               (which gets ready WARM_UP seconds before)
 #   speaker     second GPU: encoder until CODEC - SMOOTH, then towards its targets until CODEC
 #   rehearsal   second GPU, beside it: the talker on the codes of a codec that still learns
 #   talker      second GPU, from CODEC to the end
@@ -65,7 +66,7 @@ codec_by=$((start + ${CODEC:-390}))
 smooth_from=$((codec_by - ${SMOOTH:-110}))
 hours=${HOURS:-30}                     # room for speech on a device: 0.17 GB an hour
 first_hours=${FIRST_HOURS:-3}          # of speech that training waits for
-makers=${MAKERS:-2}                    # of speech, on each GPU
+makers=${MAKERS:-2}
 record=${RECORD---record}              # RECORD= where there is no CUDA
 gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
 second=$((gpus > 1))
@@ -94,10 +95,9 @@ speech() { # GPU NUMBER BY: shards from 1000 * NUMBER on
         --teacher "$work/kokoro.pt" --said "$work/said.json.gz" --out "$work/speech" \
         --first $((1000 * $2)) --shards 1000 --by "$3" ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
 }
-for number in $(seq "$makers"); do
-    speech "$second" "$number" "$more_speech_by" &
-    [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech_by" &
-done
+speech "$second" 0 "$more_speech_by" &
+for number in $(seq "$((makers - 1))"); do speech "$second" "$number" "$speech_by" & done
+for number in $(seq "$makers"); do [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech_by" & done
 
 aside() { # speech that the talker is judged by and never learns from
     on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
@@ -111,10 +111,11 @@ codec() {
         --minutes 600 --by "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
         --save-every 40 $record ${CODEC_MORE:-} > "$logs/codec.log" 2>&1
 }
-decoder() {
-    on_first training.train_decoder --speech "$work/speech" --codec "$work/codec.pt" \
+decoder() { # compiles and captures its steps while the codec still learns
+    while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-100})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done
+    on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
         --state "$work/decoder.pt" --minutes 600 --by "$ends" --hours "$hours" --save-every 60 \
-        $record ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
+        $record ${DECODER_MORE---compile} > "$logs/decoder.log" 2>&1
 }
 speaker() {
     [ ! -f "$work/known.pt" ] || known="--begin $work/known.pt"
@@ -146,13 +147,14 @@ rehearsal &
 rehearsal=$!
 speaker &
 speaker=$!
-codec || echo "the codec failed"
 decoder &
 decoder=$!
+codec || echo "the codec failed"
+cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"
 wait "$rehearsal" || echo "the rehearsal failed"
 wait "$speaker" || echo "the speaker encoder failed"
 [ -f "$work/talker.pt" ] || $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
-talker "$work/codec.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --own \
+talker "$work/settled.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --own \
     > "$logs/talker.log" 2>&1 || echo "the talker failed"
 wait "$decoder" || echo "the decoder failed"
 $python -m training.export --codec "$work/decoder.pt" --speaker "$work/speaker.pt" \
