@@ -70,6 +70,8 @@ FRAMES = (
     "The {noun} should be {listed}, {pace}.",
     "Someone {listed}",
     "Somebody {listed}, {pace}",
+    # Who it is, and nothing else.
+    *(4 * ("{who}", "Speak like {who}.", "The voice of {who}", "I want {who}, {pace}.")),
 )
 
 
@@ -99,7 +101,9 @@ def gender(speaker: Speaker) -> str:
 def describe(speaker: Speaker, random: Random) -> str:
     """A random instruction that fits the speaker."""
     frame = random.choice(FRAMES)
-    who = gender(speaker) if "{noun}" in frame and random.random() < 0.75 else ""
+    told = {"{noun}": 0.75, "{who}": 1.0}
+    chance = max((share for slot, share in told.items() if slot in frame), default=0.0)
+    who = gender(speaker) if random.random() < chance else ""
     level = levels(speaker, who)
     age = AGES.get((who, level["pitch"]), ())
     noun = random.choice(age if age and random.random() < 0.35 else NOUNS[who])
@@ -109,6 +113,7 @@ def describe(speaker: Speaker, random: Random) -> str:
         a=f"{'an' if listed[0] in 'aeiou' else 'a'} {listed}",
         listed=listed,
         noun=noun,
+        who=f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}",
         pace=random.choice(PACE_PHRASES[level["pace"]]),
     )
     return _varied(text, random)
