@@ -12,7 +12,7 @@
 # All ends by BY, in seconds since 1970; the rest in seconds since the start:
 #   speech      MAKERS processes on each GPU until SPEECH, one of them until MORE_SPEECH
 #   codec       first GPU, until CODEC; then its codes stay, and its decoder goes on until the end
-#               (which gets ready WARM_UP seconds before)
+#               (both it and the talker get ready WARM_UP seconds before)
 #   speaker     second GPU: encoder until CODEC - SMOOTH, then towards its targets until CODEC
 #   rehearsal   second GPU, beside it: the talker on the codes of a codec that still learns
 #   talker      second GPU, from CODEC to the end
@@ -67,7 +67,7 @@ smooth_from=$((codec_by - ${SMOOTH:-110}))
 hours=${HOURS:-30}                     # room for speech on a device: 0.17 GB an hour
 first_hours=${FIRST_HOURS:-3}          # of speech that training waits for
 makers=${MAKERS:-2}
-record=${RECORD---record}              # RECORD= where there is no CUDA
+record=${RECORD---record}              # RECORD= COMPILE= where there is no CUDA
 gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
 second=$((gpus > 1))
 
@@ -111,11 +111,13 @@ codec() {
         --minutes 600 --by "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
         --save-every 40 $record ${CODEC_MORE:-} > "$logs/codec.log" 2>&1
 }
-decoder() { # compiles and captures its steps while the codec still learns
-    while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-100})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done
+# Decoder and talker compile and capture their steps while the codec still learns.
+until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-100})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
+decoder() {
+    until_warm_up
     on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
         --state "$work/decoder.pt" --minutes 600 --by "$ends" --hours "$hours" --save-every 60 \
-        $record ${DECODER_MORE---compile} > "$logs/decoder.log" 2>&1
+        $record ${COMPILE---compile} ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
 }
 speaker() {
     [ ! -f "$work/known.pt" ] || known="--begin $work/known.pt"
@@ -135,7 +137,7 @@ talker() { # CODEC STATE BY MORE...
     on_second training.train_talker --speech "$work/speech" --codec "$heard" \
         --tokenizer "$work/tokenizer" --state "$state" --aside "$work/aside" --again \
         --minutes 600 --by "$until" --wait-hours "$first_hours" --hours "$hours" \
-        --save-every 60 $record ${TALKER_MORE:-} "$@"
+        --save-every 60 $record "$@" ${TALKER_MORE:-}
 }
 rehearsal() {
     while learning_codec || [ ! -f "$work/aside.done" ]; do sleep 1; done
@@ -149,13 +151,20 @@ speaker &
 speaker=$!
 decoder &
 decoder=$!
+{
+    until_warm_up
+    talker "$work/ready.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --own ${COMPILE---compile} \
+        > "$logs/talker.log" 2>&1
+} &
+talker=$!
 codec || echo "the codec failed"
 cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"
 wait "$rehearsal" || echo "the rehearsal failed"
 wait "$speaker" || echo "the speaker encoder failed"
+[ -f "$work/speaker.pt" ] || cp "$work/apart.pt" "$work/speaker.pt"
 [ -f "$work/talker.pt" ] || $python -m training.state weights "$work/rehearsal.pt" "$work/talker.pt"
-talker "$work/settled.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --own \
-    > "$logs/talker.log" 2>&1 || echo "the talker failed"
+ln -f "$work/settled.pt" "$work/ready.pt" # now the talker can begin
+wait "$talker" || echo "the talker failed"
 wait "$decoder" || echo "the decoder failed"
 $python -m training.export --codec "$work/decoder.pt" --speaker "$work/speaker.pt" \
     --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "$work/model"
