@@ -21,7 +21,7 @@ from training.data.synthesize_corpus import FRAME, RATE
 def through(codec: Codec, wave: torch.Tensor, depth: int) -> torch.Tensor:
     """A wave [samples] coded and decoded."""
     whole = torch.nn.functional.pad(wave, (0, -len(wave) % FRAME))
-    return codec(whole[None], torch.tensor([depth])).wave[0, : len(wave)]
+    return codec(whole[None], torch.tensor([depth], device=wave.device)).wave[0, : len(wave)]
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ where they stopped.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from bench.quality.voice_card import plan, recordings
@@ -31,7 +32,10 @@ def main() -> None:
     speak.add_argument("--said", type=Path, help="the teacher's phonemes, where hibari is not")
     speak.add_argument("--references", type=Path, help="recordings to clone; CARD/references")
     speak.add_argument("--quick", action="store_true", help="a fifth of it")
-    speak.add_argument("--parts", default=",".join(plan.PARTS), help="some of them alone")
+    speak.add_argument("--sentences", type=int, help="of a named voice")
+    speak.add_argument(
+        "--parts", default=",".join((*plan.PARTS, "references")), help="some of them alone"
+    )
     speak.add_argument("--format", choices=recordings.formats(), default=recordings.formats()[0])
     speak.add_argument(
         "--at-once", type=int, default=8, help="requests in the engine; 128 on a GPU"
@@ -52,6 +56,26 @@ def main() -> None:
 
 def speak_for(given: argparse.Namespace) -> None:
     sizes = plan.QUICK if given.quick else plan.Sizes()
+    if given.sentences:
+        sizes = replace(sizes, sentences=given.sentences)
+    parts = given.parts.split(",")
+    if given.teacher:
+        from bench.quality.voice_card.teach import speak_teacher
+
+        speak_teacher(
+            given.teacher,
+            given.said,
+            given.card,
+            sizes,
+            parts,
+            given.format,
+            given.at_once,
+            given.device,
+        )
+    if given.codec:
+        from bench.quality.voice_card.teach import speak_codec
+
+        speak_codec(given.codec, given.card, given.format, given.device)
     if given.model:
         from bench.quality.voice_card.speak import speak_model
 
@@ -61,20 +85,12 @@ def speak_for(given: argparse.Namespace) -> None:
             given.card / "model",
             references if references.exists() else None,
             sizes,
-            given.parts.split(","),
+            parts,
             given.format,
             given.at_once,
             given.device,
             given.by,
         )
-    if given.teacher:
-        from bench.quality.voice_card.teach import speak_teacher
-
-        speak_teacher(given.teacher, given.said, given.card, sizes, given.format, given.device)
-    if given.codec:
-        from bench.quality.voice_card.teach import speak_codec
-
-        speak_codec(given.codec, given.card, given.format)
 
 
 if __name__ == "__main__":

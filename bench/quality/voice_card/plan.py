@@ -17,6 +17,7 @@ PARTS = ("voices", "vector", "context", "blends", "designs", "styles", "ends", "
 CHOICE = re.compile(r"{([^}]+)}")  # {one|another}
 STEPS = 9  # of a blend
 BLENDED = 5  # pairs
+DESIGNED = 12  # texts, the shortest: a design is heard in two seconds
 STYLED = 4  # voices that follow instructions
 
 # Words for the two ends of an axis, and by what a sound is measured along it.
@@ -124,7 +125,8 @@ def blends(pairs: Sequence[tuple[str, str]], sizes: Sizes) -> Iterator[Take]:
 def designs(sizes: Sizes) -> Iterator[Take]:
     """The low end of an axis and then its high end, with the same text and seed."""
     random = Random(1)
-    texts = [text for kind, text in sentences() if kind == "statement"]
+    statements = (text for kind, text in sentences() if kind == "statement")
+    texts = sorted(statements, key=len)[:DESIGNED]
     for number in range(sizes.designs):
         axis = list(AXES)[number % len(AXES)]
         frame, text = random.choice(DESIGNS), texts[number // len(AXES) % len(texts)]

@@ -31,7 +31,6 @@ from training.teachers.phonemes import Said
 from training.teachers.speak import Job, Teacher
 
 REFERENCES = 20  # held-out voices
-AT_ONCE = 16  # of the teacher's, on a CPU
 FLITE = ("slt", "rms", "awb", "kal16")
 # Misaki's letters that piper's voices write otherwise.
 PIPER = {
@@ -42,6 +41,12 @@ PIPER = {
     "ᵻ": "ɪ",
     "ɜ": "ɜː",
 }
+
+
+def place_of(device: str) -> torch.device:
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(device)
 
 
 def pcm_of(wave: Waveform) -> Pcm:
@@ -80,29 +85,42 @@ def save_phonemes(path: Path) -> None:
 
 
 def speak_teacher(
-    weights: Path, said: Path | None, card: Path, sizes: Sizes, kind: str, device: str
+    weights: Path,
+    said: Path | None,
+    card: Path,
+    sizes: Sizes,
+    parts: Sequence[str],
+    kind: str,
+    at_once: int,
+    device: str,
 ) -> None:
-    place = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else "cpu")
-    teacher, texts = Teacher(weights, place), Texts(said)
+    """Of the parts, `voices` and `references` are the teacher's."""
+    teacher, texts = Teacher(weights, place_of(device)), Texts(said)
     speakers = {speaker.name: speaker for speaker in [*NAMED, *held_out()]}
 
     def say(takes: Iterable[Take]) -> Iterator[Spoken]:
-        return taught(teacher, texts, speakers, list(takes))
+        return taught(teacher, texts, speakers, list(takes), at_once)
 
     torch.manual_seed(0)
-    keep(card / "references", references(), say, "wav")
-    if shutil.which("flite"):
-        keep(card / "references", list(strangers()), lambda takes: map(strange, takes), "wav")
-    for voice in speakers:  # one group after another, so that a stopped run goes on
-        own = [take for take in asked(sizes) if take.voice == voice]
-        keep(card / "teacher", own, say, kind)
+    if "references" in parts:
+        keep(card / "references", references(), say, kind)
+        if shutil.which("flite"):
+            keep(card / "references", list(strangers()), lambda takes: map(strange, takes), kind)
+    if "voices" in parts:
+        for speaker in NAMED:  # one group after another, so that a stopped run goes on
+            own = [take for take in asked(sizes) if take.voice == speaker.name]
+            keep(card / "teacher", own, say, kind)
 
 
 def taught(
-    teacher: Teacher, texts: Texts, speakers: dict[str, Speaker], takes: Sequence[Take]
+    teacher: Teacher,
+    texts: Texts,
+    speakers: dict[str, Speaker],
+    takes: Sequence[Take],
+    at_once: int,
 ) -> Iterator[Spoken]:
-    for start in range(0, len(takes), AT_ONCE):
-        some = takes[start : start + AT_ONCE]
+    for start in range(0, len(takes), at_once):
+        some = takes[start : start + at_once]
         read = [texts.read(take.text) for take in some]
         jobs = [
             Job(said, speakers[take.voice]) for take, said in zip(some, read, strict=True) if said
@@ -167,15 +185,18 @@ def piper(text: str) -> Waveform:
     return load_reference_audio((wave, config["audio"]["sample_rate"])).waveform
 
 
-def speak_codec(path: Path, card: Path, kind: str) -> None:
+def speak_codec(path: Path, card: Path, kind: str, device: str) -> None:
     """What the codec of a checkpoint, or of a training's state, makes of the teacher's speech."""
     codec = codec_of(path) if path.is_dir() else Codec().eval()
     if path.is_file():
         codec.load_state_dict(states.load(path)["codec"])
 
+    place = place_of(device)
+    codec.to(place)
+
     def passed(each: Spoken) -> Spoken:
-        made = through(codec, torch.from_numpy(each.wave), ALL)
-        return Spoken(each.take, pcm_of(made.numpy()), each.reason)
+        made = through(codec, torch.from_numpy(each.wave).to(place), ALL)
+        return Spoken(each.take, pcm_of(made.cpu().numpy()), each.reason)
 
     there = recordings.groups(card / "codec")
     for group in recordings.groups(card / "teacher"):
