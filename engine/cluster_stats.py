@@ -38,4 +38,5 @@ def add_up(replicas: Mapping[str, Stats], here: Counters, refused: int) -> Stats
         ),
         memory=sum(stats.memory for stats in each),
         replicas=dict(replicas),
+        speed=min((stats.speed for stats in each if stats.speed is not None), default=None),
     )

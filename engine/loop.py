@@ -122,6 +122,7 @@ class Loop:
             first_audio=counters.first_audio(),
             lowest_lead=min((each.lead(now) for each in playing), default=None),
             memory=memory,
+            speed=scheduler.speed,
         )
 
     # Parts of an iteration.

@@ -101,7 +101,7 @@ def affordable_prefill_rows(
 
 def slower_than_realtime(step_cost: StepCost) -> bool:
     """Whether even a stream that runs alone is made slower than it plays."""
-    return step_cost.seconds(1) >= FRAME_SECONDS
+    return step_cost.decode.expected(1) >= FRAME_SECONDS
 
 
 def next_chunk_size(

@@ -112,6 +112,12 @@ class Scheduler:
         """Streams that can run in real time at the same time, as measured."""
         return policy.realtime_capacity(self.step_cost, self.settings, self.slots.total)
 
+    @property
+    def speed(self) -> float | None:
+        """Seconds of audio a second for a stream that runs alone, if anything was timed."""
+        seconds = self.step_cost.decode.expected(1)
+        return FRAME_SECONDS / seconds if seconds else None
+
     def expected_wait(self, ahead: Iterable[Sequence]) -> float:
         """Seconds until one more request gets a slot; 0 while nothing was measured.
 

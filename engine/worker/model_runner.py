@@ -120,6 +120,12 @@ class ModelRunner:
         if self._threads is not None:
             self._threads.close()
 
+    def time_steps(self, codec_seconds: float) -> None:
+        """Time a step without graphs; `codec_seconds`: what its frame takes in the codec."""
+        if isinstance(self.decoder, EagerDecoder):
+            usual = BatchBounds(1, CANDIDATES, CANDIDATES)
+            self.timings = {0: 0.0, 1: self.decoder.seconds(usual) + codec_seconds}
+
     def warm(self) -> None:
         """Capture the graphs that most requests need."""
         if isinstance(self.decoder, GraphDecoder):

@@ -301,6 +301,7 @@ class TorchWorker:
         runner.warm()
         if settings.fast and self.device.type == "cpu":
             self._speed_up(runner, weights)
+            runner.time_steps(self._codec().seconds())
         self._synchronize()
         return runner
 

@@ -16,6 +16,16 @@ def list_voices(capabilities: Mapping[str, Capabilities], library: Library) -> I
         yield f"{found.path.name}\tdamaged\t{found.reason}"
 
 
+def describe_speed(speed: float | None) -> str:
+    """What a machine slower than real time will manage; "" for all others."""
+    if speed is None or speed >= 1:
+        return ""
+    return (
+        f"This machine makes about {speed:.1f} s of speech a second: live speech starts late, "
+        "so that it plays without a gap."
+    )
+
+
 def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
     """What each checkpoint is and can do."""
     for name, own in capabilities.items():

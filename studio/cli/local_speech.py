@@ -19,6 +19,7 @@ from engine import (
     load_reference_audio,
 )
 from studio.cli.console import Reporter
+from studio.cli.listing import describe_speed
 from studio.cli.say_options import SayOptions, check_options
 from studio.cli.text_feeder import feed
 from studio.voices.voice_catalog import Choices
@@ -51,6 +52,8 @@ class LocalSynthesis:
         self, options: SayOptions, recording: Recording | None = None
     ) -> Iterator[LocalSpeech]:
         """`recording`: the checked reference, if there is one."""
+        if slow := describe_speed(self.engine.stats().speed):
+            self.tell.line(slow)
         with self.engine.submit(_request(options, self._voice(options, recording))) as stream:
             if options.words is not None:
                 feed(options.words, stream.append, stream.close_text, self.tell)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, open_zerogpu
 from studio.cli.app_context import AppContext
+from studio.cli.listing import describe_speed
 from studio.settings import LOOPBACK, StudioSettings
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def serve_studio(place: AppContext) -> None:
     ):
         application = build_application(place, engine, own.page)
         greet(place)
+        if slow := describe_speed(engine.stats().speed):
+            place.tell.line(slow)
         serving.serve(application, address, partial(engine.drain, own.grace), own.proxies)
 
 

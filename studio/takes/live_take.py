@@ -15,9 +15,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from engine import SAMPLE_RATE, Chunk, End, Message, Pcm, TimbreError
+from engine import SAMPLE_RATE, Chunk, End, Message, Pcm, TimbreError, speaking_seconds
 
 HEARTBEAT = 0.4  # seconds between checks of a waiting reader
+LEAD_MARGIN = 1.1  # speech may be slower than is usual
 PIECE = 2 * SAMPLE_RATE  # samples per piece, at most
 UNEXPECTED = Message("Something went wrong while speaking. Try again.")
 
@@ -56,7 +57,9 @@ class Stream(Protocol):
 class LiveTake:
     """The audio of one stream so far."""
 
-    def __init__(self, stream: Stream, about: About = UNNAMED) -> None:
+    def __init__(
+        self, stream: Stream, about: About = UNNAMED, machine_speed: float | None = None
+    ) -> None:
         self.id = secrets.token_urlsafe(12)
         self.about = about
         self.readers = 0  # on the raw route
@@ -68,6 +71,7 @@ class LiveTake:
         self.latest = self.opened
         self._first_samples = 0
         self._stream = stream
+        self._machine_speed = machine_speed  # expected, before there is a `speed`
         self._pcm = bytearray()
         self._changed = asyncio.Event()
         self._collector = asyncio.create_task(self._collect())
@@ -103,6 +107,16 @@ class LiveTake:
         if self.first is None or self.latest - self.first < 0.05:
             return None
         return (self.made - self._first_samples) / SAMPLE_RATE / (self.latest - self.first)
+
+    @property
+    def wanted_lead(self) -> float:
+        """Seconds of audio that a player should hold before it starts: on a machine slower than
+        real time so many that the rest comes before it is due, at all others none."""
+        speed = self.speed if self.made > PIECE else self._machine_speed
+        if speed is None or speed >= 1 or self.ended:
+            return 0.0
+        rest = max(0.0, speaking_seconds(self.about.text) - self.made / SAMPLE_RATE)
+        return LEAD_MARGIN * rest * (1 / speed - 1)
 
     def slice(self, start: int, count: int = PIECE) -> bytes:
         return bytes(self._pcm[2 * start : 2 * (start + count)])

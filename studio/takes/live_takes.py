@@ -37,7 +37,8 @@ Keep: TypeAlias = Callable[[Pcm, End, bool], str]
 class LiveTakes:
     """Live takes by an id that cannot be guessed and is the permission to listen."""
 
-    def __init__(self, raw: bool = True) -> None:
+    def __init__(self, raw: bool = True, speed: Callable[[], float | None] = lambda: None) -> None:
+        self._speed = speed  # of this machine: audio seconds a second, if known
         self._raw = raw  # off if the studio's own route cannot be reached, as on ZeroGPU
         self._takes: dict[str, LiveTake] = {}
         self._keeping: set[asyncio.Task[Ended]] = set()  # keeps references to the tasks
@@ -47,7 +48,7 @@ class LiveTakes:
     ) -> AsyncGenerator[Payload, None]:
         """Submit a request and yield payloads for a player; used by a tab's handler."""
         try:
-            take = LiveTake(submit(), about)
+            take = LiveTake(submit(), about, self._speed())
         except TimbreError as error:
             yield refusal(error.message)
             return

@@ -48,7 +48,7 @@ def mount_page(
     """
     door = login or Login(())
     kept = takes or Takes(library.folder.parent / "takes")
-    studio = Studio(engine, library, LiveTakes(raw=raw), kept, guests)
+    studio = Studio(engine, library, LiveTakes(raw, lambda: engine.stats().speed), kept, guests)
     for router in (studio.live.router(), downloads.router(kept)):
         application.include_router(router, dependencies=[Depends(door.check)])
     shell = build_shell(studio)

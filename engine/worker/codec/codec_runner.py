@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +17,13 @@ from torch import Tensor
 
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
+from engine.types import CODEBOOKS
 from engine.worker.codec.codec_graphs import GraphCodec, select_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import StepAudio
+
+TIMED_FRAMES = 8
 
 # slots, the next codes [B, frames, 16] of their streams, and how many frames each advances
 Due = tuple[Sequence[int], Tensor, Sequence[int]]
@@ -48,6 +52,18 @@ class CodecRunner:
         if isinstance(self._stepper, GraphCodec):
             with self._on_stream():
                 self._stepper.warm(self._padding_row)
+
+    def seconds(self) -> float:
+        """Of a frame, in a chunk of some: the better of two, on the padding row."""
+        row = [self._padding_row]
+        codes = torch.zeros(1, TIMED_FRAMES, CODEBOOKS, dtype=torch.int16, device=self._device)
+        seconds = []
+        for _ in range(2):
+            begun = perf_counter()
+            self._stepper(row, codes, (TIMED_FRAMES,))
+            seconds.append(perf_counter() - begun)
+        self._stepper.reset(row)
+        return min(seconds) / TIMED_FRAMES
 
     def open(self, admitted: Sequence[tuple[int, ReferencePrompt | None]]) -> None:
         """Start streams of slots, from silence or from the state after their references."""

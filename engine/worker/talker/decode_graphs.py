@@ -69,6 +69,17 @@ class EagerDecoder:
         inputs = self._step.predict_frame(some, index, reach)
         return EagerStep(self._step, some, index, reach, inputs)
 
+    def seconds(self, bounds: BatchBounds) -> float:
+        """Of a step of one row: the best of a few on the padding row."""
+        slots = self._step.slots
+        seconds = []
+        for _ in range(TIMED_STEPS):
+            begun = perf_counter()
+            self((slots.padding_row,), bounds).advance()
+            seconds.append(perf_counter() - begun)
+        slots.reset_row(slots.padding_row)
+        return min(seconds)
+
 
 def _as_slice(rows: tuple[int, ...]) -> Rows | None:
     """Adjacent rows as a slice, which gives views instead of copies."""

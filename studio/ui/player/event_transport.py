@@ -43,6 +43,7 @@ class Payload(TypedDict):
     made: int  # samples so far
     first_ms: int | None  # from the request to its first chunk
     speed: float | None  # audio seconds per second since then
+    hold: float  # seconds of audio to have before it is played; 0: play what comes
     raw: str | None  # where the same audio can be fetched raw
     ended: Ended | None
 
@@ -87,6 +88,7 @@ class EventTransport:
             made=take.made,
             first_ms=None if take.first is None else round(1000 * (take.first - take.opened)),
             speed=take.speed,
+            hold=take.wanted_lead,
             raw=self._raw,
             ended=ended,
         )
@@ -147,6 +149,7 @@ def refusal(message: str) -> Payload:
         made=0,
         first_ms=None,
         speed=None,
+        hold=0.0,
         raw=None,
         ended=Ended(reason="refused", message=tell(message), seed=None, take=None),
     )

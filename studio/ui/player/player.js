@@ -46,8 +46,15 @@ class Player {
     this.now = { id: payload.id, asked, first: null, report: null, payload, over: false, made: false };
     this.now.pressed = lastPress; // what would speak it once more
     this.speaker.send({ do: 'begin', take: payload.id });
+    this.hold(payload);
     bar.begin(this, payload);
     Sound.wake();
+  }
+
+  // A server slower than real time says how much must be there before it is played.
+  hold({ hold }) {
+    if (hold !== this.now.hold) this.speaker.send({ do: 'hold', seconds: hold ?? 0 });
+    this.now.hold = hold;
   }
 
   audio(samples) {
@@ -58,6 +65,7 @@ class Player {
 
   news(payload) {
     this.now.payload = payload;
+    this.hold(payload);
     if (payload.speed && this.shown) bar.figure('speed', 'times', payload.speed.toFixed(1));
     if (payload.state === 'done') this.made();
     this.describe();
@@ -215,6 +223,7 @@ class Player {
     if (Sound.silent) return ['blocked'];
     if (report?.paused) return ['paused'];
     if (report?.underruns && report.state === 'filling') return ['catching_up'];
+    if (payload.hold && report?.state === 'filling') return ['collecting'];
     if (payload.total) return ['playing'];
     if (payload.state !== 'waiting') return ['speaking'];
     return this.place(payload);

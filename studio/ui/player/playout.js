@@ -18,6 +18,7 @@ const HISTORY = 20 * 60 * SOURCE_RATE; // samples behind the position that stay,
 class Playout {
   constructor() {
     this.prebuffer = 0; // seconds of lead needed to start; outlives the take
+    this.hold = 0; // the same for this take, from a server that is slower than real time
     this.paused = false;
     this.tail = null; // the last FADE samples of a forced stop, fading out
     this.begin();
@@ -31,6 +32,7 @@ class Playout {
     this.first = 0;
     this.head = 0; // index of the chunk that plays
     this.offset = 0; // samples already played of it
+    this.hold = 0;
     this.lead = 0; // samples received and not yet played
     this.played = 0; // the position in the take
     this.received = 0;
@@ -145,7 +147,7 @@ class Playout {
   }
 
   ready(block) {
-    const enough = Math.max(block + FADE, this.prebuffer * SOURCE_RATE);
+    const enough = Math.max(block + FADE, Math.max(this.prebuffer, this.hold) * SOURCE_RATE);
     return this.complete || this.lead >= enough;
   }
 

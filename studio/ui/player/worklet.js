@@ -28,6 +28,10 @@ class TimbrePlayout extends AudioWorkletProcessor {
     this.playout.push(samples, time());
   }
 
+  hold({ seconds }) {
+    this.playout.hold = seconds;
+  }
+
   finish({ total }) {
     this.playout.finish(total);
   }

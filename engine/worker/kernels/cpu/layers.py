@@ -181,7 +181,7 @@ def _power_of_two(typing: Any, exponent: Any) -> Any:
 
 @njit(nogil=True, fastmath=True, cache=True)
 def exponential(x):
-    """e to the power of a float32, to five digits or more; unlike the library's it is vectorized."""
+    """e to the power of a float32, to five digits; unlike the library's it is vectorized."""
     x = min(max(x, float32(-87)), float32(88)) * float32(1.44269504)
     whole = math.floor(x + float32(0.5))
     part = float32(x - whole) * float32(0.69314718)

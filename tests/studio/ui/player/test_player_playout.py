@@ -137,6 +137,22 @@ def test_stop_fades_within_three_milliseconds(page: Any, block: int) -> None:
     assert steps(done["sound"], 10_000) <= 1.05 / FADE
 
 
+def test_a_take_that_is_held_waits_for_its_lead(page: Any) -> None:
+    states = page.evaluate("""() => {
+      const playout = new Playout(), out = new Float32Array(128), states = [];
+      playout.begin();
+      playout.hold = 1;
+      for (const now of [0, 0.1]) {
+        playout.push(new Int16Array(12_000).fill(1000), now);
+        playout.render(out);
+        states.push(playout.state);
+      }
+      playout.begin();
+      return [...states, playout.hold];
+    }""")
+    assert states == ["filling", "playing", 0]
+
+
 def test_a_calm_network_starts_with_the_first_chunk(page: Any) -> None:
     chunks = [[0.1 + 0.07 * index, 1920] for index in range(30)]
     done = simulate(page, chunks)

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import InvalidText, Pcm, Preset, SpeechRequest
+from engine import InvalidText, Pcm, Preset, SpeechRequest, speaking_seconds
 from engine.testing import FakeEngine
+from studio.takes.live_take import About
 from studio.takes.live_takes import LiveTakes
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.labels import WORDS
@@ -227,3 +228,24 @@ def test_the_engine_streams_through() -> None:
     assert payloads[-1]["ended"] == {
         "reason": "finished", "message": "", "seed": 3, "take": "take"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("speed", [None, 1.2, 0.5])
+def test_a_slow_machine_says_how_much_to_hold_before_it_is_played(speed: float | None) -> None:
+    text = "One sentence that takes a while to say, and then another one that takes as long."
+
+    async def run() -> list[Payload]:
+        takes = LiveTakes(raw=False, speed=lambda: speed)
+        stream = Performance(noise(4), [0.0, 0.05], queued=0.2)
+        about = About("clara", text)
+        return [payload async for payload in takes.play(lambda: stream, about=about)]
+
+    payloads = asyncio.run(run())
+    if speed != 0.5:
+        assert {payload["hold"] for payload in payloads} == {0.0}
+        return
+    # half as fast: as long as all of it lasts, and a margin
+    assert payloads[0]["hold"] == pytest.approx(1.1 * speaking_seconds(text))
+    assert payloads[-1]["hold"] == 0.0
+    holds = [payload["hold"] for payload in payloads]
+    assert holds == sorted(holds, reverse=True)
