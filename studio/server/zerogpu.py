@@ -1,12 +1,15 @@
 """Serves the page on ZeroGPU: launched by Gradio itself, as the `spaces` package requires.
 
 There is no API and no raw audio route: only requests through Gradio's queue carry what ZeroGPU
-identifies visitors by. The engine requests the GPU.
+identifies visitors by. The engine requests the GPU. Gradio makes its own uvicorn, so the bounds of
+studio/server/connections.py do not hold here; proxies are believed as everywhere.
 """
 
 from __future__ import annotations
 
 from fastapi import Depends, FastAPI
+from starlette.middleware import Middleware
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from engine import Library, SpeechEngine
 from studio.api.rates import Rates
@@ -45,4 +48,5 @@ def _around(takes: Takes, door: Login, own: StudioSettings, rates: Rates) -> dic
     """The routes and middleware besides Gradio's."""
     beside = FastAPI()
     beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
-    return {"routes": beside.routes, "middleware": around(own, door, rates)}
+    proxies = Middleware(ProxyHeadersMiddleware, trusted_hosts=list(own.proxies))
+    return {"routes": beside.routes, "middleware": [proxies, *around(own, door, rates)]}

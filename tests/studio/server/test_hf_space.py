@@ -19,13 +19,18 @@ import httpx
 import pytest
 import soundfile
 import yaml
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from gradio_client import Client
 
 import app
 from engine import Preset, SpeechRequest, open_engine
-from studio.server import hf_space
+from studio.api.rates import Rates
+from studio.server import hf_space, zerogpu
 from studio.server.headers import SPACES
-from studio.settings import names
+from studio.server.login import Login
+from studio.settings import ApiSettings, StudioSettings, names
+from studio.takes.take_store import Takes
 
 ROOT = Path(__file__).parents[3]
 HERE = {"SPACE_ID": "someone/timbre"}
@@ -278,3 +283,19 @@ def test_what_is_copied_runs_alone(dockerfile: list[list[str]], tmp_path: Path) 
         )
         assert ran.returncode == 0, ran.stderr
     assert soundfile.info(tmp_path / "said.wav").duration > 0.3
+
+
+def test_zerogpu_believes_named_proxies_alone(tmp_path: Path) -> None:
+    own = StudioSettings(proxies=("10.0.0.0/8",), api=ApiSettings(page_rate="2/minute"))
+    beside = zerogpu._around(Takes(tmp_path), Login(()), own, Rates(own.api))
+    page = FastAPI(middleware=beside["middleware"])
+    page.add_api_route("/gradio_api/queue/join", lambda: None, methods=["POST"])
+
+    def join(peer: str, forwarded: str) -> int:
+        client = TestClient(page, base_url="http://localhost", client=(peer, 1))
+        headers = {"X-Forwarded-For": forwarded}
+        return client.post("/gradio_api/queue/join", headers=headers).status_code
+
+    assert [join("10.1.2.3", "192.0.2.1") for _ in range(3)] == [200, 200, 429]
+    assert join("10.1.2.3", "192.0.2.2") == 200
+    assert [join("203.0.113.9", f"192.0.2.{n}") for n in (3, 4, 5)] == [200, 200, 429]
