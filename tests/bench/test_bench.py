@@ -48,13 +48,13 @@ def test_a_refused_request_is_counted_and_told() -> None:
 
 
 class Script:
-    """A server that says a tenth of a second at set times, and counts who is there."""
+    """A server that sends a tenth of a second of audio at set times, and counts its clients."""
 
     def __init__(self, *times: float, level: int = 1000) -> None:
         self.times, self.level = times, level
         self.there = self.most = 0
         self.asked: list[float] = []
-        self.said: list[float] = []  # seconds after it was asked
+        self.said: list[float] = []  # seconds after the request
 
     async def listen(self, job: Job) -> AsyncIterator[NDArray[np.int16]]:
         start = time.perf_counter()
@@ -71,7 +71,7 @@ class Script:
 def test_times_and_silences_are_what_happened() -> None:
     server = Script(0.05, 0.1, 0.4)
     heard = asyncio.run(measure(server.listen, Job("x", 1, 0)))
-    first, _, last = server.said  # later than asked for where the machine is busy
+    first, _, last = server.said  # later than planned where the machine is busy
     assert heard.first == pytest.approx(first, abs=0.03)
     assert heard.audible == heard.first
     assert heard.total == pytest.approx(last, abs=0.05)

@@ -1,4 +1,4 @@
-"""The commit that made a figure worse is found, even if others cannot be measured."""
+"""The commit that worsened a figure is found, even if others cannot be measured."""
 
 from __future__ import annotations
 

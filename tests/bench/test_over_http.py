@@ -1,4 +1,4 @@
-"""The bench as a client: it speaks to our server, counts what is refused, and judges reports."""
+"""The bench as a client of our server: it measures streams, counts refusals, compares reports."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_connection_that_was_closed_while_idle_is_not_used() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        writer.close()  # without having said so
+        writer.close()  # without an error
 
     async def ask() -> list[bytes]:
         async with await asyncio.start_server(answer, "127.0.0.1") as door:

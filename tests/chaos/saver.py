@@ -105,7 +105,7 @@ def write(folder: Path, seed: int, told: int) -> None:
 
 
 def round_of(folder: Path, seed: int) -> list[list[object]]:
-    """One writer from its first word to its death; what it told."""
+    """Run one writer until it is killed; returns what it reported as saved."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -121,7 +121,7 @@ def round_of(folder: Path, seed: int) -> list[list[object]]:
 
 
 def check(folder: Path, told: list[list[object]]) -> int:
-    """Everything told is there and whole, nothing else is shown but what was just being saved."""
+    """Everything reported as saved is complete; besides, only what was being saved may be there."""
     desk, done = ScriptStore(folder), [line for line in told if line[0] == "done"]
     begun = {(line[1], line[2]) for line in told if line[0] == "begun"}
     assert not desk.library.damaged(), desk.library.damaged()
@@ -154,7 +154,7 @@ def there(desk: ScriptStore, name: str, number: int, kept: str) -> None:
 
 
 def latest(desk: ScriptStore, done: list[list[object]], begun: set[tuple[object, object]]) -> None:
-    """What is written again and again is as it was told last, or as it was to be next."""
+    """A file that is replaced again and again has its last reported content, or the next one."""
     shown = {
         "rename": desk.library.get("edited").name.removeprefix("name "),
         "edit": desk.projects.open(first_script(desk.projects)).title.removeprefix("title "),
@@ -167,7 +167,7 @@ def latest(desk: ScriptStore, done: list[list[object]], begun: set[tuple[object,
 
 
 def left_over(folder: Path) -> int:
-    """Unfinished files that nobody sees."""
+    """Unfinished files, which no list shows."""
     return sum(1 for _ in folder.rglob(f".*{PARTIAL_SUFFIX}"))
 
 

@@ -40,7 +40,7 @@ def idle(engine: Engine) -> bool:
 
 
 def slam(url: str, after: int) -> None:
-    """Ask, take so many bytes, and reset the connection without a word."""
+    """Send a request, read so many bytes of the answer, and reset the connection."""
     place, body = httpx.URL(url), json.dumps(BODY).encode()
     with socket.create_connection((place.host, place.port)) as wire:
         head = f"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"

@@ -45,7 +45,7 @@ def is_let_in(rates: Rates) -> bool:
 
 @pytest.mark.parametrize("seconds", JUMPS)
 def test_nobody_is_locked_out_by_a_clock_that_was_wrong(jump: Jump, seconds: float) -> None:
-    """A clock put back by an hour once locked everybody out for an hour."""
+    """A clock put back by an hour used to exhaust every rate limit for an hour."""
     rates = Rates(ApiSettings(address_rate="3/minute"))
     assert [is_let_in(rates) for _ in range(4)] == [True, True, True, False]
     jump(seconds)

@@ -66,7 +66,7 @@ def engine() -> Iterator[Engine]:
 
 
 async def ask(http: httpx.AsyncClient, url: str, after: float) -> tuple[int, int, str]:
-    """Status, bytes heard, Retry-After."""
+    """Status, bytes received, Retry-After."""
     await asyncio.sleep(after)
     body = {"input": "x" * FRAMES, "response_format": "pcm"}
     limits = {"max_new_tokens": FRAMES, "ignore_eos": True}

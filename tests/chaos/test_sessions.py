@@ -30,7 +30,7 @@ def page(tmp_path: Path) -> Iterator[tuple[str, int]]:
 
 
 def visit(http: httpx.Client, url: str) -> None:
-    """A program that asks once, each time as somebody new."""
+    """One request of a program, each time with a new session."""
     call = f"{url}/gradio_api/call/voices"
     number = http.post(call, json={"data": []}).json()["event_id"]
     assert "complete" in http.get(f"{call}/{number}").text

@@ -65,7 +65,7 @@ def test_whoever_was_here_is_told_and_the_next_is_served(engine: FakeEngine, wed
     right = engine.submit(ASKED).collect()
     broken = engine.worker
     broken.fault = wedge
-    streams = [engine.submit(ASKED) for _ in range(5)]  # two speak, three wait
+    streams = [engine.submit(ASKED) for _ in range(5)]  # two run, three wait
     started = time.monotonic()
     for stream in streams:
         with pytest.raises(EngineClosed, match=r"got stuck.*Try again in a minute"):
@@ -77,7 +77,7 @@ def test_whoever_was_here_is_told_and_the_next_is_served(engine: FakeEngine, wed
     assert engine.stats().failed_steps == 1
     assert engine.stats().running == 0
     wedge.free.set()
-    until(lambda: broken.closed)  # it came back at last, and harmed nobody
+    until(lambda: broken.closed)  # the step returned at last, and changed nothing
     assert (engine.submit(ASKED).collect() == right).all()
 
 

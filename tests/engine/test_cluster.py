@@ -1,4 +1,4 @@
-"""A cluster's engine on replicas in this process: what is heard, retried, refused and lost."""
+"""A cluster's engine on replicas in this process: what is streamed, retried, refused and lost."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_replica_that_is_full_is_passed_over() -> None:
         with pytest.raises(Busy) as told:
             engine.submit(HELLO).collect()
         assert told.value.retry_after > 0
-        assert set(replicas.asked[2:]) == {"replica-0", "replica-1"}  # both were asked
+        assert set(replicas.asked[2:]) == {"replica-0", "replica-1"}  # both got the request
         first.cancel()
         wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
         assert engine.submit(HELLO).collect().size

@@ -89,7 +89,7 @@ def test_the_queue_is_as_long_as_a_person_waits(patience: float) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_refusal_tells_the_truth(seed: int) -> None:
-    """Who comes back when it was told to, to a server that has got nobody new, is served soon."""
+    """A client that waits for Retry-After is served soon if no other has come."""
     theatre = cpu()
     for when, request in crowd(60, 9 * BEARABLE, seed):
         while theatre.clock.now() < when:
@@ -110,7 +110,7 @@ def test_a_refusal_tells_the_truth(seed: int) -> None:
 
 
 def test_a_long_text_keeps_its_place_between_its_groups() -> None:
-    """Its next group waited behind whoever was given the room that its last frames left."""
+    """A text's next group had to wait behind a request that took its slot."""
     theatre, source = cpu(), random.Random(5)
     long = theatre.ask(SpeechRequest(sentences(400, source), Preset("ryan")))
     for _ in range(12):

@@ -29,7 +29,7 @@ ROUNDING = 2  # of 32,768: chunks of other lengths sum in another order
 
 
 def a_voice(engine: Engine) -> Voice:
-    """The first voice the checkpoint has of itself, or one made from a recording."""
+    """The checkpoint's first preset, or a clone of a recording."""
     own = next(iter(engine.capabilities().values()))
     if own.preset:
         return Preset(own.speakers[0])

@@ -199,7 +199,7 @@ def test_a_file_is_one_delivery_at_the_end():
     with FakeEngine() as engine:
         stream = engine.submit(ask("x" * 50, live=False))
         assert stream.collect().size == 50 * FRAME_SAMPLES
-        assert engine.stats().first_audio is None  # nobody was listening
+        assert engine.stats().first_audio is None  # no stream was open
 
 
 def test_submissions_from_many_threads_are_all_served():

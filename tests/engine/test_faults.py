@@ -177,7 +177,7 @@ def test_another_refusal_ends_only_the_refused():
 
 
 class Audience:
-    """Does whatever comes to mind, and keeps account of every end."""
+    """Does random things, and records every end."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -250,7 +250,7 @@ class Audience:
         )
 
     def leave(self) -> None:
-        """Nobody adds to a text any more: those left open run out of time, slot after slot."""
+        """Texts that no client completes run into their timeout, slot after slot."""
         self.theatre.worker.refuse = lambda admit: None
         for _ in range(len(self.theatre.listeners)):
             self.theatre.finish()

@@ -21,7 +21,7 @@ def ask(theatre: Simulation, words: str, **more: object) -> Listener:
 
 
 def sounds(lag: int, later: float) -> tuple[list[bytes], float]:
-    """What everybody heard, and how long it took."""
+    """The audio of all streams, and the time it took."""
     theatre = Simulation(Costs(step=0.01), max_num_seqs=4, pipeline_depth=lag)
     theatre.worker.sound_later, loop = later, theatre.engine.loop
     turn = theatre.turn

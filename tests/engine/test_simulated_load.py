@@ -201,7 +201,7 @@ def test_reading_results_late_changes_no_chunk():
 
 @pytest.mark.parametrize(("slower", "seed"), [(1.0, 0), (1.0, 2), (1.5, 1), (2.0, 1)])
 def test_who_comes_all_at_once_hears_no_gap(slower, seed):
-    """The second chunk is asked for while the others' prompts make steps long."""
+    """The second chunk is due while the others' prompts make steps long."""
     costs = Costs(
         step=0.0036 * slower,
         row=0.00006 * slower,

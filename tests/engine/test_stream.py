@@ -37,7 +37,7 @@ def request(words: str = WORDS, **more: object) -> SpeechRequest:
 
 
 def fail_from(fake: FakeEngine, frames: int) -> None:
-    """The next request's steps raise once it has made so many frames."""
+    """The next request's steps raise after so many frames."""
 
     def fault(plan: object) -> None:
         if any(len(held_chunks.codes) >= frames for held_chunks in fake.worker.running.values()):

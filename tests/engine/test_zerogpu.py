@@ -76,7 +76,7 @@ def test_it_speaks_what_any_engine_speaks(where: str, expected: bytes, spaces: A
             assert b"".join(chunk.pcm.tobytes() for chunk in chunks) == expected
             assert stream.end is not None
             assert (stream.end.reason, stream.end.seed) == ("finished", 4)
-        assert len(chunks) > 1  # as they are made
+        assert len(chunks) > 1  # as they are generated
         assert engine.stats().ended == {"finished": 2}
 
 

@@ -1,4 +1,4 @@
-"""Sound files as an attacker would write them, made in code."""
+"""Sound files as an attacker would write them, generated in code."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def endless_flac() -> bytes:
 
 
 def loudest_minute() -> bytes:
-    """The most samples that one file may hold: 60 s, eight channels, 192 kHz."""
+    """The most samples of one file: 60 s, 8 channels, 192 kHz."""
     return encoded("FLAC", np.zeros((192_000 * 59, 8), np.float32), 192_000)
 
 

@@ -93,7 +93,7 @@ def test_damaged_bytes_two_thousand_times(kind: str) -> None:
 def test_the_largest_recording_that_is_read_stays_bounded() -> None:
     worst, data = Worst("60 s, 8 channels, 192 kHz"), loudest_minute()
     with worst.measured():
-        assert isinstance(read(data), InvalidAudio)  # silent, which is told after reading it all
+        assert isinstance(read(data), InvalidAudio)  # silent, known after reading it all
     worst.tell()
 
 

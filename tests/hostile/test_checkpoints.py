@@ -181,7 +181,7 @@ def test_names_of_models_are_folders_or_hub_ids(
 @pytest.mark.parametrize("name", ["config.json", "speech_tokenizer/config.json"])
 @pytest.mark.parametrize("kind", ["endless device", "pipe"])
 def test_a_configuration_that_never_ends(copied: Path, name: str, kind: str) -> None:
-    """/dev/zero has no size, and a pipe that nobody writes to keeps its reader waiting."""
+    """/dev/zero has no size, and a pipe without a writer blocks its reader."""
     path = copied / name
     path.unlink()
     path.symlink_to("/dev/zero") if kind == "endless device" else os.mkfifo(path)

@@ -110,7 +110,7 @@ def test_names_of_a_megabyte_are_not_repeated(engine: FakeEngine) -> None:
 
 @pytest.mark.parametrize("unit", [" ", "\t", "(", "1", "a(", "a:", "\u00a0"])
 def test_a_blend_of_a_megabyte_is_refused_at_once(unit: str) -> None:
-    """The pattern that reads one takes 26 s for 100,000 spaces: length is asked first."""
+    """Its pattern takes 26 s for 100,000 spaces, so the length is checked first."""
     started = time.process_time()
     with pytest.raises(InvalidSetting) as told:
         parse_blend("a" + unit * MILLION + ":")
@@ -129,7 +129,7 @@ def test_sentences_are_found_in_time_linear_in_the_text(unit: str) -> None:
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
-# Control tokens belong to whoever builds prompts.
+# Control tokens are for code that builds prompts.
 
 
 def special_tokens(folder: Path) -> dict[str, int]:

@@ -142,7 +142,7 @@ def test_no_id_leads_anywhere(tmp_path: Path, number: str) -> None:
 @pytest.mark.parametrize("name", ["secret", "loop", "pipe"])
 @pytest.mark.parametrize("where", ["voice.json", "voice.safetensors", "."])
 def test_links_and_pipes_are_not_followed(tmp_path: Path, name: str, where: str) -> None:
-    """A pipe that nobody writes to would hold its reader for ever."""
+    """A pipe without a writer would block its reader for ever."""
     library = Library(tmp_path / "voices")
     saved = library.save("Ada", Clone(np.ones(2, np.float32)))
     place = library.folder / saved.id

@@ -18,7 +18,7 @@ from studio.settings import ROOT, ClusterSettings, StudioSettings, names, table
 
 @pytest.fixture(autouse=True)
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have settings of his own."""
+    """The environment of the tests may have settings."""
     for name in [name for name in os.environ if name.startswith("TIMBRE_")]:
         monkeypatch.delenv(name)
 

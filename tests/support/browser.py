@@ -77,7 +77,7 @@ async (index) => {
 """
 
 OpenPage = Callable[..., Any]
-PATIENCE = 60.0  # seconds that a busy machine may take; whoever is ready sooner waits no longer
+PATIENCE = 60.0  # seconds that a busy machine may take; the wait ends as soon as the page is ready
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ class Tap:
         self.page.evaluate(TAP, self.index)
 
     def restart(self) -> None:
-        """Forget what was heard."""
+        """Forget the recorded samples."""
         self.page.evaluate(RESTART, self.index)
 
     def gaps(self, least: int = 128) -> list[tuple[int, int]]:
@@ -167,7 +167,7 @@ class Tap:
 
 
 def play_through(taps: list[Tap], press: Callable[[Tap], object]) -> None:
-    """Speak to the end in every page, all of it again where a busy machine was late."""
+    """Speak to the end in every page; repeat all of it where a busy machine was late."""
     for _ in range(5):
         before = [(tap.state() or {}).get("id", "") for tap in taps]
         for tap in taps:

@@ -17,7 +17,7 @@ class Dead(BaseException):
 
 @contextmanager
 def dies_after(operations: int) -> Iterator[list[str]]:
-    """Let so many operations on the disk happen, then none; gives the names of those asked for."""
+    """Allow so many operations on the disk, then none; yields the names of all attempted ones."""
     asked: list[str] = []
 
     def dying(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +40,7 @@ def dies_after(operations: int) -> Iterator[list[str]]:
 
 
 def every_death(action: Callable[[int], None]) -> int:
-    """Call `action` with a machine that dies at once, one operation later, … until it lives."""
+    """Call `action` on a machine that fails at the first operation, the second, … until none fails."""
     operations = 0
     while True:
         with dies_after(operations) as asked:

@@ -34,7 +34,7 @@ PEOPLE = 32
 CALL = "/gradio_api/call/stream"
 LONG = " ".join(f"number {number}" for number in range(40))
 NEVER = "1000000000"  # events between Gradio's summaries, as app.py says
-STEP = 0.01  # seconds of a step, whoever is served
+STEP = 0.01  # seconds of a step
 
 
 def serve(data: Path) -> None:
@@ -55,7 +55,7 @@ def gather(data: Path) -> dict[str, Any]:
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=settings) as server:
         assert server.stdout
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
-        asyncio.run(come(url, 1))  # what is imported with the first event is nobody's
+        asyncio.run(come(url, 1))  # imports of the first event are not counted
         return {"people": asyncio.run(come(url, PEOPLE)), "freed": closing(url)}
 
 

@@ -19,7 +19,7 @@ class Wire:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def cut(self) -> None:
-        """End what is under way; nobody new gets through."""
+        """End open connections, and accept no new one."""
         self._whole = False
         for end in list(self._ends):
             with suppress(OSError):

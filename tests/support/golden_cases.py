@@ -1,4 +1,4 @@
-"""The cases of the golden folders as requests: what was asked, and what the reference made."""
+"""The cases of the golden folders: each request, and the reference's output."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Case:
 
     @property
     def layout(self) -> Literal["whole", "streamed"]:
-        """As asked, or the package's default: streamed for clones."""
+        """As given, or the package's default: streamed for clones."""
         whole = self.asked.get("non_streaming_mode", not isinstance(self.voice, Clone))
         return "whole" if whole else "streamed"
 

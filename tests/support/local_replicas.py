@@ -31,7 +31,7 @@ class LocalReplicas:
         self._cut: dict[str, asyncio.Event] = {}
 
     def kill(self, name: str) -> None:
-        """From any thread: who is spoken to there hears no more."""
+        """Stop a replica, from any thread; its streams get no more."""
         self.there.pop(name).engine.close()
 
     async def speak(self, key: str, request: SpeechRequest, avoid: frozenset[str]) -> Parts:

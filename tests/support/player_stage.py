@@ -76,7 +76,7 @@ class Performance:
 
 
 def steady(chunks: int, speed: float = 3.0, frames: int = 2, seed: int = 0) -> Performance:
-    """An engine that keeps its pace."""
+    """An engine with a fixed speed."""
     every = frames * 0.08 / speed
     moments = [0.03 + every * index for index in range(chunks)]
     return Performance(noise(chunks * frames, seed), moments, frames)
@@ -84,7 +84,7 @@ def steady(chunks: int, speed: float = 3.0, frames: int = 2, seed: int = 0) -> P
 
 @dataclass
 class Stage:
-    """`submit` is the test's: what the engine would answer to a press of Speak."""
+    """`submit` is the test's: the engine's stream after a press of Speak."""
 
     submit: Callable[[], Performance] = lambda: steady(4)
     performed: list[Performance] = field(default_factory=list)
@@ -123,7 +123,7 @@ class Stage:
 
 
 def playing(samples: int) -> str:
-    """So much of the take that was asked for last has been heard."""
+    """How much of the latest take has been played."""
     return f"now?.id !== player.before && now?.report?.played > {samples}"
 
 

@@ -1,4 +1,4 @@
-"""Scripts to speak, ears to hear them, and an engine that keeps no order."""
+"""Scripts to render, readers of their audio, and an engine that ends requests in any order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def jobs_of(text: str = TEXT, **changes: Any) -> tuple[Job, ...]:
 
 
 async def heard(rendering: BatchSynthesis, start: int | None = None) -> list[tuple[int, Pcm]]:
-    """What a listener hears of each line, silence after it included."""
+    """The audio of each line, with the silence after it."""
     sound: dict[int, list[Pcm]] = {}
     async for piece in rendering.play(start):
         sound.setdefault(piece.line, []).append(piece.pcm)

@@ -22,7 +22,7 @@ def event(**data: Any) -> gr.EventData:
 
 
 def act(tab: ScriptTab, number: str, **data: Any) -> Any:
-    """A press on the board by somebody who has typed nothing."""
+    """A press of a button without any text."""
     return tab.act(number, "", View(), "", "", event(**data))
 
 
@@ -46,7 +46,7 @@ def spoken(tab: ScriptTab, number: str, aloud: bool = True) -> bytes:
 
 
 def whole(tab: ScriptTab, number: str) -> bytes:
-    """What a listener should hear: every sound with the silence after it."""
+    """The expected audio: every line with the silence after it."""
     opened = tab.store.open(number)
     assert opened.sounds
     parts = []

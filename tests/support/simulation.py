@@ -90,7 +90,7 @@ class Simulation:
         return busy
 
     def play(self, arrivals: Iterable[tuple[float, SpeechRequest]]) -> None:
-        """Requests at their times, until everybody has gone home."""
+        """Send requests at their times, until all have ended."""
         for when, request in arrivals:
             while self.clock.now() < when:
                 if not self.turn():
@@ -110,7 +110,7 @@ def text(length: int, source: random.Random) -> str:
 def poisson(
     count: int, rate: float, source: random.Random, files: float = 0.0
 ) -> Iterator[tuple[float, SpeechRequest]]:
-    """Requests of 25 to 90 frames; `files`: the part of them nobody listens to."""
+    """Requests of 25 to 90 frames; `files`: the share of them that are not live."""
     now = 0.0
     for _ in range(count):
         now += source.expovariate(rate)

@@ -57,7 +57,7 @@ def mounted(app: fastapi.FastAPI, blocks: gr.Blocks) -> fastapi.FastAPI:
 
 
 def told(payloads: AsyncIterator[Any]) -> list[Any]:
-    """Everything a player would be told."""
+    """All events that a player would get."""
 
     async def all_of() -> list[Any]:
         return [payload async for payload in payloads]

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def visited(module: str, *arguments: str, timeout: float, secret: str = "") -> Any:
-    """What `python -m module` told; `secret` must be in nothing that it wrote."""
+    """The result of `python -m module`; `secret` must not be in its output."""
     visit = [sys.executable, "-m", module, *arguments]
     ran = subprocess.run(
         visit, cwd=ROOT, capture_output=True, check=False, text=True, timeout=timeout

@@ -69,7 +69,7 @@ def test_vectors_do_not_depend_on_the_padding(speaker: SpeakerEncoder, samples: 
     waves = [noise(count, seed) for seed, count in enumerate(samples)]
     vectors = speaker.embed(*padded(waves, MAX_FRAMES * 1920))
     alone = torch.cat([speaker.embed(wave) for wave in waves])
-    # the mel is made in float32
+    # the mel spectrogram is computed in float32
     torch.testing.assert_close(vectors, alone, rtol=0, atol=2e-5 * float(alone.abs().max()))
 
 

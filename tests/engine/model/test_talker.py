@@ -1,4 +1,4 @@
-"""Talker and predictor equal the reference, and all heads at once equal one after the other."""
+"""Talker and predictor equal the reference; the heads give the same at once and one by one."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_an_open_text_may_end_before_its_writer_does():
     with engine() as fake:
         stream = fake.submit(request("one two ", open_text=True, max_frames=3))
         assert stream.collect().size == 3 * FRAME_SAMPLES
-        stream.append("three ")  # nobody minds
+        stream.append("three ")  # no error
         stream.close_text()
         assert stream.end.reason == "length"
         assert fake.submit(request()).collect().size

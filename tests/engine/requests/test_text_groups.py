@@ -1,4 +1,4 @@
-"""Texts that are longer than a checkpoint speaks in one run."""
+"""Texts that are too long for one run of a checkpoint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_a_long_text_is_spoken_whole_in_one_stream(live):
         stream = fake.submit(ask(text, live=live))
         chunks = list(stream)
         assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
-        assert sum(chunk.frames for chunk in chunks) == len(text)  # the twin speaks a frame an id
+        assert sum(chunk.frames for chunk in chunks) == len(
+            text
+        )  # the fake worker speaks a frame an id
         assert (stream.end.reason, stream.end.frames, stream.seed) == ("finished", len(text), 7)
         assert stream.text_tokens == len(text)
         assert fake.stats().running == 0
@@ -123,7 +125,7 @@ def test_a_group_that_ends_early_is_made_again_for_a_file_and_told_of_a_stream()
     file = theatre.ask(ask(text, live=False))
     theatre.finish()
     assert (file.frames, file.stream.end.reason) == (len(text), "finished")
-    assert file.stream.seed == 7  # asked again with it, the same comes out
+    assert file.stream.seed == 7  # the same seed gives the same again
     live = theatre.ask(ask(text))
     theatre.finish()
     assert live.stream.end.reason == "incomplete"

@@ -37,7 +37,7 @@ def attempts(count: int, live: bool = True, heard: bool = True) -> list[Attempt]
 
 
 def _spoken(run: Attempt) -> bool:
-    """Somebody has heard it, or it is a file with sound of its own."""
+    """A stream whose listener has audio, or a file that has some."""
     return not run.before_first_chunk or bool(run.held_chunks)
 
 
@@ -72,7 +72,7 @@ def test_a_machine_slower_than_real_time_decodes_the_largest_chunks(step):
 
 
 def test_the_first_chunk_of_a_texts_next_group_does_not_wait_for_others():
-    """Its listener is heard already and may be running out of audio."""
+    """A stream that plays already and may be running out of audio."""
     [run] = attempts(1)
     run.planned_codec_frames, run.schedule_index = 0, -1
     assert next_chunk_size(run, 0.05, 0.09, SETTINGS) == SETTINGS.chunk_schedule[0]

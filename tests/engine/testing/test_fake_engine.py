@@ -62,7 +62,7 @@ def test_it_is_audible_and_never_clips():
     loudness = np.abs(pcm.reshape(20, -1).astype(int)).max(axis=1)
     assert loudness.min() > 6000
     assert loudness.max() < 20_000
-    assert len({frame.tobytes() for frame in pcm.reshape(20, -1)}) > 5  # frames can be told apart
+    assert len({frame.tobytes() for frame in pcm.reshape(20, -1)}) > 5  # frames differ
 
 
 def test_text_told_later_gives_the_codes_of_the_same_text_told_at_once():

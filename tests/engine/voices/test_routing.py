@@ -14,7 +14,7 @@ from engine.voices.routing import cloner, describe, is_native, route
 
 
 class Stub:
-    """Just what routing asks of a checkpoint."""
+    """The part of a checkpoint that routing uses."""
 
     def __init__(self, name: str, width: int, speakers: str = "", **abilities: bool) -> None:
         self.speakers = tuple(speakers.split())

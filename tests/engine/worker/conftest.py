@@ -26,7 +26,7 @@ def exact() -> Iterator[TorchWorker]:
 
 @pytest.fixture(scope="session")
 def workers() -> Iterator[Workers]:
-    """The worker of a golden folder; whoever uses it gives its slots back."""
+    """The worker of a golden folder; its users free their slots."""
     made: dict[Path, TorchWorker] = {}
     with ExitStack() as stack:
 

@@ -1,4 +1,4 @@
-"""Drives a worker by hand-made plans, one prompt or several, as an engine would."""
+"""Drives a worker by written plans for one or several prompts, as an engine would."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Speech:
 
 @dataclass(eq=False)
 class Voice:
-    """A prompt on its way: what to ask for, and what came back."""
+    """A prompt in a slot: its request, and its output."""
 
     admit: Admit
     pieces: Sequence[int] = ()  # rows of each prefill piece; the rest in one
@@ -96,14 +96,14 @@ def admission(
     max_frames: int = MAX_FRAMES,
     talker: str | None = None,
 ) -> Admit:
-    """An admission to the slot-th slot of a talker (the first one, unless it is named)."""
+    """An admission to a slot of a talker, by default of the first talker."""
     name = talker or next(iter(worker._checkpoints))
     return Admit(worker.slots(name)[slot], name, prompt, draw, seed, max_frames)
 
 
 @dataclass(frozen=True)
 class Landed:
-    """All that a step has made."""
+    """All output of a step."""
 
     number: int
     frames: Mapping[int, Frame]
@@ -151,7 +151,7 @@ def synchronize(worker: TorchWorker, voices: Sequence[Voice]) -> list[Speech]:
 
 
 def speak(worker: TorchWorker, prompt: Prompt, **wishes: object) -> Speech:
-    """One prompt to its end, alone. Wishes are those of `admission`."""
+    """Run one prompt alone to its end. `wishes` are those of `admission`."""
     voice = Voice(admission(worker, prompt, **wishes))  # type: ignore[arg-type]
     begin(worker, voice)
     return synchronize(worker, [voice])[0]

@@ -1,6 +1,6 @@
-"""What a slot's speech depends on: its own prompt, settings and seed, and nothing else.
+"""A slot's speech depends on its own prompt, settings and seed, and nothing else.
 
-All of it in float64 on the golden checkpoints, driven by hand-made plans.
+All in float64 on the golden checkpoints, driven by written plans.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def assert_same(one: Speech, other: Speech) -> None:
 @quick
 @given(wishes=st.lists(WISHES, min_size=2, max_size=4), waits=st.lists(st.integers(0, 3)))
 def test_company_changes_nothing(exact: TorchWorker, wishes: list[Wish], waits: list[int]) -> None:
-    """Neighbours join and leave while a sequence speaks, on any talker."""
+    """Other sequences join and leave while one runs, on any talker."""
     voices = [Voice(wish.admit(exact, slot)) for slot, wish in enumerate(wishes)]
     joined: list[Voice] = []
     for voice, wait in zip(voices, [*waits, 0, 0, 0, 0], strict=False):
@@ -153,9 +153,9 @@ def test_text_fed_while_speaking_is_the_text_whole(
 
 
 def typed(worker: TorchWorker, whole: Admit, sizes: list[int], ahead: int) -> Voice:
-    """Feed a text in pieces and speak as soon as may be: a row or frame waits for its text.
+    """Append a text in pieces and decode as early as possible: a row or frame waits for its text.
 
-    `ahead`: how much more text is fed than the next frame needs.
+    `ahead`: how much more text is appended than the next frame needs.
     """
     ids, reference = list(whole.prompt.text_ids), whole.prompt.reference
     voice = Voice(replace(whole, prompt=replace(whole.prompt, text_ids=(), open_text=True)))
@@ -195,7 +195,7 @@ def test_nothing_is_left_of_a_slots_last_owner(exact: TorchWorker, wish: Wish, s
 
 
 def poison(worker: TorchWorker, row: int) -> None:
-    """Spoil all that every lane and the codec hold in a row. (Finite where it is masked.)"""
+    """Overwrite a row's state in every model runner and the codec, finite where it is masked."""
     size = worker._settings.max_num_seqs
     with torch.inference_mode():
         for runner in worker._runners.values():
@@ -209,7 +209,7 @@ def poison(worker: TorchWorker, row: int) -> None:
 
 
 def test_a_vector_is_a_vector_wherever_it_comes_from(exact: TorchWorker) -> None:
-    """A preset given by its vector speaks as the preset itself."""
+    """A preset given by its vector sounds as the preset itself."""
     case = next(case for case in CASES if "speaker" in case.asked and "instruct" not in case.asked)
     own = exact._checkpoints[case.folder.name]
     ids = own.text_ids(case.asked["text"])

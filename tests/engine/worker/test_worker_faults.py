@@ -69,7 +69,7 @@ def failing_for(whom: Callable[[Any], bool], work: Callable[[Any], Any]) -> Call
 def test_an_admission_that_fails_harms_nobody(
     worker: TorchWorker, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    """Neither those who speak nor those who come in the same step."""
+    """Neither running sequences nor those admitted in the same step."""
     prompt, name = prompt_of(worker), CASE.folder.name
     alone = speak(worker, prompt, draw=DRAWN)
     good, fresh = (Voice(admission(worker, prompt, DRAWN, slot)) for slot in (0, 2))
@@ -221,7 +221,7 @@ def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_users_recordings_get_a_pause_at_their_end() -> None:
-    """The setting's default; the vector does not hear it."""
+    """The setting's default; it does not change the vector."""
     audio = tensors(CLONES.folder)["reference_wav"].numpy()
     checkpoints = {CLONES.folder.name: LocalCheckpoint(CLONES.folder)}
     worker = TorchWorker(checkpoints, WorkerSettings(1, 64, "cpu"))

@@ -1,4 +1,4 @@
-"""A recording that is sent with a request: who has to say that its owner agrees."""
+"""A recording sent with a request: when the request must state its owner's consent."""
 
 from __future__ import annotations
 

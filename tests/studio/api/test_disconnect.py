@@ -105,7 +105,7 @@ def _leave_the_queue(engine: Engine, url: str) -> None:
 
 
 def test_a_listener_who_takes_nothing_harms_nobody(library: Library, serve: Serve) -> None:
-    """Others hear the same, as fast, beside one who reads 1 kB a second."""
+    """Other streams are the same, and as fast, beside a client that reads 1 kB a second."""
     with FakeEngine(settings=EngineSettings(max_num_seqs=4)) as engine:
         url = serve(create_api(engine, library))
         body = {**LONG, "max_new_tokens": 200, "seed": 1}
@@ -115,7 +115,7 @@ def test_a_listener_who_takes_nothing_harms_nobody(library: Library, serve: Serv
             together = [timed(url, body) for _ in range(5)]
             assert all(answer == alone[0] for answer, _ in together)
             assert min(seconds for _, seconds in together) < 3 * alone[1] + 0.1
-            # its audio was made in its own time, and its slot is free although it has not read it
+            # its audio was generated at full speed, and its slot is free although it was not read
             wait_until(lambda: engine.stats().running == 0)
 
 

@@ -63,7 +63,7 @@ def test_example(kind: str, code: str, address: str, folder: Path) -> None:
 
 
 def run(command: list[str], code: str) -> str:
-    """As a reader would; curl is told to fail when it is refused."""
+    """As a reader would run them; curl fails when it is refused."""
     code = code.replace("curl -sS", "curl --fail-with-body -sS")
     code = code.replace("python app.py", f"{sys.executable} {ROOT / 'app.py'}")
     done = subprocess.run([*command, code], capture_output=True, text=True, timeout=60, check=False)

@@ -1,6 +1,6 @@
-"""The embedded model's sound says the text, whichever way it is asked for.
+"""The embedded model's audio has the words of the text, whichever way it is requested.
 
-The judge is a recogniser that is no part of this project (bench/quality/wer.py).
+The words are found by a recogniser that is no part of this project (bench/quality/wer.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def listener() -> Listener:
 
 
 def wrong(listener: Listener, spoken: list[Pcm]) -> float:
-    """The share of words that were not heard."""
+    """The share of words that were not recognised."""
     counts = [
         listener.errors(text, pcm.astype(np.float32) / 32768)
         for text, pcm in zip(TEXTS, spoken, strict=True)
@@ -64,7 +64,7 @@ def test_a_whole_answer_says_the_text(client: TestClient, listener: Listener, sp
 
 
 def test_words_that_come_one_by_one_are_said(client: TestClient, listener: Listener) -> None:
-    """Also after somebody has been interrupted on the same socket."""
+    """Also after an utterance was interrupted on the same socket."""
     spoken = []
     with client.websocket_connect(PATH) as socket:
         say(socket, config(voice="clara", seed=SEED), *words(TEXTS[1]))

@@ -37,7 +37,7 @@ def heard(file: Path) -> np.ndarray:
 
 
 class WsSender:
-    """A loudspeaker that remembers when it heard something."""
+    """A loudspeaker that records when it gets samples."""
 
     heard: list[float] = []  # noqa: RUF012
 

@@ -63,7 +63,7 @@ def _read(url: str, taken: list[int], index: int, over: threading.Event) -> None
 
 
 def others(url: str, seconds: float) -> dict[str, float]:
-    """The figures of four listeners who ask for `seconds`."""
+    """The figures of four clients that request `seconds` of speech."""
 
     async def listen() -> dict[str, float]:
         asking = OverHttp(Server(url), "ryan", {})
@@ -101,9 +101,7 @@ def test_a_minute_of_slow_reading_costs_nobody_else_anything(
     assert (beside["failed"], beside["underrun_rate"]) == (0, 0)
     assert beside["first_p50_ms"] < 1.5 * alone["first_p50_ms"] + 2
     assert beside["total_p50_ms"] < 1.3 * alone["total_p50_ms"]
-    assert (
-        grown < 3 * 40 * 2**20
-    )  # what is made and not taken yet is kept: 11 MB each, as codes too
+    assert grown < 3 * 40 * 2**20  # audio that was not read yet is kept: 11 MB each, as codes too
 
 
 def told(row: dict[str, float]) -> str:

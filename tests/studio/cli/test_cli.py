@@ -37,7 +37,7 @@ TEXT = "The train leaves at seven."
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
-    """The engines asked for; each is a fake one."""
+    """The engines that were opened; each is a fake one."""
     asked: list[Sequence[str]] = []
 
     def fake_open(models: Sequence[str], *_: Any, weights: str, **changes: Any) -> FakeEngine:
@@ -96,7 +96,7 @@ def test_words_from_standard_input_are_the_text(
     out = tmp_path / "take.wav"
     result = run("say", "-", "--seed", 5, "--out", out, words="Grüße aus 北京, again and again.")
     assert result.exit_code == 0, result.output
-    assert "RTF" not in result.stdout  # its pace is that of whoever writes
+    assert "RTF" not in result.stdout  # it comes as fast as it is written
     assert duration(out) > 1
 
 
@@ -159,7 +159,7 @@ def test_what_the_engine_refuses_leaves_no_file(
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """Ctrl-C when so many chunks have been heard."""
+    """Ctrl-C after so many chunks."""
     heard = iter(range(10_000))
 
     def progress(self: cli.Console, text: str) -> None:

@@ -1,4 +1,4 @@
-"""One server a data folder; who has it is told, and the dead hold nothing."""
+"""One server a data folder; a refusal names its owner, and a killed process holds nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Timbre is hosted: a Space, ZeroGPU, a container. As far as it can be told from here."""
+"""Hosting on a Space, on ZeroGPU and in a container, as far as it can be tested here."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_zerogpu_is_known_by_its_name(said: str, zero: bool) -> None:
     assert hf_space.is_zero({"SPACES_ZERO_GPU": said}) == zero
 
 
-# The front matter that a Space is made from.
+# The front matter that configures a Space.
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +269,7 @@ def test_requirements_are_installed_before_the_code_comes(dockerfile: list[list[
 
 
 def test_what_is_copied_runs_alone(dockerfile: list[list[str]], tmp_path: Path) -> None:
-    """It speaks at once: the embedded model is in it."""
+    """It needs no download: the embedded model is in it."""
     allowed = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     for *sources, _ in all_of(dockerfile, "COPY"):
         for source in sources:

@@ -1,4 +1,4 @@
-"""Limits hold whichever way somebody comes in: page, uploads, sockets, guesses, proxies."""
+"""Limits hold for every way in: page, uploads, sockets, guesses, proxies."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_no_way_leads_into_a_full_library(tmp_path: Any) -> None:
 
 @contextmanager
 def echo(proxies: tuple[str, ...]) -> Iterator[str]:
-    """A server that answers with the address it believes to be asked from."""
+    """A server that answers with the client's address as it sees it."""
     application = FastAPI()
 
     @application.get("/")

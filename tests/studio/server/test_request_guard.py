@@ -1,4 +1,4 @@
-"""Foreign sites, rebound names and their pages: what a browser may be made to do here."""
+"""Requests that pages of other sites and rebound names make a browser send."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from studio.ui import page
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
-    """What is served, and asked whether it is alive, instead of served until Ctrl-C."""
+    """What is served; its health is checked instead of serving until Ctrl-C."""
     answers: list[Any] = []
 
     def serve(application: Any, address: socket.socket, drain: Any, proxies: Any) -> None:

@@ -1,4 +1,4 @@
-"""People on the page: strangers apart, keys as passwords, a browser that is told what to refuse."""
+"""Visitors of the page: guests kept apart, keys as passwords, headers that restrict the browser."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def shielded(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> None:
-    """The browser refuses nothing that the page needs, and no site but ours is asked."""
+    """The browser blocks nothing that the page needs, and sends no request to another site."""
     page = open_page("about:blank")
     refused: list[str] = []
     asked: list[str] = []

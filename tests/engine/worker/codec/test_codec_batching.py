@@ -1,4 +1,4 @@
-"""Replays cover all rows in order, at the least cost."""
+"""Replays have room for all rows in order, at the least cost."""
 
 from __future__ import annotations
 

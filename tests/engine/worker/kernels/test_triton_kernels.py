@@ -94,7 +94,7 @@ def test_other_rows_do_not_change_a_row_of_a_product() -> None:
 
 @dataclass(frozen=True)
 class FakeSlots:
-    """The part of Slots that the talker's layers read."""
+    """The part of the slots' state that the talker's layers read."""
 
     frame: Tensor
     hidden: Tensor

@@ -30,7 +30,7 @@ PATIENCE = 60  # seconds
 
 @given(keys=st.lists(st.integers(0, 6), max_size=40), room=st.integers(1, 5))
 def test_a_cache_keeps_the_latest_within_its_limit(keys: list[int], room: int) -> None:
-    """As a simple model: the last `room` different keys are there, the others are made."""
+    """Against a simple model: the last `room` different keys are cached, others are computed."""
     cache: LRUCache[int, str] = LRUCache(10 * room)
     recent: list[int] = []
     for key in keys:

@@ -11,7 +11,7 @@ import torch
 
 from engine.worker.state.cuda_vmm import Span
 
-JUNK = 0xA5  # what memory holds that nobody has written
+JUNK = 0xA5  # the content of memory that was never written
 
 
 class Exported:

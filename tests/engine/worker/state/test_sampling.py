@@ -97,7 +97,7 @@ def test_greedy_rows_take_the_best_beside_others(uniform: float) -> None:
 def test_equal_logits_are_told_apart_alike_in_any_company(
     dtype: torch.dtype, seed: int, top_k: int, uniform: float
 ) -> None:
-    """However many are ranked for the neighbours; eight values for 200 ids make many equal."""
+    """Independent of how many ids are ranked for other rows; 8 values for 200 ids make ties."""
     logits = torch.randint(8, (1, 200), generator=torch.Generator().manual_seed(seed)).to(dtype)
     own, _, _ = sampling_tensors(table(replace(PLAIN, top_k=top_k)))
     counts = [CANDIDATES, None, *([1] if top_k == 1 else [])]

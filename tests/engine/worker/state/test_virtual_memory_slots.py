@@ -80,7 +80,7 @@ def test_who_finds_no_memory_changes_nothing(driver: FakeDriver) -> None:
 
 @torch.inference_mode()
 def test_free_rows_give_back_what_somebody_needs(driver: FakeDriver) -> None:
-    """A long request after another row was long; what has been said is kept meanwhile."""
+    """A long request after another row was long; earlier positions are kept."""
     growing, plain = runner(True), runner(False)
     spoken(growing, 1)
     growing.release(1)

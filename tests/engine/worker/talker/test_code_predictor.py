@@ -17,7 +17,7 @@ MOST = 3
 
 @pytest.fixture(scope="module", params=golden_folders(), ids=lambda folder: folder.name)
 def pair(request: pytest.FixtureRequest) -> tuple[CodePredictor, CodePredictor, int]:
-    """The plain one, the traced one, and the talker's width."""
+    """The plain and the traced predictor, and the talker's width."""
     folder: Path = request.param
     with torch.inference_mode():
         talker = load_talker(folder, torch.device("cpu"), torch.float32)

@@ -1,4 +1,4 @@
-"""Dialogues with real networks: tiny checkpoints speak on the socket what they speak over HTTP."""
+"""Sessions with real networks: tiny checkpoints give the same on the socket as over HTTP."""
 
 from __future__ import annotations
 
