@@ -21,23 +21,20 @@ from functools import partial
 from typing import Any, NoReturn, Protocol, TypeVar
 from uuid import uuid4
 
+from engine.base_engine import CLOSED, BaseEngine
 from engine.cluster_stats import add_up
 from engine.config import EngineSettings
-from engine.engine import CLOSED, DRAINING
 from engine.errors import Busy, EngineClosed, EngineError, NotCapable, TimbreError
 from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.replica import Parts, Refused, Taken
-from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
-from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
 from engine.requests.streaming_text import StreamingText
-from engine.speech_engine import AdmissionHook, admit_all
 from engine.stats import Counters, Stats
-from engine.stream import Handles, Postprocess, SpeechStream
-from engine.types import Capabilities, Chunk, Clone, End, SpeechRequest, Voice, Waveform
-from engine.voices.routing import Routed, cloner, restrict, route_voice
+from engine.stream import Handles, SpeechStream
+from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
+from engine.voices.routing import cloner, restrict
 
 MOST_LOSSES = 3  # replicas that one request may lose before it is given up
 LOOK_SECONDS = 1.0  # between two looks at the replicas
@@ -93,7 +90,7 @@ class Relay:
     task: asyncio.Task[None] | None = None
 
 
-class ClusterEngine:
+class ClusterEngine(BaseEngine):
     """Serves each request by one of many replicas."""
 
     def __init__(
@@ -103,12 +100,8 @@ class ClusterEngine:
         replicas: Replicas,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.settings = settings
-        self.admission_hook: AdmissionHook = admit_all
-        self.postprocess: Postprocess | None = None
-        self._checkpoints, self._clock = dict(checkpoints), clock
-        self._input_processor = InputProcessor(self._checkpoints, settings, clock)
-        self._registry, self._counters = RequestRegistry(), Counters()
+        super().__init__(checkpoints, settings, clock)
+        self._counters = Counters()
         self._replicas = replicas
         self._seen: Mapping[str, Stats] = {}
         self._seen_at = clock()
@@ -145,24 +138,7 @@ class ClusterEngine:
             raise clone
         return clone
 
-    def resolve(self, voice: Voice, model: str | None = None) -> Routed:
-        return route_voice(voice, self._checkpoints, model)
-
     # Models.
-
-    @property
-    def alive(self) -> bool:
-        return self._registry.is_open
-
-    @property
-    def ended(self) -> bool:
-        return self._registry.is_ended
-
-    def capabilities(self) -> Mapping[str, Capabilities]:
-        return {name: each.capabilities for name, each in self._checkpoints.items()}
-
-    def checkpoints(self) -> Mapping[str, Checkpoint]:
-        return self._checkpoints
 
     def load(self, model: str, wanted: bool = True) -> None:
         """Load a model on every replica, and wait for it."""
@@ -189,23 +165,11 @@ class ClusterEngine:
 
     # The end.
 
-    def drain(self, grace: float) -> bool:
-        self._registry.close(DRAINING)
-        finished = self._registry.wait_empty(grace)
-        self.close()
-        return finished
-
     def close(self) -> None:
         """Stop now; the replicas stay."""
         self._registry.end_all(CLOSED)
         self._call_soon(self._stop)
         self._thread.join(5)
-
-    def __enter__(self) -> ClusterEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _check(self, ahead: list[Sequence]) -> None:
         """Each replica has a queue of its own; here only a crowd is refused."""

@@ -15,32 +15,28 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 
+from engine.base_engine import CLOSED, BaseEngine
 from engine.config import EngineSettings
 from engine.errors import Busy, EngineClosed, EngineError, InvalidSetting
 from engine.loop import Loop
 from engine.messages import Message
 from engine.plan import Checkpoint, Worker
-from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
-from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence, TextPiece
-from engine.speech_engine import AdmissionHook, admit_all
 from engine.stats import Counters, Stats
-from engine.stream import Handles, Postprocess, SpeechStream
-from engine.types import Capabilities, Clone, SpeechRequest, Voice, Waveform
-from engine.voices.routing import Routed, cloner, restrict, route_voice
+from engine.stream import Handles, SpeechStream
+from engine.types import Clone, SpeechRequest, Waveform
+from engine.voices.routing import cloner, restrict
 from engine.watchdog import Watchdog
 
-CLOSED = Message("The engine is closed. Start it again.")
 STUCK = Message("The engine got stuck and is starting anew. Try again in a minute.")
-DRAINING = Message("The engine is shutting down and takes no new requests. Try again in a minute.")
 JOIN_SECONDS = 10.0  # for the last step when the engine closes
 MAX_REPLACEMENTS = 3  # workers in a row that got stuck before they completed a step
 
 log = logging.getLogger("timbre")
 
 
-class Engine:
+class Engine(BaseEngine):
     """Serves many requests at the same time. Use it in a `with` block, or close it."""
 
     def __init__(
@@ -56,14 +52,8 @@ class Engine:
 
         `rebuild` makes a new worker after a step that never returns; None: the engine closes.
         """
-        self.settings = settings or EngineSettings()
-        self.admission_hook: AdmissionHook = admit_all
-        self.postprocess: Postprocess | None = None
-        self._worker = worker
-        self._checkpoints = dict(checkpoints)
-        self._clock, self._rebuild = clock, rebuild
-        self._input_processor = InputProcessor(self._checkpoints, self.settings, clock)
-        self._registry = RequestRegistry()
+        super().__init__(checkpoints, settings or EngineSettings(), clock)
+        self._worker, self._rebuild = worker, rebuild
         self._replaced_at: list[int] = []  # completed steps, at each replacement of the worker
         self._started = start
         self._watchdog = Watchdog(
@@ -99,29 +89,7 @@ class Engine:
         name = cloner(self._checkpoints, model)
         return replace(self._worker.encode(name, audio, transcript), model=name)
 
-    def resolve(self, voice: Voice, model: str | None = None) -> Routed:
-        """The checkpoint for a voice, and the voice with a blend resolved to one vector."""
-        return route_voice(voice, self._checkpoints, model)
-
     # Models.
-
-    @property
-    def alive(self) -> bool:
-        """Whether requests are admitted."""
-        return self._registry.is_open
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has stopped for good."""
-        return self._registry.is_ended
-
-    def capabilities(self) -> Mapping[str, Capabilities]:
-        """What each checkpoint can do, by its name."""
-        return {name: each.capabilities for name, each in self._checkpoints.items()}
-
-    def checkpoints(self) -> Mapping[str, Checkpoint]:
-        """Checkpoints by name, loaded or not."""
-        return self._checkpoints
 
     def load(self, model: str) -> None:
         """Load a checkpoint's talker, and wait for it."""
@@ -163,16 +131,6 @@ class Engine:
 
     # The end.
 
-    def drain(self, grace: float) -> bool:
-        """Admit no new request, wait `grace` seconds for the others, then close.
-
-        False when a request was cut off.
-        """
-        self._registry.close(DRAINING)
-        finished = self._registry.wait_empty(grace)
-        self.close()
-        return finished
-
     def close(self) -> None:
         """Stop now; open requests end with an error."""
         self._registry.close(CLOSED)
@@ -183,12 +141,6 @@ class Engine:
         elif not self._started:
             self._registry.end_all(CLOSED)
             self._worker.close()
-
-    def __enter__(self) -> Engine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # The worker and its thread.
 

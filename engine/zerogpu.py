@@ -21,20 +21,18 @@ from math import ceil
 from queue import SimpleQueue
 from typing import Any, NoReturn, TypeAlias
 
+from engine.base_engine import BaseEngine
 from engine.config import EngineSettings
-from engine.engine import CLOSED, DRAINING, Engine
+from engine.engine import Engine
 from engine.errors import Busy, EngineError, NotCapable, TimbreError
 from engine.plan import Checkpoint
-from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import OutputQueue
-from engine.requests.registry import RequestRegistry
 from engine.requests.sequence import Sequence
 from engine.requests.text_groups import speaking_seconds
-from engine.speech_engine import AdmissionHook, admit_all
 from engine.stats import Counters, Stats
-from engine.stream import Handles, Postprocess, SpeechStream
-from engine.types import Capabilities, Chunk, Clone, End, SpeechRequest, Voice, Waveform
-from engine.voices.routing import Routed, cloner, route_voice
+from engine.stream import Handles, SpeechStream
+from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
+from engine.voices.routing import cloner
 
 START_SECONDS = 25  # overhead of a call: a process, the weights, the first kernels
 FIRST_GUESS = 5.0  # seconds after which a place may be free
@@ -45,7 +43,7 @@ Parts: TypeAlias = Generator[Chunk | End, None, None]
 Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it in a device process
 
 
-class ZeroGpuEngine:
+class ZeroGpuEngine(BaseEngine):
     """Serves each request by its own call. `make` is called once in each device process."""
 
     def __init__(
@@ -55,12 +53,8 @@ class ZeroGpuEngine:
         make: Callable[[], Engine],
         lend: Lend,
     ) -> None:
-        self.settings = settings
-        self.admission_hook: AdmissionHook = admit_all
-        self.postprocess: Postprocess | None = None
-        self._checkpoints = dict(checkpoints)
-        self._input_processor = InputProcessor(self._checkpoints, settings, time.monotonic)
-        self._registry, self._counters = RequestRegistry(), Counters()
+        super().__init__(checkpoints, settings, time.monotonic)
+        self._counters = Counters()
         self._delivering = threading.Lock()
         there = lru_cache(maxsize=1)(make)
 
@@ -108,25 +102,7 @@ class ZeroGpuEngine:
         assert isinstance(clone, Clone)
         return clone
 
-    def resolve(self, voice: Voice, model: str | None = None) -> Routed:
-        return route_voice(voice, self._checkpoints, model)
-
     # Models.
-
-    @property
-    def alive(self) -> bool:
-        return self._registry.is_open
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has stopped for good."""
-        return self._registry.is_ended
-
-    def capabilities(self) -> Mapping[str, Capabilities]:
-        return {name: each.capabilities for name, each in self._checkpoints.items()}
-
-    def checkpoints(self) -> Mapping[str, Checkpoint]:
-        return self._checkpoints
 
     def load(self, model: str) -> NoReturn:
         raise NotCapable("Models are loaded for each request here.")
@@ -160,23 +136,6 @@ class ZeroGpuEngine:
             lowest_lead=None,
             memory=0,
         )
-
-    # The end.
-
-    def drain(self, grace: float) -> bool:
-        self._registry.close(DRAINING)
-        finished = self._registry.wait_empty(grace)
-        self.close()
-        return finished
-
-    def close(self) -> None:
-        self._registry.end_all(CLOSED)
-
-    def __enter__(self) -> ZeroGpuEngine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # One thread per request.
 

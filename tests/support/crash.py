@@ -40,7 +40,7 @@ def dies_after(operations: int) -> Iterator[list[str]]:
 
 
 def every_death(action: Callable[[int], None]) -> int:
-    """Call `action` on a machine that fails at the first operation, the second, … until none fails."""
+    """Call `action` where the first disk operation fails, then the second, … until none does."""
     operations = 0
     while True:
         with dies_after(operations) as asked:

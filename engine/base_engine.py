@@ -1,0 +1,82 @@
+"""What every engine has: settings, checkpoints, the check of requests, and a registry of them.
+
+Subclasses bring the requests to a device. Knows no device and no thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from typing_extensions import Self
+
+from engine.config import EngineSettings
+from engine.messages import Message
+from engine.plan import Checkpoint
+from engine.requests.input_processor import InputProcessor
+from engine.requests.registry import RequestRegistry
+from engine.speech_engine import AdmissionHook, admit_all
+from engine.stream import Postprocess
+from engine.types import Capabilities, Voice
+from engine.voices.routing import Routed, route_voice
+
+CLOSED = Message("The engine is closed. Start it again.")
+DRAINING = Message("The engine is shutting down and takes no new requests. Try again in a minute.")
+
+
+class BaseEngine:
+    """The part of a SpeechEngine that needs no device. Use it in a `with` block, or close it."""
+
+    def __init__(
+        self,
+        checkpoints: Mapping[str, Checkpoint],
+        settings: EngineSettings,
+        clock: Callable[[], float],
+    ) -> None:
+        self.settings = settings
+        self.admission_hook: AdmissionHook = admit_all
+        self.postprocess: Postprocess | None = None
+        self._checkpoints, self._clock = dict(checkpoints), clock
+        self._input_processor = InputProcessor(self._checkpoints, settings, clock)
+        self._registry = RequestRegistry()
+
+    def resolve(self, voice: Voice, model: str | None = None) -> Routed:
+        """The checkpoint for a voice, and the voice with a blend resolved to one vector."""
+        return route_voice(voice, self._checkpoints, model)
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests are admitted."""
+        return self._registry.is_open
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has stopped for good."""
+        return self._registry.is_ended
+
+    def capabilities(self) -> Mapping[str, Capabilities]:
+        """What each checkpoint can do, by its name."""
+        return {name: each.capabilities for name, each in self._checkpoints.items()}
+
+    def checkpoints(self) -> Mapping[str, Checkpoint]:
+        """Checkpoints by name, loaded or not."""
+        return self._checkpoints
+
+    def drain(self, grace: float) -> bool:
+        """Admit no new request, wait `grace` seconds for the others, then close.
+
+        False when a request was cut off.
+        """
+        self._registry.close(DRAINING)
+        finished = self._registry.wait_empty(grace)
+        self.close()
+        return finished
+
+    def close(self) -> None:
+        """Stop now; open requests end with an error."""
+        self._registry.end_all(CLOSED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
