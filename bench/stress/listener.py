@@ -7,7 +7,6 @@ on, and each piece counts when it arrives. Knows only POST /v1/audio/speech.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import numpy as np
 from bench.http_lines import Refused, Server
 from bench.load_generator import UNDERRUN, StreamMeter
 from bench.stress.attackers import pin
-from bench.stress.overload import retry_after
+from bench.stress.overload import hear, retry_after
 from bench.workload import Job, Work
 
 NOTICED: Final = 0.02  # seconds of silence
@@ -76,13 +75,9 @@ async def listen(url: str, key: str, seconds: float) -> Heard:
 
 
 async def _hear(server: Server, job: Job, heard: Heard, at: float) -> None:
-    body = {"input": job.text, "response_format": "pcm", "seed": job.seed}
-    meter, odd = StreamMeter(), b""
+    meter = StreamMeter()
     try:
-        async for piece in server.ask("POST", "/v1/audio/speech", json.dumps(body).encode()):
-            data = odd + piece
-            odd = data[len(data) // 2 * 2 :]
-            meter.add(np.frombuffer(data[: len(data) // 2 * 2], np.int16))
+        await hear(server, job, meter)
     except Refused as refused:
         heard.refused += 1
         wait = retry_after(refused.body)

@@ -43,18 +43,23 @@ class Visit:
 
 async def visit(server: Server, job: Job, start: float) -> Visit:
     asked, meter = time.perf_counter() - start, StreamMeter()
-    body = {"input": job.text, "response_format": "pcm", "seed": job.seed}
-    odd = b""
     try:
-        async for piece in server.ask("POST", "/v1/audio/speech", json.dumps(body).encode()):
-            data = odd + piece
-            odd = data[len(data) // 2 * 2 :]
-            meter.add(np.frombuffer(data[: len(data) // 2 * 2], np.int16))
+        await hear(server, job, meter)
     except Refused as refused:
         return Visit(asked, retry=retry_after(refused.body), broken=trouble(refused))
     except OSError as error:
         return Visit(asked, broken=repr(error)[:200])
     return Visit(asked, meter.first, meter.deficit, time.perf_counter() - start - asked)
+
+
+async def hear(server: Server, job: Job, meter: StreamMeter) -> None:
+    """Stream one text as PCM. Raises Refused or OSError."""
+    body = {"input": job.text, "response_format": "pcm", "seed": job.seed}
+    odd = b""
+    async for piece in server.ask("POST", "/v1/audio/speech", json.dumps(body).encode()):
+        data = odd + piece
+        odd = data[len(data) // 2 * 2 :]
+        meter.add(np.frombuffer(data[: len(data) // 2 * 2], np.int16))
 
 
 def retry_after(body: bytes) -> float | None:

@@ -138,6 +138,17 @@ class Library:
             back = _move(place, self.folder, ticket, self._built_in)
             return self.rename(back.name, free) if free != name else read_folder(back)
 
+    def purge(self, older_than: float, now: float | None = None) -> int:
+        """Delete what has been in the trash for so many seconds; returns the number of voices."""
+        latest = (time.time() if now is None else now) - older_than
+        trash = self.folder / TRASH
+        with self._lock:
+            there = list(trash.iterdir()) if trash.is_dir() and not trash.is_symlink() else []
+            gone = [place for place in there if _moved(place) <= latest]
+            for place in gone:
+                shutil.rmtree(place, ignore_errors=True)
+        return len(gone)
+
     def export(self, voice_id: str) -> bytes:
         """A voice as one file."""
         saved = self.get(voice_id)
@@ -281,6 +292,12 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
             raise
         return target
     raise AssertionError("numbers do not end")
+
+
+def _moved(place: Path) -> float:
+    """When a folder was renamed last, as its file system says."""
+    found = place.lstat()
+    return max(found.st_mtime, found.st_ctime)
 
 
 def _card(fields: dict[str, Any], voice: Storable, name: str | None = None) -> VoiceCard:

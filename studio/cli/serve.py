@@ -39,6 +39,8 @@ def serve_studio(place: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.server import serving
     from studio.server.data_lock import data_lock
+    from studio.server.retention import TRASH_DAYS, every_hour
+    from studio.takes.take_store import DAY
 
     own = place.own
     with (
@@ -47,6 +49,8 @@ def serve_studio(place: AppContext) -> None:
         place.engine() as engine,
     ):
         application = build_application(place, engine, own.page)
+        if not own.guests:
+            every_hour(partial(place.library().purge, TRASH_DAYS * DAY))
         greet(place)
         if slow := describe_speed(engine.stats().speed):
             place.tell.line(slow)

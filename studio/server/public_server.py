@@ -5,6 +5,8 @@ The settings decide which are used.
 
 from __future__ import annotations
 
+from functools import partial
+
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
@@ -16,10 +18,10 @@ from studio.server.headers import SafeHeaders
 from studio.server.login import Login
 from studio.server.page_routes import PageRoutes
 from studio.server.request_guard import RequestGuard
-from studio.server.retention import schedule_retention
+from studio.server.retention import TRASH_DAYS, every_hour, tidy
 from studio.server.visitors import Visitors, guests
 from studio.settings import StudioSettings
-from studio.takes.take_store import Takes
+from studio.takes.take_store import Keeping, Takes
 
 
 def protect(
@@ -48,8 +50,10 @@ def around(
 def open_takes(own: StudioSettings) -> Takes:
     """The take store; with guests a separate one, whose takes are deleted after some days."""
     if not own.guests:
-        return Takes(own.data / "takes")
+        takes = Takes(own.data / "takes")
+        every_hour(partial(takes.tidy, Keeping(most=None, trash_days=TRASH_DAYS)))
+        return takes
     place = guests(own.data)
     takes = Takes(place / "takes")
-    schedule_retention(place, takes, own.guest_days)
+    every_hour(partial(tidy, place, takes, own.guest_days))
     return takes

@@ -1,4 +1,4 @@
-"""Deletes the data of guests after some days, starred or not.
+"""Deletes the data of guests after some days, starred or not, and empties trash.
 
 It looks at folders and their age, and at takes.
 """
@@ -9,13 +9,14 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from studio.takes.take_store import DAY, Keeping, Takes
 
 HOUR: Final = 3600.0
+TRASH_DAYS: Final = 30  # for which a deleted voice or take can be restored
 FOLDERS: Final = ("visitors", "scripts")  # of the guests; each has one folder per visitor
 
 log = logging.getLogger(__name__)
@@ -32,15 +33,15 @@ def tidy(guests: Path, takes: Takes, days: float) -> int:
     return gone
 
 
-def schedule_retention(guests: Path, takes: Takes, days: float) -> threading.Thread:
-    """Run now and every hour in a thread."""
+def every_hour(work: Callable[[], object]) -> threading.Thread:
+    """Run work now and every hour, in a thread."""
 
     def run() -> None:
         while True:
             try:
-                tidy(guests, takes, days)
+                work()
             except Exception:
-                log.exception("what guests have left could not be removed")
+                log.exception("old data could not be removed")
             time.sleep(HOUR)
 
     thread = threading.Thread(target=run, name="timbre-tidy", daemon=True)

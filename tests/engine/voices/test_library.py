@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -319,3 +320,15 @@ def test_a_voice_of_no_known_model_is_written_as_before(library: Library) -> Non
     assert "model" not in card
     assert isinstance(saved.voice, Clone)
     assert saved.voice.model == ""
+
+
+def test_trash_is_emptied_after_a_while(library: Library) -> None:
+    month = 30 * 86_400.0
+    old = library.delete(library.save("Ada", Design("calm")).id)
+    assert library.purge(month) == 0
+    assert library.restore(old).name == "Ada"
+    library.delete("ada")
+    assert library.purge(month, now=time.time() + 2 * month) == 1
+    with pytest.raises(UnknownVoice):
+        library.restore(old)
+    assert library.list() == ()
