@@ -29,6 +29,7 @@ from engine.model.quantized_linear import QuantizedLinear
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 FLOATS = ("F64", "F32", "F16", "BF16")
+MAP_FROM = 64 << 20  # bytes of a table
 PREFIX = "module."  # that a wrapper of torch puts before every name
 UNUSED = (  # published, but not needed here
     "encoder.quantizer.*.codebook.initialized",
@@ -65,8 +66,12 @@ def load(
     """
     with _checked_tensors(folder, parts, unused) as (entries, tensors):
         for entry in entries:
-            entry.fill(tensors, device)
+            mapped = entry.map(tensors, device)
+            if not mapped:
+                entry.fill(tensors, device)
             entry.check_finite(folder)
+            if mapped:
+                entry.map(tensors, device)  # without the pages that the check has touched
             if isinstance(entry.owner, QuantizedLinear) and entry.name == "weight":
                 entry.owner.pack()
     for part in parts.values():
@@ -122,6 +127,17 @@ class _Entry:
         for name, place in self.places(target):
             place.copy_(tensors[name].read())
 
+    def map(self, tensors: Mapping[str, _Stored], device: torch.device | str) -> bool:
+        """Leave a large table in its file, where a CPU reads a few rows of it at a time."""
+        large = isinstance(self.owner, nn.Embedding) and self.tensor.nbytes >= MAP_FROM
+        if not large or torch.device(device).type != "cpu" or not self.tensor.is_meta:
+            return False
+        stored = tensors[self.names[0]].read()
+        if stored.dtype != self.tensor.dtype:
+            return False
+        self._set(stored)
+        return True
+
     def check_finite(self, folder: Path) -> None:
         """A number that is none would be heard as noise, or as silence."""
         tensor = getattr(self.owner, self.name)
@@ -170,6 +186,7 @@ class _Stored:
     """A tensor in an open file."""
 
     file: Any
+    path: Path
     name: str
 
     @property
@@ -181,7 +198,9 @@ class _Stored:
         return self.file.get_slice(self.name).get_dtype() in FLOATS
 
     def read(self) -> Tensor:
-        tensor: Tensor = self.file.get_tensor(self.name)
+        # A file of its own: pages of one that stays open would count as memory until it is closed.
+        with safe_open(self.path, "pt") as file:
+            tensor: Tensor = file.get_tensor(self.name)
         return tensor
 
 
@@ -200,7 +219,7 @@ def _open_tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
                     path=path,
                     error=error,
                 ) from error
-            found |= {name: _Stored(file, name) for name in file.keys()}  # noqa: SIM118
+            found |= {name: _Stored(file, path, name) for name in file.keys()}  # noqa: SIM118
         yield found
 
 

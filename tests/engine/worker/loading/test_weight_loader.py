@@ -308,3 +308,32 @@ def test_a_config_of_no_network_is_refused(tmp_path: Path, edit: Edit) -> None:
     (tmp_path / "speech_tokenizer" / "config.json").write_text(json.dumps(raw))
     with pytest.raises(CheckpointError, match="config"):
         load_codec(tmp_path, CPU, torch.float32)
+
+
+def table_of(folder: Path, dtype: torch.dtype = torch.bfloat16) -> nn.Embedding:
+    net = nn.ModuleDict({"table": empty_network(lambda: nn.Embedding(50, 8), dtype)})
+    load(folder, {"": net}, "cpu")
+    return net["table"]  # type: ignore[return-value]
+
+
+def test_a_large_table_stays_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.worker.loading.weight_loader.MAP_FROM", 1)
+    weight = torch.randn(50, 8).bfloat16()
+    save_file({"table.weight": weight}, tmp_path / SINGLE)
+    table = table_of(tmp_path)
+    assert torch.equal(table.weight, weight)
+    assert not table.weight.requires_grad
+    with (tmp_path / SINGLE).open("r+b") as file:  # a mapping shows what is written to its file
+        file.seek(-2, 2)
+        file.write(weight[:1, :1].view(torch.int16).numpy().tobytes())
+    assert table.weight[-1, -1] == weight[0, 0]
+    assert torch.equal(table_of(tmp_path, torch.float32).weight[0], weight[0].float())
+
+
+def test_a_table_in_its_file_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.worker.loading.weight_loader.MAP_FROM", 1)
+    weight = torch.randn(50, 8).bfloat16()
+    weight[7, 3] = torch.nan
+    save_file({"table.weight": weight}, tmp_path / SINGLE)
+    with pytest.raises(CheckpointError, match="not finite"):
+        table_of(tmp_path)
