@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from engine import Library, SpeechEngine
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
+from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
 
 
@@ -24,6 +25,8 @@ class Studio:
     guests: bool = (
         False  # visitors are separated: each sees their own takes, and none can load models
     )
+
+    transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
 
     def choices(self) -> Choices:
         """The voices that are available now, with the library as it is."""

@@ -195,6 +195,12 @@ class StudioSettings(Settings):
     watermark: bool = Field(
         False, description="Mark all audio inaudibly. Needs requirements-watermark.txt."
     )
+    transcriber: str = Field(
+        "",
+        description="A faster-whisper model that fills in transcripts under Clone, on this "
+        "machine: a folder, or a hub id like Systran/faster-whisper-base. Needs "
+        "requirements-transcribe.txt.",
+    )
     debug: bool = Field(False, description="Show where an internal error happened.")
 
     # The command line as a client.

@@ -16,6 +16,7 @@ from engine import (
 from studio.cli.console import Reporter
 from studio.server.visitors import shelf
 from studio.settings import ROOT, StudioSettings
+from studio.voices.transcription import Transcribe, open_transcriber
 from studio.watermark import open_watermark
 
 MINI = ROOT / "presets" / "mini"
@@ -41,6 +42,10 @@ class AppContext:
     def finish(self) -> Postprocess | None:
         """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""
         return open_watermark().mark if self.own.watermark else None
+
+    def transcribe(self) -> Transcribe | None:
+        """Fills in transcripts, if a model for it is set. Raises InvalidSetting."""
+        return open_transcriber(self.own.transcriber) if self.own.transcriber else None
 
     def capabilities(self) -> dict[str, Capabilities]:
         """What the models can do, without loading them."""

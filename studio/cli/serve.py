@@ -108,4 +108,7 @@ def _mount_page(
     from studio.ui.page import mount_page
 
     takes = public_server.open_takes(place.own)
-    mount_page(application, engine, library, takes, guests=place.own.guests, login=login)
+    guests, transcribe = place.own.guests, place.transcribe()
+    mount_page(
+        application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
+    )

@@ -1,4 +1,4 @@
-"""Middleware and background jobs of a public server: headers, visitors, shares, retention.
+"""Middleware and background jobs of a server: headers, compression, visitors, retention.
 
 The settings decide which are used.
 """
@@ -14,6 +14,7 @@ from engine import SpeechEngine
 from studio.api.application import OURS
 from studio.api.rates import Rates
 from studio.server.admission import admission
+from studio.server.compression import Compression
 from studio.server.headers import SafeHeaders
 from studio.server.login import Login
 from studio.server.page_routes import PageRoutes
@@ -42,6 +43,7 @@ def around(
     layers = [
         Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
         Middleware(SafeHeaders, frame_ancestors=own.frame_ancestors),
+        Middleware(Compression),
         Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
     return [*layers, Middleware(Visitors, embedded=embedded)] if own.guests else layers

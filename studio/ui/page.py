@@ -18,14 +18,15 @@ from studio.ui import shortcuts, theme
 from studio.ui.i18n import LANGUAGES
 from studio.ui.sessions import remember
 from studio.ui.shell import build_shell
+from studio.voices.transcription import Transcribe
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
 STATIC = Path(__file__).parent / "static"
-ANSWERS, CONNECTION, OPENING, TAKES, USE_VOICE = (
+ACCESSIBLE, ANSWERS, CONNECTION, OPENING, TAKES, USE_VOICE = (
     (STATIC / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("answers", "connection", "opening", "takes", "use_voice")
+    for name in ("accessible", "answers", "connection", "opening", "takes", "use_voice")
 )
-SCRIPTS = f"{OPENING}{CONNECTION}{ANSWERS}{TAKES}{USE_VOICE}"
+SCRIPTS = f"{ACCESSIBLE}{OPENING}{CONNECTION}{ANSWERS}{TAKES}{USE_VOICE}"
 SESSIONS = (
     256  # sessions that Gradio keeps, 0.1 to 0.25 MB each; its default of 10,000 would take 1 GB
 )
@@ -39,16 +40,18 @@ def mount_page(
     raw: bool = True,
     guests: bool = False,
     login: Login | None = None,
+    transcribe: Transcribe | None = None,
 ) -> None:
     """Add the studio at / to an application that may have routes of its own.
 
     `takes` None: kept beside the voices. `raw` False where only Gradio's own routes are reached.
     `guests` True where strangers come: each sees only own takes, and nobody loads models.
-    `login` None: everybody may see it.
+    `login` None: everybody may see it. `transcribe` None: transcripts are typed.
     """
     door = login or Login(())
     kept = takes or Takes(library.folder.parent / "takes")
-    studio = Studio(engine, library, LiveTakes(raw, lambda: engine.stats().speed), kept, guests)
+    live = LiveTakes(raw, lambda: engine.stats().speed)
+    studio = Studio(engine, library, live, kept, guests, transcribe)
     for router in (studio.live.router(), downloads.router(kept)):
         application.include_router(router, dependencies=[Depends(door.check)])
     shell = build_shell(studio)

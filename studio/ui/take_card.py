@@ -121,7 +121,7 @@ def _downloads(take: Take) -> str:
     files = "".join(
         f'<a href="{escape(link(take.id, kind))}" download>{kind.upper()}</a>' for kind in KINDS
     )
-    return f'<nav aria-label="{escape(tell("Download"))}">{files}</nav>'
+    return f'<p class="files">{files}</p>'
 
 
 def _buttons(take: Take, more: Iterable[tuple[str, str]]) -> str:

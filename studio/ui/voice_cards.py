@@ -74,7 +74,7 @@ def _card(own: VoiceCard, starred: bool) -> str:
         f'<li style="--own: {escape(own.colour or _colour(own.key))}">'
         f"{_button(own, 'hear', tell('Listen'), PLAY) if own.here else '<b></b>'}"
         f"<div><strong>{escape(own.name)}</strong><small>{both(KINDS[own.kind])}{told}</small>"
-        f"{line}<nav>{_use(own)}{_change(own)}</nav></div>"
+        f"{line}<p class='uses'>{_use(own)}{_change(own)}</p></div>"
         f"{star}</li>"
     )
 

@@ -54,9 +54,9 @@ def build(studio: Studio) -> None:
             model = model_menu(tab.speakers())
             phrase = gr.Textbox(PHRASE, label=word("What to say"), max_lines=3)
             speak = gr.Button(word("Speak the blend"), variant="primary")
+            step, every = _strip()
     player = live_player(studio.live, elem_id="blend-player")
-    step, every = _strip()
-    gr.Markdown(word("### Save this voice"))
+    gr.Markdown(word("## Save this voice"))
     form = save_form()
     form.button.click(tab.save, [*form.fields, recipe, method, model], form.status, **QUIET)
     keep_draft("blend", [method, phrase, *form.fields])
@@ -97,17 +97,10 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
 
 def _strip() -> tuple[gr.Radio, gr.Button]:
     gr.Markdown(
-        word("### From A to B\nThe first two voices: one sentence, nine steps between them.")
+        word("## From A to B\nThe first two voices: one sentence, nine steps between them.")
     )
-    with gr.Row():
-        step = gr.Radio(
-            list(zip(STEP_LABELS, range(STEPS), strict=True)),
-            label=word("Step"),
-            scale=4,
-            min_width=300,
-        )
-        every = gr.Button(word("Speak all nine"), min_width=140)
-    return step, every
+    step = gr.Radio(list(zip(STEP_LABELS, range(STEPS), strict=True)), label=word("Step"))
+    return step, gr.Button(word("Speak all nine"))
 
 
 def _wire(tab: BlendTab, on: Controls) -> None:

@@ -6,7 +6,8 @@ makes the voice and remembers recordings it has seen, so trying and saving pay f
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -52,6 +53,8 @@ Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
 
 BEST: Final = (5.0, 15.0)  # seconds
 FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
+# A recogniser takes seconds of the CPU: one at a time, whoever asks.
+ONE: Final[dict[str, Any]] = {"concurrency_limit": 1, "concurrency_id": "transcribe"}
 LEAST_WORDS: Final = 100  # characters that any recording may have
 HELP: Final = (
     "Record a voice or drop a file: 5 to 15 seconds of one person, without music. "
@@ -60,6 +63,19 @@ HELP: Final = (
 WORDS: Final = (
     "With the exact words the clone comes closer. Without them, only the voice is cloned."
 )
+WRITING: Final = "Writing down what is said …"
+CHECK_IT: Final = "Written down from the recording. Change what is wrong."
+READ_ALOUD: Final = (
+    "When the sunlight strikes raindrops in the air, they act as a prism and form a rainbow. "
+    "The rainbow is a division of white light into many beautiful colours.",
+    "The birch canoe slid on the smooth planks. Glue the sheet to the dark blue background. "
+    "It's easy to tell the depth of a well.",
+    "I usually take the early train, because the carriages are quiet and the view over the bay "
+    "is worth getting up for. Would you like to come along?",
+    "今天天气很好，我们一起去公园散步吧。路边的花都开了，孩子们在草地上放风筝，笑声传得很远。",
+    "窗外下着小雨，屋里飘着热茶的香气。你慢慢地读完这一段，声音自然一点就好，行吗？",
+)
+WORDS_TYPED: Final = f"{WORDS} They are typed here; TIMBRE_TRANSCRIBER fills them in."
 CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
 NEED_CONSENT: Final = Message("Tick the box first: only copy a voice whose owner has agreed.")
 
@@ -79,6 +95,18 @@ class CloneTab:
         except InvalidAudio as error:
             return None, warning(error)
         return (SAMPLE_RATE, as_pcm(recording)), report(recording)
+
+    def transcribe(self, path: str | None) -> Iterator[tuple[str, Update]]:
+        """What is said in the recording; empty where nothing can be told."""
+        if not path or self._studio.transcribe is None:
+            yield "", gr.skip()
+            return
+        yield "", gr.update(placeholder=word(WRITING))
+        try:
+            words = self._studio.transcribe(load_reference_audio(path).waveform)
+        except InvalidAudio:
+            words = ""  # the check says why
+        yield words, gr.update(placeholder="")
 
     def models(self, picked: str | None) -> Update:
         """Where several clone, one can be chosen."""
@@ -171,17 +199,23 @@ def build(studio: Studio) -> None:
     gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(min_width=320):
-            audio, transcript, agreed = _asked()
+            line, use = _read_aloud()
+            audio, transcript, agreed = _asked(_hint(studio))
             model = model_menu(tab.cloners())
         with gr.Column(min_width=320):
             shown = _shown()
+            gr.Markdown(word("## Save this voice"))
+            form = save_form()
     controls = Controls(audio, transcript, agreed, model, *shown)
     player = live_player(studio.live, elem_id="clone-player")
-    gr.Markdown(word("### Save this voice"))
-    form = save_form()
+    use.click(lambda text: text, line, transcript, queue=False, **QUIET)
     audio.change(tab.check, audio, [controls.cleaned, controls.done], **QUIET)
     for changed in (audio.upload, audio.clear, audio.start_recording):
         changed(_another, None, [transcript, agreed], queue=False, **QUIET)
+    if studio.transcribe is not None:
+        words = gr.State("")
+        found = audio.change(tab.transcribe, audio, [words, transcript], **{**QUIET, **ONE})
+        found.then(_filled, [words, transcript], transcript, queue=False, **QUIET)
     filled = keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
     if filled is not None:  # a recording that is gone takes its words along
         filled.then(_left, [audio, transcript], transcript, queue=False, **QUIET)
@@ -192,6 +226,13 @@ def build(studio: Studio) -> None:
     plays(player, triggers, tab.speak, asked)
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     _endpoint(tab)
+
+
+def _filled(words: str, transcript: str) -> Update:
+    """What was recognised, unless somebody has typed meanwhile."""
+    if not words or transcript.strip():
+        return gr.skip()
+    return gr.update(value=words, info=word(CHECK_IT))
 
 
 def _another() -> tuple[str, bool]:
@@ -216,7 +257,34 @@ def _endpoint(tab: CloneTab) -> None:
     gr.on([], tab.program, asked, answer, api_name="clone", concurrency_limit=None)
 
 
-def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
+def _read_aloud() -> tuple[gr.Dropdown, gr.Button]:
+    """Sentences to record, and the button that takes one over as the transcript."""
+    with gr.Group(elem_classes="timbre-read"):
+        line = gr.Dropdown(
+            [(_beginning(text), text) for text in READ_ALOUD],
+            value=READ_ALOUD[0],
+            label=word("To read while you record"),
+            filterable=False,
+        )
+        shown = gr.HTML(_quoted(READ_ALOUD[0]), elem_classes="timbre-plain")
+    use = gr.Button(word("I have read this: use it as the transcript"), size="sm")
+    line.change(_quoted, line, shown, queue=False, **QUIET)
+    return line, use
+
+
+def _quoted(text: str) -> str:
+    return f'<blockquote class="timbre-quote">{escape(text)}</blockquote>'
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _hint(studio: Studio) -> str:
+    return WORDS if studio.transcribe or studio.guests else WORDS_TYPED
+
+
+def _asked(hint: str) -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
     return (
         gr.Audio(
             sources=["upload", "microphone"],
@@ -225,7 +293,7 @@ def _asked() -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
             elem_id="clone-recording",
             buttons=["download"],
         ),
-        gr.Textbox("", label=word("Transcript (optional)"), info=word(WORDS), lines=2, max_lines=5),
+        gr.Textbox("", label=word("Transcript (optional)"), info=word(hint), lines=2, max_lines=5),
         gr.Checkbox(label=word(CONSENT)),
     )
 

@@ -170,7 +170,7 @@ class ModelsTab:
 def build(studio: Studio) -> None:
     """The list, and for whoever runs the server the way to another model."""
     tab = ModelsTab(studio)
-    gr.Markdown(word("### Models"))
+    gr.Markdown(word("## Models"))
     table = gr.HTML(tab.table(), js_on_load=PRESSES, elem_classes="timbre-plain", padding=False)
     on_show(tab.table, [table])
     if studio.guests:

@@ -59,17 +59,18 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     """The tab, inside whatever block is open."""
     speaking = SpeakHandlers(studio)
     with gr.Row(elem_classes="timbre-fields"):
-        with gr.Column(scale=3, min_width=320):
+        with gr.Column(elem_classes="timbre-words"):
             text, count = _text()
+        with gr.Row(elem_classes="timbre-go-row"):
+            speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
+        with gr.Column(elem_classes="timbre-manner"):
             instruct = gr.Textbox("", label=word("Style instructions (optional)"), max_lines=3)
-        with gr.Column(scale=2, min_width=300):
+        with gr.Column(elem_classes="timbre-speaker"):
             voice, about, listen = _voice(speaking)
             language = gr.Dropdown(speaking.languages(), value="auto", label=word("Language"))
             speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
             seed, dice, lock = _seed()
             advanced, spellings = _advanced()
-    with gr.Row(elem_classes="timbre-go-row"):
-        speak = gr.Button(word("Speak"), variant="primary", elem_classes="timbre-go", scale=0)
     player = live_player(studio.live, elem_id="speak-player")
     outcome = Outcome(pair(), _list(), owner or browser_id())
     fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings)
@@ -86,7 +87,7 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
 def _text() -> tuple[gr.Textbox, gr.HTML]:
     text = gr.Textbox(
         label=word("Text"),
-        lines=7,
+        lines=13,
         max_lines=18,
         autofocus=True,
         placeholder=word("Type or paste what you want to hear."),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, SpeechRequest, load_reference_audio
-from studio.ui.tabs.clone import NEED_CONSENT, CloneTab
+from engine import SAMPLE_RATE, SpeechRequest, load_reference_audio, speaking_seconds
+from studio.ui.tabs.clone import BEST, NEED_CONSENT, READ_ALOUD, CloneTab, _filled
 from tests.support.tab_makers import heard, recording, told
 
 
@@ -87,3 +89,43 @@ def test_programs_get_the_id_or_the_reason(tab, studio, spoken):
     assert studio.library.get(tab.program("Me", spoken, "Words.", True)).voice.in_context
     with pytest.raises(gr.Error, match="Tick the box"):
         tab.program("Not me", spoken, "", False)
+
+
+def transcribing(studio, said):
+    heard = []
+
+    def transcribe(waveform):
+        heard.append(waveform)
+        return said
+
+    return CloneTab(replace(studio, transcribe=transcribe)), heard
+
+
+def test_the_words_of_a_recording_are_written_down(studio, spoken):
+    tab, heard = transcribing(studio, "Good evening.")
+    *_, (words, shown) = tab.transcribe(spoken)
+    assert words == "Good evening."
+    assert "value" not in shown  # what is typed meanwhile stays
+    np.testing.assert_array_equal(heard[0], load_reference_audio(spoken).waveform)
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "filled"), [("a", "", "a"), ("a", "b", None), ("", "", None)]
+)
+def test_what_is_typed_goes_before_what_is_heard(words, typed, filled):
+    assert _filled(words, typed).get("value") == filled
+
+
+def test_without_a_recogniser_or_a_recording_nothing_is_written(studio, spoken, tmp_path):
+    assert [words for words, _ in CloneTab(studio).transcribe(spoken)] == [""]
+    tab, heard = transcribing(studio, "made up")
+    foreign = tmp_path / "foreign.wav"
+    foreign.write_bytes(b"no sound at all")
+    for path in (None, "", str(foreign)):
+        assert [*tab.transcribe(path)][-1][0] == ""
+    assert heard == []
+
+
+@pytest.mark.parametrize("text", READ_ALOUD)
+def test_a_sentence_to_read_is_as_long_as_a_good_recording(text):
+    assert BEST[0] <= speaking_seconds(text) <= BEST[1]

@@ -1,0 +1,62 @@
+"""axe-core finds nothing to complain about: every tab, cards, rows and the bar, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fastapi
+import numpy as np
+import pytest
+
+from engine import Library
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from studio.takes.take_store import Takes
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, Tap
+from tests.support.tab_makers import some_clone
+
+TABS = ("Speak", "Clone", "Design", "Blend", "Script", "Library", "Voices", "Engine")
+FOUND = """
+async () => (await axe.run(document, { resultTypes: ['violations'] })).violations
+  .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`))
+"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    package = pytest.importorskip("axe_playwright_python", reason="requirements-dev.txt")
+    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("data")
+    library, takes = Library(folder / "voices"), Takes(folder / "takes")
+    library.save("Grandmother", some_clone(), consent=True, tags=("warm",))
+    for number in range(2):
+        takes.add(np.arange(9600, dtype=np.int16), f"Take {number}", "ryan", number)
+    able = fake_capabilities(design=True, clone=True)
+    with FakeEngine([FakeCheckpoint(able)], costs=Costs(step=0.01)) as engine:
+        application = fastapi.FastAPI()
+        mount_page(application, engine, library, takes)
+        with Server(application) as url:
+            yield url
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_tab_has_a_violation(open_page: OpenPage, url: str, axe: str, scheme: str) -> None:
+    page = open_page(url, color_scheme=scheme)
+    tap = Tap(page, 0)
+    page.get_by_role("button", name="Hear a welcome").click()
+    tap.wait("now?.over && now.made")
+    page.locator(".timbre-take").wait_for()
+    page.add_script_tag(content=axe)
+    found: dict[str, list[str]] = {}
+    for tab in TABS:
+        page.get_by_role("tab", name=tab, exact=True).click()
+        panel = page.get_by_role("tabpanel").locator("visible=true").last
+        panel.locator("button, input").locator("visible=true").first.wait_for()
+        found[tab] = page.evaluate(FOUND)
+    assert found == {key: [] for key in TABS}
