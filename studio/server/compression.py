@@ -1,6 +1,6 @@
 """Compresses what a page opens with: its HTML, its style, and answers of events outside the queue.
 
-Audio and event streams pass as they are. The page is the same for everybody, so the compressed form is
+Audio and event streams pass as they are. The page is the same for everybody, so its compressed form is
 kept: compressing it again would hold up all streams. Gradio compresses its own scripts.
 """
 
