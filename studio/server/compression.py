@@ -1,7 +1,7 @@
 """Compresses what a page opens with: its HTML, its style, and answers of events outside the queue.
 
-Audio and event streams pass as they are. The page is the same for everybody, so its compressed form is
-kept: compressing it again would hold up all streams. Gradio compresses its own scripts.
+Audio and event streams pass as they are. The page is the same for everybody, so its compressed
+form is kept: compressing it again would hold up all streams. Gradio compresses its own scripts.
 """
 
 from __future__ import annotations
