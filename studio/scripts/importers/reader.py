@@ -7,20 +7,26 @@ This module opens no files; it takes bytes.
 from __future__ import annotations
 
 import codecs
+import io
 from collections.abc import Collection, Iterator
 from pathlib import PurePath
 
 from engine import InvalidText, Message
 from studio.scripts.importers.dialogue import read_text
+from studio.scripts.importers.docx import read_docx
+from studio.scripts.importers.epub import read_epub
 from studio.scripts.importers.markdown import read_markdown
 from studio.scripts.importers.passages import MAX_CHARACTERS, PLAIN, Passage, SpeechOptions, build
+from studio.scripts.importers.pdf import read_pdf
 from studio.scripts.importers.subtitle_files import read_subtitles
 from studio.scripts.importers.tables import read_table
 from studio.scripts.model import Script
 
-MAX_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 8 * 1024 * 1024  # of a text file
+MAX_BOOK_BYTES = 64 * 1024 * 1024  # of a book, which has pictures
 MAX_TYPED_LINES = 50_000  # of typed text, including empty ones
-SUFFIXES = (".txt", ".md", ".srt", ".vtt", ".csv")
+BOOKS = (".epub", ".docx", ".pdf")
+SUFFIXES = (".txt", ".md", ".srt", ".vtt", ".csv", *BOOKS)
 
 
 def script_of_text(
@@ -41,17 +47,13 @@ def script_of_file(
             name=PurePath(name).name[:80],
             there=", ".join(SUFFIXES),
         )
-    return build(_passages(suffix, _bounded(decode(data)), speakers), manner)
+    passages = _book if suffix in BOOKS else _passages
+    return build(passages(suffix, data, speakers), manner)
 
 
 def decode(data: bytes) -> str:
     """Decode a file: UTF-8, or UTF-16 with a byte order mark."""
-    if len(data) > MAX_BYTES:
-        raise InvalidText(
-            "The file has {count:.0f} MB; {most} MB is the most. Split it into parts.",
-            count=len(data) / 2**20,
-            most=MAX_BYTES // 2**20,
-        )
+    _check_size(data, MAX_BYTES)
     utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = data.decode("utf-16" if utf16 else "utf-8-sig")
@@ -64,7 +66,24 @@ def decode(data: bytes) -> str:
     return text
 
 
-def _passages(suffix: str, text: str, speakers: Collection[str]) -> Iterator[Passage]:
+def _book(suffix: str, data: bytes, speakers: Collection[str]) -> Iterator[Passage]:
+    _check_size(data, MAX_BOOK_BYTES)
+    if suffix == ".pdf":
+        return read_pdf(data, speakers)
+    return {".epub": read_epub, ".docx": read_docx}[suffix](io.BytesIO(data), speakers)
+
+
+def _check_size(data: bytes, most: int) -> None:
+    if len(data) > most:
+        raise InvalidText(
+            "The file has {count:.0f} MB; {most} MB is the most. Split it into parts.",
+            count=len(data) / 2**20,
+            most=most // 2**20,
+        )
+
+
+def _passages(suffix: str, data: bytes, speakers: Collection[str]) -> Iterator[Passage]:
+    text = _bounded(decode(data))
     if suffix == ".md":
         return read_markdown(text, tuple(speakers))
     if suffix == ".csv":

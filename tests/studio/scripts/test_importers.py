@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine import InvalidText
 from studio.scripts.importers.passages import SpeechOptions, clean
 from studio.scripts.importers.reader import (
+    BOOKS,
     MAX_BYTES,
     SUFFIXES,
     script_of_file,
@@ -172,7 +173,7 @@ def test_a_table_without_text_says_what_it_needs() -> None:
         script_of_file("a.csv", b"when,what\n1,2\n")
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", [each for each in SUFFIXES if each not in BOOKS])
 def test_a_hundred_thousand_lines_are_refused_at_once(suffix: str) -> None:
     line = "1\n00:00:01,000 --> 00:00:02,000\nHi.\n" if suffix == ".srt" else "Hello there.\n"
     head = "text\n" if suffix == ".csv" else "WEBVTT\n\n" if suffix == ".vtt" else ""

@@ -32,7 +32,7 @@ from studio.scripts import (
     voice_digest,
 )
 from studio.scripts.edits import lock, redo, revise
-from studio.scripts.importers.reader import MAX_BYTES
+from studio.scripts.importers.reader import MAX_BOOK_BYTES
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
 from studio.scripts.text.cues import without_cues
 from studio.ui.i18n import tell
@@ -208,7 +208,7 @@ class ScriptStore:
     def receive(self, path: Path) -> Opened:
         """A new script from an uploaded file."""
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_BOOK_BYTES + 1)
         return self._create(PurePath(path).stem, script_of_file(path.name, data))
 
     def rename(self, number: str, title: str) -> Opened:

@@ -1,0 +1,102 @@
+"""Bounded reading of ZIP archives that strangers have made: EPUB, DOCX, projects.
+
+Entries are counted before the directory is parsed, and decompressed in pieces against one budget,
+so that neither a huge directory nor a zip bomb is expanded. Nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO
+from zipfile import BadZipFile, ZipFile
+
+from engine import InvalidText
+
+_ENTRY = b"PK\x01\x02"  # begins every entry of the directory
+_BLOCK = 1 << 20
+
+DAMAGED = "This file is damaged, or not what its name says. Save it again and upload it."
+
+
+class Archive:
+    """The files of an archive by name, up to a number of bytes together."""
+
+    def __init__(self, archive: ZipFile, most_bytes: int) -> None:
+        self._archive = archive
+        self._left = most_bytes
+        self._entries = {each.filename: each for each in archive.infolist() if not each.is_dir()}
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._entries)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def read(self, name: str) -> bytes:
+        """Raises InvalidText for a file that is missing, encrypted, damaged or too large."""
+        return b"".join(self.blocks(name))
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise InvalidText(DAMAGED)
+        try:
+            with self._archive.open(entry) as file:
+                while block := file.read(min(_BLOCK, self._left + 1)):
+                    self._left -= len(block)
+                    if self._left < 0:
+                        raise InvalidText("The file is too large when it is unpacked. Split it.")
+                    yield block
+        except (BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError, zlib.error):
+            raise InvalidText(DAMAGED) from None  # RuntimeError: it is encrypted
+
+
+@contextmanager
+def open_archive(file: IO[bytes], most_entries: int, most_bytes: int) -> Iterator[Archive]:
+    """Raises InvalidText if it is no archive, or has more entries."""
+    if _entries_at_most(file) > most_entries:
+        raise InvalidText("The file has too many parts. Split it.")
+    try:
+        with ZipFile(file) as archive:
+            yield Archive(archive, most_bytes)
+    except (BadZipFile, OSError, ValueError, EOFError, RuntimeError, NotImplementedError) as error:
+        if isinstance(error, InvalidText):
+            raise
+        raise InvalidText(DAMAGED) from error
+
+
+def _entries_at_most(file: IO[bytes]) -> int:
+    """Beginnings of entries in all of the file; a directory cannot have more."""
+    count, rest = 0, b""
+    file.seek(0)
+    while block := file.read(_BLOCK):
+        count += (rest + block).count(_ENTRY)
+        rest = block[-len(_ENTRY) + 1 :]
+    file.seek(0)
+    return count
+
+
+def parse_xml(blocks: Iterable[bytes], target: object) -> None:
+    """Tell a target (`start`, `end`, `data`) of the elements; no tree is built, and entities of a
+    document type are refused. Raises InvalidText.
+    """
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import DefusedXMLParser, ParseError
+
+    parser = DefusedXMLParser(
+        target=target, forbid_dtd=False, forbid_entities=True, forbid_external=True
+    )
+    try:
+        for block in blocks:
+            parser.feed(block)
+        parser.close()
+    except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
+        raise InvalidText(DAMAGED) from error
+
+
+def local(name: str) -> str:
+    """An element's or attribute's name without its namespace."""
+    return name.rpartition("}")[2]

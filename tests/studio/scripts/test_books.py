@@ -1,0 +1,113 @@
+"""EPUB, DOCX and PDF as scripts: text in order, chapters from headings, nothing left over."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import InvalidText
+from studio.scripts import Script, script_of_file
+from tests.support.book_makers import docx, epub, paragraph, pdf, zipped
+
+NCX = (
+    '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap><navPoint><navLabel><text>The last '
+    'one</text></navLabel><content src="c.xhtml#top"/></navPoint></navMap></ncx>'
+)
+
+
+def said(script: Script) -> list[tuple[str, str, str]]:
+    return [(script.chapters[own.chapter], own.speaker, own.text) for own in script.lines]
+
+
+def test_a_book_is_read_in_the_order_of_its_spine() -> None:
+    pages = {
+        "b b.xhtml": "<h1>Chapter 1</h1>\n<h2>The <em>Storm</em></h2><p>It rained\nfor a&nbsp;"
+        "week<a epub:type='noteref' href='#n'>1</a>.</p><script>alert(1)</script><nav>No</nav>"
+        "<p>“Who is there?” she asked.<br/>Nobody.</p>",
+        "c.xhtml": "<p>Anna: Come in, it is late.</p><p>Ben: I am coming.</p>"
+        "<p>Anna: Good, <ruby>漢<rt>han</rt></ruby> it is.</p>",
+    }
+    book = epub(pages, {"OEBPS/toc.ncx": NCX})
+    assert said(script_of_file("Book.EPUB", book)) == [
+        ("Chapter 1. The Storm", "", "Chapter 1. The Storm"),
+        ("Chapter 1. The Storm", "", "It rained for a week."),
+        ("Chapter 1. The Storm", "", "“Who is there?” she asked."),
+        ("Chapter 1. The Storm", "", "Nobody."),
+        ("The last one", "Anna", "Come in, it is late."),
+        ("The last one", "Ben", "I am coming."),
+        ("The last one", "Anna", "Good, 漢 it is."),
+    ]
+
+
+def test_a_copy_protected_book_is_refused_in_words() -> None:
+    locked = '<encryption><CipherReference URI="OEBPS/a.xhtml"/></encryption>'
+    with pytest.raises(InvalidText, match="copy-protected"):
+        script_of_file("a.epub", epub({"a.xhtml": "x"}, {"META-INF/encryption.xml": locked}))
+
+
+def test_a_word_document_has_its_headings_as_chapters_and_no_deleted_text() -> None:
+    body = (
+        paragraph("One &amp; all", "berschrift1")
+        + "<w:p><w:r><w:t>It was late</w:t></w:r><w:del><w:r><w:delText>never</w:delText>"
+        "<w:t>gone</w:t></w:r></w:del><w:r><w:tab/><w:t>and dark.</w:t></w:r></w:p>"
+        + paragraph("Anna: Who is it?")
+        + paragraph("Ben: It is me.")
+        + paragraph("Anna: Come in.")
+        + '<w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Two</w:t></w:r></w:p>'
+        + paragraph("The end.")
+    )
+    assert said(script_of_file("a.docx", docx(body))) == [
+        ("One & all", "", "One & all"),
+        ("One & all", "", "It was late and dark."),
+        ("One & all", "Anna", "Who is it?"),
+        ("One & all", "Ben", "It is me."),
+        ("One & all", "Anna", "Come in."),
+        ("Two", "", "Two"),
+        ("Two", "", "The end."),
+    ]
+
+
+def test_a_pdf_has_paragraphs_without_page_numbers_heads_and_divided_words() -> None:
+    page = [
+        "The Book of Rain",
+        "Chapter one",
+        "It had been raining for a whole week when the light-",
+        "house keeper saw the ship that he had been waiting for,",
+        "and ran down the stairs at once.",
+        "It was too late.",
+        "Nobody who had been on board could tell them afterwards what",
+    ]
+    more = ["The Book of Rain", "had happened there that night.", "2"]
+    last = ["The Book of Rain", "And that was all that anyone ever said about it.", "- 3 -"]
+    script = script_of_file("a.pdf", pdf([page, more, last], {0: "Chapter one"}))
+    assert [text for *_, text in said(script)] == [
+        "Chapter one",
+        "It had been raining for a whole week when the lighthouse keeper saw the ship that he had "
+        "been waiting for, and ran down the stairs at once.",
+        "It was too late.",
+        "Nobody who had been on board could tell them afterwards what had happened there that "
+        "night.",
+        "And that was all that anyone ever said about it.",
+    ]
+    assert script.chapters == ("Chapter one",)
+
+
+def test_a_pdf_of_pictures_and_a_locked_one_say_what_to_do() -> None:
+    with pytest.raises(InvalidText, match="pictures of text"):
+        script_of_file("a.pdf", pdf([[""]]))
+    locked = pdf([["Hello."]]).replace(b"/Root 1 0 R", b"/Root 1 0 R /Encrypt 9 0 R")
+    with pytest.raises(InvalidText, match=r"damaged|password"):
+        script_of_file("a.pdf", locked)
+
+
+@pytest.mark.parametrize("kind", ["epub", "docx", "pdf"])
+@pytest.mark.parametrize("data", [b"", b"PK\x05\x06" + bytes(18), b"%PDF-1.7 nothing", b"text"])
+def test_what_is_no_book_is_refused(kind: str, data: bytes) -> None:
+    with pytest.raises(InvalidText, match="damaged"):
+        script_of_file(f"a.{kind}", data)
+
+
+def test_a_book_without_text_is_refused() -> None:
+    with pytest.raises(InvalidText, match="nothing to speak"):
+        script_of_file("a.epub", epub({"a.xhtml": "<p> </p>"}))
+    with pytest.raises(InvalidText, match="damaged"):
+        script_of_file("a.docx", zipped({"other.xml": "<a/>"}))
