@@ -36,6 +36,7 @@ from studio.storage import (
 )
 
 FILE = "project.json"
+_UNFINISHED = ".importing-"
 RENDERING = "rendering"  # an empty file, there while a project is being rendered
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -76,6 +77,8 @@ class Projects:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
+        for unfinished in folder.glob(f"{_UNFINISHED}*"):  # by a crash; one server has the folder
+            shutil.rmtree(unfinished, ignore_errors=True)
         self._folder = folder
         self._clock = clock
         self._lock = threading.RLock()
@@ -100,6 +103,22 @@ class Projects:
             except OSError:
                 shutil.copyfile(path, target)
         return made
+
+    def adopt(self, project: Project, fill: Callable[[Path], None]) -> str:
+        """Create a project whose audio `fill` writes into a folder; whole or not at all."""
+        number = new_id(self._clock())
+        unfinished = self._folder / f"{_UNFINISHED}{number}"
+        now = self._clock()
+        whole = project.having(created=now, changed=now)
+        try:
+            with explain_write_errors(self._folder):
+                (unfinished / "sounds").mkdir(parents=True)
+                fill(unfinished / "sounds")
+                write_atomic(unfinished / FILE, whole.model_dump_json().encode())
+                unfinished.rename(self._folder / number)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        return number
 
     def open(self, number: str) -> Project:
         """Read a project. Raises RequestError."""

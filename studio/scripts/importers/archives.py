@@ -17,6 +17,7 @@ from engine import InvalidText
 _ENTRY = b"PK\x01\x02"  # begins every entry of the directory
 _BLOCK = 1 << 20
 
+TOO_LARGE = "The file is too large when it is unpacked. Split it."
 DAMAGED = "This file is damaged, or not what its name says. Save it again and upload it."
 
 
@@ -35,9 +36,14 @@ class Archive:
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, most: int | None = None) -> bytes:
         """Raises InvalidText for a file that is missing, encrypted, damaged or too large."""
-        return b"".join(self.blocks(name))
+        data = bytearray()
+        for block in self.blocks(name):
+            data += block
+            if most is not None and len(data) > most:
+                raise InvalidText(TOO_LARGE)
+        return bytes(data)
 
     def blocks(self, name: str) -> Iterator[bytes]:
         entry = self._entries.get(name)
@@ -48,7 +54,7 @@ class Archive:
                 while block := file.read(min(_BLOCK, self._left + 1)):
                     self._left -= len(block)
                     if self._left < 0:
-                        raise InvalidText("The file is too large when it is unpacked. Split it.")
+                        raise InvalidText(TOO_LARGE)
                     yield block
         except (BadZipFile, OSError, EOFError, RuntimeError, NotImplementedError, zlib.error):
             raise InvalidText(DAMAGED) from None  # RuntimeError: it is encrypted

@@ -79,6 +79,13 @@ def export(
     return [export_file(path, timeline, opened.sounds, **common), *_written(own, texts)]
 
 
+def save_project(store: ScriptStore, number: str, folder: Path) -> Path:
+    """The project as one file, in a new folder under `folder`."""
+    own = folder / secrets.token_hex(16)
+    own.mkdir(parents=True)
+    return store.save_project(number, own, safe_name(store.open(number).project.title))
+
+
 def safe_name(title: str) -> str:
     """A title as the name of a file on every system."""
     return "-".join(re.findall(r"\w+", title))[:60].strip("-_") or "script"

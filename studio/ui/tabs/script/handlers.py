@@ -6,6 +6,7 @@ it. `seen` is the text as the page was last given it; where it differs, somebody
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -41,6 +42,7 @@ FORKED = Message(
     "Another tab has changed this script. What you wrote here is a script of its own now."
 )
 CHANGED = Message("Another tab has changed this script. This is how it is now.")
+RENAMED = "There is a script of this name already. This one is called “{title}”."
 TYPED = Message(
     "Another tab has changed this script. What you have typed here becomes a script of its own "
     "when you press a button."
@@ -134,7 +136,14 @@ class ScriptTab:
     def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
         """An uploaded file as a new script."""
         with warned():
-            return self.show(self.store.receive(chosen_file(path)).number, mine)
+            file = chosen_file(path)
+            titles = self.store.titles()
+            visible = {number for _, number in self._listed(mine)}
+            taken = [title for number, title in titles.items() if number in visible]
+            opened = self.store.receive(file, taken)
+            if re.sub(r" \(\d+\)$", "", opened.project.title) in taken:
+                gr.Info(tell(Message(RENAMED, title=opened.project.title)))
+            return self.show(opened.number, mine)
         return (gr.skip(),) * (FIELDS + MANNER)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:

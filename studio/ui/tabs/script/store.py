@@ -6,8 +6,9 @@ are kept in memory, so that a change, a redo too, can be taken back. Knows no co
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
@@ -34,12 +35,14 @@ from studio.scripts import (
 from studio.scripts.edits import lock, redo, revise
 from studio.scripts.importers.reader import MAX_BOOK_BYTES
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
+from studio.scripts.project_files import export_project, import_project, title_in
 from studio.scripts.text.cues import without_cues
 from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
 from studio.voices.voice_catalog import BLEND_MARKS
 
 TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
+PROJECT_SUFFIX = ".zip"
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
 _NOBODY = Design("")  # stands for a voice that is gone; never asked for
@@ -98,6 +101,10 @@ class ScriptStore:
     def listed(self) -> list[tuple[str, str]]:
         """Labels and numbers, the latest change first."""
         return [(_label(own.title, own.lines), own.id) for own in self._projects.listed()]
+
+    def titles(self) -> dict[str, str]:
+        """Titles by number."""
+        return {own.id: own.title for own in self._projects.listed()}
 
     def voices(self) -> list[tuple[str, str]]:
         """Labels and keys."""
@@ -205,11 +212,24 @@ class ScriptStore:
         fresh = _with_script(own, script, self.voices())
         return self.open(self._projects.copy(number, fresh.having(title=f"{own.title[:190]} (2)")))
 
-    def receive(self, path: Path) -> Opened:
-        """A new script from an uploaded file."""
+    def receive(self, path: Path, taken: Collection[str] = ()) -> Opened:
+        """A new script from an uploaded file, or a project; `taken`: titles that others have."""
         with path.open("rb") as file:
+            if path.suffix.lower() == PROJECT_SUFFIX:
+                title = free_title(title_in(file), taken)
+                return self.open(import_project(self._projects, file, title))
             data = file.read(MAX_BOOK_BYTES + 1)
-        return self._create(PurePath(path).stem, script_of_file(path.name, data))
+        script = script_of_file(path.name, data)
+        title = PurePath(path).stem.strip() or title_of(script)
+        return self._create(free_title(title[:200], taken), script)
+
+    def save_project(self, number: str, folder: Path, name: str) -> Path:
+        """The whole project as one file in a folder."""
+        opened = self.open(number)
+        if opened.sounds is None:
+            raise RequestError("There is nothing to export yet. Write a text and press Speak.")
+        path = folder / f"{name}{PROJECT_SUFFIX}"
+        return export_project(path, opened.project, opened.jobs, opened.sounds)
 
     def rename(self, number: str, title: str) -> Opened:
         named = " ".join(title.split())[:200]
@@ -332,9 +352,17 @@ def title_of(script: Script) -> str:
     return title if len(title) <= TITLE else f"{title[: TITLE - 1].rstrip()}…"
 
 
+def free_title(title: str, taken: Collection[str]) -> str:
+    """The title, with a number behind it where others have it."""
+    used = {each.casefold() for each in taken}
+    numbered = (f"{title[:190]} ({number})" for number in itertools.count(2))
+    return next(each for each in itertools.chain([title], numbered) if each.casefold() not in used)
+
+
 def chosen_file(path: str | None) -> Path:
     if not path:
-        raise RequestError("Choose a file first: {there}.", there=", ".join(SUFFIXES))
+        there = ", ".join([*SUFFIXES, PROJECT_SUFFIX])
+        raise RequestError("Choose a file first: {there}.", there=there)
     return Path(path)
 
 

@@ -21,9 +21,10 @@ from studio.scripts.loudness import WANTED
 from studio.takes import downloads
 from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays
-from studio.ui.tabs.script.files import ExportOptions, Programs, export
+from studio.ui.tabs.script.files import ExportOptions, Programs, export, save_project
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
 from studio.ui.tabs.script.options import MannerFields, manner_fields
+from studio.ui.tabs.script.store import PROJECT_SUFFIX
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -140,7 +141,7 @@ def _script_form(tab: ScriptTab) -> ScriptForm:
     with gr.Row():
         upload = gr.UploadButton(
             str(word("Upload a file")),
-            file_types=list(SUFFIXES),
+            file_types=[*SUFFIXES, PROJECT_SUFFIX],
             size="sm",
             scale=0,
             min_width=150,
@@ -269,7 +270,9 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
             ]
             bitrate = gr.Dropdown(kbits, value=0, label=word("Bit rate of MP3, M4B"), min_width=140)
             artist = gr.Textbox("", label=word("Artist"), max_lines=1, min_width=180)
-        press = gr.Button(word("Export"))
+        with gr.Row():
+            press = gr.Button(word("Export"))
+            project = gr.Button(word("Save project (.zip)"))
         files = gr.File(
             label=word("Files"), file_count="multiple", interactive=False, visible=False
         )
@@ -287,6 +290,14 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
             return gr.update(value=[str(path) for path in made], visible=True)
         return gr.skip()
 
+    def saved(number: str) -> Any:
+        """The project as one file."""
+        with warned():
+            path = save_project(tab.store, number, Path(files.GRADIO_CACHE))
+            return gr.update(value=[str(path)], visible=True)
+        return gr.skip()
+
+    project.click(saved, hidden.opened, files, concurrency_limit=None, api_visibility="private")
     fields = [kind, by_line, texts, loudness, partial, rate, bitrate, artist]
     press.click(
         exported, [hidden.opened, *fields], files, concurrency_limit=None, api_visibility="private"

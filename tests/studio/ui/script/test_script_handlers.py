@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engine import UnknownVoice
 from studio.scripts import Delivery
+from studio.ui.tabs.script.files import save_project
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
@@ -226,3 +227,18 @@ def test_whatever_is_done_can_be_taken_back(tmp_path_factory, asked):
         last = tab.store.open(number).project
         script = last.script.having(issued=first.script.issued)  # the only thing that stays
         assert last.having(changed=0.0, script=script) == first.having(changed=0.0)
+
+
+def test_a_project_is_saved_and_received_under_a_free_name(tab, number, studio, tmp_path, capsys):
+    spoken(tab, number, aloud=False)
+    path = save_project(tab.store, number, tmp_path)
+    assert path.name == "The-Key.zip"
+    for title in ("The Key (2)", "The Key (3)"):
+        tab.receive(str(path), "")
+        assert f"This one is called “{title}”" in capsys.readouterr().out
+        again = tab.store.listed()[0][1]
+        assert tab.store.open(again).project.title == title
+        assert statuses(tab, again) == ["done"] * LINES
+    guests = ScriptTab(replace(studio, guests=True))
+    guests.receive(str(path), "")  # of other people's scripts nothing is told
+    assert guests.store.listed()[0][0].startswith("The Key ·")

@@ -1,0 +1,127 @@
+"""A project as one file: everything comes back, and hostile files leave nothing behind."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+import soundfile
+
+from engine import SAMPLE_RATE, InvalidText
+from studio.scripts import Casting, Project, Projects, script_of_text
+from studio.scripts import project_files as files
+from studio.scripts.line_takes import LineTake
+from studio.scripts.project_files import export_project, import_project, title_in
+from tests.support.book_makers import zipped
+from tests.support.script_makers import TEXT, jobs_of
+
+TAKE = "0" * 32
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> Projects:
+    return Projects(tmp_path / "scripts")
+
+
+def made(projects: Projects) -> str:
+    """A project with audio for each line and an earlier take."""
+    takes = {1: (LineTake(key=TAKE, seed=5, text="Where"), LineTake(key="1" * 32))}
+    script = script_of_text(TEXT)
+    number = projects.create(
+        Project(title="Öl & Söhne", script=script, casting=Casting(default="ryan"), takes=takes)
+    )
+    sounds = projects.sounds(number)
+    for place, key in enumerate([*{job.key for job in jobs_of() if job.key}, TAKE]):
+        sounds.keep(key, np.full(2400 + place, place, np.int16))
+    return number
+
+
+def file_of(projects: Projects, number: str, folder: Path) -> bytes:
+    own = projects.open(number)
+    return export_project(folder / "p.zip", own, jobs_of(), projects.sounds(number)).read_bytes()
+
+
+def flac(samples: int = 2400, rate: int = SAMPLE_RATE, channels: int = 1) -> bytes:
+    data = io.BytesIO()
+    soundfile.write(data, np.zeros((samples, channels), np.int16), rate, format="FLAC")
+    return data.getvalue()
+
+
+def test_a_project_comes_back_with_its_audio_and_takes(projects: Projects, tmp_path: Path) -> None:
+    number = made(projects)
+    data = file_of(projects, number, tmp_path)
+    other = Projects(tmp_path / "other")
+    again = import_project(other, io.BytesIO(data), "Another title")
+    old, new = projects.open(number), other.open(again)
+    assert title_in(io.BytesIO(data)) == old.title
+    times = dict(created=0.0, changed=0.0, title="")
+    assert new.having(**times) == old.having(**times)
+    assert new.title == "Another title"
+    for key in [*{job.key for job in jobs_of() if job.key}, TAKE]:
+        expected = projects.sounds(number).read(key)
+        np.testing.assert_array_equal(other.sounds(again).read(key), expected)
+    assert [each.id for each in other.listed()] == [again]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../evil.flac", "sounds/../../evil.flac", "sounds/..flac", "/etc/x.flac", "sounds/A b.flac",
+     "sounds/" + "a" * 99 + ".flac", "sounds\\evil.flac", "rendering", "sounds/x.flac/y"],
+)  # fmt: skip
+def test_no_name_leads_out_of_the_project(projects: Projects, tmp_path: Path, name: str) -> None:
+    data = file_of(projects, made(projects), tmp_path)
+    with ZipFile(io.BytesIO(data)) as archive:
+        own = {each: archive.read(each) for each in archive.namelist()}
+    folder = tmp_path / "deep" / "scripts"
+    other = Projects(folder)
+    again = import_project(other, io.BytesIO(zipped({**own, name: flac()})))
+    inside = {each.name for each in (folder / again / "sounds").iterdir()}
+    assert inside == {Path(each).name for each in own if each.startswith("sounds/")}
+    assert [each.name for each in tmp_path.rglob("*evil*")] == []
+
+
+def hostile(projects: Projects, tmp_path: Path) -> list[tuple[str, bytes]]:
+    number = made(projects)
+    good = projects.open(number).model_dump_json()
+    twice = good.replace('"id":1,', '"id":0,')
+    return [
+        ("no zip", b"nothing"),
+        ("no project", zipped({"a.txt": "x"})),
+        ("other JSON", zipped({"project.json": "[" * 100_000})),
+        ("unknown fields", zipped({"project.json": good.replace("{", '{"x":1,', 1)})),
+        ("two lines of one id", zipped({"project.json": twice})),
+        ("no audio", zipped({"project.json": good, "sounds/abc.flac": b"text"})),
+        ("another rate", zipped({"project.json": good, "sounds/abc.flac": flac(rate=48_000)})),
+        ("stereo", zipped({"project.json": good, "sounds/abc.flac": flac(channels=2)})),
+        ("endless", zipped({"project.json": good, "sounds/abc.flac": flac(30_000_000)})),
+    ]
+
+
+def test_hostile_files_are_refused_and_leave_nothing(projects: Projects, tmp_path: Path) -> None:
+    other = Projects(tmp_path / "other")
+    for name, data in hostile(projects, tmp_path):
+        with pytest.raises(InvalidText):
+            import_project(other, io.BytesIO(data))
+        assert [*(tmp_path / "other").iterdir()] == [], name
+
+
+def test_audio_is_bounded(
+    projects: Projects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = file_of(projects, made(projects), tmp_path)
+    for name, most in (("MOST_SOUND", 10), ("MOST_AUDIO", -(64 << 20)), ("MOST_PARTS", 2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(files, name, most)
+            with pytest.raises(InvalidText, match=r"too large|too many"):
+                import_project(projects, io.BytesIO(data))
+    assert len(projects.listed()) == 1
+
+
+def test_an_import_that_was_cut_is_swept(tmp_path: Path) -> None:
+    unfinished = tmp_path / "scripts" / ".importing-20260101-000000-00"
+    (unfinished / "sounds").mkdir(parents=True)
+    assert Projects(tmp_path / "scripts").listed() == []
+    assert not unfinished.exists()
