@@ -66,7 +66,7 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
         assert titles == ["The Storm", "The Sun"]
         assert sum(frame.samples for frame in file.decode(audio=0)) > 24_000
     export.get_by_role("button", name="Save project (.zip)").click()
-    export.get_by_text("Weather.zip").wait_for()
+    export.locator("a[download='Weather.zip']").wait_for()
     project = download(page, tmp_path)
     page.locator("input[type=file][accept*='.epub']").set_input_files(project)
     page.get_by_text("This one is called “Weather (2)”").wait_for()
