@@ -9,9 +9,10 @@ lines that it concerns. No pages here, and no tensors.
 """
 
 from studio.scripts.batch_synthesis import BatchSynthesis, Piece
-from studio.scripts.captions import captions, chapter_list, srt, vtt
 from studio.scripts.casting import Casting, resolve_cast, suggest
-from studio.scripts.export import export_file, export_lines
+from studio.scripts.export.captions import captions, chapter_list, srt, vtt
+from studio.scripts.export.export_files import export_file, export_lines
+from studio.scripts.export.loudness import loudness_gains
 from studio.scripts.importers.passages import Passage, SpeechOptions
 from studio.scripts.importers.reader import (
     SUFFIXES,
@@ -20,11 +21,10 @@ from studio.scripts.importers.reader import (
 )
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan, voice_digest
-from studio.scripts.loudness import loudness_gains
 from studio.scripts.model import Line, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.progress import Progress
-from studio.scripts.projects import Listed, Project, Projects
+from studio.scripts.projects import Project, Projects, ProjectSummary
 from studio.scripts.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
 from studio.scripts.text.pronunciation import Spelling, read_spellings, write_spellings
@@ -40,12 +40,12 @@ __all__ = [
     "Job",
     "Line",
     "LineAudio",
-    "Listed",
     "Passage",
     "Pauses",
     "Piece",
     "Progress",
     "Project",
+    "ProjectSummary",
     "Projects",
     "Script",
     "ScriptStream",

@@ -86,7 +86,7 @@ class BatchSynthesis:
         self._order = list(dict.fromkeys(job.key for job in waiting))
         self._queue = deque(self._order)
         self._forecast = Forecast(sum(job.size for job in waiting), clock)
-        self._news = asyncio.Event()
+        self._change = asyncio.Event()
         self._at_once = max(1, at_once)
         self._in_flight = 0
         self._clock = clock
@@ -107,7 +107,7 @@ class BatchSynthesis:
             return self._tracks[job.key].error
         return LOST if status_of(job, self._sounds) == "failed" else ""
 
-    def standing(self, key: str) -> tuple[Status, str] | None:
+    def status_of_key(self, key: str) -> tuple[Status, str] | None:
         """The status of the audio with this key, and its error; None if it is not in this batch."""
         track = self._tracks.get(key)
         return (track.status, track.error) if track else None
@@ -176,7 +176,7 @@ class BatchSynthesis:
         if listening != self._listening:
             self._listening = listening
             self._pace = self._new_pace() if listening else None
-            self._tell()
+            self._notify()
 
     async def ended(self, timeout: float | None = None) -> bool:
         """Wait until it has completed or was stopped; False after the timeout."""
@@ -190,10 +190,10 @@ class BatchSynthesis:
             await asyncio.shield(self._task)
         return self.progress()
 
-    async def news(self, timeout: float = HEARTBEAT) -> bool:
+    async def changed(self, timeout: float = HEARTBEAT) -> bool:
         """Wait for a change; False after the timeout."""
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._news.wait(), timeout)
+            await asyncio.wait_for(self._change.wait(), timeout)
             return True
         return False
 
@@ -207,12 +207,12 @@ class BatchSynthesis:
         lines = list(self._jobs)
         for line in lines[0 if start is None else lines.index(start) :]:
             job = self._jobs[line]
-            async for pcm in self._hear(job, heartbeat):
+            async for pcm in self._audio_of(job, heartbeat):
                 yield Piece(line, pcm)
             for pcm in _pieces(silence(job.pause)):
                 yield Piece(line, pcm)
 
-    async def _hear(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:
+    async def _audio_of(self, job: Job, heartbeat: float) -> AsyncIterator[Pcm]:
         track, heard = self._tracks.get(job.key), 0
         if track and not track.ended:
             chunks = track.chunks
@@ -220,7 +220,7 @@ class BatchSynthesis:
                 for chunk in chunks[heard:]:
                     heard += 1
                     yield chunk
-                if not track.ended and heard == len(chunks) and not await self.news(heartbeat):
+                if not track.ended and heard == len(chunks) and not await self.changed(heartbeat):
                     yield silence(0)
         if not heard:
             for pcm in _pieces(await self._read(job.key)):
@@ -244,12 +244,12 @@ class BatchSynthesis:
             await asyncio.gather(*workers, return_exceptions=True)
             for track in self._tracks.values():
                 track.ended = True
-            self._tell()
+            self._notify()
 
     async def _work(self) -> None:
         while self._queue:
             if self._pace and 0 < self._in_flight >= self._pace.allowed():
-                await self.news()
+                await self.changed()
                 continue
             track = self._tracks[self._queue.popleft()]
             if track.job.key in self._sounds:  # spoken by another rendering meanwhile
@@ -276,7 +276,7 @@ class BatchSynthesis:
         pace = None if track.job.speed == 1 else Stretch(track.job.speed)
         async with await self._submit(track) as stream:
             track.status, track.stream = "speaking", stream
-            self._tell()
+            self._notify()
             async for chunk in stream:
                 self._add(track, pace.feed(chunk.pcm) if pace else chunk.pcm)
         if pace:
@@ -301,7 +301,7 @@ class BatchSynthesis:
     def _add(self, track: Track, pcm: Pcm) -> None:
         track.chunks.append(pcm)
         track.samples += len(pcm)
-        self._tell()
+        self._notify()
 
     def _new_pace(self) -> Pace:
         in_order = [self._tracks[key] for key in self._order]
@@ -328,11 +328,11 @@ class BatchSynthesis:
             self._forecast.dropped(track.job.size)
         track.status, track.error, track.ended = status, error, True
         track.stream, track.chunks = None, []  # a listener keeps its own reference to the list
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+    def _notify(self) -> None:
+        self._change.set()
+        self._change = asyncio.Event()
 
 
 def _pieces(pcm: Pcm) -> Iterator[Pcm]:

@@ -56,7 +56,7 @@ class Project(Record):
 
 
 @dataclass(frozen=True)
-class Listed:
+class ProjectSummary:
     """A project in a list."""
 
     id: str
@@ -68,7 +68,7 @@ class Listed:
 
 
 Stamp: TypeAlias = tuple[int, int]  # modification time and inode of a file
-Card: TypeAlias = tuple[Listed, float | None]  # and the time of deletion
+Card: TypeAlias = tuple[ProjectSummary, float | None]  # and the time of deletion
 
 
 class Projects:
@@ -155,7 +155,7 @@ class Projects:
         """Whether a rendering has begun and not ended, also of a server that was killed."""
         return is_safe_id(number) and (self._folder / number / RENDERING).is_file()
 
-    def listed(self, deleted: bool = False) -> list[Listed]:
+    def listed(self, deleted: bool = False) -> list[ProjectSummary]:
         """Projects that can be opened, or with `deleted` restored; the latest change first."""
         listed = [card for card, gone in self._all_cards() if (gone is not None) == deleted]
         return sorted(listed, key=lambda each: each.changed, reverse=True)
@@ -221,7 +221,7 @@ def _card(path: Path) -> Card:
     own = _read(path)
     lines = len(own.script.lines)
     voices = frozenset(own.casting.voice_of(who) for who in own.script.speakers)
-    listed = Listed(path.parent.name, own.title, lines, own.created, own.changed, voices)
+    listed = ProjectSummary(path.parent.name, own.title, lines, own.created, own.changed, voices)
     return listed, own.deleted
 
 

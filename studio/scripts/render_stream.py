@@ -25,7 +25,7 @@ class ScriptStream:
 
     def __init__(
         self,
-        rendering: BatchSynthesis,
+        batch: BatchSynthesis,
         start: int | None = None,
         seed: int = 0,
         *,
@@ -33,7 +33,7 @@ class ScriptStream:
         lead: float = LEAD,
     ) -> None:
         """`owner`: cancelling also stops the rendering."""
-        self._rendering = rendering
+        self._batch = batch
         self._start = start
         self._seed = seed
         self._owner = owner
@@ -45,19 +45,19 @@ class ScriptStream:
     @property
     def position(self) -> int | None:
         """Position in the engine's queue of the line that is played next."""
-        stream = self._rendering.heard_next
+        stream = self._batch.heard_next
         return stream.position if stream else None
 
     @property
     def estimate(self) -> float | None:
         """Estimated wait of that line in seconds."""
-        stream = self._rendering.heard_next
+        stream = self._batch.heard_next
         return stream.estimate if stream else None
 
     def cancel(self) -> None:
         self._stopped = True
         if self._owner:
-            self._rendering.stop()
+            self._batch.stop()
 
     async def __aiter__(self) -> AsyncIterator[Chunk]:
         no_codes = np.zeros((0, CODEBOOKS), np.int64)
@@ -70,7 +70,7 @@ class ScriptStream:
     async def _sound(self) -> AsyncIterator[Pcm]:
         """Non-empty pieces, none much earlier than needed."""
         first, samples = 0.0, 0
-        async for piece in self._rendering.play(self._start):
+        async for piece in self._batch.play(self._start):
             first = first or monotonic()
             while not self._stopped and samples / SAMPLE_RATE - (monotonic() - first) > self._lead:
                 await asyncio.sleep(BEAT)
@@ -87,7 +87,7 @@ class ScriptStream:
 
     def _end(self, samples: int) -> End:
         reason: Reason = "cancelled" if self._stopped else "finished"
-        failure = self._rendering.first_error
+        failure = self._batch.first_error
         if not samples and failure and not self._stopped:
             return End("error", 0, self._seed, RequestError(failure))
         return End(reason, samples // FRAME_SAMPLES, self._seed)

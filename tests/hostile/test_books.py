@@ -12,7 +12,7 @@ from engine import InvalidText
 from studio.scripts import Script, script_of_file
 from studio.scripts.importers import archives, pdf
 from tests.hostile.bounds import Worst
-from tests.support import book_makers as makers
+from tests.studio.scripts import book_makers as makers
 
 ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 9 if n else "ha"}">' for n in range(12))
 BOMB = f'<?xml version="1.0"?><!DOCTYPE x [{ENTITIES}]><x>&e11;</x>'

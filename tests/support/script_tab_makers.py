@@ -37,7 +37,7 @@ def html(shown: Any) -> str:
 
 def statuses(tab: ScriptTab, number: str) -> list[str]:
     opened = tab.store.open(number)
-    return [tab.playback.standing(opened)(job)[0] for job in opened.jobs]
+    return [tab.playback.line_status(opened)(job)[0] for job in opened.jobs]
 
 
 def spoken(tab: ScriptTab, number: str, aloud: bool = True) -> bytes:

@@ -51,11 +51,12 @@ def read_pdf(data: bytes, speakers: Collection[str] = ()) -> Iterator[Passage]:
 
 def _pages(data: bytes) -> list[tuple[list[str], str]]:
     limits = (MEGABYTES, SECONDS, MOST_PAGES, 2 * MAX_CHARACTERS)
-    command = [sys.executable, "-I", str(_WORKER), *map(str, limits)]
+    command = [sys.executable, "-I", str(_WORKER)]
+    sent = json.dumps(limits).encode() + b"\n" + data
     try:
         with _AT_ONCE:
             done = subprocess.run(
-                command, input=data, capture_output=True, timeout=SECONDS, check=True
+                command, input=sent, capture_output=True, timeout=SECONDS, check=True
             )
         told = [json.loads(line) for line in done.stdout.splitlines()]
     except subprocess.TimeoutExpired:

@@ -1,9 +1,10 @@
 """The text of a PDF, page by page. Run as a process of its own, which bounds its time and memory:
 
-    python -I pdf_worker.py MEGABYTES SECONDS PAGES CHARACTERS < file > pages
+    python -I pdf_worker.py < limits and file > pages
 
-Writes one JSON value a line: a page as [titles from the outline, text], or an error as a string.
-It imports nothing but pypdf.
+Reads a line of JSON, [megabytes, seconds, pages, characters], then the file. Writes one JSON value
+a line: a page as [titles from the outline, text], or an error as a string. It imports nothing but
+pypdf.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Any
 DEEPEST = 3  # levels of the outline that are chapters
 
 
-def main(megabytes: int, seconds: int, pages: int, characters: int) -> None:
+def main() -> None:
+    megabytes, seconds, pages, characters = json.loads(sys.stdin.buffer.readline())
     _limit(megabytes, seconds)
     logging.disable()  # pypdf warns of what is damaged
     for told in _pages(sys.stdin.buffer.read(), pages, characters):
@@ -78,4 +80,4 @@ def _limit(megabytes: int, seconds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:5]))
+    main()

@@ -6,7 +6,7 @@ import pytest
 
 from engine import InvalidText
 from studio.scripts import Script, script_of_file
-from tests.support.book_makers import docx, epub, paragraph, pdf, zipped
+from tests.studio.scripts.book_makers import docx, epub, paragraph, pdf, zipped
 
 NCX = (
     '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap><navPoint><navLabel><text>The last '

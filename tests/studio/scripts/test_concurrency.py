@@ -72,7 +72,7 @@ def test_a_fast_engine_is_soon_used_in_full(tmp_path: Path) -> None:
             async with BatchSynthesis(engine, jobs, LineAudio(tmp_path), at_once=8) as rendering:
                 most = 0
                 while not rendering.over:
-                    await rendering.news()
+                    await rendering.changed()
                     statuses = [rendering.status(job.line) for job in jobs]
                     most = max(most, statuses.count("speaking"))
         assert most == 8

@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE, InvalidSetting, Pcm, Preset, TimbreError
-from studio.scripts.audio_files import AudioFormat, Tags
-from studio.scripts.captions import captions, chapter_list, srt, vtt
-from studio.scripts.export import export_file, export_lines
+from studio.scripts.export.audio_files import AudioFormat, Tags
+from studio.scripts.export.captions import captions, chapter_list, srt, vtt
+from studio.scripts.export.export_files import export_file, export_lines
+from studio.scripts.export.limiter import CEILING, Limiter, true_peaks
+from studio.scripts.export.loudness import LoudnessMeter, loudness_gains
 from studio.scripts.importers.passages import Passage, build
-from studio.scripts.limiter import CEILING, Limiter, true_peaks
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
-from studio.scripts.loudness import LoudnessMeter, loudness_gains
 from studio.scripts.model import Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.timeline import Timeline, blocks, build_timeline, missing
@@ -161,7 +161,9 @@ def test_chapter_lists(tmp_path: Path) -> None:
 def test_one_file_is_as_long_as_the_timeline(tmp_path: Path, suffix: str) -> None:
     each = spoken(tmp_path / "sounds", [Passage("A line of a common length is said.", "Anna")] * 3)
     told: list[float] = []
-    path = export_file(tmp_path / f"all{suffix}", each.timeline, each.sounds, tell=told.append)
+    path = export_file(
+        tmp_path / f"all{suffix}", each.timeline, each.sounds, on_progress=told.append
+    )
     pcm, rate = read_audio(path)
     assert rate == SAMPLE_RATE
     assert told == sorted(told)
@@ -346,7 +348,7 @@ def test_a_full_disk_leaves_no_half_book(tmp_path: Path, monkeypatch: pytest.Mon
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("studio.scripts.audio_files._Encoder.finish", full)
+    monkeypatch.setattr("studio.scripts.export.audio_files._Encoder.finish", full)
     with pytest.raises(TimbreError, match="full"):
         export_file(tmp_path / "b.m4b", each.timeline, each.sounds)
     assert not list(tmp_path.glob("*b.m4b*"))

@@ -15,7 +15,7 @@ from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.scripts import project_files as files
 from studio.scripts.line_takes import LineTake
 from studio.scripts.project_files import export_project, import_project, title_in
-from tests.support.book_makers import zipped
+from tests.studio.scripts.book_makers import zipped
 from tests.support.script_makers import TEXT, jobs_of
 
 TAKE = "0" * 32

@@ -77,7 +77,7 @@ def test_the_time_left_is_told_and_falls(tmp_path: Path) -> None:
             ) as rendering:
                 assert rendering.progress().seconds_left is None
                 while not rendering.over:
-                    await rendering.news()
+                    await rendering.changed()
                     progress = rendering.progress()
                     if progress.seconds_left is not None:
                         left.append(progress.seconds_left)

@@ -1,6 +1,6 @@
-"""What a press on the board of a script asks for, done in the store.
+"""Actions of the buttons on a script's lines and cast.
 
-A page may send anything: what means nothing is refused in words. Knows no components.
+A page may send anything: an unknown action is refused. Knows no components.
 """
 
 from __future__ import annotations
@@ -11,51 +11,51 @@ from typing import Any, TypeAlias
 from engine import InvalidText
 from studio.scripts import Line, Passage, Project, Script, edits
 from studio.ui.tabs.script.playback import ScriptPlayback
-from studio.ui.tabs.script.store import Opened, ScriptStore
+from studio.ui.tabs.script.store import OpenScript, ScriptStore
 from studio.ui.tabs.script.view import PAGE, View
 
-SpeechForm: TypeAlias = dict[str, Any]  # what script.js tells of a press
+Press: TypeAlias = dict[str, Any]  # what script.js tells of a press
 NEW_LINE = "Write here what is said."
 
 
 class ScriptActions:
-    """Everything but what is heard. Raises TimbreError."""
+    """All actions but playback. Raises TimbreError."""
 
     def __init__(self, store: ScriptStore, playback: ScriptPlayback) -> None:
         self._store = store
         self._playback = playback
 
-    def done(self, opened: Opened, view: View, asked: SpeechForm) -> tuple[Opened, View]:
-        """What was asked for, done."""
-        does, number = asked.get("do"), opened.number
-        if does == "turn":
-            return opened, view.turned(_number(asked.get("page")))
-        if does == "show":
-            return opened, view.showing(str(asked.get("value")))
-        if does == "find":
-            place = opened.script.place(_number(asked.get("line")))
+    def done(self, opened: OpenScript, view: View, press: Press) -> tuple[OpenScript, View]:
+        """What was press for, done."""
+        action, number = press.get("do"), opened.number
+        if action == "turn":
+            return opened, view.turned(_number(press.get("page")))
+        if action == "show":
+            return opened, view.showing(str(press.get("value")))
+        if action == "find":
+            place = opened.script.place(_number(press.get("line")))
             return opened, View(place // PAGE)
-        if does == "stop":
+        if action == "stop":
             self._playback.stop(number)
             return opened, view
-        if does == "dismiss":
+        if action == "dismiss":
             self._store.end_rendering(number)
             return opened, view
-        if does == "undo":
+        if action == "undo":
             return self._store.undo(number), view
-        if does == "search":
-            return opened, view.searching(str(asked.get("value") or ""))
-        if does == "pick":
-            line = _number(asked.get("line"))
-            return self._store.pick_take(number, line, str(asked.get("take"))), view
-        if does == "cast":
-            return self._cast_as(number, str(asked.get("who") or ""), str(asked["value"])), view
-        return self._changed(opened, str(does), _number(asked.get("line")), asked), view
+        if action == "search":
+            return opened, view.searching(str(press.get("value") or ""))
+        if action == "pick":
+            line = _number(press.get("line"))
+            return self._store.pick_take(number, line, str(press.get("take"))), view
+        if action == "cast":
+            return self._cast_as(number, str(press.get("who") or ""), str(press["value"])), view
+        return self._changed(opened, str(action), _number(press.get("line")), press), view
 
-    def _changed(self, opened: Opened, does: str, line: int, asked: SpeechForm) -> Opened:
-        """A line, changed."""
+    def _changed(self, opened: OpenScript, action: str, line: int, press: Press) -> OpenScript:
+        """Change a line."""
         manner = opened.project.delivery.manner
-        text, who = str(asked.get("text") or ""), str(asked.get("who") or "")
+        text, who = str(press.get("text") or ""), str(press.get("who") or "")
         works: dict[str, Callable[[Script], Script]] = {
             "lock": lambda own: edits.lock(own, line, opened.take(line)),
             "unlock": lambda own: edits.unlock(own, line),
@@ -65,16 +65,16 @@ class ScriptActions:
             ),
             "up": lambda own: edits.move(own, line, own.place(line) - 1),
             "down": lambda own: edits.move(own, line, own.place(line) + 1),
-            "move": lambda own: _moved(own, line, asked),
+            "move": lambda own: _moved(own, line, press),
             "edit": lambda own: edits.edit(edits.say_as(own, line, who), line, text, manner),
         }
-        if does == "edit":
-            _check_same(opened.script.line(line), asked.get("was"))
-        if does not in works:
+        if action == "edit":
+            _check_same(opened.script.line(line), press.get("was"))
+        if action not in works:
             raise InvalidText("The page is older than the studio. Reload it.")
-        return self._store.edit(opened.number, works[does])
+        return self._store.edit(opened.number, works[action])
 
-    def _cast_as(self, number: str, who: str, voice: str) -> Opened:
+    def _cast_as(self, number: str, who: str, voice: str) -> OpenScript:
         self._store.resolve(voice)  # a voice that is not there is refused
 
         def recast(own: Project) -> Project:
@@ -90,10 +90,10 @@ def _without(script: Script, line: int) -> Script:
     return edits.remove(script, line)
 
 
-def _moved(script: Script, line: int, asked: SpeechForm) -> Script:
+def _moved(script: Script, line: int, press: Press) -> Script:
     """The line dropped on another one: above it, or with `below` below it."""
-    target, start = script.place(_number(asked.get("target"))), script.place(line)
-    place = target + bool(asked.get("below"))
+    target, start = script.place(_number(press.get("target"))), script.place(line)
+    place = target + bool(press.get("below"))
     return edits.move(script, line, place - (start < place))
 
 

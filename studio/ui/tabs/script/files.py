@@ -31,10 +31,10 @@ from studio.scripts import (
     srt,
     vtt,
 )
-from studio.scripts.audio_files import AudioFormat, Tags
 from studio.scripts.casting import Resolve
-from studio.scripts.loudness import WANTED
-from studio.ui.tabs.script.store import Opened, ScriptStore, title_of
+from studio.scripts.export.audio_files import AudioFormat, Tags
+from studio.scripts.export.loudness import WANTED
+from studio.ui.tabs.script.store import OpenScript, ScriptStore, title_of
 from studio.ui.tabs.voice_form import told_to_programs
 
 
@@ -53,7 +53,7 @@ class ExportOptions:
 
 
 def export(
-    opened: Opened, options: ExportOptions, folder: Path, tell: Callable[[float], object]
+    opened: OpenScript, options: ExportOptions, folder: Path, on_progress: Callable[[float], object]
 ) -> list[Path]:
     """The files, in a new folder under `folder`."""
     if opened.sounds is None:
@@ -70,7 +70,7 @@ def export(
     texts = _texts(timeline, name) if options.texts else {}
     tags = Tags(title, options.artist.strip()[:200])
     common: dict[str, Any] = dict(
-        form=form, tags=tags, gains=gains, partial=options.partial, tell=tell
+        form=form, tags=tags, gains=gains, partial=options.partial, on_progress=on_progress
     )
     if options.by_line:
         path = own / f"{name}.zip"
@@ -104,7 +104,7 @@ def _written(folder: Path, texts: dict[str, str]) -> list[Path]:
     return [folder / name for name in texts]
 
 
-class Programs:
+class ScriptEndpoint:
     """`/script`: from a text to its sound and subtitles in one call; nothing is kept."""
 
     def __init__(self, studio: Studio, store: ScriptStore) -> None:
@@ -127,7 +127,7 @@ class Programs:
             )
             async with rendering:
                 while not rendering.over:
-                    await rendering.news()
+                    await rendering.changed()
             if failure := rendering.first_error:
                 raise RequestError(failure)
             options = ExportOptions(format)
@@ -149,8 +149,8 @@ def read_cast(text: str, default: str) -> Casting:
 
 def _planned(
     text: str, casting: Casting, delivery: Delivery, sounds: LineAudio, resolve: Resolve
-) -> Opened:
+) -> OpenScript:
     script = script_of_text(text, speakers=tuple(casting.voices))
     jobs = plan(script, resolve_cast(script.speakers, casting, resolve), delivery)
     project = Project(title=title_of(script), script=script, casting=casting, delivery=delivery)
-    return Opened("", project, jobs, sounds)
+    return OpenScript("", project, jobs, sounds)

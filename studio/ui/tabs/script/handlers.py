@@ -19,11 +19,11 @@ from studio.scripts import text_of
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.script import view as board
-from studio.ui.tabs.script.actions import ScriptActions, SpeechForm
+from studio.ui.tabs.script.actions import Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
-from studio.ui.tabs.script.options import MannerFields, delivery_of, values_of
-from studio.ui.tabs.script.playback import ScriptPlayback, Told
-from studio.ui.tabs.script.store import Opened, ScriptStore, chosen_file
+from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
+from studio.ui.tabs.script.playback import Payloads, ScriptPlayback
+from studio.ui.tabs.script.store import OpenScript, ScriptStore, chosen_file
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import Update
 
@@ -65,7 +65,7 @@ class Shown(NamedTuple):
 
 
 FIELDS = len(Shown._fields)
-MANNER = len(MannerFields._fields) + 1  # the reading settings, and all of them as they were read
+MANNER = len(ReadingFields._fields) + 1  # the reading settings, and all of them as they were read
 
 
 class ScriptTab:
@@ -90,7 +90,7 @@ class ScriptTab:
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
         """A page has opened; it knows which script it had, and what was typed and not read."""
-        told: SpeechForm = dict(event._data)
+        told: Press = dict(event._data)
         shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
         return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
 
@@ -187,12 +187,12 @@ class ScriptTab:
         self, number: str, mine: str, view: View, text: str, seen: str, event: gr.EventData
     ) -> Shown:
         """A press on the board."""
-        asked: SpeechForm = dict(event._data)
+        press: Press = dict(event._data)
         with warned():
-            if asked.get("do") == "example":
+            if press.get("do") == "example":
                 return self._shown(self.store.read("", EXAMPLE), View(), mine)
             opened = self._read(number, text, seen)
-            opened, view = self._actions.done(opened, view, asked)
+            opened, view = self._actions.done(opened, view, press)
             return self._shown(opened, view, mine, (text, seen))
         return Shown(*(gr.skip(),) * FIELDS)
 
@@ -231,20 +231,20 @@ class ScriptTab:
 
     # Within.
 
-    def _told(self, number: str, asked: SpeechForm) -> Told:
+    def _told(self, number: str, press: Press) -> Payloads:
         """What is to be heard of a script."""
-        if asked.get("do") == "voice":
-            return self.playback.audition(number, str(asked.get("who") or ""))
-        line = asked["line"] if isinstance(asked.get("line"), int) else -1  # there is none
-        if asked.get("do") == "onward":
+        if press.get("do") == "voice":
+            return self.playback.audition(number, str(press.get("who") or ""))
+        line = press["line"] if isinstance(press.get("line"), int) else -1  # there is none
+        if press.get("do") == "onward":
             return self.playback.speak(number, True, line)
-        if asked.get("do") == "redo":
+        if press.get("do") == "redo":
             return self.playback.redo(number, line)
-        if asked.get("do") == "take":
-            return self.playback.take(number, line, str(asked.get("take")))
+        if press.get("do") == "take":
+            return self.playback.take(number, line, str(press.get("take")))
         return self.playback.listen(number, line)
 
-    def _read(self, number: str, text: str, seen: str) -> Opened:
+    def _read(self, number: str, text: str, seen: str) -> OpenScript:
         if number and text == seen:
             return self.store.open(number)
         if number and seen and seen != text_of(self.store.open(number).script):
@@ -254,7 +254,7 @@ class ScriptTab:
 
     def _shown(
         self,
-        opened: Opened,
+        opened: OpenScript,
         view: View,
         mine: str,
         had: tuple[str, str] | None = None,
@@ -283,19 +283,19 @@ class ScriptTab:
         own = set(mine.split())
         return [each for each in self.store.listed() if not self._guests or each[1] in own]
 
-    def _cast(self, opened: Opened) -> Board:
+    def _cast(self, opened: OpenScript) -> Board:
         voices, casting = self.store.voices(), opened.project.casting
         speakers = opened.script.speakers
         alone = len(speakers) == 1
         items = [board.member(who, casting.voice_of(who), voices, alone) for who in speakers]
         return Board(number=opened.number, items=items, heard={})
 
-    def _lines(self, opened: Opened, view: View) -> Board:
+    def _lines(self, opened: OpenScript, view: View) -> Board:
         number = opened.number
         return lines_of(
             opened,
             view,
-            self.playback.standing(opened),
+            self.playback.line_status(opened),
             self.playback.progress(number),
             self.store.can_undo(number),
             self.playback.heard(number),
@@ -312,7 +312,7 @@ def warned() -> Iterator[None]:
         gr.Warning(tell(error.message))
 
 
-async def _played(told: Told) -> AsyncIterator[Payload | Update]:
+async def _played(told: Payloads) -> AsyncIterator[Payload | Update]:
     """As the player takes it."""
     async for payload in told:
         yield gr.skip() if payload is None else payload

@@ -14,14 +14,14 @@ from engine import SAMPLE_RATE, InvalidAudio, Pcm
 from studio.scripts import Job, Line, LineAudio, Progress, Status
 from studio.scripts.text.cues import cues_of
 from studio.ui.tabs.script import view as board
-from studio.ui.tabs.script.store import Opened
+from studio.ui.tabs.script.store import OpenScript
 from studio.ui.tabs.script.view import BARS, HIGH, Board, Row, Summary, TakeRow, View
 
 WANTED: dict[str, tuple[Status, ...]] = {"open": ("waiting", "speaking"), "failed": ("failed",)}
 
 
 def lines_of(
-    opened: Opened,
+    opened: OpenScript,
     view: View,
     standing: Callable[[Job], tuple[Status, str]],
     progress: Progress | None,
@@ -52,7 +52,7 @@ def lines_of(
     return Board(number=opened.number, items=items, heard=heard)
 
 
-def _row(opened: Opened, place: int, status: Status, error: str) -> Row:
+def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
     script, job = opened.script, opened.jobs[place]
     line = script.lines[place]
     assert opened.sounds is not None
@@ -67,7 +67,7 @@ def _row(opened: Opened, place: int, status: Status, error: str) -> Row:
     return Row(place + 1, line, status, error, seconds, peaks, chapter, dropped, takes)
 
 
-def _takes(opened: Opened, line: Line, job: Job) -> list[TakeRow]:
+def _takes(opened: OpenScript, line: Line, job: Job) -> list[TakeRow]:
     """Where there is more than one to choose from."""
     assert opened.sounds is not None
     sounds, takes = opened.sounds, opened.takes(line)
@@ -85,7 +85,7 @@ def _takes(opened: Opened, line: Line, job: Job) -> list[TakeRow]:
     ]
 
 
-def _seconds(opened: Opened) -> float:
+def _seconds(opened: OpenScript) -> float:
     assert opened.sounds is not None
     return sum(opened.sounds.samples(job.key) for job in opened.jobs if job.key) / SAMPLE_RATE
 

@@ -16,7 +16,7 @@ from studio.ui.speech_form import SPEEDS, read_seed
 SPELLINGS = "One a line: Nguyen = win"
 
 
-class MannerFields(NamedTuple):
+class ReadingFields(NamedTuple):
     """In the order that `delivery_of` takes their values and `values_of` gives them."""
 
     language: gr.Dropdown
@@ -31,7 +31,7 @@ class MannerFields(NamedTuple):
     speed: gr.Slider
 
 
-def manner_fields(languages: list[tuple[str, str]]) -> MannerFields:
+def reading_fields(languages: list[tuple[str, str]]) -> ReadingFields:
     """Lay them out."""
     plain = Delivery()
     with gr.Accordion(word("Reading settings"), open=False, elem_id="script-manner"):
@@ -55,7 +55,7 @@ def manner_fields(languages: list[tuple[str, str]]) -> MannerFields:
         spellings = gr.Textbox(
             "", label=word("Pronunciation"), placeholder=word(SPELLINGS), lines=2, max_lines=12
         )
-    return MannerFields(
+    return ReadingFields(
         language, seed, numbers, directions, sentence, turn, paragraph, chapter, spellings, speed
     )
 

@@ -27,7 +27,7 @@ from studio.scripts.batch_synthesis import LOST
 from studio.scripts.edits import redo
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SEED_DIGITS
-from studio.ui.tabs.script.store import Opened, ScriptStore
+from studio.ui.tabs.script.store import OpenScript, ScriptStore
 from studio.ui.tabs.voice_form import PHRASE, speaking
 
 MARKS = 100  # of a take that is heard; more than lie ahead of a listener
@@ -36,8 +36,8 @@ SOON = 2.0  # seconds in which a press of Speak must have become a rendering
 MOST_UNATTENDED = 16  # renders that go on without a page; the one left first is stopped
 GUESTS_UNATTENDED = 3600.0  # seconds that a guest's render goes on without a page
 CHECK = 5.0  # seconds between checks of a render
-Standing: TypeAlias = Callable[[Job], tuple[Status, str]]
-Told: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the player
+StatusOf: TypeAlias = Callable[[Job], tuple[Status, str]]
+Payloads: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the player
 
 
 @dataclass(eq=False)
@@ -100,7 +100,7 @@ class ScriptPlayback:
         """For each take that is heard: the samples where its latest lines begin, and the lines."""
         return {own.take: own.stream.marks[-MARKS:] for own in self._listeners.get(number, [])}
 
-    def standing(self, opened: Opened) -> Standing:
+    def line_status(self, opened: OpenScript) -> StatusOf:
         """How each line stands now, and why it has failed."""
         batches = [own.batch for own in self._renders.get(opened.number, [])]
         failures = self._failures.get(opened.number, {})
@@ -108,7 +108,7 @@ class ScriptPlayback:
         def of(job: Job) -> tuple[Status, str]:
             assert opened.sounds is not None
             stands = status_of(job, opened.sounds)
-            for told in (each.standing(job.key) for each in batches):
+            for told in (each.status_of_key(job.key) for each in batches):
                 if told and stands == "waiting":
                     return told
             if stands == "waiting" and job.key in failures:
@@ -119,11 +119,11 @@ class ScriptPlayback:
 
     # Speaking.
 
-    async def speak(self, number: str, aloud: bool, start: int | None = None) -> Told:
+    async def speak(self, number: str, aloud: bool, start: int | None = None) -> Payloads:
         """Render what is not rendered, from line `start` on, and play it in order."""
         try:
             opened = await asyncio.to_thread(self._ready, number)
-            first = _first(opened, self.standing(opened)) if start is None else start
+            first = _first(opened, self.line_status(opened)) if start is None else start
             after = opened.script.lines[opened.script.place(first) :]
             wanted = None if start is None else {line.id for line in after}
         except TimbreError as error:
@@ -136,15 +136,15 @@ class ScriptPlayback:
                 async for payload in self._heard(number, listener):
                     yield payload
             while not (render.batch.over or listener.stopped):
-                await render.batch.news()
+                await render.batch.changed()
                 yield None
 
-    async def listen(self, number: str, line: int) -> Told:
+    async def listen(self, number: str, line: int) -> Payloads:
         """Play one line, rendered first where it has no audio."""
         async for payload in self._line(number, lambda: self._heard_line(number, line)):
             yield payload
 
-    async def take(self, number: str, line: int, key: str) -> Told:
+    async def take(self, number: str, line: int, key: str) -> Payloads:
         """Play a take of a line, whichever the line has now."""
 
         def kept() -> Job:
@@ -157,7 +157,7 @@ class ScriptPlayback:
         async for payload in self._line(number, kept):
             yield payload
 
-    async def redo(self, number: str, line: int) -> Told:
+    async def redo(self, number: str, line: int) -> Payloads:
         """Render a line once more with another seed, and play it."""
 
         def anew() -> Job:
@@ -169,7 +169,7 @@ class ScriptPlayback:
         async for payload in self._line(number, anew):
             yield payload
 
-    async def audition(self, number: str, who: str) -> Told:
+    async def audition(self, number: str, who: str) -> Payloads:
         """Play a sentence in a speaker's voice."""
 
         def phrase() -> SpeechRequest:
@@ -193,7 +193,7 @@ class ScriptPlayback:
                 if listener.render.listeners == 1:
                     _stop(listener.render)
 
-    def interrupted(self, opened: Opened) -> bool:
+    def interrupted(self, opened: OpenScript) -> bool:
         """Whether a rendering ended before its last line, and nobody had stopped it."""
         return self._store.is_rendering(opened.number) and not self._renders.get(opened.number)
 
@@ -202,7 +202,7 @@ class ScriptPlayback:
         for render in self._renders.get(number, []):
             render.attended = time.monotonic()
 
-    async def _line(self, number: str, prepare: Callable[[], Job]) -> Told:
+    async def _line(self, number: str, prepare: Callable[[], Job]) -> Payloads:
         try:
             job = _sounding(await asyncio.to_thread(prepare))
         except TimbreError as error:
@@ -228,7 +228,7 @@ class ScriptPlayback:
             listener.ended = time.monotonic()
 
     async def _render_of(
-        self, opened: Opened, first: int, aloud: bool, wanted: Collection[int] | None
+        self, opened: OpenScript, first: int, aloud: bool, wanted: Collection[int] | None
     ) -> Render:
         """The running render, if it has all lines that will be played; else a new one."""
         assert opened.sounds is not None
@@ -236,7 +236,7 @@ class ScriptPlayback:
         if running:
             after = opened.jobs[opened.script.place(first) :]
             unrendered = [job for job in after if status_of(job, opened.sounds) == "waiting"]
-            if all(running.batch.standing(job.key) for job in unrendered):
+            if all(running.batch.status_of_key(job.key) for job in unrendered):
                 return running
             await running.batch.cancel()
         batch = BatchSynthesis(
@@ -303,7 +303,7 @@ class ScriptPlayback:
         settings = self._studio.engine.settings
         return max(2, int(settings.max_num_seqs * settings.file_share))
 
-    def _ready(self, number: str, line: int | None = None) -> Opened:
+    def _ready(self, number: str, line: int | None = None) -> OpenScript:
         if not number:
             raise InvalidText("There is nothing to speak yet. Write or paste a text first.")
         return self._store.ready(number, line)
@@ -330,7 +330,7 @@ def _sounding(job: Job) -> Job:
     return replace(job, pause=0.0)
 
 
-def _first(opened: Opened, standing: Standing) -> int:
+def _first(opened: OpenScript, standing: StatusOf) -> int:
     """The line that a listener hears first: one that is still to be made, else the very first."""
     unrendered = (job.line for job in opened.jobs if standing(job)[0] in ("waiting", "failed"))
     return next(unrendered, opened.jobs[0].line)

@@ -45,14 +45,14 @@ TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at l
 PROJECT_SUFFIX = ".zip"
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
-_NOBODY = Design("")  # stands for a voice that is gone; never asked for
+_MISSING_VOICE = Design("")  # stands for a voice that is gone; never asked for
 
 
 Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenScript:
     """A script as it stands. `number` and `sounds` are empty for a blank one."""
 
     number: str
@@ -114,20 +114,20 @@ class ScriptStore:
     def languages(self) -> list[tuple[str, str]]:
         return [(name.capitalize(), name) for name in self._studio.choices().languages()]
 
-    def blank(self) -> Opened:
-        return Opened("", Project(casting=Casting(default=self.voices()[0][1])), (), None)
+    def blank(self) -> OpenScript:
+        return OpenScript("", Project(casting=Casting(default=self.voices()[0][1])), (), None)
 
-    def open(self, number: str) -> Opened:
+    def open(self, number: str) -> OpenScript:
         """A script as it was saved last, planned anew. Raises RequestError."""
         return self._opened(number, self._load(number)) if number else self.blank()
 
-    def look(self, number: str) -> Opened:
+    def look(self, number: str) -> OpenScript:
         """The same, but planned anew only when it was changed: for looks in quick succession."""
         project = self._load(number) if number else None
         changed, jobs, able = self._planned.get(number, (None, (), frozenset[str]()))
         if project is None or project.changed != changed:
             return self.open(number)
-        return Opened(number, project, jobs, self._projects.sounds(number), able)
+        return OpenScript(number, project, jobs, self._projects.sounds(number), able)
 
     def can_undo(self, number: str) -> bool:
         return number in self._past
@@ -143,7 +143,7 @@ class ScriptStore:
 
     # Changes.
 
-    def change(self, number: str, work: Callable[[Project], Project]) -> Opened:
+    def change(self, number: str, work: Callable[[Project], Project]) -> OpenScript:
         """Make a change that can be taken back."""
         with self._lock:
             before = self._load(number)
@@ -154,7 +154,7 @@ class ScriptStore:
             self._past.push(number, before)
         return self._opened(number, saved)
 
-    def edit(self, number: str, work: Callable[[Script], Script]) -> Opened:
+    def edit(self, number: str, work: Callable[[Script], Script]) -> OpenScript:
         """Change what is said."""
 
         def edited(own: Project) -> Project:
@@ -164,7 +164,7 @@ class ScriptStore:
 
         return self.change(number, edited)
 
-    def pick_take(self, number: str, line: int, key: str) -> Opened:
+    def pick_take(self, number: str, line: int, key: str) -> OpenScript:
         """Let a line have an earlier take.
 
         Its seed is enough where nothing else has changed since; else the line is locked to it.
@@ -181,7 +181,7 @@ class ScriptStore:
                 return self.edit(number, lambda script: redo(script, line, take.seed))
         return self.edit(number, lambda script: lock(script, line, key))
 
-    def undo(self, number: str) -> Opened:
+    def undo(self, number: str) -> OpenScript:
         """Everything but the title and the takes as it was before the last change."""
         with self._lock:
             if not self.can_undo(number):
@@ -193,7 +193,7 @@ class ScriptStore:
             saved = self._projects.save(number, self._keeping_takes(number, now, before))
         return self._opened(number, saved)
 
-    def read(self, number: str, text: str) -> Opened:
+    def read(self, number: str, text: str) -> OpenScript:
         """Take a text as it was typed: a new script, or the lines of one read anew."""
         if not number:
             return self._create("", script_of_text(text))
@@ -205,14 +205,14 @@ class ScriptStore:
 
         return self.change(number, anew)
 
-    def fork(self, number: str, text: str) -> Opened:
+    def fork(self, number: str, text: str) -> OpenScript:
         """A script of its own with this text; another tab has changed the one it was typed in."""
         own = self._load(number)
         script = revise(own.script, script_of_text(text, own.delivery.manner, own.script.speakers))
         fresh = _with_script(own, script, self.voices())
         return self.open(self._projects.copy(number, fresh.having(title=f"{own.title[:190]} (2)")))
 
-    def receive(self, path: Path, taken: Collection[str] = ()) -> Opened:
+    def receive(self, path: Path, taken: Collection[str] = ()) -> OpenScript:
         """A new script from an uploaded file, or a project; `taken`: titles that others have."""
         with path.open("rb") as file:
             if path.suffix.lower() == PROJECT_SUFFIX:
@@ -231,7 +231,7 @@ class ScriptStore:
         path = folder / f"{name}{PROJECT_SUFFIX}"
         return export_project(path, opened.project, opened.jobs, opened.sounds)
 
-    def rename(self, number: str, title: str) -> Opened:
+    def rename(self, number: str, title: str) -> OpenScript:
         named = " ".join(title.split())[:200]
         if not named:
             raise InvalidText("Give the script a name.")
@@ -239,7 +239,7 @@ class ScriptStore:
             project = self._projects.open(number).having(title=named)
             return self._opened(number, self._projects.save(number, project))
 
-    def deliver(self, number: str, delivery: Delivery) -> Opened:
+    def deliver(self, number: str, delivery: Delivery) -> OpenScript:
         """Change how it is read."""
         return self.change(number, lambda own: own.having(delivery=delivery))
 
@@ -249,7 +249,7 @@ class ScriptStore:
         self._projects.delete(number)
         return title
 
-    def restore(self, number: str) -> Opened:
+    def restore(self, number: str) -> OpenScript:
         self._projects.restore(number)
         return self.open(number)
 
@@ -258,7 +258,7 @@ class ScriptStore:
     def resolve(self, name: str) -> Voice:
         return self._studio.choices().read(name)
 
-    def ready(self, number: str, line: int | None = None) -> Opened:
+    def ready(self, number: str, line: int | None = None) -> OpenScript:
         """A script to be spoken, or one line to be spoken anew.
 
         Raises UnknownVoice naming the speakers whose lines have no sound and no voice.
@@ -278,7 +278,8 @@ class ScriptStore:
         casting = project.casting
         held = {casting.voice_of(who) for who in project.script.speakers}
         found = {key: self._found(key) for key in held}
-        own = {key: voice_digest(voice) for key, voice in found.items() if voice is not _NOBODY}
+        there = {key: voice for key, voice in found.items() if voice is not _MISSING_VOICE}
+        own = {key: voice_digest(voice) for key, voice in there.items()}
         if own.items() <= casting.digests.items():
             return
         with self._lock:
@@ -304,13 +305,13 @@ class ScriptStore:
         had = [(lines[place].id, take_of(lines[place], key)) for place, key in keys if key]
         return after.having(takes=with_takes(after.takes, had)) if had else after
 
-    def _opened(self, number: str, project: Project, remember: bool = True) -> Opened:
+    def _opened(self, number: str, project: Project, remember: bool = True) -> OpenScript:
         casting, speakers = project.casting, project.script.speakers
         voices = {who: self._found(casting.voice_of(who)) for who in speakers}
         digests = {
             who: casting.digests.get(casting.voice_of(who), "")
             for who, voice in voices.items()
-            if voice is _NOBODY
+            if voice is _MISSING_VOICE
         }
         refusal = self._studio.choices().refusal
         able = frozenset(
@@ -322,7 +323,7 @@ class ScriptStore:
         if remember:
             with self._lock:
                 _remember(self._planned, number, (project.changed, jobs, able))
-        return Opened(number, project, jobs, self._projects.sounds(number), able)
+        return OpenScript(number, project, jobs, self._projects.sounds(number), able)
 
     def _found(self, key: str) -> Voice:
         """What speaks, or spoke. A preset is its name, also while its model is not loaded."""
@@ -330,9 +331,9 @@ class ScriptStore:
             return self.resolve(key)
         except TimbreError:
             saved = key.startswith("#") or any(mark in key for mark in BLEND_MARKS)
-            return _NOBODY if saved else Preset(key)
+            return _MISSING_VOICE if saved else Preset(key)
 
-    def _create(self, title: str, script: Script) -> Opened:
+    def _create(self, title: str, script: Script) -> OpenScript:
         voices = self.voices()
         casting = suggest(script.speakers, dict(voices), voices[0][1])
         named = (title.strip() or title_of(script))[:200]

@@ -16,14 +16,14 @@ import gradio as gr
 
 from studio.context import Studio
 from studio.scripts import SUFFIXES
-from studio.scripts.audio_files import BITRATES, KINDS, RATES
-from studio.scripts.loudness import WANTED
+from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
+from studio.scripts.export.loudness import WANTED
 from studio.takes import downloads
 from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays
-from studio.ui.tabs.script.files import ExportOptions, Programs, export, save_project
+from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, save_project
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
-from studio.ui.tabs.script.options import MannerFields, manner_fields
+from studio.ui.tabs.script.options import ReadingFields, reading_fields
 from studio.ui.tabs.script.store import PROJECT_SUFFIX
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
@@ -92,7 +92,7 @@ def build(studio: Studio) -> None:
     tab = ScriptTab(studio)
     hidden = _hidden()
     page = _script_form(tab)
-    manner = manner_fields(tab.store.languages())
+    manner = reading_fields(tab.store.languages())
     area = _speech_area(studio)
     shown = [
         hidden.opened, hidden.mine, hidden.view, page.picked, page.title, page.text, hidden.seen,
@@ -198,7 +198,7 @@ def _changes(
     hidden: Hidden,
     page: ScriptForm,
     area: SpeechArea,
-    manner: MannerFields,
+    manner: ReadingFields,
     shown: list[Any],
 ) -> None:
     """From one state of a script to another."""
@@ -257,7 +257,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
             loudness = gr.Dropdown(
                 [*((f"{each:.0f} LUFS", each) for each in TARGETS), (word("As spoken"), 0.0)],
                 value=WANTED,
-                label=word("Loudness of all voices"),
+                label=word("Loudness target"),
                 min_width=180,
             )
             partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
@@ -316,7 +316,7 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
         gr.Dropdown(list(downloads.KINDS), value="wav", label="Format", visible=False),
     ]
     press.click(
-        Programs(studio, tab.store).script,
+        ScriptEndpoint(studio, tab.store).script,
         fields,
         [gr.File(label="Sound", visible=False), gr.File(label="Subtitles", visible=False)],
         api_name="script",

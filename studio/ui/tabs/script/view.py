@@ -18,7 +18,7 @@ from studio.ui.i18n import both, tell
 
 Item: TypeAlias = tuple[str, str]  # key, HTML
 Show: TypeAlias = Literal["all", "open", "failed"]
-SHOWS: dict[Show, str] = {"all": "All lines", "open": "Still to speak", "failed": "Failed"}
+SHOWS: dict[Show, str] = {"all": "All lines", "open": "Not rendered", "failed": "Failed"}
 PAGE = 25  # lines
 MOST_SEARCHED = 200  # characters
 BARS, HIGH = 44, 20  # of a waveform
@@ -49,7 +49,7 @@ EMPTY = f"""
 <div class="timbre-empty">
   <strong>{both("Nothing to speak yet")}</strong>
   <p>{both(TEACHING)}</p>
-  <button type="button" data-act="example">{both("Show me an example")}</button>
+  <button type="button" data-act="example">{both("Show an example")}</button>
 </div>
 """
 
@@ -158,8 +158,8 @@ def bar(view: View, summary: Summary) -> Item:
         if summary.can_undo
         else ""
     )
-    pick = f'<select data-act="show" aria-label="{_attribute("Which lines")}">{options}</select>'
-    find = f'<button type="button" data-act="find" hidden>{both("Show the heard line")}</button>'
+    pick = f'<select data-act="show" aria-label="{_attribute("Filter lines")}">{options}</select>'
+    find = f'<button type="button" data-act="find" hidden>{both("Show the playing line")}</button>'
     return "bar", f'<div class="bar">{_told(summary)}<nav>{find}{undo}{pick}</nav></div>'
 
 
@@ -206,7 +206,7 @@ def pager(view: View, count: int) -> list[Item]:
 def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool) -> Item:
     """A speaker with the voice that speaks for him."""
     known = any(key == voice for _, key in voices)
-    gone = tell(Message("Not here: {name}", name=voice.removeprefix("#")))
+    gone = tell(Message("Missing: {name}", name=voice.removeprefix("#")))
     offered = [*voices] if known else [(gone, voice), *voices]
     options = "".join(_option(name, label, name == voice) for label, name in offered)
     listen = tell(Message("Listen to {who}", who=who or Message("the narrator")))
@@ -234,9 +234,9 @@ def duration(seconds: float) -> str:
 def _told(own: Summary) -> str:
     if own.progress is None:
         told = both(
-            "1 line · {spoken} spoken · {length}"
+            "1 line · {spoken} rendered · {length}"
             if own.lines == 1
-            else "{lines} lines · {spoken} spoken · {length}",
+            else "{lines} lines · {spoken} rendered · {length}",
             lines=f"{own.lines:,}",
             spoken=f"{own.spoken:,}",
             length=duration(own.seconds),
@@ -250,7 +250,9 @@ def _told(own: Summary) -> str:
 
 
 def _going(own: Progress) -> str:
-    parts = [both("Lines spoken: {done} of {total}", done=f"{own.done:,}", total=f"{own.total:,}")]
+    parts = [
+        both("Lines rendered: {done} of {total}", done=f"{own.done:,}", total=f"{own.total:,}")
+    ]
     if own.seconds_left is not None:
         left = duration(max(1, round(own.seconds_left))).replace(".0", "")
         parts.append(both("about {time} left", time=left))
@@ -270,7 +272,7 @@ def _who(own: Row) -> str:
 
 def _left_out(cues: Sequence[str]) -> str:
     told = ", ".join(f"[{cue}]" for cue in cues)
-    return both("{cues} is left out: this voice follows no instructions.", cues=told)
+    return both("{cues} is skipped: this voice follows no instructions.", cues=told)
 
 
 def _sound(own: Row) -> str:
@@ -326,16 +328,16 @@ def _take(number: int, own: TakeRow) -> str:
 def _does(own: Row) -> str:
     takes = _takes_button(own) if own.takes else ""
     if own.line.locked:
-        return takes + _button("locked", "unlock", tell("Locked. Press to unlock it"), "held")
+        return takes + _button("locked", "unlock", tell("Unlock this take"), "held")
     parts = [
         takes,
-        _button("onward", "onward", _told_of("Speak from line {place} on", own)),
+        _button("onward", "onward", _told_of("Speak from line {place}", own)),
         _button("redo", "redo", tell("Regenerate")),
-        f'<button type="button" class="icon" data-edit title="{_attribute("Change it")}"'
-        f' aria-label="{_attribute("Change it")}">'
+        f'<button type="button" class="icon" data-edit title="{_attribute("Edit")}"'
+        f' aria-label="{_attribute("Edit")}">'
         f"{_icon('edit')}</button>",
     ]
-    parts += [_button("lock", "lock", tell("Lock: keep this take"))] if own.seconds else []
+    parts += [_button("lock", "lock", tell("Lock this take"))] if own.seconds else []
     return "".join(parts)
 
 
@@ -370,7 +372,7 @@ def _form(own: Row, speakers: Sequence[str]) -> str:
     return (
         f'<form hidden><textarea name="text" rows="3" aria-label="{_attribute("What is said")}">'
         f"{escape(shown(own.line))}</textarea><div>"
-        f'<select name="who" aria-label="{_attribute("Who says it")}">{options}</select>'
+        f'<select name="who" aria-label="{_attribute("Speaker")}">{options}</select>'
         f'<button type="submit" class="save">{both("Save")}</button>'
         f'<button type="reset">{both("Cancel")}</button><i></i>'
         f'<button type="button" data-act="up">{both("Move up")}</button>'

@@ -14,7 +14,7 @@ import pytest
 from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.ui.page import mount_page
-from tests.support.book_makers import epub
+from tests.studio.scripts.book_makers import epub
 from tests.support.browser import OpenPage, Server
 
 BOOK = epub(
@@ -53,7 +53,7 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
     upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})
     page.locator("#script-lines p", has_text="It had been raining").wait_for()
     page.locator(".timbre-go:visible").click()
-    page.locator("#script-lines").get_by_text("4 lines · 4 spoken").wait_for()
+    page.locator("#script-lines").get_by_text("4 lines · 4 rendered").wait_for()
     page.get_by_role("button", name="Export").first.click()
     export = page.locator("#script-export")
     export.get_by_label("m4b", exact=True).check()
@@ -70,4 +70,4 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
     project = download(page, tmp_path)
     page.locator("input[type=file][accept*='.epub']").set_input_files(project)
     page.get_by_text("This one is called “Weather (2)”").wait_for()
-    page.locator("#script-lines .bar p", has_text=re.compile("^4 lines · 4 spoken")).wait_for()
+    page.locator("#script-lines .bar p", has_text=re.compile("^4 lines · 4 rendered")).wait_for()

@@ -36,7 +36,7 @@ def test_another_studio_finds_everything_again(tab, number, studio):
     shown = page(again, number)
     assert shown.opened == number
     assert shown.text == EXAMPLE.strip()
-    assert "6 spoken" in html(shown.lines)
+    assert "6 rendered" in html(shown.lines)
 
 
 def test_a_locked_line_keeps_its_take_and_refuses_changes(tab, number):
@@ -151,7 +151,7 @@ def test_a_press_that_means_nothing_is_told_and_changes_nothing(tab, number, dat
 
 def test_an_empty_page_teaches_and_text_without_words_is_refused(tab):
     shown = page(tab, "")
-    assert "Show me an example" in html(shown.lines)
+    assert "Show an example" in html(shown.lines)
     with pytest.raises(gr.Error, match="nothing to speak"):
         tab.read("", "", View(), " \n ", "")
     assert tab.store.listed() == []
@@ -165,7 +165,7 @@ def test_scripts_are_named_listed_deleted_and_brought_back(tab, number):
     assert gone == number
     assert back["visible"]
     assert tab.store.listed() == []
-    assert "Show me an example" in html(page(tab, number).lines)
+    assert "Show an example" in html(page(tab, number).lines)
     tab.restore(gone, "")
     assert [own for _, own in tab.store.listed()] == [number]
 

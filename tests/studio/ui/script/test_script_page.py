@@ -123,10 +123,10 @@ def test_a_pasted_dialogue_is_heard_sample_for_sample_and_survives_a_reload(
         np.testing.assert_array_equal(tap.sound(), expected)
     play_through([tap], lambda _: speak(page))  # again: all of it lies on the disk
     np.testing.assert_array_equal(tap.sound(), expected)
-    page.locator("#script-lines").get_by_text("3 lines · 3 spoken").wait_for()
+    page.locator("#script-lines").get_by_text("3 lines · 3 rendered").wait_for()
     page.reload()
     go(page)
-    page.locator("#script-lines").get_by_text("3 lines · 3 spoken").wait_for()
+    page.locator("#script-lines").get_by_text("3 lines · 3 rendered").wait_for()
     expect(page.locator("#script-seen")).to_be_hidden()
     expect(page.locator("#script-text textarea")).to_have_value(TEXT)
     expect(page.locator("#script-cast select")).to_have_count(2)
@@ -141,7 +141,7 @@ def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -
         go(page)
         expect(box).to_have_value(typed)
     press(page, "Split into lines")
-    lines(page).nth(0).get_by_label("Change it").click()
+    lines(page).nth(0).get_by_label("Edit").click()
     lines(page).nth(0).locator("textarea").fill("Changed as a line.")
     press(page, "Save")
     page.locator("#script-lines p", has_text="Changed").wait_for()
@@ -153,17 +153,17 @@ def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -
 def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url: str) -> None:
     page = laid_out(open_page(url))
     second = lines(page).nth(1)
-    second.get_by_label("Change it").click()
+    second.get_by_label("Edit").click()
     second.locator("textarea").fill("Good morning, I should say. [pause 0.3s]")
     second.locator("textarea").press("Enter")
     page.locator("#script-lines p", has_text="Good morning").wait_for()
     written = re.compile(r"Ben: Good morning, I should say\.")
     expect(page.locator("#script-text textarea")).to_have_value(written)
     second.get_by_label("Listen to line 2").click()
-    second.get_by_label("Lock: keep this take").click()
-    second.get_by_label("Locked. Press to unlock it").wait_for()
+    second.get_by_label("Lock this take").click()
+    second.get_by_label("Unlock this take").wait_for()
     page.locator("#script-lines").get_by_role("button", name="Undo").click()
-    second.get_by_label("Lock: keep this take").wait_for()
+    second.get_by_label("Lock this take").wait_for()
     page.locator("#script-lines").get_by_role("button", name="Undo").click()
     page.locator("#script-lines p", has_text="Good evening to you").wait_for()
 
@@ -172,7 +172,7 @@ def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url
     page = laid_out(open_page(url))
     second = lines(page).nth(1)
     second.get_by_label("Listen to line 2").click()
-    second.get_by_label("Lock: keep this take").wait_for()
+    second.get_by_label("Lock this take").wait_for()
     second.get_by_label("Regenerate").click()
     second.get_by_label("Compare 2 takes").click()
     second.get_by_label("Use take 1").click()
@@ -201,12 +201,12 @@ def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url
 def test_a_button_is_not_drawn_over_while_it_is_pressed(open_page: OpenPage, url: str) -> None:
     page = laid_out(open_page(url))
     second = lines(page).nth(1)
-    second.get_by_label("Change it").hover()
+    second.get_by_label("Edit").hover()
     page.mouse.down()
     page.evaluate(
         "[...document.querySelectorAll('.timbre-go')].find((own) => own.offsetParent).click()"
     )
-    page.locator("#script-lines").get_by_text("3 spoken").wait_for()
+    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
     assert second.get_attribute("data-status") != "done"  # still as it was pressed
     page.mouse.up()
     second.locator("textarea").wait_for()
@@ -220,7 +220,7 @@ def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
     page.get_by_text("There is nothing to speak in this script.").wait_for()
     write(page, "One line, and no other.")
     press(page, "Split into lines")
-    lines(page).first.get_by_label("Change it").click()
+    lines(page).first.get_by_label("Edit").click()
     lines(page).first.get_by_role("button", name="Delete").click()
     page.get_by_text("A script keeps one line.").wait_for()
 
@@ -228,10 +228,10 @@ def test_a_refusal_is_told(open_page: OpenPage, url: str) -> None:
 def test_an_open_form_is_left_alone_while_lines_are_spoken(open_page: OpenPage, url: str) -> None:
     page = laid_out(open_page(url))
     first = lines(page).first
-    first.get_by_label("Change it").click()
+    first.get_by_label("Edit").click()
     first.locator("textarea").fill("Unfinished")
     speak(page)
-    page.locator("#script-lines").get_by_text("3 spoken").wait_for()
+    page.locator("#script-lines").get_by_text("3 rendered").wait_for()
     assert first.locator("textarea").input_value() == "Unfinished"
     first.locator("textarea").press("Escape")
     first.get_by_text("Good evening, my dear friend.").first.wait_for()
@@ -246,15 +246,15 @@ def test_stop_stops_the_engine_and_what_is_done_stays(
     speak(page)
     tap.wait("now?.report?.played > 4800")
     expect(lines(page)).to_have_count(PAGE)
-    page.locator("#script-lines").get_by_text("Lines spoken:").wait_for()
+    page.locator("#script-lines").get_by_text("Lines rendered:").wait_for()
     page.locator("article.heard").wait_for()
     page.locator("article[data-status=done]").first.wait_for()
     press(page, "Next")
-    press(page, "Show the heard line")
+    press(page, "Show the playing line")
     page.locator("article.heard").wait_for()
     page.keyboard.press("Escape")
     wait_until(lambda: engine.stats().running == 0)
-    some = re.compile(r"^1,000 lines · [1-9]\d{0,2} spoken")
+    some = re.compile(r"^1,000 lines · [1-9]\d{0,2} rendered")
     page.locator("#script-lines .bar p", has_text=some).wait_for()
 
 
@@ -271,10 +271,10 @@ def test_rendering_goes_on_while_the_page_is_closed(
     wait_until(lambda: sum(engine.stats().ended.values()) > ended + 8)
     page.goto(url)
     go(page)
-    page.locator("#script-lines").get_by_text("Lines spoken:").wait_for()
+    page.locator("#script-lines").get_by_text("Lines rendered:").wait_for()
     page.locator("#script-lines").get_by_role("button", name="Stop").click()
     wait_until(lambda: engine.stats().running == 0)
-    some = re.compile(r"^400 lines · [1-9]\d{0,2} spoken")
+    some = re.compile(r"^400 lines · [1-9]\d{0,2} rendered")
     page.locator("#script-lines .bar p", has_text=some).wait_for()
 
 
@@ -300,11 +300,11 @@ def test_a_script_fits_on_a_phone_and_can_be_deleted_and_brought_back(
     open_page: OpenPage, url: str
 ) -> None:
     page = go(open_page(url, **PHONE))
-    page.get_by_role("button", name="Show me an example").tap()
+    page.get_by_role("button", name="Show an example").tap()
     lines(page).nth(5).wait_for()
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= PHONE["viewport"]["width"]
     press(page, "Delete")
-    page.get_by_role("button", name="Show me an example").wait_for()
+    page.get_by_role("button", name="Show an example").wait_for()
     page.get_by_role("button", name="Restore “The Key”").tap()
     lines(page).nth(5).wait_for()

@@ -27,7 +27,7 @@ def in_chinese():
 
 def test_one_line_is_one_line(tab):
     number = tab.store.read("", "Only this.").number
-    assert "1 line · 0 spoken" in html(page(tab, number).lines)
+    assert "1 line · 0 rendered" in html(page(tab, number).lines)
     assert tab.store.listed()[0][0] == "Only this. · 1 line"
 
 

@@ -104,7 +104,7 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     first, second = tabs
     for page, words in ((second, "Mine"), (first, "Theirs")):
         line = page.locator("#script-lines article").first
-        line.get_by_role("button", name="Change it").click()
+        line.get_by_role("button", name="Edit").click()
         line.locator("textarea").fill(words)
     first.locator("#script-lines article").first.get_by_role("button", name="Save").click()
     first.locator("#script-lines p").get_by_text("Theirs").wait_for()

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from engine import SAMPLE_RATE, Pcm
-from studio.scripts.limiter import Limiter, Samples
+from studio.scripts.export.limiter import Limiter, Samples
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.timeline import Span, Timeline, silence_of, sound_of
 

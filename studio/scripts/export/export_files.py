@@ -10,13 +10,13 @@ from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
 
 from engine import Pcm, atomic_replace, check_target
-from studio.scripts.audio_files import KINDS, AudioFormat, ChapterMark, Tags, open_audio
-from studio.scripts.captions import chapter_title, milliseconds
+from studio.scripts.export.audio_files import KINDS, AudioFormat, ChapterMark, Tags, open_audio
+from studio.scripts.export.captions import chapter_title, milliseconds
+from studio.scripts.export.loudness import as_pcm, mastered
 from studio.scripts.line_audio import LineAudio
-from studio.scripts.loudness import as_pcm, mastered
 from studio.scripts.timeline import Span, Timeline, blocks, check_whole
 
-Tell = Callable[[float], object]  # called with the progress, 0 to 1
+OnProgress = Callable[[float], object]  # called with the progress, 0 to 1
 
 
 def _nothing(_: float) -> None: ...
@@ -31,7 +31,7 @@ def export_file(
     tags: Tags = Tags(),  # noqa: B008 (immutable)
     gains: Mapping[str, float] | None = None,
     partial: bool = False,
-    tell: Tell = _nothing,
+    on_progress: OnProgress = _nothing,
 ) -> Path:
     """One audio file with its chapters; the extension tells the kind where `form` does not.
 
@@ -46,7 +46,7 @@ def export_file(
         for block in _blocks(timeline, sounds, gains):
             file.write(block)
             written += len(block)
-            tell(written / max(1, timeline.samples))
+            on_progress(written / max(1, timeline.samples))
     return path
 
 
@@ -60,7 +60,7 @@ def export_lines(
     gains: Mapping[str, float] | None = None,
     texts: Mapping[str, str] | None = None,
     partial: bool = False,
-    tell: Tell = _nothing,
+    on_progress: OnProgress = _nothing,
 ) -> Path:
     """A .zip with an audio file per line, and `texts` by name: subtitles, chapters."""
     _check(timeline, partial)
@@ -74,7 +74,7 @@ def export_lines(
                     for block in _blocks(alone, sounds, gains):
                         file.write(block)
                 archive.write(sound, f"{line_name(number, span)}.{form.kind}")
-                tell(number / len(timeline.heard))
+                on_progress(number / len(timeline.heard))
             for name, text in (texts or {}).items():
                 archive.writestr(Path(name).name, text)
     return path

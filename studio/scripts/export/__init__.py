@@ -1,0 +1,1 @@
+"""A rendered script as audio files, with loudness, tags, chapters and subtitles."""
