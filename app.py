@@ -100,6 +100,7 @@ def serve(
             cluster=_given(replicas=replicas, address=ray_address),
         )
         _quiet_gradio()
+        _calm_torch()
         place = commands.AppContext(own, console)
         if own.cluster.replicas:
             serve_cluster(place)
@@ -130,12 +131,20 @@ def _application(name: str, arguments: dict[str, Any]) -> Any:
     from studio import cluster
 
     _quiet_gradio()
+    _calm_torch()
     return cluster.application(commands.AppContext(read_settings(**arguments), console), name)
 
 
 def _quiet_gradio() -> None:
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # read when gradio is imported
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000000")  # no summaries
+
+
+def _calm_torch() -> None:
+    """Torch's threads spin on their cores behind every product, by default for milliseconds, while
+    the CPU's kernels need these cores. Read when torch is imported."""
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # GNU's OpenMP
+    os.environ.setdefault("KMP_BLOCKTIME", "1")  # LLVM's and Intel's, in milliseconds
 
 
 @cli.command()
@@ -213,6 +222,7 @@ def say(
 
 
 def say_here(options: commands.SayOptions, own: StudioSettings) -> commands.Take:
+    _calm_torch()
     place = commands.AppContext(own, console)
     commands.check(options, Choices(place.capabilities(), place.library()))
     recording = commands.record(options.reference, console) if options.reference else None

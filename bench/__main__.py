@@ -117,6 +117,7 @@ async def over_http(
 
 def in_process(plan: Plan, work: Work, model: str, voice: str | None, **how: Any) -> dict[str, Any]:
     """Measure an engine in this process. `ready_seconds`: imports, weights and graph capture."""
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as app.py does, before torch is imported
     start = time.perf_counter()
     from bench.in_process import InProcess
     from engine import open_engine

@@ -45,7 +45,7 @@ def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
         return None
     _choose_threads(step, kernels)
     step.predict.use(kernels.predict)
-    step.talk_one = kernels.talk
+    step.talk_one, step.logits = kernels.talk, kernels.talk.logits
     if multiplies_bfloat16():  # prompts alone pass the layers' own products now
         for module in step.talker.model.layers.modules():
             if isinstance(module, QuantizedLinear):
@@ -66,7 +66,7 @@ def _build(step: FrameStep, threads: int) -> CpuKernels | None:
     return CpuKernels(
         team,
         CpuPredictor(talker.code_predictor, slots.padding_row, team),
-        CpuTalker(talker.model, slots.cache, *step.rotary, team),
+        CpuTalker(talker, slots.cache, *step.rotary, team),
     )
 
 

@@ -68,6 +68,7 @@ class FrameStep:
         self.talk: TalkerForward | None = None
         self.talk = select_talker_forward(talker.model, slots, cos, sin, self._alone)
         self.talk_one: TalkOne | None = None  # if set, for one new position per row
+        self.logits: Callable[[Tensor], Tensor] = talker.logits
 
     @property
     def device(self) -> torch.device:
@@ -106,11 +107,11 @@ class FrameStep:
         self, rows: Rows, index: Tensor, hidden: Tensor, codes: Tensor, bounds: BatchBounds
     ) -> None:
         """Sample codebook 0 of the next frame from the talker's hidden states [R, width]."""
-        self.glue.sample_next(rows, index, hidden, self.talker.logits(hidden), codes, bounds.first)
+        self.glue.sample_next(rows, index, hidden, self.logits(hidden), codes, bounds.first)
 
     def sample_first(self, index: Tensor, hidden: Tensor, count: int | None) -> None:
         """Sample codebook 0 of the first frame of rows [R] whose prefill is complete."""
-        self.glue.sample_next(index, index, hidden, self.talker.logits(hidden), None, count)
+        self.glue.sample_next(index, index, hidden, self.logits(hidden), None, count)
 
     def _talk(self, x: Tensor, rows: Rows, index: Tensor, position: Tensor, bounds: int) -> Tensor:
         """One new position per row: x [R, width] at position [R] -> hidden [R, width]."""

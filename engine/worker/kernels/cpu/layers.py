@@ -145,6 +145,14 @@ def span(size, number, threads):
 
 
 @njit(nogil=True, fastmath=True, cache=True)
+def multiply_all(number, threads, weights, scales, x, rows, out, counter):
+    """out[:rows] = x[:rows] @ weights.T * scales"""
+    start, stop = span(len(weights), number, threads)
+    multiply(weights, scales, x, rows, start, stop, out)
+    barrier(counter, threads)
+
+
+@njit(nogil=True, fastmath=True, cache=True)
 def dot(weights, x):
     total = float32(0)
     for i in range(x.shape[0]):

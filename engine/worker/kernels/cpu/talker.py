@@ -5,19 +5,29 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.model.talker import TalkerModel
-from engine.worker.kernels.cpu.layers import Scratch, array, layer_weights, run_layers
+from engine.model.talker import Talker
+from engine.worker.kernels.cpu.layers import (
+    Scratch,
+    array,
+    layer_weights,
+    multiply_all,
+    pack,
+    run_layers,
+)
 from engine.worker.kernels.cpu.threads import ThreadTeam
 from engine.worker.state.kv_cache import KeyValueCache
 
 
 class CpuTalker:
     def __init__(
-        self, model: TalkerModel, cache: KeyValueCache, cos: Tensor, sin: Tensor, team: ThreadTeam
+        self, talker: Talker, cache: KeyValueCache, cos: Tensor, sin: Tensor, team: ThreadTeam
     ) -> None:
         rows, positions = cache.keys.shape[1], cache.keys.shape[3]
+        model = talker.model
         self._team, self.threads = team, team.size
         self._fixed = layer_weights(model), array(cos), array(sin)
+        weights, scales = pack([talker.codec_head])
+        self._head = weights[0], scales[0]
         self._cache = array(cache.keys), array(cache.values)
         self._scratch = Scratch.allocate(model.config, rows, positions, team.size)
 
@@ -31,3 +41,14 @@ class CpuTalker:
 
         self._team.run(kernel, self.threads)
         return torch.from_numpy(self._scratch.normed[0, : len(x)].copy())
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Hidden states [R, width] -> codebook 0's logits [R, codes]."""
+        logits = torch.empty(len(hidden), len(self._head[0]))
+        given = *self._head, array(hidden.contiguous()), len(hidden), array(logits)
+
+        def kernel(number: int, threads: int) -> None:
+            multiply_all(number, threads, *given, self._scratch.counter)
+
+        self._team.run(kernel, self.threads)
+        return logits

@@ -100,6 +100,16 @@ def test_hidden_states_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKer
 
 
 @torch.inference_mode()
+def test_logits_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKernels]) -> None:
+    step, kernels = pair
+    hidden = frames(step)[0]
+    own, plain = kernels.talk.logits(hidden), step.talker.logits(hidden)
+    assert (own - plain).norm() < 0.01 * plain.norm()
+    for row in range(ROWS):
+        assert torch.equal(kernels.talk.logits(hidden[row : row + 1])[0], own[row])
+
+
+@torch.inference_mode()
 def test_4_bits_are_left_to_torch() -> None:
     checkpoint = LocalCheckpoint(MINI, 64, "mini")
     talker = load_talker(MINI, CPU, torch.float32, "4bit")
