@@ -62,7 +62,8 @@ many() { loads "$@" --set "max_num_seqs=$SLOTS" --set max_waiting=512 --set "max
 stage_make() { need custom_voice && need base && du -sh "$MODELS/custom_voice" "$MODELS/base"; }
 stage_check() {
     python3 -m pytest -W default -p no:cacheprovider -n "${WORKERS:-4}" --tb=short tests/engine/worker/kernels \
-        tests/engine/worker/test_cuda.py tests/engine/worker/kernels/test_triton_kernels.py tests/engine/worker/codec/test_fused_decoder.py
+        tests/engine/worker/test_cuda.py tests/engine/worker/state/test_cuda_vmm.py \
+        tests/engine/worker/codec/test_fused_decoder.py
 }
 stage_engine() { many custom_voice $LOADS --out "$out/engine.json"; }
 stage_defaults() { loads custom_voice -c 1 --out "$out/defaults.json"; }
