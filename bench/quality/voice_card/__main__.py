@@ -44,12 +44,13 @@ def main() -> None:
     speak.add_argument("--device", default="auto")
     judge.add_argument("--beside", type=Path, help="another card.json, as a column of its own")
     judge.add_argument("--processes", type=int, default=1)
+    judge.add_argument("--sentences", type=int, default=100, help="of a named voice")
     judge.add_argument("--clean", type=int, default=20, help="sentences of a voice for DNSMOS")
     given = parser.parse_args()
     if given.verb == "judge":
         from bench.quality.voice_card.judge import judge_card
 
-        judge_card(given.card, given.beside, given.processes, given.clean)
+        judge_card(given.card, given.beside, given.processes, given.sentences, given.clean)
         return
     speak_for(given)
 

@@ -19,7 +19,7 @@ Row: TypeAlias = dict[str, Any]  # a take as `judge.Judged` has it
 Figures: TypeAlias = dict[str, float]
 Vector: TypeAlias = NDArray[np.float64]
 
-WOMAN = 165.0  # Hz: a voice from here on is taken for a woman's
+WOMAN = 150.0  # Hz: a voice from here on is taken for a woman's
 TOO_SHORT, TOO_LONG = 0.9, 1.6  # times what a voice takes for so many letters
 KINDS = ("number", "time", "money", "name", "question", "dialogue")
 

@@ -106,25 +106,29 @@ def silent(found: dict[str, Any], part: str, said: int) -> Judged:
     return Judged(**found, **worst, said=said, wrong=said, unsaid_end=said)
 
 
-def judge_group(folder: Path, group: str, clean: int) -> int:
-    """Judge what was not judged; the number of takes."""
-    path = folder / "judged" / f"{group}.json"
-    if path.exists():
+def judge_group(folder: Path, group: str, sentences: int, clean: int) -> int:
+    """Judge what was not judged, of a named voice so many sentences; the number of takes."""
+    path, spoken = folder / "judged" / f"{group}.json", list(recordings.read(folder, group))
+    if group.startswith("voices."):
+        spoken = spoken[:sentences]
+    if path.exists() and len(json.loads(path.read_text())) >= len(spoken):
         return 0
     found = [
         asdict(judged(each, clean=each.take.part == "voices" and number < clean))
-        for number, each in enumerate(recordings.read(folder, group))
+        for number, each in enumerate(spoken)
     ]
     path.parent.mkdir(exist_ok=True)
     write_atomic(path, json.dumps(found).encode())
     return len(found)
 
 
-def judge_card(folder: Path, beside: Path | None, processes: int, clean: int) -> None:
+def judge_card(
+    folder: Path, beside: Path | None, processes: int, sentences: int, clean: int
+) -> None:
     if missing():
         raise SystemExit(f"{', '.join(missing())} not installed (requirements-judges.txt)")
     jobs = [
-        (folder / source, group, clean)
+        (folder / source, group, sentences, clean)
         for source in SOURCES
         for group in recordings.groups(folder / source)
     ]
@@ -138,7 +142,7 @@ def judge_card(folder: Path, beside: Path | None, processes: int, clean: int) ->
     card.write_card(folder, told, beside)
 
 
-def _judge(job: tuple[Path, str, int]) -> int:
+def _judge(job: tuple[Path, str, int, int]) -> int:
     return judge_group(*job)
 
 
