@@ -14,7 +14,7 @@ from studio.ui.tabs.script.playback import ScriptPlayback
 from studio.ui.tabs.script.store import OpenScript, ScriptStore
 from studio.ui.tabs.script.view import PAGE, View
 
-Press: TypeAlias = dict[str, Any]  # what script.js tells of a press
+Press: TypeAlias = dict[str, Any]  # the detail that script.js sends
 NEW_LINE = "Write here what is said."
 
 

@@ -1,4 +1,4 @@
-"""A spoken script as files for a person, and the whole way from a text to a file for a program."""
+"""Exports of the Script tab, and the `/script` endpoint from text to audio file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ExportOptions:
 def export(
     opened: OpenScript, options: ExportOptions, folder: Path, on_progress: Callable[[float], object]
 ) -> list[Path]:
-    """The files, in a new folder under `folder`."""
+    """Export into a new folder under `folder`."""
     if opened.sounds is None:
         raise RequestError("There is nothing to export yet. Write a text and press Speak.")
     form = AudioFormat(options.kind, options.rate, options.bitrate)
@@ -80,14 +80,14 @@ def export(
 
 
 def save_project(store: ScriptStore, number: str, folder: Path) -> Path:
-    """The project as one file, in a new folder under `folder`."""
+    """Write the project file into a new folder under `folder`."""
     own = folder / secrets.token_hex(16)
     own.mkdir(parents=True)
     return store.save_project(number, own, safe_name(store.open(number).project.title))
 
 
 def safe_name(title: str) -> str:
-    """A title as the name of a file on every system."""
+    """A title as a file name that every system allows."""
     return "-".join(re.findall(r"\w+", title))[:60].strip("-_") or "script"
 
 
@@ -105,7 +105,7 @@ def _written(folder: Path, texts: dict[str, str]) -> list[Path]:
 
 
 class ScriptEndpoint:
-    """`/script`: from a text to its sound and subtitles in one call; nothing is kept."""
+    """`/script`: text to audio and subtitles in one call; nothing is stored."""
 
     def __init__(self, studio: Studio, store: ScriptStore) -> None:
         self._studio = studio
@@ -114,7 +114,7 @@ class ScriptEndpoint:
     async def script(
         self, text: str, voice: str, cast: str, language: str, seed: float, format: str
     ) -> AsyncIterator[tuple[str, str]]:
-        """The sound and its subtitles. Gradio takes a copy before it goes on."""
+        """Yield the paths; Gradio copies the files before it resumes."""
         with tempfile.TemporaryDirectory() as folder, told_to_programs():
             casting = read_cast(cast, voice or self._store.voices()[0][1])
             delivery = Delivery().having(language=language or "auto", seed=int(seed or 0))

@@ -1,7 +1,7 @@
-"""What the controls of the Script tab do: a press becomes a change in the store, and is shown.
+"""Event handlers of the Script tab: each changes the store and returns what to show.
 
-Text that was typed and not read yet is read before anything else is done, so that no press loses
-it. `seen` is the text as the page was last given it; where it differs, somebody has typed.
+Unread text is read before any other action, so that no action loses it. `seen` is the text that the
+server sent last; where the text differs from it, somebody has typed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from studio.ui.tabs.script.store import OpenScript, ScriptStore, chosen_file
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import Update
 
-TICK = 0.6  # seconds between looks while something is spoken
+TICK = 0.6  # seconds between polls during rendering
 MOST_MINE = 100  # scripts that a browser remembers
 EXAMPLE = """# The Key
 
@@ -50,7 +50,7 @@ TYPED = Message(
 
 
 class Shown(NamedTuple):
-    """Everything that is shown of a script."""
+    """The components that a change of the script updates."""
 
     opened: Update  # its number
     mine: Update  # numbers of the scripts this browser has had, with spaces between
@@ -69,7 +69,7 @@ MANNER = len(ReadingFields._fields) + 1  # the reading settings, and all of them
 
 
 class ScriptTab:
-    """The handlers. What belongs to one visitor travels through the page."""
+    """The event handlers. State of one visitor is sent by the page."""
 
     def __init__(self, studio: Studio) -> None:
         self._guests = studio.guests
@@ -80,7 +80,7 @@ class ScriptTab:
     # Showing.
 
     def show(self, number: str | None, mine: str = "") -> tuple[Update, ...]:
-        """The script as it was left, and how it is read. One that is gone makes room."""
+        """Show a script and its reading settings; an empty tab if it is gone."""
         try:
             opened = self.store.open(number or "")
         except RequestError:
@@ -89,13 +89,13 @@ class ScriptTab:
         return *self._shown(opened, View(), mine), *manner, manner
 
     def arrive(self, event: gr.EventData) -> tuple[Update, ...]:
-        """A page has opened; it knows which script it had, and what was typed and not read."""
+        """A page has loaded; it sends its last script and any unread text."""
         told: Press = dict(event._data)
         shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
         return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
 
     def offer(self, number: str, mine: str) -> tuple[Update, Update, Update]:
-        """Scripts, voices and languages there are now: others may have come and gone."""
+        """Refresh the choices of scripts, voices and languages."""
         try:
             opened = self.store.open(number)
         except RequestError:
@@ -105,7 +105,7 @@ class ScriptTab:
         return gr.update(choices=self._listed(mine)), cast, languages
 
     def look(self, number: str, view: View) -> tuple[Update, Update]:
-        """The lines while they are spoken, and whether to look again."""
+        """The lines during rendering, and whether to poll again."""
         try:
             opened = self.store.look(number)
             self.playback.attend(number)
@@ -114,7 +114,7 @@ class ScriptTab:
         return self._lines(opened, view), gr.Timer(active=self.playback.busy(number))
 
     def back(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
-        """Somebody looks at this tab again: tell what another one did meanwhile."""
+        """The tab is visible again: show or report what another tab changed."""
         skip = Shown(*(gr.skip(),) * FIELDS)
         try:
             opened = self.store.open(number)
@@ -134,7 +134,7 @@ class ScriptTab:
         return self.show("", mine)
 
     def receive(self, path: str | None, mine: str) -> tuple[Update, ...]:
-        """An uploaded file as a new script."""
+        """Create a script from an uploaded file."""
         with warned():
             file = chosen_file(path)
             titles = self.store.titles()
@@ -147,14 +147,14 @@ class ScriptTab:
         return (gr.skip(),) * (FIELDS + MANNER)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:
-        """The list, and the name as it is kept."""
+        """The list of scripts and the saved name."""
         with warned():
             if number:
                 title = self.store.rename(number, title).project.title
         return gr.update(choices=self._listed(mine)), title
 
     def delete(self, number: str, mine: str) -> tuple[Update, ...]:
-        """A blank page, and the way back."""
+        """An empty tab and the Restore button."""
         title = ""
         with warned():
             if not number:
@@ -175,7 +175,7 @@ class ScriptTab:
     # Lines.
 
     def read(self, number: str, mine: str, view: View, text: str, seen: str) -> Shown:
-        """Take what was typed. Raises gr.Error, so that nothing is spoken."""
+        """Read the typed text. Raises gr.Error, so that Speak does not start."""
         try:
             opened = self._read(number, text, seen)
         except TimbreError as error:
@@ -186,7 +186,7 @@ class ScriptTab:
     def act(
         self, number: str, mine: str, view: View, text: str, seen: str, event: gr.EventData
     ) -> Shown:
-        """A press on the board."""
+        """A button on a line or the cast was pressed."""
         press: Press = dict(event._data)
         with warned():
             if press.get("do") == "example":
@@ -199,7 +199,7 @@ class ScriptTab:
     def manner(
         self, number: str, view: View, before: tuple[Any, ...], *fields: Any
     ) -> tuple[Update, tuple[Any, ...]]:
-        """How it is read; the lines as they stand then, and the fields as they were read.
+        """Save the reading settings; returns the lines and the fields as read.
 
         `before`: the fields as they were; what is still so may have been changed by another tab.
         """
@@ -211,14 +211,14 @@ class ScriptTab:
                 self.store.deliver(number, delivery_of(own, wanted))
         return self.look(number, view)[0], fields
 
-    # Sound.
+    # Playback.
 
     async def speak(self, number: str, aloud: bool) -> AsyncIterator[Payload | Update]:
         async for told in _played(self.playback.speak(number, aloud)):
             yield told
 
     async def play(self, number: str, event: gr.EventData) -> AsyncIterator[Payload | Update]:
-        """A press on the board that is heard."""
+        """A button that plays audio was pressed."""
         self.playback.expect(number)
         async for payload in _played(self._told(number, dict(event._data))):
             yield payload
@@ -229,10 +229,10 @@ class ScriptTab:
     def stopped(self, event: gr.EventData) -> None:
         self.playback.stop_take(str(event._data.get("id")))
 
-    # Within.
+    # Internal.
 
     def _told(self, number: str, press: Press) -> Payloads:
-        """What is to be heard of a script."""
+        """The payloads that a play button asks for."""
         if press.get("do") == "voice":
             return self.playback.audition(number, str(press.get("who") or ""))
         line = press["line"] if isinstance(press.get("line"), int) else -1  # there is none
@@ -279,7 +279,7 @@ class ScriptTab:
         )
 
     def _listed(self, mine: str) -> list[tuple[str, str]]:
-        """Guests find the scripts of their own browser, others find all."""
+        """Guests see the scripts of their browser, others all scripts."""
         own = set(mine.split())
         return [each for each in self.store.listed() if not self._guests or each[1] in own]
 
@@ -305,7 +305,7 @@ class ScriptTab:
 
 @contextmanager
 def warned() -> Iterator[None]:
-    """A refusal is told over the page, and nothing is changed."""
+    """Show a TimbreError as a warning; nothing is changed."""
     try:
         yield
     except TimbreError as error:
@@ -313,13 +313,13 @@ def warned() -> Iterator[None]:
 
 
 async def _played(told: Payloads) -> AsyncIterator[Payload | Update]:
-    """As the player takes it."""
+    """Payloads for the player component."""
     async for payload in told:
         yield gr.skip() if payload is None else payload
 
 
 def _with_draft(shown: Shown, draft: object) -> Shown:
-    """What was typed comes back, with what it was typed into: both tell if that has changed."""
+    """Restore unread text with the text it was typed into."""
     told = draft if isinstance(draft, dict) else {}
     if told.get("number") != shown.opened:
         return shown

@@ -1,4 +1,4 @@
-"""The last states of scripts, so that a change can be taken back: a few of each, bounded in bytes.
+"""Undo history: the last states of each script, bounded in number and bytes.
 
 A state is kept as compressed JSON: its size is known, and a long script takes little room. Knows no
 folders.
@@ -17,7 +17,7 @@ MOST_BYTES: Final = 64 << 20  # of all
 
 
 class History:
-    """States by script; the script that was changed longest ago is forgotten first."""
+    """States by script; the script that was changed longest ago is dropped first."""
 
     def __init__(self) -> None:
         self._past: OrderedDict[str, deque[bytes]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""The lines of a script as the board shows them: a page of them, each as it stands.
+"""The board of a script: one page of lines with their status.
 
 Waveforms are measured once a sound. Knows no components.
 """
@@ -29,7 +29,7 @@ def lines_of(
     heard: dict[str, list[tuple[int, int]]],
     interrupted: bool,
 ) -> Board:
-    """The bar, a page of lines, and the pager."""
+    """The bar, the search field, a page of lines and the pager."""
     if opened.sounds is None:
         return Board(number="", items=[("empty", board.EMPTY)], heard={})
     stands = [standing(job) for job in opened.jobs]
@@ -68,7 +68,7 @@ def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
 
 
 def _takes(opened: OpenScript, line: Line, job: Job) -> list[TakeRow]:
-    """Where there is more than one to choose from."""
+    """The takes, if there is more than one."""
     assert opened.sounds is not None
     sounds, takes = opened.sounds, opened.takes(line)
     if len(takes) < 2 and (not takes or takes[0].key in (job.key, job.natural)):
@@ -92,7 +92,7 @@ def _seconds(opened: OpenScript) -> float:
 
 @lru_cache(maxsize=4096)
 def _peaks(sounds: LineAudio, key: str) -> tuple[int, ...]:
-    """A sound never changes under its key."""
+    """Audio never changes under its key."""
     try:
         return peaks_of(sounds.read(key))
     except InvalidAudio:
@@ -100,7 +100,7 @@ def _peaks(sounds: LineAudio, key: str) -> tuple[int, ...]:
 
 
 def peaks_of(pcm: Pcm) -> tuple[int, ...]:
-    """The loudest moment of each of BARS equal parts, 1 to HIGH."""
+    """The peak of each of BARS equal parts, 1 to HIGH."""
     if len(pcm) < BARS:
         return ()
     loud = np.abs(pcm[: len(pcm) // BARS * BARS].astype(np.int32)).reshape(BARS, -1).max(axis=1)

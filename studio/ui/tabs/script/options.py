@@ -1,4 +1,4 @@
-"""How a script is read: language, seed, numbers, pauses, pronunciation, as fields of the page."""
+"""The reading settings as form fields: language, seed, numbers, pauses, pronunciation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPELLINGS = "One a line: Nguyen = win"
 
 
 class ReadingFields(NamedTuple):
-    """In the order that `delivery_of` takes their values and `values_of` gives them."""
+    """In the order of the values in `delivery_of` and `values_of`."""
 
     language: gr.Dropdown
     seed: gr.Textbox
@@ -32,7 +32,7 @@ class ReadingFields(NamedTuple):
 
 
 def reading_fields(languages: list[tuple[str, str]]) -> ReadingFields:
-    """Lay them out."""
+    """Build the fields."""
     plain = Delivery()
     with gr.Accordion(word("Reading settings"), open=False, elem_id="script-manner"):
         with gr.Row():
@@ -67,7 +67,7 @@ def _pause(what: str, value: float) -> gr.Number:
 
 
 def values_of(delivery: Delivery) -> tuple[Any, ...]:
-    """What the fields show."""
+    """The values of the fields for a delivery."""
     pauses = delivery.pauses
     return (
         delivery.language,
@@ -84,7 +84,7 @@ def values_of(delivery: Delivery) -> tuple[Any, ...]:
 
 
 def delivery_of(before: Delivery, values: tuple[Any, ...]) -> Delivery:
-    """What the fields say. Raises InvalidSetting."""
+    """The delivery for the values of the fields. Raises InvalidSetting."""
     language, seed, numbers, directions, *silences, spellings, speed = values
     sentence, turn, paragraph, chapter = silences
     pauses = dict(sentence=sentence, turn=turn, paragraph=paragraph, chapter=chapter)

@@ -31,7 +31,7 @@ from studio.ui.tabs.script.store import OpenScript, ScriptStore
 from studio.ui.tabs.voice_form import PHRASE, speaking
 
 MARKS = 100  # of a take that is heard; more than lie ahead of a listener
-HEARD = 120.0  # seconds that a take is remembered after all of it was handed over
+HEARD = 120.0  # seconds that a take is known after all of it was sent
 SOON = 2.0  # seconds in which a press of Speak must have become a rendering
 MOST_UNATTENDED = 16  # renders that go on without a page; the one left first is stopped
 GUESTS_UNATTENDED = 3600.0  # seconds that a guest's render goes on without a page
@@ -60,7 +60,7 @@ class Listener:
     render: Render
     take: str = ""
     stopped: bool = False
-    ended: float | None = None  # when all was handed over; much of it may still be heard
+    ended: float | None = None  # when all was sent; much of it may still be played
 
 
 class ScriptPlayback:
@@ -74,7 +74,7 @@ class ScriptPlayback:
         self._failures: dict[str, dict[str, str]] = defaultdict(dict)  # by script, by key
         self._asked: dict[str, float] = {}
 
-    # What is known.
+    # State.
 
     def expect(self, number: str) -> None:
         """Somebody has pressed Speak: look again soon."""
@@ -117,7 +117,7 @@ class ScriptPlayback:
 
         return of
 
-    # Speaking.
+    # Rendering and playback.
 
     async def speak(self, number: str, aloud: bool, start: int | None = None) -> Payloads:
         """Render what is not rendered, from line `start` on, and play it in order."""
@@ -255,7 +255,7 @@ class ScriptPlayback:
         render.listeners += 1
         if render.task is None:
             if render.whole:
-                with suppress(TimbreError):  # the mark is a help, no need
+                with suppress(TimbreError):  # rendering works without the mark
                     self._store.begin_rendering(number)
             self._renders[number].append(render)
             render.batch.start()

@@ -1,4 +1,4 @@
-"""The scripts of the studio as their page needs them: every change is saved before it is shown.
+"""The scripts as the Script tab uses them: every change is saved before it is shown.
 
 A script has a number once it has lines; a blank one is nowhere. The last states of each script
 are kept in memory, so that a change, a redo too, can be taken back. Knows no components.
@@ -45,7 +45,7 @@ TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at l
 PROJECT_SUFFIX = ".zip"
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
-_MISSING_VOICE = Design("")  # stands for a voice that is gone; never asked for
+_MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted
 
 
 Kept = TypeVar("Kept")
@@ -53,7 +53,7 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, eq=False)
 class OpenScript:
-    """A script as it stands. `number` and `sounds` are empty for a blank one."""
+    """A script with its planned jobs. `number` and `sounds` are empty for a new one."""
 
     number: str
     project: Project
@@ -70,12 +70,12 @@ class OpenScript:
         return self.jobs[self.script.place(line)]
 
     def take(self, line: int) -> str:
-        """The key of the sound that a line has; empty when it has none."""
+        """The key of a line's audio; empty if it has none."""
         key = self.job(line).key
         return key if self.sounds and key in self.sounds else ""
 
     def takes(self, line: Line) -> list[LineTake]:
-        """The takes of a line that can be heard, the one it has now among them."""
+        """A line's takes that have audio, including the current one."""
         assert self.sounds is not None
         own = [*self.project.takes.get(line.id, ())]
         job = self.job(line.id)
@@ -96,7 +96,7 @@ class ScriptStore:
         self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
         self._lock = threading.RLock()
 
-    # What there is.
+    # Reading.
 
     def listed(self) -> list[tuple[str, str]]:
         """Labels and numbers, the latest change first."""
@@ -118,11 +118,11 @@ class ScriptStore:
         return OpenScript("", Project(casting=Casting(default=self.voices()[0][1])), (), None)
 
     def open(self, number: str) -> OpenScript:
-        """A script as it was saved last, planned anew. Raises RequestError."""
+        """Load a script and plan its jobs. Raises RequestError."""
         return self._opened(number, self._load(number)) if number else self.blank()
 
     def look(self, number: str) -> OpenScript:
-        """The same, but planned anew only when it was changed: for looks in quick succession."""
+        """Like `open`, but plans only after a change: for polling."""
         project = self._load(number) if number else None
         changed, jobs, able = self._planned.get(number, (None, (), frozenset[str]()))
         if project is None or project.changed != changed:
@@ -144,7 +144,7 @@ class ScriptStore:
     # Changes.
 
     def change(self, number: str, work: Callable[[Project], Project]) -> OpenScript:
-        """Make a change that can be taken back."""
+        """Save a change that can be undone."""
         with self._lock:
             before = self._load(number)
             after = work(before)
@@ -155,7 +155,7 @@ class ScriptStore:
         return self._opened(number, saved)
 
     def edit(self, number: str, work: Callable[[Script], Script]) -> OpenScript:
-        """Change what is said."""
+        """Change the lines; earlier takes of changed lines are kept."""
 
         def edited(own: Project) -> Project:
             return self._keeping_takes(
@@ -165,7 +165,7 @@ class ScriptStore:
         return self.change(number, edited)
 
     def pick_take(self, number: str, line: int, key: str) -> OpenScript:
-        """Let a line have an earlier take.
+        """Use an earlier take for a line.
 
         Its seed is enough where nothing else has changed since; else the line is locked to it.
         """
@@ -182,7 +182,7 @@ class ScriptStore:
         return self.edit(number, lambda script: lock(script, line, key))
 
     def undo(self, number: str) -> OpenScript:
-        """Everything but the title and the takes as it was before the last change."""
+        """Restore everything but the title and the takes."""
         with self._lock:
             if not self.can_undo(number):
                 raise InvalidText("There is nothing to undo.")
@@ -194,7 +194,7 @@ class ScriptStore:
         return self._opened(number, saved)
 
     def read(self, number: str, text: str) -> OpenScript:
-        """Take a text as it was typed: a new script, or the lines of one read anew."""
+        """Parse typed text into a new script, or into an existing one."""
         if not number:
             return self._create("", script_of_text(text))
 
@@ -206,7 +206,7 @@ class ScriptStore:
         return self.change(number, anew)
 
     def fork(self, number: str, text: str) -> OpenScript:
-        """A script of its own with this text; another tab has changed the one it was typed in."""
+        """A copy with this text, as another tab has changed the original."""
         own = self._load(number)
         script = revise(own.script, script_of_text(text, own.delivery.manner, own.script.speakers))
         fresh = _with_script(own, script, self.voices())
@@ -224,7 +224,7 @@ class ScriptStore:
         return self._create(free_title(title[:200], taken), script)
 
     def save_project(self, number: str, folder: Path, name: str) -> Path:
-        """The whole project as one file in a folder."""
+        """Write the whole project as one file into a folder."""
         opened = self.open(number)
         if opened.sounds is None:
             raise RequestError("There is nothing to export yet. Write a text and press Speak.")
@@ -240,11 +240,11 @@ class ScriptStore:
             return self._opened(number, self._projects.save(number, project))
 
     def deliver(self, number: str, delivery: Delivery) -> OpenScript:
-        """Change how it is read."""
+        """Change the reading settings."""
         return self.change(number, lambda own: own.having(delivery=delivery))
 
     def delete(self, number: str) -> str:
-        """Put a script into the trash; its title."""
+        """Move a script to the trash; returns its title."""
         title = self._projects.open(number).title
         self._projects.delete(number)
         return title
@@ -259,7 +259,7 @@ class ScriptStore:
         return self._studio.choices().read(name)
 
     def ready(self, number: str, line: int | None = None) -> OpenScript:
-        """A script to be spoken, or one line to be spoken anew.
+        """A script to be rendered, or one line to be regenerated.
 
         Raises UnknownVoice naming the speakers whose lines have no sound and no voice.
         """
@@ -274,7 +274,7 @@ class ScriptStore:
         return opened
 
     def _remember_voices(self, number: str, project: Project) -> None:
-        """Keep what the voices are, so that what they said is found when they are gone."""
+        """Save digests of the voices, so that their audio is found after they are deleted."""
         casting = project.casting
         held = {casting.voice_of(who) for who in project.script.speakers}
         found = {key: self._found(key) for key in held}
@@ -326,7 +326,7 @@ class ScriptStore:
         return OpenScript(number, project, jobs, self._projects.sounds(number), able)
 
     def _found(self, key: str) -> Voice:
-        """What speaks, or spoke. A preset is its name, also while its model is not loaded."""
+        """The voice of a key. A preset is known by name while its model is not loaded."""
         try:
             return self.resolve(key)
         except TimbreError:
@@ -342,19 +342,19 @@ class ScriptStore:
 
 
 def spoken_key(job: Job, sounds: LineAudio) -> str:
-    """The audio that a line has, at its own speed where that is kept; empty for none."""
+    """The key of a line's audio, before a change of speed if that exists; else empty."""
     return next((key for key in (job.natural, job.key) if key and key in sounds), "")
 
 
 def title_of(script: Script) -> str:
-    """The first chapter, or how the text begins."""
+    """The first chapter, or the beginning of the text."""
     first = next((without_cues(line.text) for line in script.lines if line.text), "")
     title = next(filter(None, script.chapters), first)
     return title if len(title) <= TITLE else f"{title[: TITLE - 1].rstrip()}…"
 
 
 def free_title(title: str, taken: Collection[str]) -> str:
-    """The title, with a number behind it where others have it."""
+    """The title, numbered if it is taken."""
     used = {each.casefold() for each in taken}
     numbered = (f"{title[:190]} ({number})" for number in itertools.count(2))
     return next(each for each in itertools.chain([title], numbered) if each.casefold() not in used)
@@ -368,14 +368,14 @@ def chosen_file(path: str | None) -> Path:
 
 
 def _with_script(own: Project, script: Script, voices: list[tuple[str, str]]) -> Project:
-    """The same project saying something else; who is new in it gets a voice."""
+    """The project with another script; new speakers get voices."""
     cast = suggest(script.speakers, dict(voices), own.casting.default).voices
     casting = own.casting.having(voices={**cast, **own.casting.voices})
     return own.having(script=script, casting=casting)
 
 
 def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
-    """As the latest; the oldest is forgotten when there are many."""
+    """Add as the latest; the oldest is dropped above a limit."""
     known.pop(number, None)
     known[number] = value
     if len(known) > REMEMBERED:

@@ -1,4 +1,4 @@
-"""The Script tab: a dialogue or a long text, spoken line by line as one batch and heard in order.
+"""The Script tab: dialogue or long text, rendered as one batch of lines and played in order.
 
 The layout and its wires are here; what they do is `ScriptTab`. Whatever a press changes comes
 back in one answer, so that text, voices and lines never disagree.
@@ -48,12 +48,12 @@ if (ARRIVES) {
   if (!props.value.items.length) trigger('arrive', board.last());
 }
 """
-# Past the queue: for what is never refused, as a refusal is told through it.
+# Not queued: for events that are never refused.
 BARE: dict[str, Any] = {"queue": False, "show_progress": "hidden", "api_visibility": "private"}
 
 
 class ScriptForm(NamedTuple):
-    """Which script, and its text."""
+    """Selection and text of a script."""
 
     picked: gr.Dropdown
     title: gr.Textbox
@@ -66,7 +66,7 @@ class ScriptForm(NamedTuple):
 
 
 class SpeechArea(NamedTuple):
-    """Who speaks, and what is heard."""
+    """Cast, player and lines."""
 
     cast: gr.HTML
     speak: gr.Button
@@ -76,7 +76,7 @@ class SpeechArea(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """What travels through the page unseen."""
+    """Hidden state of the page."""
 
     opened: gr.Textbox  # the number of the script
     mine: gr.Textbox  # of all that this browser has had
@@ -88,7 +88,7 @@ class Hidden(NamedTuple):
 
 
 def build(studio: Studio) -> None:
-    """The tab, inside whatever block is open."""
+    """Build the tab in the current block."""
     tab = ScriptTab(studio)
     hidden = _hidden()
     page = _script_form(tab)
@@ -180,7 +180,7 @@ def _board(kind: str, **kwargs: Any) -> gr.HTML:
 def _scripts(
     tab: ScriptTab, hidden: Hidden, page: ScriptForm, area: SpeechArea, everything: list[Any]
 ) -> None:
-    """From one script to another."""
+    """Events that open another script."""
     opened, mine = hidden.opened, hidden.mine
     area.lines.arrive(tab.arrive, None, everything, **BARE)
     page.picked.input(tab.show, [page.picked, mine], everything, **QUIET)
@@ -201,7 +201,7 @@ def _changes(
     manner: ReadingFields,
     shown: list[Any],
 ) -> None:
-    """From one state of a script to another."""
+    """Events that change a script."""
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
     there = [page.picked, area.cast, manner.language]
     on_show(tab.offer, there, [hidden.opened, hidden.mine])
@@ -219,7 +219,7 @@ def _changes(
 def _sound(
     tab: ScriptTab, hidden: Hidden, page: ScriptForm, area: SpeechArea, shown: list[Any]
 ) -> None:
-    """Everything that makes the player speak. What was typed is read first."""
+    """Events that play audio. Typed text is read first."""
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
     looks, seen = [hidden.opened, hidden.view], [area.lines, hidden.timer]
     ready = area.speak.click(tab.read, typed, shown, **QUIET)
@@ -235,14 +235,14 @@ def _sound(
 
 
 def _moment(field: Any) -> str:
-    """When a field has been filled in: choices at once, what is typed when it is left."""
+    """The event that ends an input: choices at once, text fields on blur."""
     if isinstance(field, gr.Slider):
         return "release"
     return "input" if isinstance(field, gr.Dropdown | gr.Checkbox) else "blur"
 
 
 def _exports(tab: ScriptTab, hidden: Hidden) -> None:
-    """The spoken script as files."""
+    """The Export section."""
     with gr.Accordion(word("Export"), open=False, elem_id="script-export"):
         with gr.Row():
             kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
@@ -291,7 +291,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         return gr.skip()
 
     def saved(number: str) -> Any:
-        """The project as one file."""
+        """The project file for download."""
         with warned():
             path = save_project(tab.store, number, Path(files.GRADIO_CACHE))
             return gr.update(value=[str(path)], visible=True)
@@ -305,7 +305,7 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
 
 
 def _endpoint(studio: Studio, tab: ScriptTab) -> None:
-    """`/script` for programs; all but the text may be left out."""
+    """The `/script` endpoint; all inputs but the text are optional."""
     press = gr.Button(visible=False)
     fields = [
         gr.Textbox(label="Text", visible=False),
@@ -327,7 +327,7 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
 
 @cache
 def _script() -> str:
-    """What runs in the page, as one closure; the second board finds it there already."""
+    """The page's script as one closure; defined once for both boards."""
     css = json.dumps((FOLDER / "script.css").read_text(encoding="utf-8"))
     code = (FOLDER / "script.js").read_text(encoding="utf-8")
     return f"if (!window.timbreScript) (() => {{\nconst CSS_TEXT = {css};\n{code}}})();"

@@ -1,4 +1,4 @@
-"""The lines and the cast of a script as HTML, in pieces that a page exchanges one by one.
+"""The lines and the cast of a script as HTML, in items that the page updates one by one.
 
 Everything a person wrote is escaped. Knows no components and no engine; what a button asks for
 stands in its data attributes, and script.js tells it.
@@ -55,7 +55,7 @@ EMPTY = f"""
 
 
 class Board(TypedDict):
-    """What the page is told."""
+    """The value of a board."""
 
     number: str  # of the script
     items: list[Item]  # in order
@@ -70,12 +70,12 @@ class TakeRow:
     seconds: float
     peaks: Sequence[int]
     picked: bool
-    text: str  # of which it was made, where that is another
+    text: str  # it was made from, if that differs from the line's
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line as a person sees it."""
+    """A line as it is shown."""
 
     place: int  # 1 for the first
     line: Line
@@ -101,7 +101,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class View:
-    """Which lines are looked at."""
+    """Which lines are shown."""
 
     page: int = 0
     show: Show = "all"
@@ -122,14 +122,14 @@ class View:
 
 
 def page_of(view: View, count: int) -> range:
-    """Places of the lines to be shown, of `count` there are."""
+    """Indices of the lines on the page, of `count`."""
     last = max(0, (count - 1) // PAGE)
     start = min(view.page, last) * PAGE
     return range(start, min(start + PAGE, count))
 
 
 def row(own: Row, speakers: Sequence[str]) -> Item:
-    """One line with its buttons, and the form that changes it."""
+    """A line with its buttons and its edit form."""
     line, number = own.line, own.line.id
     titled = (
         own.chapter != "" and own.chapter == line.text
@@ -151,7 +151,7 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
 
 
 def bar(view: View, summary: Summary) -> Item:
-    """What there is, how far it is, and which lines are shown."""
+    """Counts, progress and the filter."""
     options = "".join(_option(key, tell(label), key == view.show) for key, label in SHOWS.items())
     undo = (
         '<button type="button" data-act="undo">' + both("Undo") + "</button>"
@@ -171,7 +171,7 @@ def interrupted() -> Item:
 
 
 def search() -> Item:
-    """Never redrawn, since somebody types in it."""
+    """Constant, so that it is not redrawn while somebody types."""
     label = _attribute("Search in lines")
     field = f'<input type="search" data-search placeholder="{label}" aria-label="{label}">'
     return "search", f'<div class="search">{field}</div>'
@@ -187,7 +187,7 @@ def matches(count: int) -> Item:
 
 
 def pager(view: View, count: int) -> list[Item]:
-    """Where there is more than a page."""
+    """Navigation between pages; empty for one page."""
     if count <= PAGE:
         return []
     places = page_of(view, count)
@@ -204,7 +204,7 @@ def pager(view: View, count: int) -> list[Item]:
 
 
 def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool) -> Item:
-    """A speaker with the voice that speaks for him."""
+    """A speaker and the choice of a voice."""
     known = any(key == voice for _, key in voices)
     gone = tell(Message("Missing: {name}", name=voice.removeprefix("#")))
     offered = [*voices] if known else [(gone, voice), *voices]
@@ -302,7 +302,7 @@ def _grip(own: Row) -> str:
 
 
 def _takes(own: Row) -> str:
-    """To compare and to pick; script.js opens it."""
+    """The list of takes; script.js shows and hides it."""
     if not own.takes:
         return ""
     rows = "".join(_take(number, each) for number, each in enumerate(own.takes, 1))
