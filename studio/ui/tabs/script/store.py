@@ -43,6 +43,7 @@ from studio.voices.voice_catalog import BLEND_MARKS
 
 TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
+LARGEST_UPLOAD = 100 << 20  # bytes that the page accepts, as in studio/ui/page.py
 TITLE = 60  # letters of a title that nobody has written
 REMEMBERED = 200  # scripts whose plans are in memory
 _MISSING_VOICE = Design("")  # stands for a deleted voice; never submitted

@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
+from engine import Message
 from studio.context import Studio
 from studio.scripts import SUFFIXES
 from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.export.loudness import WANTED
 from studio.takes import downloads
-from studio.ui.i18n import word
+from studio.ui.i18n import tell, word
 from studio.ui.player.player import live_player, plays
 from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, save_project
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
 from studio.ui.tabs.script.options import ReadingFields, reading_fields
-from studio.ui.tabs.script.store import PROJECT_SUFFIX
+from studio.ui.tabs.script.store import LARGEST_UPLOAD, PROJECT_SUFFIX
 from studio.ui.tabs.script.view import Board, View
 from studio.ui.tabs.voice_form import QUIET, on_show
 
@@ -33,6 +34,10 @@ TARGETS = (-16.0, WANTED, -23.0)  # LUFS: podcasts, spoken word in mono, broadca
 HINT = (
     "Speaker: line. An empty line between paragraphs, # before a chapter's title, "
     "[pause 1s] for a silence, [whispers] for how to say it."
+)
+LARGE = (
+    "The file is whole, but larger than the {most} MB that can be uploaded here. To upload it "
+    "again, split the script into parts and save each."
 )
 MOUNT = """
 const root = element.querySelector('.timbre-board');
@@ -294,6 +299,8 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         """The project file for download."""
         with warned():
             path = save_project(tab.store, number, Path(files.GRADIO_CACHE))
+            if path.stat().st_size > LARGEST_UPLOAD:
+                gr.Warning(tell(Message(LARGE, most=LARGEST_UPLOAD >> 20)))
             return gr.update(value=[str(path)], visible=True)
         return gr.skip()
 

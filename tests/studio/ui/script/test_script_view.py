@@ -23,12 +23,15 @@ from studio.scripts import Delivery, Pauses, edits
 from studio.scripts.export.loudness import LoudnessMeter
 from studio.takes.downloads import file_name
 from studio.takes.take_store import Take
+from studio.ui import page
 from studio.ui.i18n import CHINESE
+from studio.ui.tabs.script import store
 from studio.ui.tabs.script import view as board
 from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, read_cast, safe_name
 from studio.ui.tabs.script.handlers import EXAMPLE
 from studio.ui.tabs.script.lines import peaks_of
 from studio.ui.tabs.script.options import delivery_of, values_of
+from studio.ui.tabs.script.tab import LARGE
 from studio.ui.tabs.script.view import PAGE, View
 from tests.support.script_tab_makers import LINES, LONG, html, spoken, whole
 
@@ -214,3 +217,8 @@ def test_an_export_is_as_loud_as_was_asked(tab, number, tmp_path, target):
 def test_a_downloaded_take_has_a_name_that_people_recognise(text, voice, name):
     take = Take(id="x1", text=text, voice=voice, seed=1, seconds=1, created=1)
     assert file_name(take) == name
+
+
+def test_a_project_that_cannot_be_uploaded_again_is_told() -> None:
+    assert store.LARGEST_UPLOAD == page.LARGEST_UPLOAD
+    assert LARGE in CHINESE
