@@ -70,7 +70,7 @@ def _row(opened: OpenScript, place: int, status: Status, error: str) -> Row:
 def _takes(opened: OpenScript, line: Line, job: Job) -> list[TakeRow]:
     """The takes, if there is more than one."""
     assert opened.sounds is not None
-    sounds, takes = opened.sounds, opened.takes(line)
+    sounds, takes = opened.sounds, opened.takes(line, job)
     if len(takes) < 2 and (not takes or takes[0].key in (job.key, job.natural)):
         return []
     return [

@@ -75,11 +75,11 @@ class OpenScript:
         key = self.job(line).key
         return key if self.sounds and key in self.sounds else ""
 
-    def takes(self, line: Line) -> list[LineTake]:
+    def takes(self, line: Line, job: Job | None = None) -> list[LineTake]:
         """A line's takes that have audio, including the current one."""
         assert self.sounds is not None
         own = [*self.project.takes.get(line.id, ())]
-        job = self.job(line.id)
+        job = job or self.job(line.id)
         now = spoken_key(job, self.sounds)
         if now and all(each.key not in (now, job.key) for each in own):
             own.append(take_of(line, now))

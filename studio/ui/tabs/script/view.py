@@ -118,7 +118,7 @@ class View:
         return View(0, self.show, " ".join(words.split())[:MOST_SEARCHED].casefold())
 
     def finds(self, line: Line) -> bool:
-        return self.words in f"{line.speaker}: {line.text}".casefold()
+        return not self.words or self.words in f"{line.speaker}: {line.text}".casefold()
 
 
 def page_of(view: View, count: int) -> range:
