@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 
 
@@ -13,6 +14,7 @@ class Wire:
     def __init__(self, url: str) -> None:
         self._target = _port(url)
         self._whole = True
+        self.delay = 0.0  # seconds that each piece takes longer
         self._ends: set[socket.socket] = set()
         self._door = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
@@ -50,19 +52,19 @@ class Wire:
             socket.create_connection(("127.0.0.1", self._target)) as far,
         ):
             self._ends |= {caller, far}
-            back = threading.Thread(target=_pass, args=(far, caller), daemon=True)
+            back = threading.Thread(target=self._pass, args=(far, caller), daemon=True)
             back.start()
-            _pass(caller, far)
+            self._pass(caller, far)
             back.join()
             self._ends -= {caller, far}
 
-
-def _pass(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while piece := source.recv(65_536):
-            sink.sendall(piece)
-    with suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(65_536):
+                time.sleep(self.delay)
+                sink.sendall(piece)
+        with suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
 
 
 def _port(url: str) -> int:

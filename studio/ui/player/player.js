@@ -1,5 +1,5 @@
-// One player: what arrives (Feed) goes to the ear (Speaker) and, while it is the latest, to the page's
-// bar. It tells the page: 'take' when a take is made, 'heard' when it is over for the listener.
+// One player: samples from the Feed go to the Speaker and, while this player is the latest, to the
+// page's bar. Events for the page: 'take' when a take is complete, 'heard' when playback has ended.
 
 const STOPPED = new Set(['cancelled', 'error', 'refused']);
 const KEPT = 'timbre/takes'; // where the server gives kept takes: studio/takes/downloads.py
@@ -130,7 +130,7 @@ class Player {
     this.describe();
   }
 
-  // ---- from the person
+  // ---- controls
 
   stop() {
     if (!this.now) return;
@@ -195,7 +195,7 @@ class Player {
     this.speaker.send({ do: 'close' });
   }
 
-  // ---- in words
+  // ---- state as text
 
   describe() {
     if (!this.now || !this.shown) return;

@@ -1,4 +1,4 @@
-"""The Blend tab: voices at the corners of a pad, a handle between them, and what it sounds like.
+"""The Blend tab: a pad with voices at its corners, a blend formula, and playback.
 
 The written blend (`robert(70)+clara(30)`) is what counts: the pad writes it, a person may, and
 it is what is spoken and saved. The fields and their layout are here; what they do is `BlendTab`.
@@ -42,7 +42,7 @@ class Controls(NamedTuple):
 
 
 def build(studio: Studio) -> None:
-    """Lay out the tab and wire it."""
+    """Build the tab in the current Blocks context."""
     tab = BlendTab(studio)
     there = tab.voices()
     gr.Markdown(word(HELP))
@@ -104,7 +104,7 @@ def _strip() -> tuple[gr.Radio, gr.Button]:
 
 
 def _wire(tab: BlendTab, on: Controls) -> None:
-    """Each press both moves what is shown and speaks, by two events: speech waits for nothing."""
+    """Components and speech are updated by separate events, so speech is not delayed."""
     shown = [on.pad, on.recipe, on.step]
     there = [on.voices, on.model, on.pad, on.recipe]
     on_show(tab.refresh, there, [on.voices, on.model])

@@ -1,4 +1,4 @@
-"""What the Blend tab does: the pad, the text and the sound say the same.
+"""Event handlers of the Blend tab: they keep pad, formula and sound consistent.
 
 One object for all visitors: what belongs to one of them travels through the page. Knows no layout
 and no vectors; the engine mixes.
@@ -39,17 +39,17 @@ PHRASE: Final = "Somewhere between us there is a new voice."
 
 
 class BlendTab:
-    """What the tab's controls do."""
+    """Event handlers."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
     def voices(self) -> list[tuple[str, str]]:
-        """Labels and written names of what can be blended."""
+        """Labels and names of voices that can be blended."""
         return [*self._studio.choices().blendable()]
 
     def speakers(self) -> tuple[str, ...]:
-        """The models that speak vectors."""
+        """The models that take speaker embeddings."""
         return self._studio.choices().models(lambda own: own.clone or own.preset)
 
     def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
@@ -66,11 +66,11 @@ class BlendTab:
         return gr.update(choices=there, value=left), models, pad, recipe
 
     def repick(self, picked: list[str]) -> tuple[Handle, str, Update]:
-        """Other voices: the handle goes back to the middle."""
+        """A new selection of voices centres the handle."""
         return self._shown(picked, CENTRE)
 
     def let_go(self, picked: list[str], event: gr.EventData) -> tuple[Handle, str, Update]:
-        """The handle stands elsewhere: write what that weighs."""
+        """Update the formula after the handle was moved."""
         return self._shown(picked, released(event))
 
     def type_in(self, recipe: str) -> tuple[Update, Update, Update]:
@@ -91,7 +91,7 @@ class BlendTab:
         return voices, handle(self._labels(names), at), None
 
     def take_step(self, picked: list[str], step: int) -> tuple[Handle, str]:
-        """One of the steps from A to B."""
+        """Move to one of the steps from A to B."""
         if len(picked) < 2:
             return handle(self._labels(picked)), written(picked, [1.0] * len(picked))
         weights = [STEPS - 1 - step, step, *[0] * (len(picked) - 2)]
@@ -115,7 +115,7 @@ class BlendTab:
         aloud: bool,
         event: gr.EventData,
     ) -> AsyncIterator[Payload]:
-        """Speak where the handle was let go; the text follows by an event of its own."""
+        """Speak the blend at the handle; the formula is updated by another event."""
         if not aloud or not picked:
             return
         recipe = written(picked, weights_at(released(event), len(picked)))
@@ -131,7 +131,7 @@ class BlendTab:
     async def speak_all(
         self, picked: list[str], method: Method, phrase: str, model: str = ""
     ) -> AsyncIterator[Payload]:
-        """The same sentence at every step from A to B, as one take."""
+        """Speak the sentence at every step from A to B, as one take."""
 
         def passage() -> JoinedStream:
             lines = [self._line(recipe, method, phrase, model) for recipe in path(picked)]
@@ -148,7 +148,7 @@ class BlendTab:
     def save(
         self, name: str, colour: str, note: str, recipe: str, method: Method, model: str = ""
     ) -> str:
-        """Keep the blend as a voice of its own. Says how it went."""
+        """Save the blend as a voice; returns a status."""
         try:
             saved = self._keep(name, colour, note, recipe, method, model)
         except TimbreError as error:
@@ -162,15 +162,15 @@ class BlendTab:
         method: Literal["linear", "spherical"] = "linear",
         model: str = "",
     ) -> str:
-        """Mix voices, as in clara(2)+robert(1), and keep the blend under a name. Returns its id.
-        The model may be left out where one speaks them all."""
+        """Blend voices, as in clara(2)+robert(1), and save the result. Returns its id.
+        The model is optional if one model speaks all of them."""
         with told_to_programs():
             return self._keep(name, "", "", blend, method, model).id
 
     def _keep(
         self, name: str, colour: str, note: str, recipe: str, method: Method, model: str = ""
     ) -> SavedVoice:
-        """It stays with the model that speaks the blend, so it sounds the same."""
+        """Save the embedding of the model that speaks the blend, so it sounds the same."""
         blend = self._studio.choices().blend(recipe, method)
         voice = self._studio.engine.resolve(blend, model or None).voice
         if not isinstance(voice, Clone):
@@ -196,12 +196,12 @@ class BlendTab:
         return replace(line, model=model or None)
 
     def _shown(self, picked: list[str], at: Point) -> tuple[Handle, str, Update]:
-        """Pad, text and step (none) for a place of the handle."""
+        """Pad, formula and step (none) for a position of the handle."""
         weights = weights_at(at, len(picked)) if picked else ()
         return handle(self._labels(picked), at), written(picked, weights), None
 
     def _picked(self, names: Sequence[str]) -> list[str]:
-        """The list's own spelling of what was written."""
+        """Names as the list spells them."""
         known = {each.casefold(): name for label, name in self.voices() for each in (label, name)}
         return [known.get(name.casefold(), name) for name in names]
 
@@ -211,7 +211,7 @@ class BlendTab:
 
 
 def written(names: Sequence[str], weights: Sequence[float]) -> str:
-    """`robert(70)+clara(30)`; what weighs nothing is left out."""
+    """`robert(70)+clara(30)`; weights of zero are omitted."""
     if not names:
         return ""
     parts = zip(names, percents(weights), strict=True)
@@ -219,7 +219,7 @@ def written(names: Sequence[str], weights: Sequence[float]) -> str:
 
 
 def path(picked: Sequence[str]) -> list[str]:
-    """The written blends from the first voice to the second, both ends alone."""
+    """Blend formulas from the first voice to the second, ends included."""
     if len(picked) < 2:
         return []
     return [written(picked[:2], (STEPS - 1 - step, step)) for step in range(STEPS)]

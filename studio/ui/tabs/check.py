@@ -1,6 +1,6 @@
-"""The Check page of the Library: a sound is dropped, and its watermark found or not.
+"""The watermark check of the Library.
 
-It says what to install where the extra is missing. Knows nothing of how a mark is found.
+Without the optional package it says what to install. Detection is in studio/watermark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ONE: Final[dict[str, Any]] = {"concurrency_limit": 1, "concurrency_id": "check"}
 
 
 def build(studio: Studio) -> None:
-    """Lay out the page and wire it."""
+    """Build the page in the current Blocks context."""
     if not is_installed():
         gr.HTML(f'<div class="timbre-empty"><p>{both(MISSING)}</p></div>', padding=False)
         return
@@ -46,7 +46,7 @@ def build(studio: Studio) -> None:
 
 
 def answered(path: str | None) -> str:
-    """What is said of a dropped sound, as HTML; nothing of none."""
+    """The result for an uploaded sound, as HTML; empty without one."""
     if not path:
         return ""
     try:
@@ -58,7 +58,7 @@ def answered(path: str | None) -> str:
 
 
 def program(path: str | None) -> dict[str, Any]:
-    """Whether a sound carries the watermark. `marked` is null where it cannot be told."""
+    """Whether a sound carries the watermark. `marked` is null if that is unknown."""
     with told_to_programs():
         if not path:
             raise InvalidAudio("Send a sound.")
@@ -74,7 +74,7 @@ def _own_mark(studio: Studio) -> str:
 
 
 def endpoint() -> None:
-    """`/check` for programs; without the extra it says what is missing."""
+    """The endpoint `/check`; without the optional package it says what is missing."""
     asked = gr.Audio(type="filepath", label="Sound", visible=False)
     answer = gr.JSON(label="Answer", visible=False)
     gr.on([], program, asked, answer, api_name="check", **ONE)

@@ -1,7 +1,7 @@
-"""The Clone tab: a recording becomes a voice, tried at once and kept.
+"""The Clone tab: check a recording, try its voice, save it.
 
-The recording is checked and shown as the model will hear it. Knows no networks; the engine
-makes the voice and remembers recordings it has seen, so trying and saving pay for one.
+The recording is shown as the model gets it. The engine makes the voice and caches encoded
+recordings, so trying and saving encode once.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ NEED_CONSENT: Final = Message("Tick the box first: only copy a voice whose owner
 
 
 class CloneTab:
-    """What the tab's controls do."""
+    """Event handlers."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
     def check(self, path: str | None) -> tuple[Heard, str]:
-        """The recording as the model will hear it, and what was done to it."""
+        """The preprocessed recording, and a report."""
         if not path:
             return None, ""
         try:
@@ -97,7 +97,7 @@ class CloneTab:
         return (SAMPLE_RATE, as_pcm(recording)), report(recording)
 
     def transcribe(self, path: str | None) -> Iterator[tuple[str, Update]]:
-        """What is said in the recording; empty where nothing can be told."""
+        """Transcribe the recording; empty if nothing is recognised."""
         if not path or self._studio.transcribe is None:
             yield "", gr.skip()
             return
@@ -109,7 +109,7 @@ class CloneTab:
         yield words, gr.update(placeholder="")
 
     def models(self, picked: str | None) -> Update:
-        """Where several clone, one can be chosen."""
+        """The models that clone, to choose from."""
         return models_now(self.cloners(), picked)
 
     def cloners(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class CloneTab:
     def save(
         self, name: str, colour: str, note: str, path: str | None, words: str, *given: Any
     ) -> str:
-        """Keep the voice; `given` are the owner's consent and the model. Says how it went."""
+        """Save the voice; `given` are consent and model. Returns a status."""
         try:
             saved = self._keep(name, colour, note, path, words, *given)
         except TimbreError as error:
@@ -137,7 +137,7 @@ class CloneTab:
     def program(
         self, name: str, path: str | None, transcript: str, agreed: bool, model: str = ""
     ) -> str:
-        """Copy the voice of a recording and keep it under a name. Returns its id."""
+        """Clone the voice of a recording and save it. Returns its id."""
         with told_to_programs():
             return self._keep(name, "", "", path, transcript, agreed, model).id
 
@@ -167,7 +167,7 @@ class CloneTab:
 
 
 def report(recording: Recording) -> str:
-    """What was done to a recording, in words."""
+    """What preprocessing changed, as Markdown."""
     short, long = recording.seconds < BEST[0], recording.seconds > BEST[1]
     advice = [Message("a longer one would sound closer")] if short else []
     advice += [Message("5 to 15 s are enough")] if long else []
@@ -178,7 +178,7 @@ def report(recording: Recording) -> str:
 
 
 def as_pcm(recording: Recording) -> Pcm:
-    """int16, so that the page leaves the level alone."""
+    """int16, which Gradio does not normalise."""
     return np.round(recording.waveform * 32767).astype(np.int16)
 
 
@@ -194,7 +194,7 @@ class Controls(NamedTuple):
 
 
 def build(studio: Studio) -> None:
-    """Lay out the tab and wire it."""
+    """Build the tab in the current Blocks context."""
     tab = CloneTab(studio)
     gr.Markdown(word(HELP))
     with gr.Row():
@@ -229,14 +229,14 @@ def build(studio: Studio) -> None:
 
 
 def _filled(words: str, transcript: str) -> Update:
-    """What was recognised, unless somebody has typed meanwhile."""
+    """The recognised words, unless the field was typed into meanwhile."""
     if not words or transcript.strip():
         return gr.skip()
     return gr.update(value=words, info=word(CHECK_IT))
 
 
 def _another() -> tuple[str, bool]:
-    """Words and consent belong to one recording."""
+    """Clear transcript and consent: they belong to one recording."""
     return "", False
 
 
@@ -245,7 +245,7 @@ def _left(path: str | None, transcript: str) -> str:
 
 
 def _endpoint(tab: CloneTab) -> None:
-    """`/clone` for programs; the components say what it takes, and check the file."""
+    """The endpoint `/clone`; the components describe its arguments and check the file."""
     asked = [
         gr.Textbox(label="Name", visible=False),
         gr.Audio(type="filepath", label="Recording", visible=False),
@@ -258,7 +258,7 @@ def _endpoint(tab: CloneTab) -> None:
 
 
 def _read_aloud() -> tuple[gr.Dropdown, gr.Button]:
-    """Sentences to record, and the button that takes one over as the transcript."""
+    """Sentences to read aloud, and the button that copies one into the transcript."""
     with gr.Group(elem_classes="timbre-read"):
         line = gr.Dropdown(
             [(_beginning(text), text) for text in READ_ALOUD],

@@ -1,4 +1,4 @@
-"""The Design tab: a voice described in words, three takes side by side, one of them kept.
+"""The Design tab: describe a voice, compare three takes, save one.
 
 Where a model clones, the chosen take becomes the reference of the kept voice, so it sounds the
 same every time. Otherwise the description is kept. Knows no networks.
@@ -62,7 +62,7 @@ Heard: TypeAlias = tuple[int, Pcm]
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """A take of a described voice, and what it takes to keep it."""
+    """A take of a described voice, with what is needed to save it."""
 
     description: str
     text: str
@@ -71,7 +71,7 @@ class Sketch:
 
 @dataclass
 class Trying:
-    """One take in the making. Nobody hears it before it is whole, so all are made at once."""
+    """A take being generated; all are generated concurrently and shown when complete."""
 
     stream: SpeechStream
     parts: list[Pcm] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Trying:
 
 
 class DesignTab:
-    """What the tab's controls do."""
+    """Event handlers."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
@@ -116,7 +116,7 @@ class DesignTab:
     async def sketch(
         self, description: str, phrase: str, page: gr.Request | None = None
     ) -> AsyncIterator[tuple[Update, ...]]:
-        """Three labels, three sounds, the sketches and a status, until all takes are there."""
+        """Yield labels, sounds, sketches and status until all takes are complete."""
         text = phrase.strip() or PHRASE
         try:
             tries = self._begin(description.strip(), text)
@@ -135,7 +135,7 @@ class DesignTab:
         yield *_labels(tries), *map(_heard, tries), sketches, word("Listen, pick one, and keep it.")
 
     def stop(self, page: gr.Request | None = None) -> None:
-        """Stop this page's takes. Whoever makes them says so: the last word is not a race."""
+        """Stop this session's takes; the generating event reports it, so updates stay in order."""
         for each in self._making.get(_mark(page), ()):
             each.stream.cancel()
 
@@ -152,7 +152,7 @@ class DesignTab:
     def save(
         self, name: str, colour: str, note: str, sketches: Sequence[Sketch], pick: int | None
     ) -> str:
-        """Keep one of the takes as a voice. Says how it went."""
+        """Save one of the takes as a voice; returns a status."""
         try:
             saved = self._keep(name, colour, note, _picked(sketches, pick))
         except TimbreError as error:
@@ -160,7 +160,7 @@ class DesignTab:
         return saved_line(saved, REFERENCE if self._clones() else DESCRIBED)
 
     def program(self, name: str, description: str, text: str = PHRASE, seed: int = 0) -> str:
-        """Speak one take of a described voice and keep it under a name. Returns its id."""
+        """Speak one take of a described voice and save it. Returns its id."""
         with told_to_programs():
             request = SpeechRequest(text, Design(description), seed=seed, live=False)
             pcm = self._studio.engine.submit(request).collect()
@@ -188,7 +188,7 @@ class DesignTab:
         return tries
 
     def _voice(self, sketch: Sketch) -> Clone | Design:
-        """The take as a reference where a model clones, the description where none does."""
+        """A clone of the take if a model clones, else the description."""
         if not self._clones():
             return Design(sketch.description)
         waveform = load_reference_audio((sketch.pcm, SAMPLE_RATE)).waveform
@@ -212,7 +212,7 @@ def _labels(tries: Sequence[Trying]) -> list[str]:
 
 
 def _heard(trying: Trying) -> Heard | None:
-    """int16, so that the page leaves the level alone."""
+    """int16, which Gradio does not normalise."""
     return (SAMPLE_RATE, trying.pcm) if trying.parts else None
 
 
@@ -235,7 +235,7 @@ class Controls(NamedTuple):
 
 
 def build(studio: Studio) -> None:
-    """Lay out the tab and wire it."""
+    """Build the tab in the current Blocks context."""
     tab = DesignTab(studio)
     gr.Markdown(word(HELP))
     on = _asked()

@@ -1,4 +1,4 @@
-"""The Engine page: what the engine is doing, once a second while somebody looks.
+"""The Engine page: statistics, refreshed each second while the page is open.
 
 Knows the engine's numbers and how to draw a line of them, and nothing of requests.
 """
@@ -24,7 +24,7 @@ Look: TypeAlias = tuple[float, float, int, int]  # moment, audio seconds, runnin
 
 
 def build(studio: Studio) -> gr.Timer:
-    """The page, and the timer to be turned on while it is in front."""
+    """Build the page; returns the timer that runs while it is open."""
     looks = gr.State([])
     drawn = figures(studio.engine, studio.engine.stats(), None) + plots([])  # as high as later on
     page = gr.HTML(drawn, elem_classes="timbre-plain")
@@ -43,7 +43,7 @@ def build(studio: Studio) -> gr.Timer:
 
 
 def speed(looks: Sequence[Look]) -> list[float]:
-    """Seconds of audio made in a second, between looks."""
+    """Seconds of audio generated per second since the last refresh."""
     pairs = pairwise(looks)
     return [(late[1] - early[1]) / max(late[0] - early[0], 1e-3) for early, late in pairs]
 

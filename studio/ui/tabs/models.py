@@ -1,4 +1,4 @@
-"""The models of the engine: what each can do, loaded and unloaded, and more of them added.
+"""The models of the engine: capabilities, loading, unloading, adding.
 
 On a server with guests it is for looking only. Knows names, not files.
 """
@@ -50,7 +50,7 @@ element.addEventListener('click', (event) => {
 
 
 class ModelsTab:
-    """What the controls do."""
+    """Event handlers."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
@@ -64,7 +64,7 @@ class ModelsTab:
         return f'<ul class="timbre-models">{rows}</ul>'
 
     async def change(self, event: gr.EventData) -> AsyncIterator[tuple[str, str]]:
-        """A button of a row: the status while it goes on, and the table afterwards."""
+        """Handle a button of a row: progress, then the updated table."""
         name, engine = str(event._data.get("model")), self._studio.engine
         loading = event._data.get("do") == "load"
         work = engine.load if loading else engine.unload
@@ -83,7 +83,7 @@ class ModelsTab:
     async def add(
         self, model: str, page: gr.Request | None = None
     ) -> AsyncIterator[tuple[str, str, Update]]:
-        """One more model beside those that are here, or the offer to replace the only one."""
+        """Add a model beside the loaded ones, or offer to replace the only one."""
         other: list[OtherCodec] = []
 
         def run(engine: SpeechEngine, note: Callable[[Message], None]) -> str:
@@ -101,7 +101,7 @@ class ModelsTab:
     async def replace(
         self, model: str, page: gr.Request | None = None
     ) -> AsyncIterator[tuple[str, str, Update]]:
-        """A model in place of the only one that is here."""
+        """Replace the only loaded model."""
 
         def run(engine: SpeechEngine, note: Callable[[Message], None]) -> str:
             return exchange(engine, next(iter(engine.capabilities())), model, note)
@@ -115,7 +115,7 @@ class ModelsTab:
         page: gr.Request | None,
         bring: Callable[[SpeechEngine, Callable[[Message], None]], str],
     ) -> AsyncIterator[str]:
-        """What is going on while a model is downloaded and loaded, until it is stopped."""
+        """Progress while a model is downloaded and loaded, until stopped."""
         mark = _mark(page)
         self._stopped.discard(mark)
 
@@ -134,11 +134,11 @@ class ModelsTab:
             yield said
 
     def stop(self, page: gr.Request | None = None) -> None:
-        """Add no model that is still being downloaded."""
+        """Cancel a download."""
         self._stopped.add(_mark(page))
 
     async def _told(self, run: Callable[[Callable[[Message], None]], str]) -> AsyncIterator[str]:
-        """What is going on and for how long, then how it ended."""
+        """Progress with elapsed time, then the result."""
         if self._studio.guests:
             yield f"⚠️ {word(FOREIGN)}"
             return
@@ -168,7 +168,7 @@ class ModelsTab:
 
 
 def build(studio: Studio) -> None:
-    """The list, and for whoever runs the server the way to another model."""
+    """Build the list and, for the operator, the form that adds a model."""
     tab = ModelsTab(studio)
     gr.Markdown(word("## Models"))
     table = gr.HTML(tab.table(), js_on_load=PRESSES, elem_classes="timbre-plain", padding=False)

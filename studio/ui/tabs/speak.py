@@ -1,4 +1,4 @@
-"""The Speak tab: a text, a voice, its sound while it is made, and the take when it is.
+"""The Speak tab: text, voice and settings; live playback; the finished take and the list of takes.
 
 The fields and their layout are here; what they do is `Speaking`. Knows no HTML of takes.
 """
@@ -32,7 +32,7 @@ QUICK: dict[str, Any] = {
 
 
 class Fields(NamedTuple):
-    """What a person fills in, in the order the handlers take it."""
+    """The input fields, in the order of the handlers' arguments."""
 
     text: gr.Textbox
     voice: gr.Dropdown
@@ -48,7 +48,7 @@ class Fields(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Where finished takes are shown."""
+    """The components that show finished takes."""
 
     pair: TakeCompare
     list: gr.HTML
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
-    """The tab, inside whatever block is open."""
+    """Build the tab in the current Blocks context."""
     speaking = SpeakHandlers(studio)
     with gr.Row(elem_classes="timbre-fields"):
         with gr.Column(elem_classes="timbre-words"):
@@ -123,7 +123,7 @@ def _seed() -> tuple[gr.Textbox, gr.Button, gr.Checkbox]:
 
 
 def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
-    """Texts: an empty gr.Number becomes 0 as soon as a page shows it."""
+    """Textboxes, because an empty gr.Number becomes 0 when it is shown."""
     with gr.Accordion(word("Advanced"), open=False):
         gr.Markdown(word("Leave empty for defaults."), elem_classes="timbre-hint")
         with gr.Row():
@@ -150,7 +150,7 @@ def _watch(
     lock: gr.Checkbox,
     dice: gr.Button,
 ) -> None:
-    """What changes while a person fills in."""
+    """Events of the input fields."""
     quick = {**QUICK, "trigger_mode": "always_last"}
     fields.text.change(speaking.count, fields.text, count, **quick)
     fields.voice.change(speaking.picked, fields.voice, [about, fields.instruct], **quick)
@@ -162,7 +162,7 @@ def _watch(
 
 
 def _draft(speaking: SpeakHandlers, fields: Fields, lock: gr.Checkbox, about: gr.HTML) -> None:
-    """What was typed is there again, and what has gone meanwhile gives way."""
+    """Restore the draft; voices and languages that no longer exist are replaced."""
     filled = keep_draft("speak", [*fields.all(), lock])
     if filled is not None:
         now = [fields.voice, fields.language]
@@ -179,7 +179,7 @@ def _speak(
     listen: gr.Button,
     outcome: Outcome,
 ) -> None:
-    """Everything that makes the player speak."""
+    """Events that play speech."""
     plays(player, [speak.click], speaking.press, [outcome.owner, *fields.all()])
     plays(player, [listen.click], speaking.sample, [fields.voice])
     hello = outcome.list.hello
@@ -195,7 +195,7 @@ def _again(
     fields: Fields,
     lock: gr.Checkbox,
 ) -> None:
-    """The buttons of cards and list."""
+    """Events of the buttons on cards and in the list."""
 
     async def anew(owner: str, event: gr.EventData) -> AsyncIterator[Payload]:
         async for payload in again(studio, event, owner):
@@ -213,7 +213,7 @@ def _again(
 def _show(
     speaking: SpeakHandlers, player: gr.HTML, outcome: Outcome, seed: gr.Textbox, lock: gr.Checkbox
 ) -> None:
-    """The take when it is made, and the list when the page opens."""
+    """Show a take when it is finished, and the list when the page opens."""
     kept = [outcome.list, seed, *outcome.pair.outputs]
     player.take(speaking.keep, [outcome.owner, lock, seed], kept, **QUICK)
     lock.input(speaking.lock, [lock, seed, outcome.owner], seed, **QUICK)
@@ -223,7 +223,7 @@ def _show(
 
 
 def _endpoint(studio: Studio) -> None:
-    """`/speak` for programs; all but the text may be left out."""
+    """The endpoint `/speak`; only the text is required."""
     press = gr.Button(visible=False)
     asked = [
         gr.Textbox(label="Text", visible=False),

@@ -1,4 +1,4 @@
-"""What the Speak tab does: requests from its fields, and takes shown when they are made.
+"""Event handlers of the Speak tab: requests from its fields, finished takes, the list.
 
 One object for all visitors: what belongs to one of them travels through the page. Knows the
 engine's public face, no layout.
@@ -58,7 +58,7 @@ LEFT_OUT = "{cues} is left out: this voice follows no instructions."
 
 @dataclass(frozen=True)
 class Setting:
-    """A number of the Advanced part; `name` is Sampling's, or `longest`."""
+    """An advanced setting; `name` is a field of SamplingParams, or `longest`."""
 
     name: str
     label: str
@@ -86,12 +86,12 @@ class SpeakHandlers:
     # What can be picked.
 
     def voices(self) -> list[tuple[str, str]]:
-        """Labels and names."""
+        """Labels and names of the available voices."""
         found = [(own.label, own.key) for own in self._studio.choices().list()]
         return found or [("The model's own", "")]
 
     def hint(self) -> str:
-        """How to pick, with names that are here."""
+        """The hint of the voice menu, with names that are available."""
         asked = word("Pick one, or type a blend:")
         return f"{asked} {self._studio.choices().example()}"
 
@@ -100,11 +100,11 @@ class SpeakHandlers:
         return [(word(name.capitalize()), name) for name in named]
 
     def offer(self) -> Update:
-        """The voices there are now: others may have been saved since the page was opened."""
+        """Refresh the menu: voices may have been saved since the page was opened."""
         return gr.update(choices=self.voices())
 
     def use(self, key: str) -> tuple[Update, Update]:
-        """A voice that was picked elsewhere; the wish is taken back, so that it can come again."""
+        """Select a voice picked elsewhere; the request is cleared so that it can repeat."""
         if not key:
             return gr.skip(), gr.skip()
         there = self.voices()
@@ -113,7 +113,7 @@ class SpeakHandlers:
         return gr.update(choices=there, value=key), ""
 
     def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
-        """Voices and languages that are here now; what is gone gives way, of the rest no word."""
+        """Refresh both menus; a value that no longer exists is replaced, others are not touched."""
         voices, languages = self.voices(), self.languages()
         offered, spoken = gr.update(choices=voices, info=self.hint()), gr.update(choices=languages)
         if not self._there(voice or ""):
@@ -123,14 +123,14 @@ class SpeakHandlers:
         return offered, spoken
 
     def about(self, voice: str) -> str:
-        """A voice in a few words."""
+        """A one-line description of a voice."""
         try:
             return self._described(voice.strip())
         except TimbreError as error:
             return escape(tell(error.message))
 
     def picked(self, voice: str | None) -> tuple[str, Update]:
-        """Its description, and the field for instructions, closed where they do nothing."""
+        """The description, and the instruction field, disabled where the voice ignores it."""
         name = voice or ""
         reason = self._refusal(name)
         hint = tell(reason) or word("For example: slowly, with a smile")
@@ -139,7 +139,7 @@ class SpeakHandlers:
         )
 
     def count(self, text: str) -> str:
-        """Letters, and about how long they take."""
+        """Number of characters and estimated duration."""
         if not text.strip():
             return ""
         most = self._studio.engine.settings.max_text
@@ -150,20 +150,20 @@ class SpeakHandlers:
         return told if len(text) <= most else f"<b>{told}. {both(TOO_MANY)}</b>"
 
     def lock(self, locked: bool, seed: str, owner: str) -> str:
-        """The seed to stay with: what is there, else the last take's; none once it is unlocked."""
+        """The locked seed: the field's value or the last take's; empty when unlocked."""
         if not locked:
             return ""
         last = self._studio.takes.search(owner=owner, limit=1) if owner and not seed.strip() else []
         return str(last[0].seed) if last else seed
 
     def roll(self) -> tuple[str, bool]:
-        """A new seed, kept."""
+        """A random seed, locked."""
         return draw_seed(), True
 
     # Speaking.
 
     async def press(self, owner: str, *fields: Any) -> AsyncIterator[Payload]:
-        """What the player is told of a press of Speak."""
+        """Payloads for the player after Speak was pressed."""
         text, voice, language, instruct, seed, *others = fields
         advanced, extra = others[: len(ADVANCED)], others[len(ADVANCED) :]
         if self._refusal(voice or ""):
@@ -177,7 +177,7 @@ class SpeakHandlers:
             yield payload
 
     async def sample(self, voice: str | None) -> AsyncIterator[Payload]:
-        """A short sentence in a voice, not kept."""
+        """A short sample of a voice; not saved."""
         async for payload in self._play(lambda: SpeechForm(SAMPLE, voice or ""), None):
             yield payload
 
@@ -190,7 +190,7 @@ class SpeakHandlers:
     def keep(
         self, owner: str, keep_seed: bool, seed: str, event: gr.EventData
     ) -> tuple[Update, ...]:
-        """A take has been made: its browser's list, its seed where it is locked, and the take."""
+        """Show a finished take: the list, the seed if it is locked, and the card."""
         number = event._data.get("take")
         if not number:
             return (gr.skip(),) * KEPT_OUTPUTS
@@ -199,7 +199,7 @@ class SpeakHandlers:
         return self.last(owner), str(take.seed) if keep_seed else seed, *pair
 
     def act(self, owner: str, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
-        """A button of the list or of a card: the list, and the takes that are shown then."""
+        """Handle a button of the list or of a card."""
         takes, told = self._studio.takes, event._data
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
@@ -208,7 +208,7 @@ class SpeakHandlers:
         return self.last(owner), *shown(self._studio, ids, FILL)
 
     def fill(self, event: gr.EventData) -> tuple[Update, ...]:
-        """The fields as they were for a take, its seed kept; nothing for any other button."""
+        """Load a take's settings into the fields and lock its seed; other buttons do nothing."""
         if event._data.get("do") != FILL[0]:
             return (gr.skip(),) * (FIELDS + len(ADVANCED) + EXTRA)
         asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
@@ -218,20 +218,20 @@ class SpeakHandlers:
         return *said, *advanced, asked.speed, asked.spellings, True
 
     def last(self, owner: str) -> str:
-        """What a browser has spoken last, or how to begin."""
+        """The latest takes of a browser, or the empty state."""
         takes = self._studio.takes.search(owner=owner, limit=SHOWN) if owner else []
         named = named_now(takes, self._studio.choices())
         listed = with_waves(self._studio.takes, named)
         return take_card.rows(listed) if takes else take_card.EMPTY
 
     def arrived(self, owner: str, known: list[str] | None) -> str:
-        """The list; takes that were listed in the browser alone become its own."""
+        """The list; takes that only the browser knew are assigned to it."""
         for number in known or []:
             self._studio.takes.adopt(str(number), owner)
         return self.last(owner)
 
     def _play(self, asking: Callable[[], SpeechForm], owner: str | None) -> AsyncIterator[Payload]:
-        """`owner` None: not kept."""
+        """`owner` None: not saved."""
         try:
             asked = asking()
         except TimbreError as error:
@@ -244,11 +244,11 @@ class SpeakHandlers:
         )
 
     def _refusal(self, name: str) -> Message:
-        """Why a voice follows no instructions; empty where it does, or is not here."""
+        """Why a voice ignores instructions; empty if it follows them or is unknown."""
         return self._studio.choices().refusal(name) if name else Message("")
 
     def _there(self, name: str) -> bool:
-        """All that it names is here; the model's own voice, where it has no others."""
+        """Whether all voices it names exist; empty is valid if there are none."""
         choices = self._studio.choices()
         try:
             return choices.read(name) is not None if name else not choices.list()
@@ -289,7 +289,7 @@ def read(
     speed: float | None = None,
     spellings: str = "",
 ) -> SpeechForm:
-    """The fields as data. Raises InvalidSetting."""
+    """Parse the fields. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
     numbers = {own.name: _number(own.label, text) for own, text in written}
     longest = numbers.pop("longest")

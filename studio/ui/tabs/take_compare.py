@@ -1,7 +1,6 @@
-"""One or two takes side by side, and what the buttons on their cards do.
+"""One or two take cards side by side, and their buttons.
 
-Used wherever takes are shown. Which ones are shown is the page's state, so every visitor has
-their own. Knows no lists.
+Used wherever takes are shown. Which takes are shown is session state. Knows no lists.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Side(NamedTuple):
 
 
 class TakeCompare(NamedTuple):
-    """The components; `outputs` is what `shown` fills."""
+    """The components; `shown` returns the values of `outputs`."""
 
     ids: gr.State
     left: Side
@@ -45,7 +44,7 @@ class TakeCompare(NamedTuple):
 
 
 def pair() -> TakeCompare:
-    """Nothing is shown at first."""
+    """Build the cards, hidden at first."""
     with gr.Row(elem_classes="timbre-pair"):
         return TakeCompare(gr.State(NOTHING), _side(), _side())
 
@@ -57,13 +56,13 @@ def _side() -> Side:
 
 
 def shown(studio: Studio, ids: Shown, *buttons: tuple[str, str]) -> tuple[Update, ...]:
-    """What the pair's components show; `buttons` are more of them on the cards."""
+    """The values of `outputs`; `buttons` are additional buttons of the left card."""
     left, right = ids
     return ids, *_filled(studio, left, buttons), *_filled(studio, right, (("close", "Close"),))
 
 
 def act(takes: Takes, ids: Shown, what: str, number: str) -> Shown:
-    """Do what a button says, and tell which takes are shown then. Raises RequestError."""
+    """Apply a button's action; returns the takes to show. Raises RequestError."""
     left = ids[0]
     if what == "close":
         return left, ""
@@ -81,12 +80,12 @@ def act(takes: Takes, ids: Shown, what: str, number: str) -> Shown:
 
 
 def newest(takes: Takes, number: str) -> Shown:
-    """A take that has just been made, beside the one it was spoken again from."""
+    """A new take, beside the one it was regenerated from."""
     return number, str(takes.find(number).settings.get(LINEAGE, ""))
 
 
 async def again(studio: Studio, event: gr.EventData, owner: str = "") -> AsyncIterator[Payload]:
-    """Speak a take once more, with a new seed or with its own."""
+    """Regenerate a take, with a new seed or its own."""
     number = str(event._data.get("take"))
     try:
         asked = asked_for(studio.takes.get(number))
@@ -102,7 +101,7 @@ async def again(studio: Studio, event: gr.EventData, owner: str = "") -> AsyncIt
 async def speak(
     studio: Studio, asked: SpeechForm, owner: str = "", **notes: str
 ) -> AsyncIterator[Payload]:
-    """Speak and keep for a browser; `notes` are kept with the settings."""
+    """Speak and save for a browser; `notes` are saved with the settings."""
 
     def keep(pcm: Pcm, end: End, left: bool) -> str:
         settings = {**asked.settings(), **notes}

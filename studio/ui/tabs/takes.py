@@ -1,7 +1,7 @@
-"""The kept takes: found, heard, compared, starred, spoken again, deleted and back.
+"""The list of saved takes: search, play, compare, star, regenerate, delete, restore.
 
-On a server with guests each browser finds the takes that it has made itself; otherwise everybody
-finds all. Knows no files; `Takes` does.
+With guests each browser sees only its own takes; otherwise everyone sees all. Files are the store's
+business (`Takes`).
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ NONE: Final = {
 
 
 class TakesTab:
-    """What the page's controls do."""
+    """Event handlers."""
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
     def find(self, words: str, which: str, owner: str) -> list[Take]:
-        """Those a visitor may see, the newest first."""
+        """The takes a visitor may see, newest first."""
         if self._studio.guests and not owner:
             return []
         choices = self._studio.choices()
@@ -66,7 +66,7 @@ class TakesTab:
         return named_now(found, choices)
 
     def listed(self, words: str, which: str, most: int, owner: str) -> tuple[str, Update]:
-        """The list, and the button for more of it."""
+        """The list, and the button that shows more."""
         found = self.find(words, which, owner)
         if not found:
             return _empty(words, which), gr.update(visible=False)
@@ -75,7 +75,7 @@ class TakesTab:
         return listed, gr.update(visible=len(found) > most)
 
     def anew(self, words: str, which: str, owner: str) -> tuple[int, str, Update]:
-        """Other words: from the first page on."""
+        """A new search starts at the first page."""
         return PAGE, *self.listed(words, which, PAGE, owner)
 
     def more(self, words: str, which: str, most: int, owner: str) -> tuple[int, str, Update]:
@@ -84,7 +84,7 @@ class TakesTab:
     def act(
         self, ids: Shown, words: str, which: str, most: int, owner: str, event: gr.EventData
     ) -> tuple[Update, ...]:
-        """A button of a row or a card: what is shown, and the list."""
+        """Handle a button of a row or a card."""
         takes, told = self._studio.takes, event._data
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
@@ -95,7 +95,7 @@ class TakesTab:
     def act_on_all(
         self, ids: Shown, words: str, which: str, most: int, owner: str, event: gr.EventData
     ) -> tuple[Update, ...]:
-        """One action for all selected rows; a take that is gone is passed over."""
+        """Apply one action to all selected rows; missing takes are skipped."""
         takes, what = self._studio.takes, str(event._data.get("do"))
         chosen = [str(each) for each in event._data.get("takes", [])[:MOST]]
         stars = what == "star" and all(map(_starred(takes), chosen))
@@ -110,7 +110,7 @@ class TakesTab:
     def keep(
         self, words: str, which: str, most: int, owner: str, event: gr.EventData
     ) -> tuple[Update, ...]:
-        """Spoken again: owner as this browser's own, and shown beside what it came from."""
+        """Show a regenerated take beside its origin."""
         number = event._data.get("take")
         if not number:
             return (gr.skip(),) * 7
@@ -134,7 +134,7 @@ def _empty(words: str, which: str) -> str:
 
 
 class Found(NamedTuple):
-    """What is asked for, and the list."""
+    """Search fields and the list."""
 
     words: gr.Textbox
     which: gr.Radio
@@ -153,7 +153,7 @@ class Found(NamedTuple):
 
 
 def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
-    """The page, inside whatever block is open."""
+    """Build the page in the current Blocks context."""
     with gr.Row(equal_height=True):
         words = gr.Textbox("", label=word("Search"), max_lines=1, min_width=200)
         which = gr.Radio(

@@ -1,7 +1,4 @@
-"""What the voice tabs share: speaking a try, the form to save a voice, telling what went wrong.
-
-Knows components, but no tab.
-"""
+"""Shared parts of the voice tabs: trial playback, the save form, errors. Knows no tab."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The kept voices, found, heard, changed, sent, received, deleted and back.
+"""The voice library: search, play, edit, export, import, delete, restore.
 
-Nothing is lost by a press: a deleted voice lies in the trash, and one press brings it back.
-Knows no folders; the library does.
+A deleted voice goes to the trash and can be restored. Folders are the library's business.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ KINDS: Final = {
 
 
 class VoicesTab:
-    """What the tab's controls do. `picked` is the id of a voice."""
+    """Event handlers. `picked` is the id of a voice."""
 
     def __init__(self, studio: Studio, outbox: Path) -> None:
         self._studio = studio
@@ -64,7 +63,7 @@ class VoicesTab:
         self._projects = Projects(studio.library.folder.parent / "scripts")
 
     def find(self, words: str) -> list[SavedVoice]:
-        """Voices that hold every word in name, tags, note or kind."""
+        """Saved voices with every word in name, tags, note or kind."""
         wanted = words.casefold().split()
         every = self._studio.library.list()
         return [own for own in every if all(word in _searched(own) for word in wanted)]
@@ -72,9 +71,9 @@ class VoicesTab:
     def search(
         self, words: str, which: str, picked: str | None, favourites: Sequence[str] | None
     ) -> tuple[str, str, Update]:
-        """The cards, a line about them, and what is picked: nothing, where it is not among them.
+        """The cards, a summary, and the selection: cleared if it is not listed.
 
-        Else nothing is said of it: another may have been picked since this was asked.
+        Otherwise it is not touched, since it may have changed meanwhile.
         """
         starred = favourites or []
         found = [
@@ -92,7 +91,7 @@ class VoicesTab:
         )
 
     def act(self, favourites: Sequence[str] | None, event: gr.EventData) -> tuple[Update, Update]:
-        """A button of a card: what is picked to be changed, and the favourites."""
+        """Handle a button of a card: the voice to edit, and the favourites."""
         key, starred = str(event._data.get("voice")), list(favourites or [])
         if event._data.get("do") == "edit":
             return key.removeprefix("#"), gr.skip()
@@ -103,7 +102,7 @@ class VoicesTab:
         return gr.skip(), starred[-FAVOURITES:]
 
     async def hear(self, phrase: str, event: gr.EventData) -> AsyncIterator[Payload]:
-        """A card's voice."""
+        """Play a sample of a card's voice."""
 
         key = str(event._data.get("voice"))
 
@@ -114,7 +113,7 @@ class VoicesTab:
             yield payload
 
     def _every(self) -> list[VoiceCard]:
-        """Presets first, then what is saved."""
+        """All voices, presets first."""
         there = {own.key: own for own in self._studio.choices().list()}
         presets = [
             VoiceCard(own.key, own.label, "preset", own.note)
@@ -124,7 +123,7 @@ class VoicesTab:
         return presets + [_card_of(own, f"#{own.id}" in there) for own in self.find("")]
 
     def show(self, picked: str | None) -> tuple[Update, ...]:
-        """The card of a voice: details shown or not, name, tags, colour, note, facts, file."""
+        """The form of a voice: visibility, name, tags, colour, note, facts, file."""
         own = self._own(picked)
         if own is None:
             return gr.update(visible=False), "", "", COLOUR, "", "", None
@@ -141,7 +140,7 @@ class VoicesTab:
         )
 
     def change(self, picked: str | None, name: str, tags: str, colour: str, note: str) -> str:
-        """Write the card anew. Says how it went."""
+        """Save the form; returns a status."""
         try:
             changed = self._studio.library.change(
                 _one(picked),
@@ -155,8 +154,8 @@ class VoicesTab:
         return f"**{changed.name}** {word('is changed.')}"
 
     def delete(self, picked: str | None) -> tuple[str, Update, Update, Update]:
-        """Status, the ticket that brings it back, the button that takes it, and the button that
-        deletes a voice which is in use."""
+        """Delete unless it is in use: status, undo ticket, undo button, the button that deletes a
+        voice in use."""
         try:
             own = self._studio.library.get(_one(picked))
             used = usage_of(own, self._studio, self._projects)
@@ -173,7 +172,7 @@ class VoicesTab:
         return f"⚠️ {tell(asked)}", gr.skip(), gr.skip(), gr.update(visible=True)
 
     def delete_used(self, picked: str | None) -> tuple[str, Update, Update, Update]:
-        """The same, whatever uses it."""
+        """Delete even if it is in use."""
         try:
             own = self._studio.library.get(_one(picked))
             ticket = self._studio.library.delete(own.id)
@@ -183,7 +182,7 @@ class VoicesTab:
         return f"**{own.name}** {word('is deleted.')}", ticket, undo, gr.update(visible=False)
 
     def restore(self, ticket: str) -> tuple[str, Update]:
-        """Status, and the button, which goes."""
+        """Undo a deletion: status, and the button, hidden again."""
         try:
             own = self._studio.library.restore(ticket)
         except TimbreError as error:
@@ -191,7 +190,7 @@ class VoicesTab:
         return f"**{own.name}** {word('is back.')}", gr.update(visible=False)
 
     def receive(self, path: str | None) -> tuple[str, str, Update]:
-        """A voice from somebody's file: status, and the way to import what is here already."""
+        """Import a voice file: status, and an offer if the voice exists already."""
         try:
             data = _bytes(path)
             if there := self._same(data):
@@ -203,7 +202,7 @@ class VoicesTab:
         return f"**{own.name}** {word('is here.')}", "", gr.update(visible=False)
 
     def receive_again(self, path: str) -> tuple[str, str, Update]:
-        """A second copy, as asked for."""
+        """Import a second copy."""
         try:
             own = self._studio.library.import_file(_bytes(path))
         except (TimbreError, OSError):
@@ -224,7 +223,7 @@ class VoicesTab:
             return None
 
     def _file(self, own: SavedVoice) -> str:
-        """The voice as one file; Gradio removes it with the rest of its cache."""
+        """Export to a file in Gradio's cache, which Gradio cleans."""
         folder = self._outbox / secrets.token_hex(16)
         folder.mkdir(parents=True)
         path = folder / f"{own.id}{ENDING}"
@@ -232,7 +231,7 @@ class VoicesTab:
         return str(path)
 
     def _same(self, data: bytes) -> str:
-        """The name of a voice that this file would be once more; empty where there is none."""
+        """The name of an identical voice in the library; empty if there is none."""
         library = self._studio.library
         same = (own.name for own in library.list() if library.export(own.id) == data)
         return next(same, "")
@@ -264,13 +263,13 @@ def _counted(found: int, words: str) -> Message:
 
 
 def split_tags(text: str) -> tuple[str, ...]:
-    """`warm, old` → two tags, each once."""
+    """Split `warm, old` into unique tags."""
     tags = (" ".join(tag.split()) for tag in text.split(","))
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
 def facts(own: SavedVoice, stranger: Message) -> str:
-    """What a card tells besides its fields, as lines; `stranger` about a model that is not here."""
+    """Read-only details as Markdown; `stranger` is about a model that is not loaded."""
     card = own.card
     when = card.created[:10] or tell(Message("some time ago"))
     lines = [
@@ -343,7 +342,7 @@ class Actions(NamedTuple):
 
 
 def build(studio: Studio) -> None:
-    """The page, inside whatever block is open."""
+    """Build the page in the current Blocks context."""
     with gr.Row():
         with gr.Column(min_width=320, scale=2):
             found = _found()
@@ -395,7 +394,7 @@ def _card(column: gr.Column) -> tuple[Card, Actions]:
 
 
 def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
-    """Whatever changes the library ends with a fresh list, and that with a fresh card."""
+    """Every change of the library refreshes the list, and the list refreshes the form."""
     picked, status = found.picked, found.status
     listing = [found.cards, found.summary, picked]
     wanted = [found.words, found.which, picked, found.favourites]

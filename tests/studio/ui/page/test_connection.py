@@ -7,56 +7,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import fastapi
 import pytest
-from gradio.context import Context
 
-from engine import Library
-from engine.testing import Costs, FakeEngine
-from studio.takes.take_store import Takes
-from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, expect, wait_until
-from tests.support.cuttable import Wire
+from tests.support.browser import OpenPage, expect, wait_until
+from tests.support.house import House, fill, opened
 
 TEXT = "Something that took an evening to write."
 LONG = "x" * 400
-
-
-class House:
-    """Servers on one data folder, and the wire that leads to one of them."""
-
-    def __init__(self, folder: Path, stack: ExitStack, guests: bool = True) -> None:
-        self.takes = Takes(folder / "takes")
-        self._folder, self._stack, self._guests = folder, stack, guests
-        self._engine: FakeEngine | None = None
-        self.wire = Wire(self.start())
-        stack.callback(self.wire.close)
-
-    def start(self) -> str:
-        application = fastapi.FastAPI()
-        Context.id = 0  # as in a process of its own
-        engine = self._stack.enter_context(FakeEngine(costs=Costs(step=0.02)))
-        mount_page(
-            application, engine, Library(self._folder / "voices"), self.takes, guests=self._guests
-        )
-        return self._stack.enter_context(Server(application))
 
 
 @pytest.fixture
 def house(browser: Any, tmp_path: Path) -> Iterator[House]:
     with ExitStack() as stack:
         yield House(tmp_path, stack)
-
-
-def opened(open_page: OpenPage, url: str) -> Tap:
-    page = open_page(url)
-    tap = Tap(page, 0)
-    page.wait_for_function("document.querySelector('.timbre-unseen :is(input, textarea)')?.value")
-    return tap
-
-
-def fill(page: Any, label: str, text: str) -> None:
-    page.get_by_label(label, exact=True).locator("visible=true").fill(text)
 
 
 def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House) -> None:
