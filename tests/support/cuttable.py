@@ -1,11 +1,22 @@
-"""A way to a server that can be cut, changed over to another server, and mended."""
+"""A connection that a test cuts, slows down and moves to another server, and a studio behind it."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import fastapi
+from gradio.context import Context
+
+from engine import Library
+from engine.testing import Costs, FakeEngine
+from studio.takes.take_store import Takes
+from studio.ui.page import mount_page
+from tests.support.browser import OpenPage, Server, Tap
 
 
 class Wire:
@@ -69,3 +80,34 @@ class Wire:
 
 def _port(url: str) -> int:
     return int(url.rsplit(":", 1)[1])
+
+
+class House:
+    """Servers on one data folder, and the wire that leads to one of them."""
+
+    def __init__(self, folder: Path, stack: ExitStack, guests: bool = True) -> None:
+        self.takes = Takes(folder / "takes")
+        self._folder, self._stack, self._guests = folder, stack, guests
+        self._engine: FakeEngine | None = None
+        self.wire = Wire(self.start())
+        stack.callback(self.wire.close)
+
+    def start(self) -> str:
+        application = fastapi.FastAPI()
+        Context.id = 0  # as in a process of its own
+        engine = self._stack.enter_context(FakeEngine(costs=Costs(step=0.02)))
+        mount_page(
+            application, engine, Library(self._folder / "voices"), self.takes, guests=self._guests
+        )
+        return self._stack.enter_context(Server(application))
+
+
+def opened(open_page: OpenPage, url: str) -> Tap:
+    page = open_page(url)
+    tap = Tap(page, 0)
+    page.wait_for_function("document.querySelector('.timbre-unseen :is(input, textarea)')?.value")
+    return tap
+
+
+def fill(page: Any, label: str, text: str) -> None:
+    page.get_by_label(label, exact=True).locator("visible=true").fill(text)

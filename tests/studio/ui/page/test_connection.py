@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.browser import OpenPage, expect, wait_until
-from tests.support.house import House, fill, opened
+from tests.support.cuttable import House, fill, opened
 
 TEXT = "Something that took an evening to write."
 LONG = "x" * 400

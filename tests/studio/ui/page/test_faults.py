@@ -18,7 +18,7 @@ import pytest
 import soundfile
 
 from tests.support.browser import OpenPage, Tap, expect, wait_until
-from tests.support.house import House, fill, opened
+from tests.support.cuttable import House, fill, opened
 
 pytestmark = pytest.mark.slow
 WORDS = "and the words go on for a while " * 6
