@@ -11,11 +11,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 import gradio as gr
 from gradio.components import Component
-from gradio.context import Context
 from gradio.events import Dependency
 
 from studio.takes.live_takes import LiveTakes
@@ -65,7 +63,7 @@ def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HT
     return gr.HTML(
         html_template='<div class="timbre-source"></div>',
         apply_default_css=False,
-        head=None if _is_there() else f"<script>{_script()}</script>",
+        head=f"<script>{_script()}</script>",
         js_on_load=MOUNT.replace("OPTIONS", json.dumps({"language": language})),
         server_functions=[missing, leave],
         **kwargs,
@@ -86,18 +84,6 @@ def plays(
         player,
         **PLAYING,
     )
-
-
-_PAGES: WeakSet[Any] = WeakSet()
-
-
-def _is_there() -> bool:
-    """Whether a player of the page that is being built brings the script already."""
-    page = Context.root_block
-    there = page in _PAGES
-    if page is not None:
-        _PAGES.add(page)
-    return there
 
 
 @cache
