@@ -1,4 +1,7 @@
-"""Atomic file writes: a file appears under its name complete, or not at all."""
+"""Atomic file writes: a file appears under its name complete, or not at all.
+
+And one writer of a folder at a time, of all processes that see it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from engine.errors import NotSaved
 from engine.messages import Message
 
 PARTIAL_SUFFIX = ".part"  # the ending of a file that is being written
+LOCK = ".lock"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -38,6 +42,26 @@ def write_atomic(target: Path, data: bytes) -> None:
     """Write a file atomically."""
     with atomic_replace(target) as part, explain_write_errors(target):
         part.write_bytes(data)
+
+
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold a folder against other processes; not reentrant.
+
+    Where that cannot be (no such folder, a file system without locks, Windows) nobody waits. The
+    lock ends with its process, however that ends.
+    """
+    file = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        file = (folder / LOCK).open("ab")
+        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if file:
+            file.close()
 
 
 @contextmanager

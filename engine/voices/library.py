@@ -14,6 +14,7 @@ import shutil
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
 from functools import partial
 from itertools import chain, count
@@ -23,7 +24,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from engine.atomic import PARTIAL_SUFFIX, explain_write_errors, sync, write_atomic
+from engine.atomic import LOCK, PARTIAL_SUFFIX, exclusive, explain_write_errors, sync, write_atomic
 from engine.errors import InvalidVoice, NameTaken, NotSaved, UnknownVoice
 from engine.messages import misfit
 from engine.types import Clone, Design
@@ -68,7 +69,8 @@ class Library:
         self._place = folder if callable(folder) else partial(Path, folder)
         self._built_in = Path(built_in) if built_in else None
         self._most = most
-        self._lock = RLock()  # of writers in this process
+        self._lock = RLock()  # of writers in this process; `_writing` holds off the others
+        self._depth = 0
         self._known: dict[Path, tuple[Stamp, SavedVoice | DamagedVoice]] = {}
 
     @property
@@ -79,7 +81,7 @@ class Library:
         """Save a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
         kind = "design" if isinstance(voice, Design) else "clone"
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
-        with self._lock:
+        with self._writing(create=True):
             self._check_free(card.name)
             return self._store(card, voice)
 
@@ -112,7 +114,7 @@ class Library:
 
     def change(self, voice_id: str, **details: Any) -> SavedVoice:
         """Change fields of the card; the id and the tensors stay."""
-        with self._lock:
+        with self._writing():
             saved = self._own(voice_id)
             card = _card({**saved.card.model_dump(), **details}, saved.voice)
             self._check_free(card.name, own=voice_id)
@@ -121,14 +123,14 @@ class Library:
 
     def delete(self, voice_id: str) -> str:
         """Move a voice to the trash. Returns the ticket for `restore`."""
-        with self._lock:
+        with self._writing():
             self._own(voice_id)
             self._known.pop(self.folder / voice_id, None)
             return _move(self.folder / voice_id, self._trash(), voice_id).name
 
     def restore(self, ticket: str) -> SavedVoice:
         """Restore a deleted voice, under another id if its own was taken since."""
-        with self._lock:
+        with self._writing():
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
                 raise UnknownVoice("The trash holds no voice '{ticket}'.", ticket=ticket)
@@ -167,9 +169,24 @@ class Library:
                 "the voice again.",
                 name=card.name,
             )
-        with self._lock:
+        with self._writing(create=True):
             card = card.model_copy(update={"name": self._free_name(card.name)})
             return self._store(card, voice)
+
+    @contextmanager
+    def _writing(self, create: bool = False) -> Iterator[None]:
+        """One writer at a time, of this process and of others. May be nested."""
+        with self._lock:
+            folder = self.folder
+            if create:
+                with explain_write_errors(folder / LOCK):
+                    folder.mkdir(parents=True, exist_ok=True)
+            self._depth += 1
+            try:
+                with nullcontext() if self._depth > 1 else exclusive(folder):
+                    yield
+            finally:
+                self._depth -= 1
 
     def _check_free(self, name: str, own: str = "") -> None:
         """Raises NameTaken if a voice other than `own` has this name."""
@@ -194,9 +211,8 @@ class Library:
 
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
         """Write to a temporary folder, then rename it."""
-        with self._lock, explain_write_errors(self.folder / slug(card.name)):
+        with explain_write_errors(self.folder / slug(card.name)):
             self._check_room()
-            self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
             aside = self.folder / f".{secrets.token_hex(6)}{PARTIAL_SUFFIX}"
             aside.mkdir()

@@ -80,10 +80,13 @@ class ApiContext:
             self.rates.take(connection.scope[IDENTITY], cost)
 
 
-def build_context(engine: SpeechEngine, library: Library, settings: ApiSettings) -> ApiContext:
+def build_context(
+    engine: SpeechEngine, library: Library, settings: ApiSettings, rates: Rates | None = None
+) -> ApiContext:
     voices = Voices(engine, library, settings)
     places = Places(settings.sockets, settings.address_sockets)
-    return ApiContext(engine, library, settings, Rates(settings), Metrics(engine), voices, places)
+    rates = rates or Rates(settings)
+    return ApiContext(engine, library, settings, rates, Metrics(engine), voices, places)
 
 
 def context_of(connection: HTTPConnection) -> ApiContext:

@@ -19,6 +19,7 @@ from studio.api.compat import captioned_speech, elevenlabs
 from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
 from studio.api.metrics import Metrics
+from studio.api.rates import Rates
 from studio.settings import ApiSettings
 
 OURS = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/health", "/ready")
@@ -26,12 +27,18 @@ GUARDED = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics")
 
 
 def create_api(
-    engine: SpeechEngine, library: Library, settings: ApiSettings | None = None
+    engine: SpeechEngine,
+    library: Library,
+    settings: ApiSettings | None = None,
+    rates: Rates | None = None,
 ) -> FastAPI:
-    """An ASGI application with the API's routes; a page can be mounted at /."""
+    """An ASGI application with the API's routes; a page can be mounted at /.
+
+    `rates` None: this process counts alone.
+    """
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
-    api.state.wire = build_context(engine, library, settings)
+    api.state.wire = build_context(engine, library, settings, rates)
     for routes in (speech_routes, voice_routes, status_routes, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)

@@ -108,6 +108,20 @@ class EngineNumbers(Collector):
         for reason in get_args(Reason):
             ended.add_metric([reason], stats.ended.get(reason, 0))
         yield ended
+        yield from _replicas(stats)
+
+
+def _replicas(stats: Stats) -> Iterable[Metric]:
+    """The gauges and counters of each replica of a cluster."""
+    if not stats.replicas:
+        return
+    kinds = ((GaugeMetricFamily, _gauges), (CounterMetricFamily, _counters))
+    for family, numbers in kinds:
+        for name, (help, _) in numbers(stats).items():
+            metric = family(f"timbre_replica_{name}", f"{help}, by replica", None, ["replica"])
+            for replica, own in stats.replicas.items():
+                metric.add_metric([replica], numbers(own)[name][1])
+            yield metric
 
 
 def _gauges(stats: Stats) -> dict[str, tuple[str, float]]:

@@ -17,6 +17,7 @@ from studio.settings import LOOPBACK, StudioSettings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from studio.api.rates import Rates
     from studio.server.login import Login
 
 
@@ -57,14 +58,16 @@ def serve_studio(place: AppContext) -> None:
         serving.serve(application, address, partial(engine.drain, own.grace), own.proxies)
 
 
-def build_application(place: AppContext, engine: SpeechEngine, page: bool) -> FastAPI:
-    """The API, the page if wanted, and what protects both."""
+def build_application(
+    place: AppContext, engine: SpeechEngine, page: bool, rates: Rates | None = None
+) -> FastAPI:
+    """The API, the page if wanted, and what protects both. `rates`: see `create_api`."""
     from studio.api import create_api
     from studio.server import public_server
     from studio.server.login import Login
 
     own, library = place.own, place.shelves()
-    application = create_api(engine, library, own.decided_api())
+    application = create_api(engine, library, own.decided_api(), rates)
     login = Login(own.api.keys)
     if page:
         _mount_page(application, engine, library, place, login)

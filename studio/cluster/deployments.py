@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import anyio.to_thread
 import ray
 from ray import serve
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine import (
     Clone,
@@ -36,6 +36,7 @@ from engine import (
 from studio.cli.app_context import AppContext
 from studio.cli.serve import build_application
 from studio.cluster.serve_replicas import ServeReplicas
+from studio.cluster.shared_rates import SharedRates
 from studio.server.data_lock import data_lock
 from studio.settings import ClusterSettings, StudioSettings
 
@@ -44,6 +45,7 @@ REPLICAS: Final = "SpeechReplica"
 PREFIXES: Final = {SPEECH: "/v1", STUDIO: "/"}
 ROUTER = "studio.cluster.router:SpeechRouter"
 
+REQUEST_ID: Final = b"x-request-id"
 LOGGING: Final = {"enable_access_log": False}
 HEALTH_SECONDS: Final = 5.0  # between two health checks
 TARGET: Final = 0.75  # share of the slots that autoscaling aims at
@@ -82,7 +84,9 @@ class SpeechReplica:
         self._held.enter_context(data_lock(own.data, shared=True))
         self._engine = self._held.enter_context(open_engine(place))
         self._replica = Replica(serve.get_replica_context().replica_tag, self._engine)
-        self._application = build_application(place, self._engine, page=False)
+        self._application = build_application(
+            place, self._engine, False, SharedRates(own.decided_api())
+        )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application)
@@ -126,7 +130,9 @@ class Front:
         self._held.enter_context(data_lock(own.data, shared=True))
         replicas = ServeReplicas(serve.get_deployment_handle(REPLICAS, SPEECH))
         engine = self._held.enter_context(open_front(place, replicas, device))
-        self._application = build_application(place, engine, own.page)
+        self._application = build_application(
+            place, engine, own.page, SharedRates(own.decided_api())
+        )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application)
@@ -136,10 +142,20 @@ class Front:
 
 
 def at_root(application: ASGIApp) -> ASGIApp:
-    """The application with its paths as they are written, whatever prefix Serve has routed by."""
+    """The application as Serve's proxies take it.
+
+    Paths are as they are written, whatever prefix Serve has routed by, and the id of a request is
+    left to Serve, which sends the same one.
+    """
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
-        await application({**scope, "root_path": ""}, receive, send)
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [each for each in message["headers"] if each[0].lower() != REQUEST_ID]
+                message = {**message, "headers": kept}
+            await send(message)
+
+        await application({**scope, "root_path": ""}, receive, tell)
 
     return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from ray import serve as ray_serve
 from engine import InvalidSetting
 from studio.cli.app_context import AppContext
 from studio.cli.serve import greet
+from studio.cluster import shared_rates
 from studio.cluster.deployments import LOGGING, PREFIXES, Engines, build
 from studio.server import serving
 
@@ -60,6 +62,7 @@ def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]: 
     finally:
         for name in reversed(PREFIXES):
             ray_serve.delete(name)
+        shared_rates.forget(own.api)
         if not joined:
             ray_serve.shutdown()
         ray.shutdown()
@@ -67,7 +70,11 @@ def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]: 
 
 def connect(address: str) -> bool:
     """Connect to Ray; whether it is a cluster that was there. Raises InvalidSetting."""
-    options: dict[str, Any] = {"namespace": "timbre", "log_to_driver": False}
+    options: dict[str, Any] = {
+        "namespace": "timbre",
+        "log_to_driver": False,
+        "logging_level": logging.WARNING,
+    }
     if not address:
         ray.init(object_store_memory=OBJECT_BYTES, **options)
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from html import escape
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -58,14 +59,41 @@ def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
         "Latency, p95": _milliseconds(stats, 1),
         "Speed": "–" if made is None else f"{made:.1f}× real time",
         "Audio so far": f"{stats.audio_seconds:,.0f} s",
-        "Lowest buffer": "–" if stats.lowest_lead is None else f"{stats.lowest_lead:.1f} s",
+        "Lowest buffer": _seconds(stats.lowest_lead),
         "Dropouts": str(stats.gaps),
         "Real-time capacity": str(stats.realtime_capacity),
         "Memory": _bytes(stats.memory),
         "Profile": both(profile_of(engine)),
     }
     tiles = (f"<div><dt>{both(name)}</dt><dd>{value}</dd></div>" for name, value in told.items())
-    return f'<dl class="timbre-figures">{"".join(tiles)}</dl>'
+    return f'<dl class="timbre-figures">{"".join(tiles)}</dl>' + replicas(stats)
+
+
+def replicas(stats: Stats) -> str:
+    """Each replica of a cluster in a row; nothing where there is one engine."""
+    if not stats.replicas:
+        return ""
+    heads = ("Replica", "Running", "Waiting", "Lowest buffer", "Audio so far", "Memory")
+    head = "".join(f'<th scope="col">{both(name)}</th>' for name in heads)
+    rows = "".join(
+        "<tr>"
+        + f'<th scope="row">{escape(name)}</th>'
+        + "".join(f"<td>{value}</td>" for value in _row(own))
+        + "</tr>"
+        for name, own in sorted(stats.replicas.items())
+    )
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f'<table class="timbre-replicas">{body}</table>'
+
+
+def _row(own: Stats) -> tuple[str, ...]:
+    return (
+        f"{own.running} / {own.slots}",
+        str(own.waiting),
+        _seconds(own.lowest_lead),
+        f"{own.audio_seconds:,.0f} s",
+        _bytes(own.memory),
+    )
 
 
 def plots(looks: Sequence[Look]) -> str:
@@ -97,6 +125,10 @@ def _plot(name: str, values: Sequence[float]) -> str:
         f'<svg viewBox="0 -0.04 1 1.08" preserveAspectRatio="none" role="img" aria-label="{name}">'
         f'<polyline points="{points}"/></svg></figure>'
     )
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s"
 
 
 def _milliseconds(stats: Stats, which: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,7 @@ from engine.voices.library import Library, slug
 from engine.voices.voice_format import MAX_BYTES, unpack
 from engine.voices.voice_store import CARD, NUMBERS, SavedVoice
 
+ROOT = Path(__file__).parents[3]
 VECTOR = np.linspace(-1, 1, 12, dtype=np.float32)
 CLONE = Clone(VECTOR, "what was said", np.arange(48, dtype=np.int64).reshape(3, 16))
 ANYTHING = settings(
@@ -332,3 +335,43 @@ def test_trash_is_emptied_after_a_while(library: Library) -> None:
     with pytest.raises(UnknownVoice):
         library.restore(old)
     assert library.list() == ()
+
+
+SAVE = """
+import sys
+from pathlib import Path
+from engine import Design, InvalidVoice, Library
+library = Library(Path(sys.argv[1]))
+sys.stdin.readline()
+for number in range(40):
+    try:
+        print(library.save(f"Voice {number}", Design("calm")).id)
+    except InvalidVoice:
+        pass
+"""
+
+
+def test_a_name_is_taken_once_by_many_processes(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SAVE, str(tmp_path / "voices")]
+    pipe = subprocess.PIPE
+    savers = [
+        subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) for _ in range(3)
+    ]
+    with ThreadPoolExecutor(3) as pool:
+        told = pool.map(lambda saver: saver.communicate("\n", 60)[0].split(), savers)
+        saved = [voice for ids in told for voice in ids]
+    library = Library(tmp_path / "voices")
+    assert sorted(saved) == sorted(f"voice-{number}" for number in range(40))
+    assert sorted(voice.name for voice in library.list()) == sorted(
+        f"Voice {number}" for number in range(40)
+    )
+
+
+def test_a_voice_of_another_process_is_there_at_once(tmp_path: Path) -> None:
+    here, there = Library(tmp_path), Library(tmp_path)
+    saved = there.save("Anna", Design("calm"))
+    assert [voice.name for voice in here.list()] == ["Anna"]
+    there.rename(saved.id, "Berta")
+    assert [voice.name for voice in here.list()] == ["Berta"]
+    there.delete(saved.id)
+    assert here.list() == ()

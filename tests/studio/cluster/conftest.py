@@ -8,12 +8,12 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from engine import Library
 from studio.cli.app_context import AppContext
 from studio.settings import ROOT, StudioSettings
+from tests.support.remote_client import RemoteClient
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -72,8 +72,8 @@ def url(address: str) -> str:
 
 
 @pytest.fixture
-def client(address: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=address, timeout=30) as client:
+def client(address: str) -> Iterator[RemoteClient]:
+    with RemoteClient(base_url=address, timeout=30) as client:
         yield client
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import fastapi
@@ -229,3 +230,14 @@ def test_a_tab_nobody_can_use_says_what_to_load() -> None:
     assert all(not reason(entry, able) for entry in present())
     clone = next(entry for entry in ENTRIES if entry.name == "clone")
     assert "Base model" in reason(clone, [])
+
+
+def test_each_replica_of_a_cluster_has_a_row() -> None:
+    with FakeEngine() as engine:
+        stats = engine.stats()
+    assert engine_page.replicas(stats) == ""
+    cluster = replace(stats, replicas={"b<1>": stats, "a": replace(stats, running=3)})
+    shown = engine_page.replicas(cluster)
+    assert shown.count("<tr>") == 3
+    assert shown.index(">a<") < shown.index("b&lt;1&gt;")
+    assert f"3 / {stats.slots}" in shown
