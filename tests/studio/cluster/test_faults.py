@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import httpx
 import pytest
 
+from bench.stress.cluster_processes import CONTROLLER, FRONT, PROXY, SPEECH, processes
 from engine import FRAME_SAMPLES, Design, Library
-from tests.support.cluster_processes import CONTROLLER, FRONT, PROXY, SPEECH, processes
 from tests.support.serving import wait_until
 
 TEXT = "x" * 400  # 2 s of the twin's time
