@@ -31,7 +31,7 @@ from studio.cli.console import Console
 from studio.settings import ROOT, StudioSettings
 
 FRAME_BYTES = 3840
-TEXT = "x" * 3_000  # 240 s of audio
+TEXT = "x" * 1_200  # 96 s of audio, about what a slot holds
 KINDS = {"proxy": PROXY, "replica": SPEECH, "front": FRONT, "controller": CONTROLLER}
 
 
@@ -84,6 +84,7 @@ def measure(url: str, replicas: int, streams: int, seconds: float) -> str:
         values = (theirs, url, streams, seconds)
         process = multiprocessing.get_context("spawn").Process(target=listener, args=values)
         process.start()
+        theirs.close()  # so that a listener that fails is noticed
         told.append((mine, process))
     heard = [pipe.recv() for pipe, _ in told]
     for _, process in told:
