@@ -52,6 +52,9 @@ async def read(client: httpx.AsyncClient, until: float, firsts: list[float]) -> 
     while (start := time.perf_counter()) < until:
         first = True
         async with client.stream("POST", "/v1/audio/speech", json=body) as answer:
+            if answer.status_code == 429:  # cores that are too slow for so many
+                await asyncio.sleep(0.5)
+                continue
             answer.raise_for_status()
             async for piece in answer.aiter_raw():
                 if first:
