@@ -29,7 +29,7 @@ from engine import (
 )
 from engine.cluster import ClusterEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
-from tests.support.local_replicas import LocalReplicas
+from tests.support.cluster.local_replicas import LocalReplicas
 from tests.support.serving import wait_until
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)

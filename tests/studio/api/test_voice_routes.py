@@ -6,6 +6,7 @@ import io
 import threading
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from engine import SAMPLE_RATE, Clone, Engine, Library
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.api import create_api
 from studio.api.compat.names import OPENAI_MODELS
+from studio.api.metrics import Metrics
 
 TEXT = "The morning train was late again."
 
@@ -239,3 +241,25 @@ def test_of_simultaneous_uploads_of_a_name_one_is_kept(
     assert {answer.json()["error"]["code"] for answer in answers if answer.is_error} == {
         "name_taken"
     }
+
+
+def lines(metrics: Metrics) -> set[str]:
+    return set(metrics.text().decode().splitlines())
+
+
+def test_each_replica_has_its_own_numbers() -> None:
+    with FakeEngine() as engine:
+        own = replace(engine.stats(), running=2, lowest_lead=1.5)
+        replicas = {"one": own, "two": replace(own, running=3, audio_seconds=8.0)}
+        engine.stats = lambda: replace(own, running=5, replicas=replicas)
+        told = lines(Metrics(engine))
+    assert "timbre_running 5.0" in told
+    assert 'timbre_replica_running{replica="one"} 2.0' in told
+    assert 'timbre_replica_running{replica="two"} 3.0' in told
+    assert 'timbre_replica_lead_seconds{replica="one"} 1.5' in told
+    assert 'timbre_replica_audio_seconds_total{replica="two"} 8.0' in told
+
+
+def test_one_engine_has_no_replicas() -> None:
+    with FakeEngine() as engine:
+        assert not [line for line in lines(Metrics(engine)) if "replica" in line]

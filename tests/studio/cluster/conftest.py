@@ -13,7 +13,7 @@ import pytest
 from engine import Library
 from studio.cli.app_context import AppContext
 from studio.settings import ROOT, StudioSettings
-from tests.support.remote_client import RemoteClient
+from tests.support.cluster.remote_client import RemoteClient
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> AppContext:
 @pytest.fixture(scope="session")
 def address(place: AppContext, _ray: None) -> Iterator[str]:
     from studio.cluster.run import running
-    from tests.support.twins import TWINS
+    from tests.support.cluster.twins import TWINS
 
     kept = dict(os.environ)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
