@@ -144,7 +144,7 @@ class Library:
         """Delete what has been in the trash for so many seconds; returns the number of voices."""
         latest = (time.time() if now is None else now) - older_than
         trash = self.folder / TRASH
-        with self._lock:
+        with self._writing():
             there = list(trash.iterdir()) if trash.is_dir() and not trash.is_symlink() else []
             gone = [place for place in there if _moved(place) <= latest]
             for place in gone:
