@@ -131,6 +131,11 @@ class ClusterSettings(Settings):
         gt=0,
         description="Cores of a replica. Unset: 1 beside a GPU, else an equal share of them all.",
     )
+    haproxy: bool = Field(
+        False,
+        description="Let HAProxy take HTTP instead of Ray's proxy, for more than 1,000 chunks a "
+        "second on one node. All visitors count as one address then (docs/cluster.md).",
+    )
     grace: float = Field(
         120.0,
         ge=0,

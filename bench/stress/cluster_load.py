@@ -23,7 +23,15 @@ from pathlib import Path
 
 import httpx
 
-from bench.stress.cluster_processes import CONTROLLER, FRONT, PROXY, SPEECH, cpu_seconds, processes
+from bench.stress.cluster_processes import (
+    CONTROLLER,
+    FRONT,
+    HAPROXY,
+    PROXY,
+    SPEECH,
+    cpu_seconds,
+    processes,
+)
 from engine import ClusterEngine, Engine, Replicas, load_profile
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
@@ -32,7 +40,13 @@ from studio.settings import ROOT, StudioSettings
 
 FRAME_BYTES = 3840
 TEXT = "x" * 1_200  # 96 s of audio, about what a slot holds
-KINDS = {"proxy": PROXY, "replica": SPEECH, "front": FRONT, "controller": CONTROLLER}
+KINDS = {
+    "haproxy": HAPROXY,
+    "proxy": PROXY,
+    "replica": SPEECH,
+    "front": FRONT,
+    "controller": CONTROLLER,
+}
 
 
 def open_twin(costs: Costs, place: AppContext) -> Engine:
@@ -98,7 +112,9 @@ def measure(url: str, replicas: int, streams: int, seconds: float) -> str:
     audio = sum(each[0] for each in heard) / FRAME_BYTES * 0.08
     first = [value for each in heard for value in each[1]]
     used = {kind: after[kind] - before[kind] for kind in KINDS}
-    cost = "  ".join(f"{kind} {1e6 * used[kind] / chunks:6.0f} us" for kind in ("proxy", "replica"))
+    cost = "  ".join(
+        f"{kind} {1e6 * used[kind] / chunks:6.0f} us" for kind in ("haproxy", "proxy", "replica")
+    )
     return (
         f"{replicas} x {streams}: {audio / seconds:7.1f} audio s/s  first audio "
         f"{1000 * statistics.median(first):5.0f} ms  a chunk of 12 frames: {cost}  "
@@ -110,6 +126,13 @@ def _used() -> dict[str, float]:
     return {kind: sum(map(cpu_seconds, processes(title))) for kind, title in KINDS.items()}
 
 
+def prepare(haproxy: bool) -> None:
+    """Set what Ray reads when it is imported and started."""
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+    if haproxy:
+        os.environ["RAY_SERVE_ENABLE_HA_PROXY"] = "1"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--replicas", type=int, nargs="+", default=[1, 2])
@@ -117,12 +140,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--step-ms", type=float, default=5.0)
     parser.add_argument("--row-us", type=float, default=10.0)
+    parser.add_argument("--haproxy", action="store_true")
     parser.add_argument("--port", type=int, default=7899)
     given = parser.parse_args()
+    prepare(given.haproxy)
     from studio.cluster.deployments import Engines
     from studio.cluster.run import running
 
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
     costs = Costs(step=given.step_ms / 1000, row=given.row_us / 1e6)
     engines = Engines(partial(open_twin, costs), open_front)
     for count in given.replicas:
@@ -130,7 +154,7 @@ def main() -> None:
             own = StudioSettings.model_validate({
                 "data": Path(data), "port": given.port, "page": False,
                 "engine": {"max_num_seqs": given.streams},
-                "cluster": {"replicas": count, "gpus": 0, "cpus": 0.1},
+                "cluster": {"replicas": count, "gpus": 0, "cpus": 0.1, "haproxy": given.haproxy},
             })  # fmt: skip
             with running(AppContext(own, Console()), engines):
                 url = f"http://127.0.0.1:{given.port}"

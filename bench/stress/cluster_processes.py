@@ -8,6 +8,7 @@ from pathlib import Path
 SPEECH = "ray::ServeReplica:timbre-speech"
 FRONT = "ray::ServeReplica:timbre-studio"
 PROXY = "ray::ProxyActor"
+HAPROXY = "haproxy"
 CONTROLLER = "ray::ServeController"
 
 
@@ -23,10 +24,13 @@ def cpu_seconds(number: int) -> float:
 
 
 def _title(number: int) -> str:
+    """The command line, with the program's name alone."""
     try:
-        return Path(f"/proc/{number}/cmdline").read_text().replace("\0", " ")
+        line = Path(f"/proc/{number}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+    program, _, rest = line.partition(" ")
+    return f"{program.rpartition('/')[2]} {rest}"
 
 
 def _descendants(root: int) -> list[int]:

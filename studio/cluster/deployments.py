@@ -8,7 +8,7 @@ All share a data folder. Knows Serve's deployments and no way to start Ray.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -17,6 +17,7 @@ import anyio.to_thread
 import ray
 from ray import serve
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from engine import (
     Clone,
@@ -43,7 +44,10 @@ from studio.settings import ClusterSettings, StudioSettings
 SPEECH, STUDIO = "timbre-speech", "timbre-studio"  # the applications
 REPLICAS: Final = "SpeechReplica"
 PREFIXES: Final = {SPEECH: "/v1", STUDIO: "/"}
-ROUTER = "studio.cluster.router:SpeechRouter"
+# HAProxy spreads what it takes by itself, and then Serve wants no router of ours.
+ROUTING: Final = {
+    "request_router_config": {"request_router_class": "studio.cluster.router:SpeechRouter"}
+}
 
 REQUEST_ID: Final = b"x-request-id"
 LOGGING: Final = {"enable_access_log": False}
@@ -79,7 +83,7 @@ class SpeechReplica:
     """One engine, and the API on it."""
 
     def __init__(self, own: StudioSettings, open_engine: OpenEngine) -> None:
-        self._held = ExitStack()
+        self._held, self._proxies = ExitStack(), own.proxies
         place = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
         self._engine = self._held.enter_context(open_engine(place))
@@ -89,7 +93,7 @@ class SpeechReplica:
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
-        return at_root(self._application)
+        return at_root(self._application, self._proxies)
 
     async def speak(
         self, key: str, request: SpeechRequest, avoid: frozenset[str] = frozenset()
@@ -125,7 +129,7 @@ class Front:
     """The page, and the whole API for what is not under /v1."""
 
     def __init__(self, own: StudioSettings, open_front: OpenFront, device: str) -> None:
-        self._held = ExitStack()
+        self._held, self._proxies = ExitStack(), own.proxies
         place = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
         replicas = ServeReplicas(serve.get_deployment_handle(REPLICAS, SPEECH))
@@ -135,18 +139,22 @@ class Front:
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
-        return at_root(self._application)
+        return at_root(self._application, self._proxies)
 
     def __del__(self) -> None:
         self._held.close()
 
 
-def at_root(application: ASGIApp) -> ASGIApp:
+def at_root(application: ASGIApp, proxies: Sequence[str] = ()) -> ASGIApp:
     """The application as Serve's proxies take it.
 
     Paths are as they are written, whatever prefix Serve has routed by, and the id of a request is
-    left to Serve, which sends the same one.
+    left to Serve, which sends the same one. Only `proxies` are believed when they say who is
+    behind them.
     """
+    if proxies:
+        behind: Any = application
+        application = ProxyHeadersMiddleware(behind, list(proxies))  # type: ignore[assignment]
 
     async def run(scope: Scope, receive: Receive, send: Send) -> None:
         async def tell(message: Message) -> None:
@@ -174,10 +182,10 @@ def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any
         max_ongoing_requests=2 * slots,
         max_queued_requests=slots,
         backpressure_config={"status_code": 429, "retry_after_s": 5},
-        request_router_config={"request_router_class": ROUTER},
         graceful_shutdown_timeout_s=own.cluster.grace,
         health_check_period_s=HEALTH_SECONDS,
         logging_config=LOGGING,
+        **({} if own.cluster.haproxy else ROUTING),
         **_scale(own.cluster, slots),
     )
     front = serve.deployment(

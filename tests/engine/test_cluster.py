@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from threading import Thread
 
 import numpy as np
@@ -35,6 +36,9 @@ from tests.support.serving import wait_until
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
 LONG = replace(HELLO, text="x" * 300)
 SLOW = Costs(step=0.01)
+VERY_SLOW = Costs(step=0.05)
+
+soon = partial(wait_until, seconds=30.0)  # on a busy machine
 
 
 @contextmanager
@@ -113,14 +117,14 @@ def test_who_leaves_is_spoken_to_no_longer() -> None:
     with cluster(1, SLOW) as (engine, replicas):
         with engine.submit(LONG) as stream:
             next(stream)
-        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
-        wait_until(lambda: stream.end)
+        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: stream.end)
         assert stream.end is not None
         assert stream.end.reason == "cancelled"
         abandoned = engine.submit(LONG)
         next(abandoned)
         del abandoned
-        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
 
 
 def test_a_replica_that_is_full_is_passed_over() -> None:
@@ -133,7 +137,7 @@ def test_a_replica_that_is_full_is_passed_over() -> None:
         assert told.value.retry_after > 0
         assert set(replicas.asked[2:]) == {"replica-0", "replica-1"}  # both got the request
         first.cancel()
-        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
         assert engine.submit(HELLO).collect().size
 
 
@@ -151,7 +155,7 @@ def test_who_waits_knows_the_place_in_the_queue() -> None:
     with cluster(1, SLOW, max_num_seqs=1) as (engine, _):
         first, second = engine.submit(LONG), engine.submit(HELLO)
         next(first)
-        wait_until(lambda: second.position is not None)
+        soon(lambda: second.position is not None)
         assert second.estimate is not None
         first.cancel()
         assert second.collect().size
@@ -159,12 +163,12 @@ def test_who_waits_knows_the_place_in_the_queue() -> None:
 
 
 def test_a_request_that_nobody_has_heard_is_tried_again_elsewhere(expected: bytes) -> None:
-    with cluster(2, SLOW, max_num_seqs=1) as (engine, replicas):
+    with cluster(2, VERY_SLOW, max_num_seqs=1, max_wait=600) as (engine, replicas):
         speaking = [engine.submit(LONG) for _ in range(2)]
         for stream in speaking:
             next(stream)
         waiting = engine.submit(HELLO)
-        wait_until(lambda: len(replicas.asked) == 3)
+        soon(lambda: len(replicas.asked) >= 3)
         lost = replicas.asked[2]
         replicas.kill(lost)
         speaking[1 - replicas.asked.index(lost)].cancel()
@@ -175,7 +179,7 @@ def test_a_request_that_nobody_has_heard_is_tried_again_elsewhere(expected: byte
 def test_open_text_is_sent_again_with_the_request() -> None:
     with cluster(2, SLOW) as (engine, replicas):
         stream = engine.submit(replace(HELLO, text="", open_text=True))
-        wait_until(lambda: replicas.asked)
+        soon(lambda: replicas.asked)
         stream.append("Hello th")  # one word is certain, which is enough for nothing
         replicas.kill(replicas.asked[0])
         stream.append("ere, and good evening.")
@@ -196,11 +200,11 @@ def test_a_stream_that_is_heard_is_never_spliced() -> None:
 
 def test_without_any_replica_it_says_so() -> None:
     with cluster(1) as (engine, replicas):
-        wait_until(lambda: engine.stats().talkers)
+        soon(lambda: engine.stats().talkers)
         replicas.kill("replica-0")
         with pytest.raises(EngineError, match="No replica"):
             engine.submit(HELLO).collect()
-        wait_until(lambda: not engine.stats().talkers)
+        soon(lambda: not engine.stats().talkers)
         assert engine.alive  # it is there again with the next replica
 
 
@@ -226,7 +230,7 @@ def test_the_replicas_are_added_up(pair) -> None:
     engine, _ = pair
     for _ in range(4):
         engine.submit(HELLO).collect()
-    wait_until(lambda: engine.stats().ended.get("finished") == 4)
+    soon(lambda: engine.stats().ended.get("finished") == 4)
     stats = engine.stats()
     assert stats.slots == 16
     assert sum(each.ended.get("finished", 0) for each in stats.replicas.values()) == 4
@@ -247,7 +251,7 @@ def test_the_end_ends_what_is_open_and_leaves_the_replicas(
         with pytest.raises(EngineClosed):
             engine.submit(HELLO)
         assert engine.ended
-        wait_until(lambda: replicas.there["replica-0"].engine.stats().running == 0)
+        soon(lambda: replicas.there["replica-0"].engine.stats().running == 0)
         assert replicas.there["replica-0"].engine.alive
 
 

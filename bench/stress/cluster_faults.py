@@ -1,0 +1,157 @@
+"""kill -9 of the processes of a cluster under load, many times, with the account of what was lost.
+
+    python -m bench.stress.cluster_faults --kills 20
+
+Two twins behind Ray Serve speak to eight listeners of the API all the time, and voices are saved
+over the API. Every stream must be whole or plainly broken off; every voice that was told to be
+saved must be there. For each kind of process: streams broken off, refused, and the seconds until a
+whole text is spoken again, and until everything is there again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import tempfile
+import threading
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from bench.stress.cluster_load import open_front, open_twin, prepare
+from bench.stress.cluster_processes import CONTROLLER, FRONT, HAPROXY, PROXY, SPEECH, processes
+from engine import FRAME_SAMPLES, Library
+from engine.testing import Costs
+from studio.cli.app_context import AppContext
+from studio.cli.console import Console
+from studio.settings import StudioSettings
+
+TEXT = "x" * 300
+WHOLE = 2 * FRAME_SAMPLES * len(TEXT)
+LISTENERS = 8
+LONGEST = 120.0  # seconds until everything must be there again
+
+
+def speak(url: str, seconds: float = 30) -> str:
+    body = {"input": TEXT, "voice": "ryan", "response_format": "pcm", "stream": True}
+    heard = 0
+    try:
+        with httpx.stream("POST", f"{url}/v1/audio/speech", json=body, timeout=seconds) as answer:
+            if answer.status_code != 200:
+                return f"refused {answer.status_code}"
+            for piece in answer.iter_bytes():
+                heard += len(piece)
+    except httpx.HTTPError:
+        return "broken while heard" if heard else "broken unheard"
+    return "whole" if heard == WHOLE else "SHORT AND NOT SAID"
+
+
+class Load:
+    """Listeners and a saver of voices, until it is stopped."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.over = url, threading.Event()
+        self.ends: Counter[str] = Counter()
+        self.saved: list[str] = []
+        works = [self._listen] * LISTENERS + [self._save]
+        self._threads = [threading.Thread(target=work, daemon=True) for work in works]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self.over.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _listen(self) -> None:
+        while not self.over.is_set():
+            end = speak(self.url)
+            self.ends[end] += 1
+            if end != "whole":
+                time.sleep(0.2)
+
+    def _save(self) -> None:
+        vector = [0.1] * 16
+        for number in range(1_000_000):
+            if self.over.is_set():
+                return
+            name = f"Voice {os.getpid()} {number}"
+            data = {"name": name, "consent": "true", "embedding": str(vector)}
+            try:
+                answer = httpx.post(f"{self.url}/v1/audio/voices", data=data, timeout=10)
+                if answer.status_code == 200:
+                    self.saved.append(name)
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.1)
+
+
+def wait(true: Any) -> float:
+    start = time.monotonic()
+    while not true():
+        if time.monotonic() - start > LONGEST:
+            return float("inf")
+        time.sleep(0.1)
+    return time.monotonic() - start
+
+
+def there(url: str, replicas: int) -> bool:
+    try:
+        ready = httpx.get(f"{url}/ready", timeout=3).status_code == 200
+    except httpx.HTTPError:
+        return False
+    return ready and len(processes(SPEECH)) == replicas and len(processes(CONTROLLER)) == 1
+
+
+def kill(url: str, title: str, times: int) -> tuple[str, list[str]]:
+    load = Load(url)
+    spoken, back = [], []
+    for _ in range(times):
+        time.sleep(1.5)
+        for number in processes(title)[:1]:
+            os.kill(number, signal.SIGKILL)
+        spoken.append(wait(lambda: speak(url, 10) == "whole"))
+        back.append(spoken[-1] + wait(lambda: there(url, 2)))
+    load.stop()
+    ends = ", ".join(f"{count} {end}" for end, count in sorted(load.ends.items()))
+    told = (
+        f"{title}: {times} kills; {ends}; {len(load.saved)} voices saved; spoken again after "
+        f"{statistics.median(spoken):.1f} s (worst {max(spoken):.1f}), all there after "
+        f"{statistics.median(back):.1f} s (worst {max(back):.1f})"
+    )
+    return told, load.saved
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--port", type=int, default=7893)
+    parser.add_argument("--haproxy", action="store_true")
+    given = parser.parse_args()
+    prepare(given.haproxy)
+    from studio.cluster.deployments import Engines
+    from studio.cluster.run import running
+
+    engines = Engines(partial(open_twin, Costs(step=0.005)), open_front)
+    with tempfile.TemporaryDirectory() as data:
+        own = StudioSettings.model_validate({
+            "data": Path(data), "port": given.port, "page": False,
+            "engine": {"max_num_seqs": 16}, "api": {"saved_voices": 100_000},
+            "cluster": {"replicas": 2, "gpus": 0, "cpus": 0.1, "haproxy": given.haproxy},
+        })  # fmt: skip
+        with running(AppContext(own, Console()), engines):
+            url = f"http://127.0.0.1:{given.port}"
+            for title in (SPEECH, HAPROXY if given.haproxy else PROXY, CONTROLLER, FRONT):
+                told, saved = kill(url, title, given.kills)
+                names = {voice.name for voice in Library(Path(data) / "voices").list()}
+                print(f"{told}; {len(set(saved) - names)} voices lost", flush=True)
+
+
+if __name__ == "__main__":
+    main()

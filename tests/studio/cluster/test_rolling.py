@@ -1,0 +1,79 @@
+"""Replicas are exchanged and scaled under load: every stream is whole."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from bench.stress.cluster_faults import speak
+from bench.stress.cluster_processes import SPEECH, processes
+from studio.cli.app_context import AppContext
+from studio.settings import StudioSettings
+from tests.support.serving import wait_until
+
+PATIENCE = 60.0  # seconds on a busy machine
+
+
+@contextmanager
+def listeners(url: str, count: int = 4) -> Iterator[Counter[str]]:
+    """Speak texts one after another, and count how they end."""
+    ends: Counter[str] = Counter()
+    over = threading.Event()
+
+    def listen() -> None:
+        while not over.is_set():
+            ends[speak(url)] += 1
+
+    threads = [threading.Thread(target=listen) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield ends
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(60)
+
+
+def changed(own: StudioSettings, **changes: Any) -> StudioSettings:
+    return StudioSettings.model_validate({**own.model_dump(exclude_unset=True), **changes})
+
+
+def deploy(own: StudioSettings) -> None:
+    """As `serve deploy` does, with other settings."""
+    from ray import serve
+
+    from studio.cluster.deployments import PREFIXES, SPEECH, build
+    from tests.support.cluster.twins import TWINS
+
+    serve.run(build(own, TWINS)[SPEECH], name=SPEECH, route_prefix=PREFIXES[SPEECH])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"engine": {"max_num_seqs": 8, "max_waiting": 64}},  # every replica is another one
+        {"cluster": {"replicas": 4, "gpus": 0, "cpus": 0.1}},
+        {"cluster": {"replicas": 1, "gpus": 0, "cpus": 0.1}},
+    ],
+    ids=["exchange", "up", "down"],
+)
+def test_nobody_is_cut_off(url: str, place: AppContext, changes: dict[str, Any]) -> None:
+    before = set(processes(SPEECH))
+    own = changed(place.own, **changes)
+    with listeners(url) as ends:
+        wait_until(lambda: ends["whole"] >= 4, PATIENCE)
+        deploy(own)
+        wait_until(lambda: len(processes(SPEECH)) == own.cluster.replicas, PATIENCE)
+        spoken = ends["whole"]
+        wait_until(lambda: ends["whole"] >= spoken + 4, PATIENCE)
+    assert set(ends) == {"whole"}
+    if "engine" in changes:
+        assert not before & set(processes(SPEECH))
+    deploy(place.own)
+    wait_until(lambda: len(processes(SPEECH)) == 2, PATIENCE)
