@@ -52,6 +52,7 @@ ROUTING: Final = {
 REQUEST_ID: Final = b"x-request-id"
 LOGGING: Final = {"enable_access_log": False}
 HEALTH_SECONDS: Final = 5.0  # between two health checks
+BURST: Final = 256  # requests that each proxy may be looking a replica for
 TARGET: Final = 0.75  # share of the slots that autoscaling aims at
 
 OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
@@ -180,7 +181,7 @@ def build(own: StudioSettings, engines: Engines = Engines()) -> Mapping[str, Any
         name=REPLICAS,
         ray_actor_options={"num_gpus": gpus, "num_cpus": cpus},
         max_ongoing_requests=2 * slots,
-        max_queued_requests=slots,
+        max_queued_requests=BURST,
         backpressure_config={"status_code": 429, "retry_after_s": 5},
         graceful_shutdown_timeout_s=own.cluster.grace,
         health_check_period_s=HEALTH_SECONDS,
