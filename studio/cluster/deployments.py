@@ -22,7 +22,6 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from engine import (
     Clone,
     ClusterEngine,
-    EngineError,
     Part,
     Replica,
     Replicas,
@@ -120,7 +119,7 @@ class SpeechReplica:
     async def check_health(self) -> None:
         """Serve replaces a replica whose engine has ended."""
         if self._engine.ended:
-            raise EngineError("The engine has ended.")
+            raise RuntimeError("the engine has ended")
 
     def __del__(self) -> None:
         self._held.close()

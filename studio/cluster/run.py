@@ -82,8 +82,8 @@ def connect(address: str) -> bool:
         ray.init(address, **options)
     except ConnectionError as error:
         raise InvalidSetting(
-            "There is no Ray cluster at '{address}'. Start one with `ray start --head`, or leave "
-            "--ray-address out.",
+            "No Ray cluster answers at '{address}'. Start one with `ray start --head`, and have "
+            "its token here (docs/cluster.md), or leave --ray-address out.",
             address=address,
         ) from error
     return True
