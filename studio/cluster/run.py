@@ -26,15 +26,21 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 def serve(place: AppContext) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting."""
     stop = threading.Event()
+    with running(place), _signals(stop):
+        greet(place)
+        stop.wait()
+        place.tell.line("Stopping: who is spoken to hears the end.")
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """Set `stop` at a signal. Entered once Ray has started, which sets a handler of its own."""
     before = {each: signal.signal(each, lambda *_: stop.set()) for each in SIGNALS}
     try:
-        with running(place):
-            greet(place)
-            stop.wait()
-            place.tell.line("Stopping: who is spoken to hears the end.")
+        yield
     finally:
         for each, handler in before.items():
-            signal.signal(each, handler)
+            signal.signal(each, handler or signal.SIG_DFL)
 
 
 @contextmanager
