@@ -170,16 +170,29 @@ def studio(
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as data:
         command = [sys.executable, "app.py", "serve", "--port", str(port), "--data", data]
-        if cores:
-            command = ["taskset", "-c", ",".join(map(str, cores)), *command]
         environment = {**os.environ, **(variables or {})}
-        process = subprocess.Popen([*command, "--model", model], cwd=ROOT, env=environment)
+        with pinned(cores):
+            process = subprocess.Popen([*command, "--model", model], cwd=ROOT, env=environment)
         try:
             wait_ready(f"http://127.0.0.1:{port}", process)
             yield f"http://127.0.0.1:{port}", process.pid
         finally:
             process.terminate()
             process.wait(60)
+
+
+@contextmanager
+def pinned(cores: Sequence[int]) -> Iterator[None]:
+    """What this thread starts meanwhile keeps to these cores; none named: to all."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def wait_ready(url: str, process: subprocess.Popen[bytes], seconds: float = 300) -> None:

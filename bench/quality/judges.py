@@ -25,7 +25,6 @@ HEARD_RATE = 16_000
 PEAK = 0.9
 CLEAN_SECONDS = 9.01  # of DNSMOS's windows, one a second
 CLEAN = np.poly1d([-0.06766283, 1.11546468, 0.04602535])  # from its network to P.835, overall
-INSTALL = "pip install --no-deps -r requirements-judges.txt"
 
 Embedding = NDArray[np.float32]
 

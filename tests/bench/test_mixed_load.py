@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from bench.soak import Account
+from bench.soak import Account, pinned
 from bench.stress.listener import Heard
 from bench.stress.mixed_load import KEY, Load, cores_of, mixed, report
 from bench.stress.target import Tally, look_at
@@ -74,3 +76,13 @@ def test_what_makes_a_run_bad() -> None:
 )
 def test_cores_are_written_as_for_taskset(written: str, cores: tuple[int, ...]) -> None:
     assert cores_of(written) == cores
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="affinity is Linux's")
+def test_a_server_is_started_on_its_own_cores() -> None:
+    before = os.sched_getaffinity(0)
+    core = min(before)
+    tell = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+    with pinned((core,)):
+        assert subprocess.check_output(tell, text=True).strip() == f"[{core}]"
+    assert os.sched_getaffinity(0) == before
