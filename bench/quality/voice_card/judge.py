@@ -23,7 +23,7 @@ from bench.quality.voice_card.recordings import Spoken
 from engine import write_atomic
 
 SOURCES = ("model", "teacher", "codec", "references")
-NATURAL = ("voices", "vector", "context", "blends", "styles", "long", "held_out", "strangers")
+NATURAL = ("voices", "vector", "context", "blends", "styles", "long")
 WORDS = ("voices", "vector", "context", "styles", "ends", "long")
 WHO = ("voices", "vector", "context", "blends", "long", "held_out", "strangers")
 SHORTEST = 0.1  # seconds: nothing is said in less, and the judges refuse it
