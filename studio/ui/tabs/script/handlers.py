@@ -246,7 +246,7 @@ class ScriptTab:
 
     def _read(self, number: str, text: str, seen: str) -> OpenScript:
         if number and text == seen:
-            return self.store.open(number)
+            return self.store.look(number)
         if number and seen and seen != text_of(self.store.open(number).script):
             gr.Warning(tell(FORKED))
             return self.store.fork(number, text)

@@ -299,9 +299,11 @@ class ScriptStore:
         changed = changed_lines(before.script, after.script)
         if not changed:
             return after
-        opened = self._opened(number, before, False)
-        assert opened.sounds is not None
-        keys = [(place, spoken_key(opened.jobs[place], opened.sounds)) for place in changed]
+        planned, jobs, _ = self._planned.get(number, (None, (), None))
+        if planned != before.changed:
+            jobs = self._opened(number, before, False).jobs
+        sounds = self._projects.sounds(number)
+        keys = [(place, spoken_key(jobs[place], sounds)) for place in changed]
         lines = before.script.lines
         had = [(lines[place].id, take_of(lines[place], key)) for place, key in keys if key]
         return after.having(takes=with_takes(after.takes, had)) if had else after
