@@ -16,6 +16,7 @@
 #   speaker     second GPU: encoder until CODEC - SMOOTH, then towards its targets until CODEC
 #   rehearsal   second GPU, beside it: the talker on the codes of a codec that still learns
 #   talker      second GPU, from CODEC to the end
+# ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better.
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -109,10 +110,10 @@ aside &
 codec() {
     on_first training.train_codec --speech "$work/speech" --state "$work/codec.pt" --again \
         --minutes 600 --by "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
-        --save-every 40 $record ${CODEC_MORE:-} > "$logs/codec.log" 2>&1
+        --save-every 40 $record ${COMPILE---compile} ${CODEC_MORE:-} > "$logs/codec.log" 2>&1
 }
 # Decoder and talker compile and capture their steps while the codec still learns.
-until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-100})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
+until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
 decoder() {
     until_warm_up
     on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
@@ -145,6 +146,7 @@ rehearsal() {
     talker "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
 }
 
+[ -z "${ONLY_CODEC:-}" ] || { codec; exit; }
 rehearsal &
 rehearsal=$!
 speaker &

@@ -19,8 +19,8 @@ from engine.model.configs import CodecConfig, EncoderConfig
 from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from engine.model.layers import Causal
 from training import model_config
-from training.data.flite import PHONES
-from training.data.synthesize_corpus import PHONES_A_FRAME
+from training.data.phones import PHONES
+from training.data.speech_format import PHONES_A_FRAME
 
 DECAY = 0.99
 DEAD = 0.15  # an entry used less than this share of the average is restarted
@@ -85,11 +85,17 @@ class Codec(nn.Module):
         self.phone_head = nn.Sequential(
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )
+        self._latents, self._synthesize = self.encoder.latents, synthesize
         for book in self.books():
             book.embed_sum.normal_()
         for name, value in self.named_parameters():
             if name.endswith((".scale", ".gamma")):  # higher initial values for a short training
                 nn.init.constant_(value, 0.1)
+
+    def compile_networks(self) -> None:
+        """Run encoder and decoder by torch.compile; the quantizer between them stays as it is."""
+        self._latents = torch.compile(self.encoder.latents)
+        self._synthesize = torch.compile(synthesize)
 
     def books(self) -> list[Codebook]:
         """The encoder's codebooks: the semantic one, then the acoustic ones."""
@@ -105,7 +111,7 @@ class Codec(nn.Module):
 
     def forward(self, wave: Tensor, depth: Tensor, window: Tensor | None = None) -> Coded:
         """Encode, quantise and decode; only the frames in `window` are decoded, to save time."""
-        latents = self.encoder.latents(wave)
+        latents = self._latents(wave)
         said, sounds = self._halves()
         words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
         sound, sound_loss = quantize(sounds, latents, depth, self.training)
@@ -113,7 +119,7 @@ class Codec(nn.Module):
         latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
-        wave = synthesize(self.decoder, latent, window)
+        wave = self._synthesize(self.decoder, latent, window)
         return Coded(wave, words_loss + sound_loss, phones)
 
     @torch.no_grad()

@@ -12,20 +12,21 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-Told: TypeAlias = dict[str, Tensor]
-Step: TypeAlias = Callable[..., Told]
+Metrics: TypeAlias = dict[str, Tensor]
+Step: TypeAlias = Callable[..., Metrics]
 Made = TypeVar("Made")
 WARM = 4  # eager calls before a capture, to warm up
 
 
-class Recorded:
+class GraphedStep:
     """A step on a GPU, with a graph for each set of shapes and choices."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
-        self._kept: dict[Hashable, tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Told]] = {}
+        self._pool = torch.cuda.graph_pool_handle()  # graphs run one after another: one memory
+        self._kept: dict[Hashable, tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Metrics]] = {}
 
-    def __call__(self, *inputs: Tensor, **choices: Hashable) -> Told:
+    def __call__(self, *inputs: Tensor, **choices: Hashable) -> Metrics:
         key = (*(x.shape for x in inputs), *sorted(choices.items()))
         if key not in self._kept:
             self._kept[key] = self._record(inputs, choices)
@@ -37,13 +38,15 @@ class Recorded:
 
     def _record(
         self, inputs: tuple[Tensor, ...], choices: dict[str, Hashable]
-    ) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Told]:
+    ) -> tuple[torch.cuda.CUDAGraph, tuple[Tensor, ...], Metrics]:
         places = tuple(x.clone() for x in inputs)
-        graph, told = captured(lambda: self._step(*places, **choices))
+        graph, told = captured(lambda: self._step(*places, **choices), self._pool)
         return graph, places, told
 
 
-def captured(call: Callable[[], Made]) -> tuple[torch.cuda.CUDAGraph, Made]:
+def captured(
+    call: Callable[[], Made], pool: tuple[int, int] | None = None
+) -> tuple[torch.cuda.CUDAGraph, Made]:
     """A graph of the call, and the static outputs of its replays."""
     here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
     aside.wait_stream(here)
@@ -52,6 +55,6 @@ def captured(call: Callable[[], Made]) -> tuple[torch.cuda.CUDAGraph, Made]:
             call()
     here.wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, pool=pool):
         made = call()
     return graph, made

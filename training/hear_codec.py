@@ -14,7 +14,7 @@ import torch
 
 from training import state as states
 from training.codec import ALL, UNQUANTISED, Codec
-from training.data.synthesize_corpus import FRAME, RATE
+from training.data.speech_format import FRAME, RATE
 
 
 @torch.no_grad()

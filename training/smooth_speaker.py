@@ -23,8 +23,8 @@ from training.batching.encoding_batches import resampled
 from training.batching.speaker_targets import faster, speaker_targets
 from training.codec import Codec
 from training.data.speakers import everyone
+from training.data.speech_format import FRAME, RATE
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import FRAME, RATE
 from training.train_speaker import (
     Countdown,
     Plain,

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from training import state as states
 from training import train_loop
 from training.codec import ALL, UNQUANTISED, Codec
+from training.data.speech_format import FRAME
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import FRAME
-from training.graph_steps import Recorded, Told
+from training.graph_steps import GraphedStep, Metrics
 from training.losses.wave_losses import WaveLosses, optimizer
 
 RATE_AT_START = 5e-4
@@ -32,17 +32,21 @@ JUDGED_FROM = 0.3  # of the time: discriminators
 CROP = 48  # frames
 FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows are not quantised; fewest with discriminators
 HEARD = 21  # frames of a crop that are decoded
-WARM = 5  # of them are left out of losses, since the convolutions lack context there
+WARM = 7  # of them are left out of losses, since the convolutions lack context there
 COMMITMENT = 0.1  # weight of the quantizer's loss
 
 
 class Trainer:
-    def __init__(self, device: torch.device, highest: float = RATE_AT_START) -> None:
+    def __init__(
+        self, device: torch.device, highest: float = RATE_AT_START, compiled: bool = False
+    ) -> None:
         self.device, self.highest = device, highest
         self.codec = Codec().to(device)
+        if compiled:
+            self.codec.compile_networks()
         self.now = torch.tensor(highest, device=device)  # the learning rate
         self.free = torch.tensor(FREE_AT_START, device=device)
-        self.losses = WaveLosses(device, self.now, learn_phones=True)
+        self.losses = WaveLosses(device, self.now, learn_phones=True, compiled=compiled)
         self.codec_steps = optimizer(self.codec, self.now)
         self.step, self.seconds = 0, 0.0
 
@@ -107,18 +111,19 @@ class Trainer:
 def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.begun(given)
-    trainer, pool = Trainer(device, given.rate), Pool(given.speech, given.hours, device)
+    trainer = Trainer(device, given.rate, given.compile)
+    pool = Pool(given.speech, given.hours, device)
     if given.state.exists():
         trainer.resume(given.state, given.again)
     while pool.refresh() == 0 or pool.hours < given.wait_hours:
         time.sleep(1)
-    advance = Recorded(trainer.advance) if given.record else trainer.advance
+    advance = GraphedStep(trainer.advance) if given.record else trainer.advance
 
-    def step() -> Told:
+    def step() -> Metrics:
         judged = train_loop.progress(trainer, given) > given.judged_from
         return advance(*pool.crops(given.batch, CROP), judged=judged)
 
-    def tell(losses: Told) -> None:
+    def tell(losses: Metrics) -> None:
         pool.refresh(3)
         print(train_loop.line(trainer, pool.hours, losses), flush=True)
 
@@ -130,6 +135,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
+    parser.add_argument("--compile", action="store_true", help="the networks, by torch.compile")
     run(parser.parse_args())
 
 

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from training import state as states
 from training import train_loop
 from training.codec import Codec, synthesize
+from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import FRAME, PHONE_STEP, PHONES_A_FRAME
-from training.graph_steps import Recorded, Step, Told
+from training.graph_steps import GraphedStep, Metrics, Step
 from training.losses.wave_losses import WaveLosses, forget, optimizer
 
 RATE_AT_START, RATE_AT_END = 4e-4, 0.02
@@ -29,7 +29,7 @@ WARM_UP = 200  # steps
 WINDOW = 128  # frames that are encoded together, from silence on as a recording is
 OFFSETS = (0, 480, 960, 1440)  # samples: where frames begin in the speech
 CROP = 64  # frames that the decoder's first layers see
-HEARD, WARM = 15, 5  # frames that are decoded, and those of them that only give context
+HEARD, WARM = 17, 7  # frames that are decoded, and those of them that only give context
 FROM_START = 8  # one step in so many decodes the start of a window, without context
 ENCODED = 32  # windows encoded at once
 
@@ -158,7 +158,7 @@ def run(given: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.begun(given)
     trainer = Trainer(device, given.rate, given.compile)
-    advance = Recorded(trainer.advance) if given.record else trainer.advance
+    advance = GraphedStep(trainer.advance) if given.record else trainer.advance
     if given.record:
         trainer.warm_up(advance, given.batch)
         print("warm", flush=True)
@@ -174,11 +174,11 @@ def run(given: argparse.Namespace) -> None:
         time.sleep(1)
     tape.grow()
 
-    def step() -> Told:
+    def step() -> Metrics:
         from_start = trainer.step % FROM_START == 0
         return advance(*tape.draw(given.batch, from_start), from_start=from_start)
 
-    def tell(losses: Told) -> None:
+    def tell(losses: Metrics) -> None:
         if pool.refresh(3):
             tape.grow()
         print(train_loop.line(trainer, pool.hours, losses), flush=True)

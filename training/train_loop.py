@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from training import state as states
-from training.graph_steps import Told
+from training.graph_steps import Metrics
 
 
 class Trainer(Protocol):
@@ -54,8 +54,8 @@ def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentPars
 def follow(
     trainer: Trainer,
     given: argparse.Namespace,
-    step: Callable[[], Told],
-    tell: Callable[[Told], None],
+    step: Callable[[], Metrics],
+    tell: Callable[[Metrics], None],
     state: Callable[[], dict[str, Any]],
 ) -> None:
     """Run steps until the time or number of steps is over; call `tell` regularly."""
@@ -80,6 +80,6 @@ def progress(trainer: Trainer, given: argparse.Namespace) -> float:
     return float(trainer.seconds / (given.minutes * 60)) if given.minutes > 0 else 1.0
 
 
-def line(trainer: Trainer, hours: float, losses: Told) -> str:
+def line(trainer: Trainer, hours: float, losses: Metrics) -> str:
     told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
     return f"{trainer.step} {trainer.seconds:.0f}s {hours:.1f}h {told}"

@@ -26,8 +26,8 @@ from training import model_config, train_loop
 from training import state as states
 from training.codec import ALL, Codec
 from training.data.speakers import TRAINED, everyone
+from training.data.speech_format import FRAME, RATE
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import FRAME, RATE
 
 LENGTH = 6.0  # norm of a vector
 SCALE, MARGIN = 24.0, 0.15  # of the cosine classifier

@@ -41,9 +41,9 @@ from training.batching.self_rollout import SelfRollout, due
 from training.batching.talker_dataset import TalkerDataset
 from training.codec import Codec
 from training.data.phones import PHONES
+from training.data.speech_format import PHONES_A_FRAME
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import PHONES_A_FRAME
-from training.graph_steps import Recorded, Step, Told
+from training.graph_steps import GraphedStep, Metrics, Step
 from training.losses.attention_guidance import Guided
 from training.losses.regularization import ValidationSet, thin
 from training.losses.wave_losses import forget
@@ -267,11 +267,11 @@ def telling(
     batcher: Batcher,
     pool: Pool,
     aside: ValidationSet | None,
-) -> Callable[[Told], None]:
+) -> Callable[[Metrics], None]:
     """A function that logs the losses and adds new speech."""
     books = batcher.library
 
-    def tell(told: Told) -> None:
+    def tell(told: Metrics) -> None:
         print(train_loop.line(trainer, pool.hours, told), flush=True)
         if aside:
             print(aside.judge(trainer.pupil, losses, given.frames), flush=True)
@@ -284,7 +284,7 @@ def telling(
 def run(given: argparse.Namespace) -> None:
     device = train_loop.begun(given)
     trainer = Trainer(device, given.dropout, given.rate, given.guidance, given.stray, given.compile)
-    advance = Recorded(trainer.advance) if given.record else trainer.advance
+    advance = GraphedStep(trainer.advance) if given.record else trainer.advance
     if given.record:
         trainer.warm_up(advance, given.rows, given.frames)
         print("warm", flush=True)
@@ -299,7 +299,7 @@ def run(given: argparse.Namespace) -> None:
     batcher.refresh()
     draw = drawing(given, trainer, batcher)
 
-    def step() -> Told:
+    def step() -> Metrics:
         return advance(*draw().tensors(), frames=given.frames)
 
     train_loop.follow(

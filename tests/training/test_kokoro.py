@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from training import state as states
 from training.data.speakers import TIMBRES
-from training.data.synthesize_corpus import FRAME, PHONE_STEP
+from training.data.speech_format import FRAME, PHONE_STEP
 from training.teachers import kokoro, kokoro_weights
 from training.teachers.finishing import silence_after
 from training.teachers.kokoro import Kokoro

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from training.data.flite import PHONES
-from training.data.synthesize_corpus import PHONE_STEP, RATE
+from training.data.phones import PHONES
+from training.data.speech_format import PHONE_STEP, RATE
 from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
 
 

@@ -16,8 +16,8 @@ from training import model_config
 from training.batching import encoding_batches, talker_dataset
 from training.batching.talker_dataset import CODE, FRAMES, SPEAKER, TEXT_LENGTH, TalkerDataset
 from training.data.speakers import NAMED
+from training.data.speech_format import FRAME, PHONE_STEP
 from training.data.speech_pool import Pool, Spot
-from training.data.synthesize_corpus import FRAME, PHONE_STEP
 from training.losses.regularization import thin
 
 MADE = len(NAMED)  # the number of a speaker without a name

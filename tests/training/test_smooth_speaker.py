@@ -12,7 +12,7 @@ from engine.model.speaker import SpeakerEncoder
 from training import model_config
 from training.batching.speaker_targets import speaker_targets
 from training.data.speakers import everyone
-from training.data.synthesize_corpus import RATE
+from training.data.speech_format import RATE
 from training.smooth_speaker import mixed, settle
 
 AXES = torch.tensor([speaker.axes() for speaker in everyone()[:1]])

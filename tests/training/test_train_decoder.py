@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from training import state, train_codec, train_decoder
+from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.losses.wave_losses import WEIGHTS, WaveLosses
 from training.train_decoder import CodeTape, Trainer
 

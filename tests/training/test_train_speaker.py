@@ -12,8 +12,8 @@ import torch
 
 from training import state as states
 from training.codec import Codec
+from training.data.speech_format import FRAME
 from training.data.speech_pool import Spot
-from training.data.synthesize_corpus import FRAME
 from training.train_speaker import Countdown, Plain, copied, copier
 
 

@@ -25,7 +25,7 @@ from training.batching.talker_dataset import (
     TalkerDataset,
 )
 from training.data.speakers import STYLES, TRAINED, everyone
-from training.data.synthesize_corpus import PHONES_A_FRAME
+from training.data.speech_format import PHONES_A_FRAME
 from training.data.voice_descriptions import describe
 
 NONE = -1

@@ -14,8 +14,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.data.speech_pool import Pool, Spot
-from training.data.synthesize_corpus import FRAME, PHONE_STEP, PHONES_A_FRAME
 
 HUSH = 6  # frames of silence kept after an utterance, for references that end in silence
 AT_ONCE = 64  # utterances encoded at once

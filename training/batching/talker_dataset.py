@@ -19,8 +19,8 @@ from training import model_config
 from training.batching.encoding_batches import HUSH, Bundle, Coded, of_a_length, place_ids, shifted
 from training.batching.speaker_targets import faster, speaker_targets
 from training.data.speakers import NAMED, everyone
+from training.data.speech_format import FRAME, PHONES_A_FRAME
 from training.data.speech_pool import Pool
-from training.data.synthesize_corpus import FRAME, PHONES_A_FRAME
 
 SPEED = 0.06  # largest relative change of speed
 # Columns of the table; FRAMES excludes the silence.

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training.data.synthesize_corpus import FRAME, PHONE_STEP, RATE
+from training.data.speech_format import FRAME, PHONE_STEP, RATE
 
 
 @dataclass(frozen=True)

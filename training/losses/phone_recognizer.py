@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from training.codec import mel_bank
-from training.data.flite import PHONES
-from training.data.synthesize_corpus import PHONE_STEP
+from training.data.phones import PHONES
+from training.data.speech_format import PHONE_STEP
 
 STEP, SPAN, BINS, WIDTH = PHONE_STEP // 2, 600, 64, 192  # samples, samples, bands, channels
 FLOOR = 1e-3  # amplitude below which sound is ignored

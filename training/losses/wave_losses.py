@@ -23,7 +23,8 @@ from training.losses.discriminators import (
 )
 from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
 
-WEIGHTS = {"spectral": 15.0, "heard": 1.0, "missed": 4.0, "score": 4.0, "features": 2.0}
+# Spectra count for about twice what discriminators do, as in vocoders that are known to work.
+WEIGHTS = {"spectral": 45.0, "heard": 1.0, "missed": 4.0, "score": 6.0, "features": 2.0}
 JUDGED = 11_520  # samples of a wave that discriminators see: 0.48 s
 NETWORKS = ("discriminators", "recognizer")
 

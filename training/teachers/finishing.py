@@ -1,6 +1,6 @@
 """From a network's waves to shards' waves, a batch at a time: vocal tract, tilt, ends, level.
 
-The same as `training.data.synthesize_corpus` does a wave at a time, for tensors [B, samples] on any
+The same as `training.data.speech_format` does a wave at a time, for tensors [B, samples] on any
 device, whose rows end in silence. Knows no speakers.
 """
 
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from training.data.synthesize_corpus import LOUDNESS, RATE, weighting
+from training.data.speech_format import LOUDNESS, RATE, weighting
 
 REACH = 24  # samples on either side that one sample is made of
 HOP = 240  # samples: 10 ms, in which ends are looked for

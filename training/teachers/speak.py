@@ -19,7 +19,7 @@ from torch import Tensor
 
 from training import state as states
 from training.data.speakers import STYLES, TIMBRES, Speaker, Style
-from training.data.synthesize_corpus import PHONE_STEP, Wave, pad
+from training.data.speech_format import PHONE_STEP, Wave, pad
 from training.teachers import finishing, kokoro
 from training.teachers.kokoro import Kokoro
 from training.teachers.phonemes import PAUSE, Said, phones_of
@@ -65,7 +65,7 @@ class Laid:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """As `synthesize_corpus.Message`: a wave, and every 20 ms a phone and a place in the text."""
+    """A wave, and every 20 ms a phone and a place in the text."""
 
     wave: Wave
     phones: NDArray[np.uint8]

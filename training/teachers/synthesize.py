@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from training.data.speakers import NAMED, STYLES, TRAINED, everyone
-from training.data.synthesize_corpus import LONGEST, RATE, Utterance
+from training.data.speech_format import LONGEST, RATE, Utterance
 from training.teachers import phonemes
 from training.teachers.phonemes import Said
 from training.teachers.speak import Job, Message, Teacher

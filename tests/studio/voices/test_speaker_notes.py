@@ -11,13 +11,13 @@ from studio.cli.app_context import MINI
 from studio.ui.i18n import CHINESE
 from studio.voices.speaker_notes import LINES, described
 from studio.voices.voice_catalog import Choices
-from training.data.flite_speakers import NAMED
+from training.data.speakers import NAMED
 
 
-def test_the_embedded_speakers_are_described_as_they_were_made() -> None:
-    assert {own.name: described(own.name) for own in NAMED} == {
-        own.name: own.about for own in NAMED
-    }
+def test_the_embedded_speakers_are_described_by_the_names_of_the_recipe() -> None:
+    (own,) = read_capabilities([str(MINI)]).values()
+    assert set(own.speakers) == {voice.name for voice in NAMED}
+    assert all(described(name) for name in own.speakers)
 
 
 def test_menus_show_the_lines(tmp_path: Path) -> None:
