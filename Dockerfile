@@ -23,6 +23,7 @@ USER timbre
 VOLUME /data
 ENV PYTHONUNBUFFERED=1 \
     HF_HOME=/data/models \
+    NUMBA_CACHE_DIR=/data/kernels \
     TIMBRE_DATA=/data/timbre \
     TIMBRE_HOST=0.0.0.0 \
     TIMBRE_GUESTS=true

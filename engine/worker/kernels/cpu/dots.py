@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from engine.worker.kernels.cpu.compiler import compiled
 
 LANES, VECTORS = 16, 4  # numbers of a vector, vectors of a sum
 MULTIPLE = LANES * VECTORS  # inputs are a multiple of this
@@ -95,7 +97,7 @@ def _total(builder: Any, vectors: list[Any]) -> Any:
 _one, _two, _four = _dots(1), _dots(2), _dots(4)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def multiply(weights, scales, x, rows, start, stop, out):
     """out[:rows, start:stop] = x[:rows] @ weights[start:stop].T * scales[start:stop]"""
     for first in range(start, stop, BLOCK):

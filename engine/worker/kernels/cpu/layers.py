@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import float32, int32, njit, types
+from numba import float32, int32, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Block, Transformer
 from engine.model.quantized_linear import QuantizedLinear
+from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, multiply
 from engine.worker.kernels.cpu.threads import barrier
 
@@ -136,7 +137,7 @@ def _vectors(pairs: list[tuple[Any, Any]]) -> Floats:
     return torch.stack(rows).float().contiguous().numpy()
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def span(size, number, threads):
     """The part of `size` outputs that a thread computes."""
     start = size * number // threads // ALIGN * ALIGN
@@ -144,7 +145,7 @@ def span(size, number, threads):
     return start, stop
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def multiply_all(number, threads, weights, scales, x, rows, out, counter):
     """out[:rows] = x[:rows] @ weights.T * scales"""
     start, stop = span(len(weights), number, threads)
@@ -152,7 +153,7 @@ def multiply_all(number, threads, weights, scales, x, rows, out, counter):
     barrier(counter, threads)
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def dot(weights, x):
     total = float32(0)
     for i in range(x.shape[0]):
@@ -160,14 +161,14 @@ def dot(weights, x):
     return total
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def norm(x, weight, eps, out):
     scale = float32(1) / math.sqrt(dot(x, x) / float32(x.shape[0]) + eps)
     for i in range(x.shape[0]):
         out[i] = x[i] * scale * weight[i]
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def rotate(x, cos, sin, out, factor):
     half = x.shape[0] // 2
     for i in range(half):
@@ -187,7 +188,7 @@ def _power_of_two(typing: Any, exponent: Any) -> Any:
     return types.float32(types.int32), generate
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def exponential(x):
     """e to the power of a float32, to five digits; unlike the library's it is vectorized."""
     x = min(max(x, float32(-87)), float32(88)) * float32(1.44269504)
@@ -199,7 +200,7 @@ def exponential(x):
     return power * _power_of_two(int32(whole))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, out):
     """A row's queries of one head of keys: qkv and out [all heads' numbers], keys and values
     [positions, head_dim]; its new key and value are stored first."""
@@ -232,7 +233,7 @@ def attend(qkv, keys, values, cos, sin, norms, eps, head, heads, position, own, 
             target[i] /= total
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@compiled(reorder=True)
 def run_layers(
     number, threads, weights, cos, sin, index, positions, slots, per_row, keys, values, scratch
 ):

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import float32, njit
+from numba import float32
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.model.layers import rotary_embedding
 from engine.model.predictor import Predictor
+from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import multiply
 from engine.worker.kernels.cpu.layers import (
     Floats,
@@ -52,7 +53,7 @@ class Frame(NamedTuple):
     total: Floats  # [R, talker width]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _rank(logits, count, best, ids):
     """The `count` highest logits, in descending order, into best and ids."""
     held = 0
@@ -68,7 +69,7 @@ def _rank(logits, count, best, ids):
         held = min(held + 1, count)
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _pick(logits, sampling, uniform, best, ids):
     """Sample an id; best and ids: memory for the ranked ones."""
     inverse_temperature, top_k, top_p, mask = sampling[0], sampling[1], sampling[2], sampling[3]
@@ -95,7 +96,7 @@ def _pick(logits, sampling, uniform, best, ids):
     return ids[min(place, kept - 1)]
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _predict(
     number,
     threads,

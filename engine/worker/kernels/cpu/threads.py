@@ -14,8 +14,10 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from engine.worker.kernels.cpu.compiler import compiled
 
 Kernel: TypeAlias = Callable[[int, int], object]  # called with the thread's number, and how many
 THREADS = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # that are tried
@@ -100,7 +102,7 @@ def _arrived(typing: Any, counter: Any) -> Any:
     return types.int64(counter), generate
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def barrier(counter, threads):
     """Wait until all threads have come here. counter: int64 [1], zero at first."""
     if threads == 1:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
+from numba import njit
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
@@ -141,3 +144,15 @@ def test_a_closed_team_runs_on_the_calling_thread_alone() -> None:
     team.close()
     team.run(lambda number, threads: seen.append((number, threads)), 3)
     assert seen == [(0, 1)]
+
+
+def test_kernels_are_compiled_where_no_folder_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(**options: object) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr("engine.worker.kernels.cpu.compiler.njit", refuse)
+    assert compiled()(lambda x: x + 1)(1) == 2
