@@ -57,7 +57,7 @@ def open_engine(
         place = pick_device(None if device == "auto" else device)
     except RuntimeError as error:
         raise InvalidSetting(
-            "No device is called '{device}'. Try auto, cpu or cuda.", device=device
+            "No device is called '{device}'. Try auto, cpu, cuda or mps.", device=device
         ) from error
     _check_present(place)
     folders = _named([resolve(str(model)) for model in models])
@@ -117,6 +117,8 @@ def _check_present(device: torch.device) -> None:
     """Torch accepts the name of any CUDA device and fails only at the first tensor."""
     import torch
 
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise InvalidSetting("This machine has no 'mps': that is the GPU of an Apple computer.")
     if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
         raise InvalidSetting(
             "This machine has no '{device}'; torch sees {there} CUDA devices. Try --device cpu, "
@@ -173,9 +175,10 @@ def model_name(folder: Path) -> str:
 
 
 def _settings(profile: str | None, device: str, changes: Mapping[str, Any]) -> EngineSettings:
-    settings = load_profile(profile or ("cpu" if device == "cpu" else "balanced"), **changes)
+    small = device in ("cpu", "mps")
+    settings = load_profile(profile or ("cpu" if small else "balanced"), **changes)
     if settings.pipeline_depth is None:
-        settings = settings.model_copy(update={"pipeline_depth": 0 if device == "cpu" else 1})
+        settings = settings.model_copy(update={"pipeline_depth": 0 if small else 1})
     return settings
 
 

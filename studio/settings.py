@@ -152,7 +152,9 @@ class StudioSettings(Settings):
     model: Names = Field(
         (), description="Folders or hub ids, separated by commas. None: the embedded model."
     )
-    device: str = Field("auto", description="auto, cpu, cuda or cuda:1.")
+    device: str = Field(
+        "auto", description="auto, cpu, cuda, cuda:1, or mps, which is not measured."
+    )
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
     weights: str = Field(
         "auto",

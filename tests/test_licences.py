@@ -124,3 +124,11 @@ def test_the_program_needs_nothing_else(licences: Any, tmp_path: Path) -> None:
         )
         assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "hello.mp3").stat().st_size > 0
+
+
+def test_the_table_of_wheels_names_every_requirement() -> None:
+    table = (ROOT / "docs" / "platforms.md").read_text("utf-8")
+    told = re.findall(r"^\| ([\w-]+) \| [\d.]+ \|", table, re.M)
+    lines = (ROOT / "requirements.txt").read_text("utf-8").splitlines()
+    asked = [found[0] for line in lines if (found := re.match(r"[\w-]+", line))]
+    assert told == asked

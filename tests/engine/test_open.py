@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from engine import CheckpointError, InvalidSetting, TimbreError, open_engine
-from engine.open import _named, model_name
+from engine.open import _named, _settings, model_name
 from tests.conftest import golden_folders
 
 FOLDER = golden_folders()[0]
@@ -79,3 +79,12 @@ def test_folders_of_the_same_name_are_told_apart(tmp_path):
 def test_a_folder_of_the_hubs_cache_is_called_like_its_repository(tmp_path):
     cached = tmp_path / "models--Qwen--Qwen3-TTS-12Hz-0.6B-Base" / "snapshots" / "abc123"
     assert model_name(cached) == "Qwen3-TTS-12Hz-0.6B-Base"
+
+
+def test_apples_gpu_is_small_and_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    with pytest.raises(InvalidSetting, match="GPU of an Apple computer"):
+        open_engine([FOLDER], device="mps")
+    settings = _settings(None, "mps", {})
+    assert settings == _settings(None, "cpu", {})
+    assert settings != _settings(None, "cuda", {})

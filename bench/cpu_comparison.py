@@ -1,0 +1,62 @@
+"""`python -m bench.cpu_comparison --model DIR`: this engine beside the reference package, on a CPU.
+
+Each runs in a process of its own, one after the other, with the same checkpoint, sentences and
+number of requests. The reference package needs its environment (bench/reference_package.py says
+how), which is bench/.reference unless `--reference` names another Python.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+REFERENCE = Path(__file__).parent / ".reference" / "bin" / "python"
+ROOT = Path(__file__).parents[1]
+
+
+def run(command: list[str]) -> dict[str, Any]:
+    """The report that a bench prints as its last line."""
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    report: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return report
+
+
+def compared(own: dict[str, Any], reference: dict[str, Any]) -> list[str]:
+    """A line for each, and how many times as fast this engine is."""
+    load = own["loads"][0]
+    times = reference["rtf"] / load["rtf_mean"]
+    return [
+        f"timbre     real-time factor {load['rtf_mean']:.3f}, "
+        f"first audio {load['first_p50_ms']:.0f} ms",
+        f"reference  real-time factor {reference['rtf']:.3f}, "
+        f"first audio {reference['first_audio_ms_mean']:.0f} ms",
+        f"{times:.1f} times as fast",
+    ]
+
+
+def main(
+    model: Annotated[Path, typer.Option(help="a checkpoint folder")],
+    weights: str = "auto",
+    requests: int = 6,
+    frames: Annotated[tuple[int, int], typer.Option(help="shortest and longest")] = (25, 90),
+    reference: Annotated[Path, typer.Option(help="the other environment's Python")] = REFERENCE,
+) -> None:
+    """Measure both and print them side by side."""
+    if not reference.exists():
+        raise typer.BadParameter(f"{reference} is not there; see bench/reference_package.py.")
+    shared = ["--model", str(model.resolve()), "--requests", str(requests)]
+    shared += ["--frames", *map(str, frames)]
+    own = [sys.executable, "-m", "bench", "--device", "cpu", "-c", "1", "--weights", weights]
+    for line in compared(
+        run(own + shared), run([str(reference), "-m", "bench.reference_package", *shared])
+    ):
+        typer.echo(line)
+
+
+if __name__ == "__main__":
+    typer.run(main)
