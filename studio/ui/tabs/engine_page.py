@@ -62,6 +62,7 @@ def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
         "Lowest buffer": _seconds(stats.lowest_lead),
         "Dropouts": str(stats.gaps),
         "Real-time capacity": str(stats.realtime_capacity),
+        "One stream alone": "–" if stats.speed is None else f"{stats.speed:.1f}× real time",
         "Memory": _bytes(stats.memory),
         "Profile": both(profile_of(engine)),
     }
