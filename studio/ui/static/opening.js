@@ -1,16 +1,27 @@
 // Nothing is shown until the first tab is laid out, so that nothing jumps about while it is.
 (() => {
   const PATIENCE = 4000; // ms, then it is shown as it is
+  const CALM = 3; // frames
   const root = document.documentElement;
+  let [still, height] = [0, ''];
   const find = (selector) => document.querySelector(selector);
 
   function isLaidOut() {
     if (!find('.timbre-head')) return Boolean(find('gradio-app .block')); // a page of another kind
-    return Boolean(window.timbre?.players.length && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.innerText);
+    return Boolean(window.timbre?.players.length && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.textContent.trim());
+  }
+
+  // Frames for which nothing has changed its height.
+  function stillFor() {
+    const now = [root.scrollHeight, find('.timbre-fields')?.offsetHeight].join();
+    still = now === height ? still + 1 : 0;
+    height = now;
+    return still;
   }
 
   function look(since) {
-    if (!isLaidOut() && performance.now() - since < PATIENCE) return requestAnimationFrame(() => look(since));
+    const ready = isLaidOut() && stillFor() >= CALM;
+    if (!ready && performance.now() - since < PATIENCE) return requestAnimationFrame(() => look(since));
     requestAnimationFrame(() => {
       root.classList.remove('timbre-opening');
       const field = find('#speak-text textarea');
