@@ -82,9 +82,10 @@ class Load:
             if self.over.is_set():
                 return
             name = f"Voice {os.getpid()} {number}"
-            data = {"name": name, "consent": "true", "embedding": str(vector)}
+            fields = {"name": name, "consent": "true", "embedding": str(vector)}
+            form = {key: (None, value) for key, value in fields.items()}
             try:
-                answer = httpx.post(f"{self.url}/v1/audio/voices", data=data, timeout=10)
+                answer = httpx.post(f"{self.url}/v1/audio/voices", files=form, timeout=10)
                 if answer.status_code == 200:
                     self.saved.append(name)
             except httpx.HTTPError:
