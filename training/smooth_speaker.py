@@ -33,7 +33,6 @@ from training.train_speaker import (
     crop,
     frozen,
     options,
-    rate_factor,
     through_codec,
     wait_for,
 )
@@ -114,7 +113,7 @@ def learn(
     steps = torch.optim.AdamW(encoder.parameters(), lr=given.rate, weight_decay=0.01)
     countdown, step = Countdown(given.minutes, given.by), 0
     while (over := countdown.over()) < 1:
-        steps.param_groups[0]["lr"] = given.rate * rate_factor(step, 100, over)
+        steps.param_groups[0]["lr"] = given.rate * train_loop.rate_factor(step, 100, over)
         speech = plain.draw(given.batch * 2 // 3, crop(1.0, 4.0))
         loss = astray(encoder, *mixed(speech, copied, given.batch // 3), axes)
         steps.zero_grad()

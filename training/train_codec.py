@@ -9,7 +9,6 @@ here; `training.train_decoder` then goes on with their sound.
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 
@@ -76,9 +75,8 @@ class Trainer:
 
     def rate(self, progress: float) -> None:
         """Cosine decay after a short warm-up; quantise ever more rows."""
-        scale = RATE_AT_END + (1 - RATE_AT_END) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-        scale *= min(1.0, (self.step + 1) / WARM_UP)
-        self.now.fill_(self.highest * scale)
+        factor = train_loop.rate_factor(self.step, WARM_UP, progress, RATE_AT_END)
+        self.now.fill_(self.highest * factor)
         self.free.fill_(FREE_AT_START + (FREE_AT_END - FREE_AT_START) * min(1.0, progress))
 
     def depth(self, batch: int) -> Tensor:

@@ -9,7 +9,6 @@ talker can learn the codes meanwhile. The state that is saved is a codec's, with
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from pathlib import Path
 
@@ -122,8 +121,8 @@ class Trainer:
 
     def rate(self, progress: float) -> None:
         """Cosine decay after a short warm-up."""
-        scale = RATE_AT_END + (1 - RATE_AT_END) * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-        self.now.fill_(self.highest * scale * min(1.0, (self.step + 1) / WARM_UP))
+        factor = train_loop.rate_factor(self.step, WARM_UP, progress, RATE_AT_END)
+        self.now.fill_(self.highest * factor)
 
     def warm_up(self, advance: Step, batch: int) -> None:
         """Compile and capture the steps ahead of time, without learning from them."""
@@ -159,7 +158,7 @@ def run(given: argparse.Namespace) -> None:
     device = train_loop.begun(given)
     trainer = Trainer(device, given.rate, given.compile)
     advance = GraphedStep(trainer.advance) if given.record else trainer.advance
-    if given.record:
+    if given.record and train_loop.starts_anew(given):
         trainer.warm_up(advance, given.batch)
         print("warm", flush=True)
     if given.state.exists():

@@ -6,6 +6,7 @@ A trainer counts its steps and seconds and has a learning rate.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,17 @@ def follow(
             states.save(state(), given.state)
             saved = time.monotonic()
     states.save(state(), given.state)
+
+
+def rate_factor(step: int, warm: int, over: float, end: float = 0.0) -> float:
+    """The learning rate's factor: linear warm-up, then cosine decay to `end`."""
+    decay = end + (1 - end) * 0.5 * (1 + math.cos(math.pi * min(1.0, over)))
+    return decay * min(1.0, (step + 1) / warm)
+
+
+def starts_anew(given: argparse.Namespace) -> bool:
+    """Whether no optimizer is to be restored: only then may its steps be captured before."""
+    return given.again or not given.state.exists()
 
 
 def progress(trainer: Trainer, given: argparse.Namespace) -> float:

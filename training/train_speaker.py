@@ -11,7 +11,6 @@ With --codec half of the speech passes through a codec, so that a codec does not
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -113,11 +112,6 @@ def copier(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor
     return partial(copied, codec=frozen(path, device)) if path else lambda wave: wave
 
 
-def rate_factor(step: int, warm: int, over: float) -> float:
-    """The learning rate's factor: linear warm-up, then cosine decay."""
-    return min(1.0, (step + 1) / warm) * 0.5 * (1 + math.cos(math.pi * over))
-
-
 def crop(shortest: float, longest: float) -> int:
     """A random length in samples, in whole frames, between two lengths in seconds."""
     seconds = torch.empty(()).uniform_(shortest, longest).item()
@@ -158,7 +152,7 @@ def run(given: argparse.Namespace) -> None:
     steps = torch.optim.AdamW(trainee.parameters(), lr=given.rate, weight_decay=0.01)
     countdown, step = Countdown(given.minutes, given.by), 0
     while (over := countdown.over()) < 1:
-        steps.param_groups[0]["lr"] = given.rate * rate_factor(step, 200, over)
+        steps.param_groups[0]["lr"] = given.rate * train_loop.rate_factor(step, 200, over)
         wave, speaker = plain.draw(given.batch, crop(0.9, 4.5))
         losses = trainee(augmented(copy(wave)), speaker, axes[speaker])
         loss = losses["who"] + 2 * losses["axes"] + 0.1 * losses["length"]

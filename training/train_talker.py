@@ -49,7 +49,7 @@ from training.losses.regularization import ValidationSet, thin
 from training.losses.wave_losses import forget
 from training.train_speaker import SpeakerTrainee
 
-RATE_AT_START = 1.5e-3
+RATE_AT_START, RATE_AT_END = 1.5e-3, 0.02
 GUIDANCE = 0.5  # weight of the guided attention loss
 WARM_UP = 300
 STRAY = 0.15  # share of the sequences with frames of another voice (see perturbation)
@@ -188,9 +188,8 @@ class Trainer:
         states.set_chance(state["chance"])
 
     def rate(self, progress: float) -> None:
-        scale = 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-        scale *= min(1.0, (self.step + 1) / WARM_UP)
-        self.now.fill_(self.highest * scale)
+        factor = train_loop.rate_factor(self.step, WARM_UP, progress, RATE_AT_END)
+        self.now.fill_(self.highest * factor)
 
     def warm_up(self, advance: Step, rows: int, frames: int) -> None:
         """Compile and capture steps of all sizes ahead of time, without learning from them."""
@@ -285,7 +284,7 @@ def run(given: argparse.Namespace) -> None:
     device = train_loop.begun(given)
     trainer = Trainer(device, given.dropout, given.rate, given.guidance, given.stray, given.compile)
     advance = GraphedStep(trainer.advance) if given.record else trainer.advance
-    if given.record:
+    if given.record and train_loop.starts_anew(given):
         trainer.warm_up(advance, given.rows, given.frames)
         print("warm", flush=True)
     while not all(path.exists() for path in (given.codec, given.speaker) if path):

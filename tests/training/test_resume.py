@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.training.test_batches import TEXT_IDS, UTTERANCES, fake_ids, made_library
-from training import state, train_codec, train_talker
+from training import state, train_codec, train_loop, train_talker
 from training.batching.batches import Batcher, Instructions
 
 CPU = torch.device("cpu")
@@ -81,6 +82,27 @@ def test_the_codec_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert same(first.codec, second.codec)
     assert same(first.losses.discriminators, second.losses.discriminators)
     assert same(first.losses.recognizer, second.losses.recognizer)
+
+
+@pytest.mark.parametrize(("exists", "again"), [(False, False), (True, False), (True, True)])
+def test_steps_are_captured_ahead_unless_an_optimizer_is_restored(
+    tmp_path: Path, exists: bool, again: bool
+) -> None:
+    """A captured step goes on with the moments that it was captured with."""
+    path = tmp_path / "state.pt"
+    if exists:
+        path.touch()
+    given = argparse.Namespace(state=path, again=again)
+    assert train_loop.starts_anew(given) == (again or not exists)
+
+
+@pytest.mark.parametrize("end", [0.0, 0.02, 0.2])
+def test_the_rate_warms_up_and_falls_to_its_end(end: float) -> None:
+    rates = [train_loop.rate_factor(step, 100, step / 1000, end) for step in range(1500)]
+    assert rates[0] < 0.02
+    assert max(rates) == max(rates[90:120]) <= 1
+    assert rates[120:] == sorted(rates[120:], reverse=True)
+    assert rates[1000:] == pytest.approx([end] * 500)
 
 
 def test_clock_leaves_out_the_time_a_process_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
