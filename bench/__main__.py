@@ -95,7 +95,7 @@ async def measured(plan: Plan, listen: Listen, work: Work) -> list[dict[str, Any
 def settle() -> None:
     """Exclude existing objects from garbage collection, which would pause all streams.
 
-    A server does the same when serving starts (studio/server/gc_freeze.py).
+    A server does the same when serving starts (studio/server/process/gc_freeze.py).
     """
     gc.collect()
     gc.freeze()

@@ -13,7 +13,8 @@ from engine.audio.audio_io import (
     save_sound,
 )
 from engine.audio.reference_audio import Recording, load_reference_audio
-from engine.cluster import ClusterEngine, ReplicaLost, Replicas
+from engine.cluster.cluster_engine import ClusterEngine, ReplicaLost, Replicas
+from engine.cluster.replica import Part, Parts, Refused, Replica
 from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
 from engine.engine import Engine
 from engine.errors import (
@@ -46,7 +47,6 @@ from engine.open import (
     open_zerogpu,
     read_capabilities,
 )
-from engine.replica import Part, Parts, Refused, Replica
 from engine.requests.text_groups import (
     LANGUAGE_CODES,
     SYLLABIC,

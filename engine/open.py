@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.checkpoints.config_file import codec_digest
 from engine.checkpoints.hub import resolve
-from engine.cluster import ClusterEngine, Replicas
+from engine.cluster.cluster_engine import ClusterEngine, Replicas
 from engine.config import EngineSettings, load_profile
 from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError

@@ -13,10 +13,10 @@ from starlette.requests import HTTPConnection
 
 from engine import Library, SpeechEngine, SpeechRequest
 from studio.api.auth import IDENTITY
+from studio.api.bodies.schemas import SpeechOptions
 from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
-from studio.api.schemas import SpeechOptions
 from studio.api.voice_resolver import Voices
 from studio.settings import ApiSettings
 

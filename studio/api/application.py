@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine import Library, SpeechEngine, TimbreError
-from studio.api import speech_routes, status_routes, voice_routes
 from studio.api.api_context import ApiContext, build_context
 from studio.api.auth import AuthGate, ForPaths
 from studio.api.compat import captioned_speech, elevenlabs
@@ -20,6 +19,7 @@ from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
+from studio.api.routes import speech, status, voices
 from studio.settings import ApiSettings
 
 OURS = ("/v1/", "/v2/voices", "/dev/captioned_speech", "/metrics", "/health", "/ready")
@@ -39,7 +39,7 @@ def create_api(
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
     api.state.wire = build_context(engine, library, settings, rates)
-    for routes in (speech_routes, voice_routes, status_routes, elevenlabs, captioned_speech):
+    for routes in (speech, voices, status, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
     # Bound here, since the state of a request that passed through the page is Gradio's.

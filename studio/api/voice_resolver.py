@@ -25,12 +25,12 @@ from engine import (
     Voice,
     load_reference_audio,
 )
+from studio.api.bodies.inline_reference import audio_of, is_data_url, refuse_address
+from studio.api.bodies.schemas import SpeechOptions, VoiceId
 from studio.api.compat.names import OPENAI_MODELS
 from studio.api.compat.request_labels import report_ignored
 from studio.api.errors import ApiError, explain
-from studio.api.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.recording_queue import RecordingQueue
-from studio.api.schemas import SpeechOptions, VoiceId
 from studio.settings import ApiSettings
 from studio.voices.consent import is_consent
 from studio.voices.voice_catalog import Choices, Method

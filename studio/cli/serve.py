@@ -39,7 +39,7 @@ def _is_open_to_all(own: StudioSettings) -> bool:
 def serve_studio(place: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.server import serving
-    from studio.server.data_lock import data_lock
+    from studio.server.process.data_lock import data_lock
     from studio.server.retention import TRASH_DAYS, every_hour
     from studio.takes.take_store import DAY
 
@@ -89,7 +89,7 @@ def serve_lent(place: AppContext) -> None:
     """Serve on ZeroGPU, where only Gradio's routes can be reached."""
     spaces = importlib.import_module("spaces")  # must be imported before torch and Gradio
     from studio.server import public_server, zerogpu
-    from studio.server.data_lock import data_lock
+    from studio.server.process.data_lock import data_lock
 
     own = place.own
     device = "cuda" if own.device == "auto" else own.device

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine import SAMPLE_RATE, Loudspeaker, Pcm, open_sound
-from studio.api.encoding import open_encoder
+from studio.api.responses.encoding import open_encoder
 from studio.cli.console import Reporter
 from studio.cli.say_options import SayOptions
 

@@ -37,7 +37,7 @@ from studio.cli.app_context import AppContext
 from studio.cli.serve import build_application
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
-from studio.server.data_lock import data_lock
+from studio.server.process.data_lock import data_lock
 from studio.settings import ClusterSettings, StudioSettings
 
 SPEECH, STUDIO = "timbre-speech", "timbre-studio"  # the applications

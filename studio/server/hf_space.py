@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from studio.server.headers import SPACES
+from studio.server.middleware.headers import SPACES
 
 BUCKET: Final = Path("/data")  # where a Space's persistent storage is mounted
 # A Space is reached through its platform's proxy alone, whose address was 10.16.3.80 where others

@@ -14,11 +14,11 @@ from engine import SpeechEngine
 from studio.api.application import OURS
 from studio.api.rates import Rates
 from studio.server.admission import admission
-from studio.server.compression import Compression
-from studio.server.headers import SafeHeaders
 from studio.server.login import Login
-from studio.server.page_routes import PageRoutes
-from studio.server.request_guard import RequestGuard
+from studio.server.middleware.compression import Compression
+from studio.server.middleware.headers import SafeHeaders
+from studio.server.middleware.page_routes import PageRoutes
+from studio.server.middleware.request_guard import RequestGuard
 from studio.server.retention import TRASH_DAYS, every_hour, tidy
 from studio.server.visitors import Visitors, guests
 from studio.settings import StudioSettings

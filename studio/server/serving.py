@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 
 from engine import InvalidSetting
 from studio.server.connections import bounded_protocol
-from studio.server.gc_freeze import settle
-from studio.server.log_limits import limit_repeats
-from studio.server.shutdown import DrainingServer
+from studio.server.process.gc_freeze import settle
+from studio.server.process.log_limits import limit_repeats
+from studio.server.process.shutdown import DrainingServer
 
 GRACE = 3  # seconds for open connections at shutdown
 # Connections that wait to be accepted, and are accepted at once: with more, a crowd of them can

@@ -20,7 +20,7 @@ import pytest
 
 from bench.soak import ROOT, wait_ready
 from engine import SAMPLE_RATE
-from tests.studio.api.test_voice_routes import recording
+from tests.studio.api.routes.test_voices import recording
 
 pytestmark = pytest.mark.slow
 

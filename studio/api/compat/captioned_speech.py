@@ -17,11 +17,11 @@ from starlette.responses import JSONResponse, Response
 
 from engine import SAMPLE_RATE, Pcm
 from studio.api.api_context import Shared, json_only
-from studio.api.audio_output import render
-from studio.api.disconnect import unless_left
-from studio.api.json_body import BoundedJson
-from studio.api.schemas import SpeechBody
-from studio.api.streaming_response import whole
+from studio.api.bodies.json_body import BoundedJson
+from studio.api.bodies.schemas import SpeechBody
+from studio.api.responses.audio_output import render
+from studio.api.responses.disconnect import unless_left
+from studio.api.responses.streaming_response import whole
 
 router = APIRouter(tags=["captions"], route_class=BoundedJson)
 HOP = 240  # samples: 10 ms

@@ -14,12 +14,12 @@ from pydantic import Field
 from starlette.responses import Response
 
 from studio.api.api_context import Shared, json_only
+from studio.api.bodies.json_body import BoundedJson
+from studio.api.bodies.schemas import Body, Language, SpeechBody
 from studio.api.compat.request_labels import report_ignored
-from studio.api.encoding import Format
 from studio.api.errors import ApiError
-from studio.api.json_body import BoundedJson
-from studio.api.schemas import Body, Language, SpeechBody
-from studio.api.speech_routes import speech
+from studio.api.responses.encoding import Format
+from studio.api.routes.speech import speech
 
 router = APIRouter(tags=["elevenlabs"], route_class=BoundedJson)
 RATE = "24000"

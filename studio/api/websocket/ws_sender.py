@@ -17,12 +17,12 @@ import anyio
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engine import SAMPLE_RATE, End, TimbreError
-from studio.api.audio_output import Render
+from studio.api.bodies.schemas import Configuration
 from studio.api.errors import UNFORESEEN, ApiError, explain
-from studio.api.json_text import to_json
 from studio.api.metrics import Metrics
-from studio.api.schemas import Configuration
-from studio.api.streaming_response import pieces
+from studio.api.responses.audio_output import Render
+from studio.api.responses.json_text import to_json
+from studio.api.responses.streaming_response import pieces
 from studio.api.websocket.ws_utterance import Part, Utterance
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from starlette.websockets import WebSocket
 
 from engine import SpeechRequest, TimbreError
 from studio.api.api_context import ApiContext
+from studio.api.bodies.json_body import parse
+from studio.api.bodies.schemas import Body, Configuration
 from studio.api.errors import ApiError, explain
-from studio.api.json_body import parse
-from studio.api.schemas import Body, Configuration
 from studio.api.websocket.ws_sender import GONE, Turn, WsOutlet, WsSender
 from studio.api.websocket.ws_utterance import Flowing, Split
 

@@ -191,7 +191,7 @@ def test_talkers_come_and_go_while_others_speak() -> None:
 
 
 def test_an_unloaded_talker_needs_no_collector() -> None:
-    """A server no longer collects what it began with (studio/server/gc_freeze.py)."""
+    """A server no longer collects what it began with (studio/server/process/gc_freeze.py)."""
     name = CASE.folder.name
     with running(CASE.folder, slots=2) as worker:
         speak(worker, prompt_of(worker))

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from engine import Engine, Library
 from studio.api import ApiSettings, create_api
 from studio.settings import StudioSettings
-from tests.studio.api.test_voice_routes import recording
+from tests.studio.api.routes.test_voices import recording
 
 SOUND = "data:audio/wav;base64," + b64encode(recording()).decode()
 ASKED = {"input": "As I sound.", "ref_audio": SOUND, "response_format": "pcm"}

@@ -15,8 +15,8 @@ import soundfile
 from engine import Library
 from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
-from studio.api.schemas import SpeechBody
-from tests.studio.api.test_voice_routes import recording
+from studio.api.bodies.schemas import SpeechBody
+from tests.studio.api.routes.test_voices import recording
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs" / "api.md"

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from engine import EngineSettings, Library
 from engine.testing import FakeEngine
 from studio.api import create_api
-from studio.api.encoding import MEDIA_TYPES
-from studio.api.json_text import to_json
-from studio.api.schemas import SpeechBody
-from tests.studio.api.test_voice_routes import recording, upload
+from studio.api.bodies.schemas import SpeechBody
+from studio.api.responses.encoding import MEDIA_TYPES
+from studio.api.responses.json_text import to_json
+from tests.studio.api.routes.test_voices import recording, upload
 from tests.support.serving import wait_until
 
 STATUSES = {200, 400, 401, 404, 405, 409, 413, 415, 422, 429}

@@ -10,12 +10,13 @@ from types import ModuleType
 
 import pytest
 
-from tests.studio.api import test_compat, test_speech_routes, test_voice_routes
+from tests.studio.api import test_compat
+from tests.studio.api.routes import test_speech, test_voices
 from tests.studio.api.websocket import test_websocket, test_websocket_faults
 
 MODULES = (
-    test_speech_routes,
-    test_voice_routes,
+    test_speech,
+    test_voices,
     test_compat,
     test_websocket,
     test_websocket_faults,

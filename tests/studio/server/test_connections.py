@@ -15,7 +15,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 
 from studio.server import connections
-from studio.server.log_limits import MOST, RepeatFilter
+from studio.server.process.log_limits import MOST, RepeatFilter
 from studio.server.serving import configure, listen
 from tests.support.serving import wait_until
 

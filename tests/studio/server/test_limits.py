@@ -27,7 +27,7 @@ from studio.api.application import OURS
 from studio.api.rates import Rates
 from studio.server import visitors
 from studio.server.admission import admission
-from studio.server.page_routes import PageRoutes
+from studio.server.middleware.page_routes import PageRoutes
 from studio.server.serving import configure, listen
 from studio.settings import StudioSettings
 from tests.support.serving import wait_until

@@ -19,7 +19,7 @@ from engine.testing import FakeEngine
 from studio.cli import app_context
 from studio.cli.serve import _is_open_to_all
 from studio.server import serving
-from studio.server.data_lock import data_lock
+from studio.server.process.data_lock import data_lock
 from studio.settings import ROOT, StudioSettings
 from studio.ui import page
 

@@ -9,8 +9,8 @@ from contextlib import aclosing
 from typing import Any, TypeVar
 
 from engine import Clone, Engine, SpeechRequest, Stats, TimbreError, Waveform
-from engine.cluster import ReplicaLost
-from engine.replica import Parts, Replica
+from engine.cluster.cluster_engine import ReplicaLost
+from engine.cluster.replica import Parts, Replica
 
 T = TypeVar("T")
 

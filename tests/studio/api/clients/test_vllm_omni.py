@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from tests.studio.api.clients.conftest import run
-from tests.studio.api.test_voice_routes import recording
+from tests.studio.api.routes.test_voices import recording
 
 VERSION = "0.20.0"
 CLIENTS = "examples/online_serving/text_to_speech/qwen3_tts"

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from engine import FRAME_SAMPLES, SAMPLE_RATE, Engine, Library
 from studio.api import create_api
-from tests.studio.api.test_voice_routes import upload
+from tests.studio.api.routes.test_voices import upload
 from tests.studio.api.websocket.ws_client import (
     CANCEL,
     DONE,

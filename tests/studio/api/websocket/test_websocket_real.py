@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from engine import FRAME_SAMPLES, Engine, Library, open_engine, read_capabilities
 from studio.api import create_api
-from tests.studio.api.test_voice_routes import recording, upload
+from tests.studio.api.routes.test_voices import recording, upload
 from tests.studio.api.websocket.ws_client import CANCEL, DONE, PATH, config, hear, say, words
 from tests.support.serving import wait_until
 

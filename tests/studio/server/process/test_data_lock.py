@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from engine import InvalidSetting
-from studio.server.data_lock import NAME, data_lock
+from studio.server.process.data_lock import NAME, data_lock
 from studio.settings import ROOT
 
 HOLD = """
 import sys
 from pathlib import Path
-from studio.server.data_lock import data_lock
+from studio.server.process.data_lock import data_lock
 with data_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
+from studio.api.bodies.inline_reference import check_size, check_type
 from studio.api.errors import ApiError
-from studio.api.inline_reference import check_size, check_type
 
 Names = Mapping[str, tuple[str, ...]]
 _MOST_FIELDS = 16

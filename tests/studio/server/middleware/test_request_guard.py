@@ -13,8 +13,8 @@ from starlette.testclient import WebSocketDenialResponse
 from engine import Library
 from engine.testing import FakeEngine
 from studio.api import ApiSettings, create_api
+from studio.server.middleware.request_guard import RequestGuard, same_origin
 from studio.server.public_server import protect
-from studio.server.request_guard import RequestGuard, same_origin
 from studio.settings import StudioSettings
 
 BODY = {"input": "Hello there.", "response_format": "pcm"}

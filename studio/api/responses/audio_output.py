@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine import Pcm
-from studio.api.encoding import Format, encode, open_encoder
+from studio.api.responses.encoding import Format, encode, open_encoder
 from studio.time_stretch import Stretch, stretch
 
 

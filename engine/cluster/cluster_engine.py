@@ -22,12 +22,12 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from uuid import uuid4
 
 from engine.base_engine import CLOSED, BaseEngine
-from engine.cluster_stats import add_up
+from engine.cluster.cluster_stats import add_up
+from engine.cluster.replica import Parts, Refused, Taken
 from engine.config import EngineSettings
 from engine.errors import Busy, EngineClosed, EngineError, NotCapable, TimbreError
 from engine.messages import Message
 from engine.plan import Checkpoint
-from engine.replica import Parts, Refused, Taken
 from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence
 from engine.requests.streaming_text import StreamingText

@@ -20,12 +20,12 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from engine import End, Pcm, SpeechStream, TimbreError
-from studio.api.audio_output import Render, render
-from studio.api.disconnect import left
-from studio.api.encoding import MEDIA_TYPES, Format
 from studio.api.errors import ApiError, explain
-from studio.api.json_text import to_json
 from studio.api.metrics import Watch
+from studio.api.responses.audio_output import Render, render
+from studio.api.responses.disconnect import left
+from studio.api.responses.encoding import MEDIA_TYPES, Format
+from studio.api.responses.json_text import to_json
 
 
 @dataclass(frozen=True)

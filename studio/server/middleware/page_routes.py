@@ -2,8 +2,8 @@
 
 Gradio serves more than this page uses: recordings converted by ffmpeg, code written by a model, a
 proxy, a dashboard. What is not listed here does not exist. Where a login is asked for, it is
-checked before a body is read. `tests/studio/server/test_page_routes.py` holds the list against
-the routes of the Gradio that is installed. Knows no tabs.
+checked before a body is read. A test holds the list against the routes of the Gradio that is
+installed. Knows no tabs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.api.bodies.json_body import check_separators
 from studio.api.errors import ApiError
-from studio.api.json_body import check_separators
 from studio.api.rates import Rates, address_of
 
 UPLOAD_BYTES: Final = 101 << 20  # a file of the largest size and its form

@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 
 from engine import FRAME_SAMPLES, Engine
-from studio.api.encoding import MEDIA_TYPES
+from studio.api.responses.encoding import MEDIA_TYPES
 
 TEXT = "The morning train was late again."
 STREAMED = ("wav", "mp3", "opus", "flac")

@@ -7,7 +7,7 @@ import sys
 
 TOLD = """
 import gc, importlib.util, sys
-from studio.server.gc_freeze import settle
+from studio.server.process.gc_freeze import settle
 {first}
 before = len(gc.get_objects())
 settle()

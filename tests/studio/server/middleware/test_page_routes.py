@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from studio.api import ApiSettings
 from studio.api.application import OURS
 from studio.api.rates import Rates
-from studio.server.page_routes import EVENT_BYTES, OPEN, PageRoutes
+from studio.server.middleware.page_routes import EVENT_BYTES, OPEN, PageRoutes
 from tests.support.visiting import visited
 
 PLACE = r"\{[^}]*\}"  # in a route's template

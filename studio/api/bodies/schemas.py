@@ -1,7 +1,7 @@
 """The JSON bodies of the API.
 
 Field names are OpenAI's where it has them, else those of other Qwen3-TTS servers. `voice_resolver`
-and `speech_routes` interpret them.
+and the routes interpret them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import (
 from engine import SamplingParams, format_blend
 from studio.api.compat.names import language_name
 from studio.api.compat.request_labels import report_ignored
-from studio.api.encoding import Format
+from studio.api.responses.encoding import Format
 
 MISTYPED = 0.8  # similarity of an unknown key to a field's name from which it is refused
 Language = Annotated[str, Field(max_length=64)]

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from studio.server.compression import KEPT, LARGE, LEAST, Compression
+from studio.server.middleware.compression import KEPT, LARGE, LEAST, Compression
 
 PAGE = b"<html>" + bytes(range(256)) * 400
 

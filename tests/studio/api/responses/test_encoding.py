@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import SAMPLE_RATE
-from studio.api.audio_output import Render, render
-from studio.api.encoding import MEDIA_TYPES, Format, encode, open_encoder, wav_header
+from studio.api.responses.audio_output import Render, render
+from studio.api.responses.encoding import MEDIA_TYPES, Format, encode, open_encoder, wav_header
 from studio.time_stretch import Stretch, stretch
 
 READABLE = ("wav", "flac", "mp3", "opus")

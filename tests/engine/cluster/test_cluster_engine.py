@@ -28,7 +28,7 @@ from engine import (
     TooMany,
     UnknownVoice,
 )
-from engine.cluster import ClusterEngine
+from engine.cluster.cluster_engine import ClusterEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from tests.support.cluster.local_replicas import LocalReplicas
 from tests.support.serving import wait_until

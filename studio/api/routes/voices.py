@@ -14,12 +14,12 @@ from starlette.responses import Response
 
 from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
 from studio.api.api_context import ApiContext, Shared, json_only
-from studio.api.disconnect import unless_left
+from studio.api.bodies.forms import Form, read_form
+from studio.api.bodies.json_body import BoundedJson, check_separators
+from studio.api.bodies.schemas import BlendBody, Numbers
 from studio.api.errors import ApiError
-from studio.api.forms import Form, read_form
-from studio.api.json_body import BoundedJson, check_separators
-from studio.api.schemas import BlendBody, Numbers
-from studio.api.streaming_response import Answer, Delivery
+from studio.api.responses.disconnect import unless_left
+from studio.api.responses.streaming_response import Answer, Delivery
 from studio.api.voice_resolver import NO_NAMES
 from studio.voices.consent import blend_consent, is_consent
 

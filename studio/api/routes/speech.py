@@ -14,15 +14,15 @@ from starlette.responses import Response
 
 from engine import TimbreError
 from studio.api.api_context import ApiContext, Shared, context_of, json_only
-from studio.api.audio_output import render
 from studio.api.auth import offered_protocols
-from studio.api.disconnect import unless_left
-from studio.api.encoding import MEDIA_TYPES
+from studio.api.bodies.json_body import BoundedJson
+from studio.api.bodies.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.errors import ApiError, explain
-from studio.api.json_body import BoundedJson
 from studio.api.rates import address_of
-from studio.api.schemas import BatchBody, BatchItem, SpeechBody
-from studio.api.streaming_response import Answer, Delivery, usage, whole
+from studio.api.responses.audio_output import render
+from studio.api.responses.disconnect import unless_left
+from studio.api.responses.encoding import MEDIA_TYPES
+from studio.api.responses.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
 
 REALTIME = "realtime"  # the subprotocol that OpenAI's browser clients offer besides the key

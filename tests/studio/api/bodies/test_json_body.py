@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from engine import EngineSettings, Library
 from engine.testing import FakeEngine
 from studio.api import create_api
+from studio.api.bodies.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, parse
 from studio.api.errors import ApiError
-from studio.api.json_body import DEPTH, ITEMS, KEYS, SEPARATORS, parse
 
 MIB = 1 << 20
 BLOCKED = 0.25  # seconds of work that may hold the loop; before, 2 to 30

@@ -1,0 +1,1 @@
+"""Bodies of requests: JSON within limits, multipart forms, recordings in data: URLs."""

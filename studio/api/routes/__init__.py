@@ -1,0 +1,1 @@
+"""Routes of speech, voices and status."""

@@ -1,0 +1,1 @@
+"""ASGI middleware of a server with a page: who may send what, headers, compression."""
