@@ -26,7 +26,7 @@ import typer
 from bench.__main__ import changes, machine
 from bench.gpu.soak_listener import Heard, Visit, again, judged, listen, sounds, two_bytes
 from bench.reference_sound import hum
-from bench.soak_watch import WARM, Sample, Watch, slope
+from bench.stress.soak_watch import WARM, Sample, Watch, slope
 from bench.workload import DESCRIPTION, TRANSCRIPT, Work
 from engine import Busy, Design, Engine, Preset, SamplingParams, SpeechRequest, Voice, open_engine
 

@@ -1,1 +1,1 @@
-"""More than a server can bear, and attacks on it, while somebody listens."""
+"""Overload, attacks and soak tests of a server, while somebody listens."""

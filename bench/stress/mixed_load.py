@@ -1,10 +1,10 @@
 """`python -m bench.stress.mixed_load --model DIR`: visitors and attacks beside one listener.
 
-Visitors of `bench.soak` use a server that asks for a key, every attack of `bench.stress.attacks`
-goes on beside them, and somebody listens all the time. Attackers and listener are processes of
-their own; `--server-cores` and `--attack-cores` keep them apart. It fails when the listener hears
-a gap, a visitor's answer is broken, an attack gets what it must not get, a slot stays taken, or
-memory grows. One JSON line last: gaps, memory, and what each attack got back.
+Visitors of `soak.py` use a server that asks for a key, every attack of `attacks.py` goes on beside
+them, and somebody listens all the time. Attackers and listener are processes of their own;
+`--server-cores` and `--attack-cores` keep them apart. It fails when the listener hears a gap, a
+visitor's answer is broken, an attack gets what it must not get, a slot stays taken, or memory
+grows. One JSON line last: gaps, memory, and what each attack got back.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bench.soak import ENDS, GROWTH, Account, Crowd, stuck, studio
-from bench.soak_watch import Watch
 from bench.stress import listener
 from bench.stress.attackers import start_attackers
 from bench.stress.attacks import ATTACKS
 from bench.stress.listener import Heard
+from bench.stress.soak import ENDS, GROWTH, Account, Crowd, stuck, studio
+from bench.stress.soak_watch import Watch
 from bench.stress.target import Tally, Target, look_at
 
 KEY: Final = "a-key-of-the-mixed-load"

@@ -22,7 +22,7 @@ import typer
 
 from bench.http_lines import Refused, Server
 from bench.load_generator import GAP, UNDERRUN, StreamMeter
-from bench.soak import studio
+from bench.stress.soak import studio
 from bench.workload import Job, Work
 
 WARM = 8  # requests that are not counted

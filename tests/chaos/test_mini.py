@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench.soak import ROOT, wait_ready
+from bench.stress.soak import ROOT, wait_ready
 from engine import SAMPLE_RATE
 from tests.studio.api.routes.test_voices import recording
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench.soak_watch import Watch
+from bench.stress.soak_watch import Watch
 from studio.ui.page import LARGEST_UPLOAD, SESSIONS
 from studio.ui.sessions import Recent
 

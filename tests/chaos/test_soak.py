@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.soak import Crowd, metric, soak, studio
-from bench.soak_visits import Broken, Refused, check, expect
-from bench.soak_watch import Sample, Watch, slope
+from bench.stress.soak import Crowd, metric, soak, studio
+from bench.stress.soak_visits import Broken, Refused, check, expect
+from bench.stress.soak_watch import Sample, Watch, slope
 from tests.chaos.test_drain import served
 from tests.conftest import GOLDEN
 

@@ -1,5 +1,5 @@
 """The embedded model says exactly what the reference package makes it say: one sentence a way
-of asking, greedy, recorded by `python -m bench.make_golden`."""
+of asking, greedy, recorded by `python -m bench.reference.make_golden`."""
 
 from __future__ import annotations
 

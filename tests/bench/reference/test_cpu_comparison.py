@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from bench import cpu_comparison
+from bench.reference import cpu_comparison
 
 OWN = {"loads": [{"rtf_mean": 0.1, "first_p50_ms": 40.4}]}
 OTHER = {"rtf": 0.65, "first_audio_ms_mean": 1622.0}

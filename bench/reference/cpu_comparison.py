@@ -1,7 +1,7 @@
-"""`python -m bench.cpu_comparison --model DIR`: this engine beside the reference package, on a CPU.
+"""`python -m bench.reference.cpu_comparison --model DIR`: this engine and the reference on a CPU.
 
 Each runs in a process of its own, one after the other, with the same checkpoint, sentences and
-number of requests. The reference package needs its environment (bench/reference_package.py says
+number of requests. The reference package needs its environment (bench/reference/qwen_tts.py says
 how), which is bench/.reference unless `--reference` names another Python.
 """
 
@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-REFERENCE = Path(__file__).parent / ".reference" / "bin" / "python"
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "bench" / ".reference" / "bin" / "python"
 
 
 def run(command: list[str]) -> dict[str, Any]:
@@ -48,12 +48,12 @@ def main(
 ) -> None:
     """Measure both and print them side by side."""
     if not reference.exists():
-        raise typer.BadParameter(f"{reference} is not there; see bench/reference_package.py.")
+        raise typer.BadParameter(f"{reference} is not there; see bench/reference/qwen_tts.py.")
     shared = ["--model", str(model.resolve()), "--requests", str(requests)]
     shared += ["--frames", *map(str, frames)]
     own = [sys.executable, "-m", "bench", "--device", "cpu", "-c", "1", "--weights", weights]
     for line in compared(
-        run(own + shared), run([str(reference), "-m", "bench.reference_package", *shared])
+        run(own + shared), run([str(reference), "-m", "bench.reference.qwen_tts", *shared])
     ):
         typer.echo(line)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.soak import Account, pinned
 from bench.stress.listener import Heard
 from bench.stress.mixed_load import KEY, Load, cores_of, mixed, report
+from bench.stress.soak import Account, pinned
 from bench.stress.target import Tally, look_at
 from engine import EngineSettings, Library
 from engine.testing import Costs, FakeEngine

@@ -6,7 +6,7 @@ It runs in its own environment, because it pins another transformers:
     bench/.reference/bin/pip install torch==2.13.0 transformers==4.57.3 accelerate librosa \
         soundfile einops onnxruntime
     bench/.reference/bin/pip install --no-deps qwen-tts==0.1.1
-    bench/.reference/bin/python -m bench.reference_package --model DIR
+    bench/.reference/bin/python -m bench.reference.qwen_tts --model DIR
 
 torchaudio and sox are only for its 25 Hz tokenizer, so empty modules replace them. The package does
 not stream: its first audio is its whole result.
@@ -24,7 +24,7 @@ import time
 import types
 from pathlib import Path
 
-SENTENCES = Path(__file__).with_name("sentences.txt").read_text().splitlines()
+SENTENCES = Path(__file__).parents[1].joinpath("sentences.txt").read_text().splitlines()
 
 
 UNREACHED = ("sox", "torchaudio", "torchaudio.compliance", "torchaudio.compliance.kaldi")

@@ -1,10 +1,10 @@
 """Makes golden tensors for tests with the reference package (qwen-tts 0.1.1).
 
 One sentence per kind of request, greedy, in float32. Runs in the environment that
-`bench/reference_package.py` describes; RECORDING is a mono 24 kHz file whose transcript is --said.
+`bench/reference/qwen_tts.py` describes; RECORDING is a mono 24 kHz file whose transcript is --said.
 
-    bench/.reference/bin/python -m bench.make_golden --model presets/mini --speaker clara \\
-        --recording RECORDING --said TEXT --out tests/mini
+    bench/.reference/bin/python -m bench.reference.make_golden --model presets/mini \\
+        --speaker clara --recording RECORDING --said TEXT --out tests/mini
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.reference_package import stand_in
+from bench.reference.qwen_tts import stand_in
 
 TEXT = "The train leaves at seven forty-five."
 INSTRUCTION = "A bright, quick female voice."

@@ -1,4 +1,4 @@
-"""`python -m bench.soak --model DIR --minutes 30`: a soak test of the whole studio.
+"""`python -m bench.stress.soak --model DIR --minutes 30`: a soak test of the whole studio.
 
 Starts the studio (or uses `--url` with its `--pid`); visitors use API, WebSockets and page at
 random, and a fifth leave early. It fails when an answer is neither complete nor a clear refusal, a
@@ -28,10 +28,10 @@ from typing import Annotated, Any
 import httpx
 import typer
 
-from bench.soak_visits import Broken, Visitor
-from bench.soak_watch import Watch
+from bench.stress.soak_visits import Broken, Visitor
+from bench.stress.soak_watch import Watch
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LEAVES = 0.25  # of the visits that can be left, which is a fifth of all
 GROWTH = 30.0  # megabytes of allowed noise
 HANDLES = 8

@@ -1,0 +1,1 @@
+"""The reference package (qwen-tts): its speed, and its tensors for tests."""
