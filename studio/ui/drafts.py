@@ -7,12 +7,14 @@ browser alone, so that a cut connection loses nothing. Knows no tab of the studi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 import gradio as gr
 from gradio.context import Context
 from gradio.events import Dependency
+
+Trigger: TypeAlias = Any  # an event of a component, as `gr.on` takes it
 
 # A recording is a file of the server's, which forgets it after a while.
 FILL: Final = """
@@ -24,7 +26,7 @@ async (...now) => {
     kept = JSON.parse(sessionStorage.getItem(name) ?? localStorage.getItem(name));
   } catch {}
   (window.timbreDrafts ??= new Set()).add(name);
-  if (kept?.length !== now.length) return now;
+  if (kept?.length !== now.length) return []; // nothing is set: somebody may be typing by now
   const fill = async (value) => (value?.url && !(await there(value)) ? null : value);
   return Promise.all(kept.map(fill));
 }
@@ -70,10 +72,10 @@ def browser_id() -> gr.Textbox:
     return own
 
 
-def on_back(refresh: Callable[..., Any], inputs: list[Any], outputs: list[Any]) -> None:
-    """Run when a lost connection is there again."""
+def back() -> Trigger:
+    """The event that a lost connection is there again."""
     press = gr.Button(elem_classes=["timbre-unseen", "timbre-back"])
-    press.click(refresh, inputs, outputs, **QUIET)
+    return press.click
 
 
 def keep_draft(name: str, fields: Sequence[Any]) -> Dependency | None:

@@ -76,6 +76,14 @@ async (index) => {
 }
 """
 
+# Two frames after the tab is drawn, with whatever Gradio still awaits before each.
+DRAWN = """
+async () => {
+  for (let frames = 0; frames < 2; frames++) await new Promise(requestAnimationFrame);
+  await new Promise((go) => setTimeout(go));
+}
+"""
+
 OpenPage = Callable[..., Any]
 PATIENCE = 60.0  # seconds that a busy machine may take; the wait ends as soon as the page is ready
 
@@ -186,6 +194,24 @@ def expect(found: Any) -> Any:
 
     expected.set_options(timeout=1000 * PATIENCE)
     return expected(found)
+
+
+def open_tab(page: Any, name: str) -> None:
+    """Choose a tab, and wait until it takes what is typed.
+
+    Gradio sets the values of a tab's components once more in the frame after it has drawn them.
+    """
+    tab = page.get_by_role("tab", name=name, exact=True)
+    tab.click()
+    expect(tab).to_have_attribute("aria-selected", "true")
+    page.evaluate(DRAWN)
+
+
+def paste(page: Any, field: Any, text: str) -> None:
+    """Insert as a paste or an input method does: no key is pressed."""
+    field.focus()
+    page.keyboard.insert_text(text)
+    expect(field).to_have_value(text)
 
 
 def wait_until(condition: Callable[[], object]) -> None:

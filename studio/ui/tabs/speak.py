@@ -13,7 +13,7 @@ import gradio as gr
 from studio.context import Studio
 from studio.takes.downloads import KINDS
 from studio.ui import take_card
-from studio.ui.drafts import browser_id, keep_draft, on_back
+from studio.ui.drafts import back, browser_id, keep_draft
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word
 from studio.ui.player.event_transport import Payload
@@ -153,10 +153,9 @@ def _watch(
     """Events of the input fields."""
     quick = {**QUICK, "trigger_mode": "always_last"}
     fields.text.change(speaking.count, fields.text, count, **quick)
-    fields.voice.change(speaking.picked, fields.voice, [about, fields.instruct], **quick)
     now = [fields.voice, fields.language]
     on_show(speaking.arrive, now, now)
-    on_show(speaking.picked, [about, fields.instruct], [fields.voice])
+    on_show(speaking.picked, [about, fields.instruct], [fields.voice], [fields.voice.change])
     fields.voice.focus(speaking.offer, None, fields.voice, **quick)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
@@ -219,7 +218,7 @@ def _show(
     lock.input(speaking.lock, [lock, seed, outcome.owner], seed, **QUICK)
     before = gr.BrowserState([], storage_key="timbre-takes", secret="timbre")  # ids of its takes
     outcome.owner.change(speaking.arrived, [outcome.owner, before], outcome.list, **QUICK)
-    on_back(speaking.last, [outcome.owner], [outcome.list])
+    back()(speaking.last, [outcome.owner], [outcome.list], **QUICK)
 
 
 def _endpoint(studio: Studio) -> None:

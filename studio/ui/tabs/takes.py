@@ -17,7 +17,7 @@ from studio.context import Studio
 from studio.takes.downloads import MOST
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
-from studio.ui.drafts import browser_id, on_back
+from studio.ui.drafts import back, browser_id
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player
@@ -45,6 +45,13 @@ NONE: Final = {
 }
 
 
+class Page(NamedTuple):
+    """How many takes a search shows."""
+
+    searched: tuple[str, str] = ("", "all")  # words, and which takes
+    most: int = PAGE
+
+
 class TakesTab:
     """Event handlers."""
 
@@ -65,36 +72,34 @@ class TakesTab:
         )
         return named_now(found, choices)
 
-    def listed(self, words: str, which: str, most: int, owner: str) -> tuple[str, Update]:
-        """The list, and the button that shows more."""
+    def listed(
+        self, words: str, which: str, page: Page, owner: str
+    ) -> tuple[Update, Update, Update]:
+        """The page, the list, and the button that shows more. A new search starts anew."""
+        searched, most = (words, which), page.most
+        turned = gr.skip()
+        if page.searched != searched:
+            turned, most = Page(searched), PAGE
         found = self.find(words, which, owner)
         if not found:
-            return _empty(words, which), gr.update(visible=False)
+            return turned, _empty(words, which), gr.update(visible=False)
         shown = with_waves(self._studio.takes, found[:most])
         listed = take_card.chooser(shown, deleted=which == "deleted")
-        return listed, gr.update(visible=len(found) > most)
+        return turned, listed, gr.update(visible=len(found) > most)
 
-    def anew(self, words: str, which: str, owner: str) -> tuple[int, str, Update]:
-        """A new search starts at the first page."""
-        return PAGE, *self.listed(words, which, PAGE, owner)
+    def more(self, page: Page, changes: int) -> tuple[Page, int]:
+        return page._replace(most=page.most + PAGE), changes + 1
 
-    def more(self, words: str, which: str, most: int, owner: str) -> tuple[int, str, Update]:
-        return most + PAGE, *self.listed(words, which, most + PAGE, owner)
-
-    def act(
-        self, ids: Shown, words: str, which: str, most: int, owner: str, event: gr.EventData
-    ) -> tuple[Update, ...]:
+    def act(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of a row or a card."""
         takes, told = self._studio.takes, event._data
         try:
             ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
-        return *shown(self._studio, ids), *self.listed(words, which, most, owner)
+        return *shown(self._studio, ids), changes + 1
 
-    def act_on_all(
-        self, ids: Shown, words: str, which: str, most: int, owner: str, event: gr.EventData
-    ) -> tuple[Update, ...]:
+    def act_on_all(self, ids: Shown, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Apply one action to all selected rows; missing takes are skipped."""
         takes, what = self._studio.takes, str(event._data.get("do"))
         chosen = [str(each) for each in event._data.get("takes", [])[:MOST]]
@@ -105,17 +110,14 @@ class TakesTab:
                     takes.star(number, not stars)
                 else:
                     act(takes, ids, what, number)
-        return *shown(self._studio, ids), *self.listed(words, which, most, owner)
+        return *shown(self._studio, ids), changes + 1
 
-    def keep(
-        self, words: str, which: str, most: int, owner: str, event: gr.EventData
-    ) -> tuple[Update, ...]:
+    def keep(self, changes: int, event: gr.EventData) -> tuple[Update, ...]:
         """Show a regenerated take beside its origin."""
         number = event._data.get("take")
         if not number:
-            return (gr.skip(),) * 7
-        listed = self.listed(words, which, most, owner)
-        return *shown(self._studio, newest(self._studio.takes, number)), *listed
+            return (gr.skip(),) * 6
+        return *shown(self._studio, newest(self._studio.takes, number)), changes + 1
 
 
 def _starred(takes: Takes) -> Callable[[str], bool]:
@@ -138,18 +140,11 @@ class Found(NamedTuple):
 
     words: gr.Textbox
     which: gr.Radio
-    most: gr.State
+    page: gr.State
     owner: gr.Textbox
     rows: gr.HTML
     more: gr.Button
-
-    @property
-    def wanted(self) -> list[Any]:
-        return [self.words, self.which, self.most, self.owner]
-
-    @property
-    def listing(self) -> list[Any]:
-        return [self.rows, self.more]
+    changes: gr.State  # of the takes, counted by whatever changes them: the list follows
 
 
 def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
@@ -163,35 +158,29 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
     sides = pair()
     rows = gr.HTML(js_on_load=take_card.PRESSES, elem_classes="timbre-plain", padding=False)
     more = gr.Button(word("Show more"), visible=False)
-    found = Found(words, which, gr.State(PAGE), owner or browser_id(), rows, more)
+    owner = owner or browser_id()
+    found = Found(words, which, gr.State(Page()), owner, rows, more, gr.State(0))
     _wire(studio, found, sides, player)
 
 
 def _wire(studio: Studio, found: Found, sides: TakeCompare, player: gr.HTML) -> None:
-    tab = TakesTab(studio)
+    tab, changes = TakesTab(studio), found.changes
 
     async def anew(owner: str, event: gr.EventData) -> AsyncIterator[Payload]:
         async for payload in again(studio, event, owner):
             yield payload
 
-    on_show(tab.listed, found.listing, found.wanted)
-    on_back(tab.listed, found.wanted, found.listing)
-    found.owner.change(tab.listed, found.wanted, found.listing, **QUIET)
-    asked = [found.words, found.which, found.owner]
-    gr.on(  # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
-        [found.words.change, found.which.input],
-        tab.anew,
-        asked,
-        [found.most, *found.listing],
-        trigger_mode="always_last",
-        **QUIET,
-    )
-    found.more.click(tab.more, found.wanted, [found.most, *found.listing], **QUIET)
+    # change: Gradio's `input` is a key pressed, so a pasted word would find nothing
+    asked = [found.words.change, found.which.input, found.owner.change]
+    listed = [found.page, found.rows, found.more]
+    wanted = [found.words, found.which, found.page, found.owner]
+    on_show(tab.listed, listed, wanted, [*asked, changes.change, back()])
+    found.more.click(tab.more, [found.page, changes], [found.page, changes], **QUIET)
+    acted = [*sides.outputs, changes]
     cards = [sides.left.card, sides.right.card]
     for own in (*cards, found.rows):
-        own.act(tab.act, [sides.ids, *found.wanted], [*sides.outputs, *found.listing], **QUIET)
-    rows = [*sides.outputs, *found.listing]
-    found.rows.all(tab.act_on_all, [sides.ids, *found.wanted], rows, **QUIET)
+        own.act(tab.act, [sides.ids, changes], acted, **QUIET)
+    found.rows.all(tab.act_on_all, [sides.ids, changes], acted, **QUIET)
     for own in cards:
         own.again(anew, found.owner, player, **PLAYING)
-    player.take(tab.keep, found.wanted, [*sides.outputs, *found.listing], **QUIET)
+    player.take(tab.keep, changes, acted, **QUIET)

@@ -21,6 +21,7 @@ from engine import (
 )
 from studio.context import Studio
 from studio.takes.live_take import About
+from studio.ui.drafts import Trigger
 from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.voice_cards import use_link
@@ -147,13 +148,20 @@ def try_out(text: str, voice: Voice, seed: int | None = None) -> SpeechRequest:
 
 
 def on_show(
-    refresh: Callable[..., Any], outputs: list[Any], inputs: list[Any] | None = None
+    refresh: Callable[..., Any],
+    outputs: list[Any],
+    inputs: list[Any] | None = None,
+    also: Sequence[Trigger] = (),
 ) -> None:
-    """Run when the page opens and whenever a tab around this is chosen: voices come and go."""
+    """Run when the page opens, whenever a tab around this is chosen, and at the events of `also`.
+
+    All are one event of Gradio's, which runs once at a time and once more for what came meanwhile:
+    an older answer never replaces a newer one.
+    """
     page, around = Context.root_block, Context.block
     moments = [page.load] if page else []
     while around is not None:
         if isinstance(around, gr.Tab):
             moments.append(around.select)
         around = around.parent
-    gr.on(moments, refresh, inputs, outputs, **QUIET)
+    gr.on([*moments, *also], refresh, inputs, outputs, trigger_mode="always_last", **QUIET)

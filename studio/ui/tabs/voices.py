@@ -399,10 +399,10 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     listing = [found.cards, found.summary, picked]
     wanted = [found.words, found.which, picked, found.favourites]
     details = [card.name, card.tags, card.colour, card.note]
-    on_show(tab.search, listing, wanted)
     # change: Gradio's `input` is a key pressed, so what was pasted or deleted would find nothing
-    for changing in (found.words.change, found.which.input, found.favourites.change):
-        changing(tab.search, wanted, listing, trigger_mode="always_last", **QUIET)
+    asked = [found.words.change, found.which.input, found.favourites.change]
+    changes = gr.State(0)  # of the library
+    on_show(tab.search, listing, wanted, [*asked, changes.change])
     found.cards.act(tab.act, found.favourites, [picked, found.favourites], **QUIET)
     picked.change(tab.show, picked, list(card), **QUIET)
     changed = actions.change.click(tab.change, [picked, *details], status, **QUIET)
@@ -411,9 +411,9 @@ def _wire(tab: VoicesTab, found: Found, card: Card, actions: Actions) -> None:
     gone = [status, found.ticket, found.undo, actions.used]
     deleted = actions.delete.click(tab.delete, picked, gone, **QUIET)
     used = actions.used.click(tab.delete_used, picked, gone, **QUIET)
-    asked = [status, found.waiting, found.again]
-    received = found.receive.upload(tab.receive, found.receive, asked, **QUIET)
-    again = found.again.click(tab.receive_again, found.waiting, asked, **QUIET)
+    told = [status, found.waiting, found.again]
+    received = found.receive.upload(tab.receive, found.receive, told, **QUIET)
+    again = found.again.click(tab.receive_again, found.waiting, told, **QUIET)
     back = found.undo.click(tab.restore, found.ticket, [status, found.undo], **QUIET)
     for event in (changed, deleted, used, received, again, back):
-        event.then(tab.search, wanted, listing, **QUIET)
+        event.then(lambda before: before + 1, changes, changes, **QUIET)

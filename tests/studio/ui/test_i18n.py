@@ -26,7 +26,7 @@ from studio.ui.tabs.models import ABLE, FOREIGN, OFFER
 from studio.ui.tabs.speak_handlers import FILL, LETTERS, TOO_MANY
 from studio.ui.tabs.takes import NONE
 from studio.ui.tabs.voice_form import SAVED
-from tests.support.browser import OpenPage, Server, expect
+from tests.support.browser import OpenPage, Server, expect, open_tab
 from tests.support.tab_makers import make_studio
 
 STUDIO = Path(i18n.__file__).parents[2]
@@ -142,7 +142,7 @@ def test_a_chinese_browser_sees_chinese(open_page: OpenPage, url: str) -> None:
     page.locator(".timbre-take:visible").get_by_role(
         "button", name="重新生成", exact=True
     ).wait_for()
-    page.get_by_role("tab", name="收藏").click()
+    open_tab(page, "收藏")
     page.locator(".timbre-history:visible").get_by_text("你好。").wait_for()
     assert "__i18n__" not in page.inner_text("body")
 

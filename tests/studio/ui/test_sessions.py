@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -16,9 +15,9 @@ from studio.ui.shell import build_shell
 from tests.support.tab_makers import make_studio
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Any:
-    studio = make_studio(tmp_path)
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    studio = make_studio(tmp_path_factory.mktemp("sessions"))
 
     async def built() -> Any:
         return build_shell(studio)

@@ -18,7 +18,16 @@ from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, present, reason
 from studio.ui.tabs import engine_page
-from tests.support.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through, wait_until
+from tests.support.browser import (
+    PATIENCE,
+    OpenPage,
+    Server,
+    Tap,
+    expect,
+    open_tab,
+    play_through,
+    wait_until,
+)
 from tests.support.player_stage import as_heard
 
 TEXT = "Good evening."
@@ -166,7 +175,7 @@ def test_a_phone_shows_every_tab(open_page: OpenPage, url: str) -> None:
         tab = page.get_by_role("tab", name=name, exact=True)
         expect(tab).to_be_visible()
         assert tab.bounding_box()["x"] + tab.bounding_box()["width"] <= 390
-    page.get_by_role("tab", name="Library", exact=True).click()
+    open_tab(page, "Library")
     for name in ("Takes", "Voices", "Watermark check"):
         expect(page.get_by_role("tab", name=name, exact=True)).to_be_visible()
     assert page.locator(".overflow-menu:visible").count() == 0
@@ -190,7 +199,7 @@ def test_the_first_voice_tells_at_once_how_it_may_be_asked_to_speak(
 
 def test_the_engine_page_moves(open_page: OpenPage, url: str) -> None:
     page = opened(open_page, url).page
-    page.get_by_role("tab", name="Engine").click()
+    open_tab(page, "Engine")
     page.locator(".timbre-plots polyline").first.wait_for(state="attached")
     page.locator(".timbre-figures").get_by_text("Ready").wait_for()
 

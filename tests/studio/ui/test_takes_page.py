@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +15,9 @@ import pytest
 
 from engine import Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
-from studio.takes.take_store import Takes
+from studio.takes.take_store import Take, Takes
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, expect
+from tests.support.browser import OpenPage, Server, Tap, expect, open_tab, paste, wait_until
 from tests.support.player_stage import as_heard
 
 TEXTS = ("The first of them.", "The second one.")
@@ -52,7 +54,7 @@ def page(open_page: OpenPage, url: str) -> Any:
 
 
 def test_a_take_is_spoken_again_and_stands_beside_the_first(page: Any, takes: Takes) -> None:
-    page.get_by_role("tab", name="Library").click()
+    open_tab(page, "Library")
     page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).click()
     card = page.locator(".timbre-take:visible")
     card.get_by_role("button", name="Regenerate, same seed").click()
@@ -65,7 +67,7 @@ def test_a_take_is_spoken_again_and_stands_beside_the_first(page: Any, takes: Ta
 
 
 def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> None:
-    page.get_by_role("tab", name="Library").click()
+    open_tab(page, "Library")
     row = page.locator("[data-do=pick]:visible", has_text=TEXTS[1])
     row.click()
     card = page.locator(".timbre-take:visible")
@@ -83,7 +85,7 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
 
 
 def test_a_kept_take_is_heard_sample_for_sample(page: Any, takes: Takes) -> None:
-    page.get_by_role("tab", name="Library").click()
+    open_tab(page, "Library")
     row = page.locator("li:visible", has_text=TEXTS[0]).last
     page.evaluate("window.timbre.hear({ take: 'gone', voice: '', text: '', samples: 24000 })")
     bar = page.get_by_role("region", name="Player")
@@ -100,7 +102,7 @@ def test_a_kept_take_is_heard_sample_for_sample(page: Any, takes: Takes) -> None
 
 
 def test_selected_rows_are_downloaded_and_deleted_together(page: Any, takes: Takes) -> None:
-    page.get_by_role("tab", name="Library").click()
+    open_tab(page, "Library")
     rows = page.locator(".timbre-history li:visible")
     rows.nth(1).wait_for()
     chosen = page.locator(".timbre-chosen:visible")
@@ -128,23 +130,48 @@ def test_selected_rows_are_downloaded_and_deleted_together(page: Any, takes: Tak
 
 
 def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> None:
-    page.get_by_role("tab", name="Library").click()
+    open_tab(page, "Library")
     rows = page.locator("[data-do=pick]:visible")
     rows.nth(1).wait_for()
     search = page.get_by_label("Search").locator("visible=true")
-    search.focus()
-    page.keyboard.insert_text("second one.x")  # as a paste or an input method: no key is pressed
+    paste(page, search, "second one.x")
     page.get_by_text("No results").locator("visible=true").wait_for()
-    page.keyboard.press("Backspace")
-    rows.get_by_text(TEXTS[1]).wait_for()
+    search.press("Backspace")
     expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(TEXTS[1])
+
+
+def test_an_older_list_never_replaces_a_newer_one(
+    page: Any, takes: Takes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search, newer, older = takes.search, threading.Event(), threading.Event()
+
+    def found(words: str = "", **wanted: Any) -> list[Take]:
+        listed = search(words, **wanted)
+        if words:
+            newer.set()
+        elif newer.wait(1):  # it was asked meanwhile: let its answer arrive first
+            time.sleep(0.5)
+        if not words:
+            older.set()
+        return listed
+
+    open_tab(page, "Library")
+    page.locator("[data-do=pick]:visible").nth(1).wait_for()
+    open_tab(page, "Voices")
+    monkeypatch.setattr(takes, "search", found)
+    open_tab(page, "Takes")
+    paste(page, page.get_by_label("Search").locator("visible=true"), "nowhere")
+    wait_until(lambda: newer.is_set() and older.is_set())
+    page.wait_for_timeout(500)  # by now the older list would be here
+    expect(page.get_by_text("No results").locator("visible=true")).to_be_visible()
 
 
 def test_models_are_added_while_the_page_is_open(
     page: Any, engine: FakeEngine, golden_dir: Path
 ) -> None:
     before = list(engine.capabilities())
-    page.get_by_role("tab", name="Engine").click()
+    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(str(golden_dir / "custom_voice-1b7"))
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("custom_voice-1b7 is loaded.").wait_for()

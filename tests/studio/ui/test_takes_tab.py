@@ -15,11 +15,10 @@ from studio.context import Studio
 from studio.takes.take_store import Take, Takes
 from studio.ui.speech_form import SpeechForm
 from studio.ui.tabs.take_compare import NOTHING, act, again, newest, shown, speak
-from studio.ui.tabs.takes import PAGE, TakesTab
+from studio.ui.tabs.takes import PAGE, Page, TakesTab
 from tests.support.tab_makers import heard, told
 
 TEXTS = ("Good evening.", "A second take.", "The third.")
-EVERYTHING = ("", "all", PAGE, "")
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_takes_are_found(
     studio: Studio, kept: list[Take], words: str, which: str, texts: tuple[str, ...]
 ) -> None:
     studio.takes.star(kept[2].id)
-    rows, more = TakesTab(studio).listed(words, which, PAGE, "")
+    _, rows, more = TakesTab(studio).listed(words, which, Page(), "")
     assert tuple(listed(rows, kept)) == texts
     assert not more["visible"]
     assert bool(texts) != ("timbre-empty" in rows)
@@ -63,14 +62,18 @@ def test_the_list_grows_page_by_page(studio: Studio, kept: list[Take]) -> None:
     pcm = studio.takes.pcm(kept[0].id)
     for number in range(2 * PAGE):
         studio.takes.add(pcm, f"take {number}", "ryan", number)
-    tab, most = TakesTab(studio), PAGE
+    tab, page = TakesTab(studio), Page()
     every = studio.takes.search()
-    for expected in (2 * PAGE, len(every)):
-        most, rows, more = tab.more("", "all", most, "")
+    for changes, expected in enumerate((2 * PAGE, len(every))):
+        page, after = tab.more(page, changes)
+        assert after != changes  # which has the list drawn again
+        turned, rows, more = tab.listed("", "all", page, "")
+        assert turned == gr.skip()
         assert len(listed(rows, every)) == expected
         assert more["visible"] == (expected < len(every))
-    most, rows, _ = tab.anew("third", "all", "")
-    assert (most, listed(rows, kept)) == (PAGE, [TEXTS[2]])
+    turned, rows, _ = tab.listed("third", "all", page, "")
+    assert (turned.most, listed(rows, kept)) == (PAGE, [TEXTS[2]])
+    assert len(listed(tab.listed("", "all", turned, "")[1], every)) == PAGE
 
 
 def test_a_guest_finds_only_what_this_browser_has_made(studio: Studio, kept: list[Take]) -> None:
@@ -105,14 +108,16 @@ def test_two_takes_stand_side_by_side(studio: Studio, kept: list[Take]) -> None:
 
 def test_a_deleted_take_leaves_a_card_that_brings_it_back(studio: Studio, kept: list[Take]) -> None:
     tab, number = TakesTab(studio), kept[1].id
-    *pair, rows, _ = tab.act((number, ""), *EVERYTHING, event=event(do="delete", take=number))
-    assert listed(rows, kept) == [TEXTS[0], TEXTS[2]]
+    *pair, changes = tab.act((number, ""), 0, event(do="delete", take=number))
+    assert changes == 1
+    assert listed(tab.listed("", "all", Page(), "")[1], kept) == [TEXTS[0], TEXTS[2]]
     assert "restore" in pair[2]
     assert "download" not in pair[2]
     assert "hear" not in pair[2]
-    assert listed(tab.listed("", "deleted", PAGE, [])[0], kept) == [TEXTS[1]]
-    *pair, rows, _ = tab.act((number, ""), *EVERYTHING, event=event(do="restore", take=number))
-    assert listed(rows, kept) == list(TEXTS)
+    assert listed(tab.listed("", "deleted", Page(), "")[1], kept) == [TEXTS[1]]
+    *pair, changes = tab.act((number, ""), changes, event(do="restore", take=number))
+    assert changes == 2
+    assert listed(tab.listed("", "all", Page(), "")[1], kept) == list(TEXTS)
     assert "restore" not in pair[2]
     assert "hear" in pair[2]
 
@@ -128,7 +133,7 @@ def test_a_take_that_is_gone_is_told(studio: Studio, what: str) -> None:
     with pytest.raises(RequestError, match="no such take"):
         act(studio.takes, NOTHING, what, "gone")
     with pytest.raises(gr.Error, match="no such take"):
-        TakesTab(studio).act(NOTHING, *EVERYTHING, event=event(do=what, take="../../etc/passwd"))
+        TakesTab(studio).act(NOTHING, 0, event(do=what, take="../../etc/passwd"))
     assert not shown(studio, ("gone", ""))[1]["visible"]
 
 
@@ -148,8 +153,8 @@ def test_another_try_has_all_but_the_seed_and_stands_beside_the_first(
     expected = studio.engine.submit(request).collect()
     np.testing.assert_array_equal(studio.takes.pcm(number), expected)
     assert newest(studio.takes, number) == (number, one.id)
-    ids, *_ = TakesTab(studio).keep(*EVERYTHING, event=event(take=number))
-    assert ids == (number, one.id)
+    ids, *_, changes = TakesTab(studio).keep(0, event(take=number))
+    assert (ids, changes) == ((number, one.id), 1)
 
 
 def test_a_take_whose_voice_is_gone_says_so(studio: Studio) -> None:
@@ -174,8 +179,9 @@ def test_selected_takes_are_starred_deleted_and_restored_at_once(
     tab, chosen = TakesTab(studio), [kept[0].id, "gone", kept[2].id]
 
     def press(what: str, which: str = "all") -> list[str]:
-        told = event(do=what, takes=chosen)
-        return listed(tab.act_on_all(NOTHING, "", which, PAGE, "", event=told)[-2], kept)
+        *_, changes = tab.act_on_all(NOTHING, 0, event(do=what, takes=chosen))
+        assert changes == 1
+        return listed(tab.listed("", which, Page(), "")[1], kept)
 
     for starred in ([TEXTS[2], TEXTS[0]], []):
         press("star")

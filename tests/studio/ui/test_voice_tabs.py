@@ -21,7 +21,16 @@ from studio.context import Studio
 from studio.ui.page import mount_page
 from studio.ui.tabs import blend, clone, design, library
 from studio.ui.tabs.blend_handlers import PHRASE
-from tests.support.browser import PATIENCE, OpenPage, Server, Tap, expect, play_through
+from tests.support.browser import (
+    PATIENCE,
+    OpenPage,
+    Server,
+    Tap,
+    expect,
+    open_tab,
+    paste,
+    play_through,
+)
 from tests.support.tab_makers import app_of, make_studio, mounted, recording
 
 TABS = {"Blend": blend, "Clone": clone, "Design": design, "Library": library}
@@ -53,10 +62,6 @@ def page(open_page: OpenPage, url: str) -> Any:
     page = open_page(url)
     page.locator(".timbre-pad canvas").wait_for()
     return page
-
-
-def go(page: Any, label: str) -> None:
-    page.get_by_role("tab", name=label).click()
 
 
 def drag(page: Any, x: float, y: float) -> None:
@@ -165,7 +170,7 @@ def test_stop_stops_all_nine(page, studio):
 
 
 def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, tmp_path: Path):
-    go(page, "Clone")
+    open_tab(page, "Clone")
     file = page.locator("#clone-recording input[type=file]")
     file.set_input_files(str(recording(tmp_path / "mine.wav")))
     report = page.locator("#clone-report")
@@ -181,13 +186,13 @@ def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, 
     panel.get_by_role("button", name="Save as voice").click()
     panel.get_by_text("Mama is saved").wait_for()
     assert studio.library.find("Mama").card.consent
-    go(page, "Blend")
+    open_tab(page, "Blend")
     page.get_by_role("combobox", name="Voices").click()
     page.get_by_role("option", name="Mama").wait_for()
 
 
 def test_consent_and_words_belong_to_one_recording(page, tmp_path: Path):
-    go(page, "Clone")
+    open_tab(page, "Clone")
     agreed, words = (
         page.get_by_label("This is my voice"),
         page.get_by_label("Transcript (optional)"),
@@ -206,7 +211,7 @@ def test_consent_and_words_belong_to_one_recording(page, tmp_path: Path):
 
 
 def test_three_takes_are_made_and_one_is_kept(page, studio):
-    go(page, "Design")
+    open_tab(page, "Design")
     page.get_by_label("The voice").fill("A calm old man.")
     page.get_by_role("button", name="Make three takes").click()
     page.get_by_text("Listen, pick one").wait_for()
@@ -233,8 +238,8 @@ def test_takes_that_were_stopped_do_not_wait(browser: Any, open_page: OpenPage, 
 
 def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_path: Path):
     studio.library.save("Ada", blend_of(studio), consent=True)
-    go(page, "Library")
-    go(page, "Voices")
+    open_tab(page, "Library")
+    open_tab(page, "Voices")
     card = page.locator("#library-voices li", has_text="Ada")
     card.get_by_role("button", name="Edit").click()
     panel = page.get_by_role("tabpanel").filter(has=page.locator("#library-voices")).last
@@ -242,8 +247,7 @@ def test_a_voice_is_found_renamed_deleted_and_brought_back(page, studio, tmp_pat
     panel.get_by_role("button", name="Save changes").click()
     panel.get_by_text("Ada Lovelace is changed.").wait_for()
     wait_for_name(page, panel, tmp_path, "Ada Lovelace")
-    panel.get_by_label("Search").focus()
-    page.keyboard.insert_text("nobody")  # as a paste: no key is pressed
+    paste(page, panel.get_by_label("Search"), "nobody")
     panel.get_by_text("No results for “nobody”.").wait_for()
     panel.get_by_label("Search").fill("lovelace")
     expect(page.locator("#library-voices li")).to_have_count(1)
@@ -275,7 +279,7 @@ def test_on_a_phone_nothing_is_wider_than_the_page(open_page: OpenPage, url: str
     page = open_page(url, viewport={"width": 390, "height": 844})
     page.locator(".timbre-pad canvas").wait_for()
     for label in TABS:
-        go(page, label)
+        open_tab(page, label)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import PATIENCE, OpenPage, expect
+from tests.support.browser import PATIENCE, OpenPage, expect, open_tab
 from tests.support.loopback_hub import REPOSITORY, Hub, running_hub
 
 ROOT = Path(__file__).parents[4]
@@ -59,7 +59,7 @@ def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
 ) -> None:
     hub.pause = 0.05
     page: Any = open_page(url)
-    page.get_by_role("tab", name="Engine").click()
+    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     status = page.locator("#models-status")
@@ -73,7 +73,7 @@ def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
 def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> None:
     hub.pause = 0.1
     page: Any = open_page(url)
-    page.get_by_role("tab", name="Engine").click()
+    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     page.locator("#models-status").get_by_text("Downloading").wait_for()
@@ -87,7 +87,7 @@ def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
 ) -> None:
     hub.gated = True
     page: Any = open_page(url)
-    page.get_by_role("tab", name="Engine").click()
+    open_tab(page, "Engine")
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_text("Accept its terms").wait_for()

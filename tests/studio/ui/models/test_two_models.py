@@ -20,7 +20,7 @@ from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.tabs.clone import CloneTab
 from studio.ui.tabs.speak_handlers import SpeakHandlers
 from studio.ui.tabs.voices import facts
-from tests.support.browser import OpenPage, Server
+from tests.support.browser import OpenPage, Server, open_tab
 from tests.support.tab_makers import recording, told
 
 CUSTOM = FakeCheckpoint(fake("custom", clone=False, design=False))
@@ -160,11 +160,11 @@ def test_every_tab_follows_without_a_reload(
 ) -> None:
     url, engine = opened
     page = open_page(url)
-    page.get_by_role("tab", name="Blend").click()
+    open_tab(page, "Blend")
     page.get_by_label("Model", exact=True).locator("visible=true").wait_for()
-    page.get_by_role("tab", name="Engine").click()
+    open_tab(page, "Engine")
     engine.exchange("custom", "other", OTHER)
-    page.get_by_role("tab", name="Blend").click()
+    open_tab(page, "Blend")
     page.wait_for_function(f"{FIELDS}.some((each) => each.value === 'Zoe(100)')")
-    page.get_by_role("tab", name="Speak", exact=True).click()
+    open_tab(page, "Speak")
     page.wait_for_function(f"{FIELDS}.some((each) => each.value === 'Zoe')")

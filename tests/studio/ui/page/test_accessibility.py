@@ -14,7 +14,7 @@ from engine import Library
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap
+from tests.support.browser import OpenPage, Server, Tap, open_tab
 from tests.support.tab_makers import some_clone
 
 TABS = ("Speak", "Clone", "Design", "Blend", "Script", "Library", "Voices", "Engine")
@@ -55,7 +55,7 @@ def test_no_tab_has_a_violation(open_page: OpenPage, url: str, axe: str, scheme:
     page.add_script_tag(content=axe)
     found: dict[str, list[str]] = {}
     for tab in TABS:
-        page.get_by_role("tab", name=tab, exact=True).click()
+        open_tab(page, tab)
         panel = page.get_by_role("tabpanel").locator("visible=true").last
         panel.locator("button, input").locator("visible=true").first.wait_for()
         found[tab] = page.evaluate(FOUND)

@@ -12,7 +12,7 @@ import pytest
 from engine import Library
 from engine.testing import FakeEngine
 from studio.ui.page import ANSWERS, mount_page
-from tests.support.browser import OpenPage, Server
+from tests.support.browser import OpenPage, Server, open_tab
 
 # A network that brings the last word of the first stream after the answer to the second press.
 CLOSED_LATE = """
@@ -56,7 +56,7 @@ def page(open_page: OpenPage, tmp_path: Path) -> Iterator[Any]:
 
 
 def test_a_press_is_answered_while_the_stream_is_closed(page: Any) -> None:
-    page.get_by_role("tab", name="Design").click()
+    open_tab(page, "Design")
     make = page.get_by_role("button", name="Make three takes")
     make.click()
     page.get_by_text("Describe a voice first").wait_for()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import OpenPage, expect, wait_until
+from tests.support.browser import OpenPage, expect, open_tab, wait_until
 from tests.support.cuttable import House, fill, opened
 
 TEXT = "Something that took an evening to write."
@@ -29,7 +29,7 @@ def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House
     fill(page, "Seed", "4711")
     page.get_by_label("Voice", exact=True).click()
     page.get_by_role("option", name="Vivian").click()
-    page.get_by_role("tab", name="Design").click()
+    open_tab(page, "Design")
     fill(page, "The voice", "An old man.")
     for again in range(2):
         if again:
@@ -40,7 +40,7 @@ def test_a_reload_and_a_restart_empty_no_field(open_page: OpenPage, house: House
         expect(page.get_by_label("Seed", exact=True)).to_have_value("4711")
         expect(page.get_by_label("Style instructions (optional)")).to_have_value("slowly")
         expect(page.get_by_label("Voice", exact=True)).to_have_value("Vivian")
-        page.get_by_role("tab", name="Design").click()
+        open_tab(page, "Design")
         expect(page.get_by_label("The voice", exact=True)).to_have_value("An old man.")
 
 
@@ -52,7 +52,7 @@ def test_a_cut_is_told_and_waited_for_without_a_reload(open_page: OpenPage, hous
     page.get_by_role("button", name="Speak", exact=True).click()
     tap.wait("now?.report?.played > 4800")
     house.wire.cut()
-    page.locator(".timbre-player[data-state=lost]").wait_for(timeout=2_000)
+    page.locator(".timbre-player[data-state=lost]").wait_for()
     expect(page.get_by_text("The server does not answer")).to_be_visible()
     house.wire.mend(house.start())  # another process, as after a restart
     page.locator(".timbre-connection").wait_for(state="hidden")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.support.browser import OpenPage, Tap, expect, wait_until
+from tests.support.browser import OpenPage, Tap, expect, open_tab, wait_until
 from tests.support.cuttable import House, fill, opened
 
 pytestmark = pytest.mark.slow
@@ -154,7 +154,7 @@ def test_twenty_four_faults_lose_nothing(open_page: OpenPage, house: House) -> N
         any(text.startswith(f"Number {number:02}:") for text in whole) for number in range(24)
     )
     work.page.reload()
-    work.page.get_by_role("tab", name="Library").click()
+    open_tab(work.page, "Library")
     rows = work.page.locator(".timbre-history:visible [data-do=pick]")
     rows.first.wait_for()
     more = work.page.get_by_role("button", name="Show more")

@@ -15,7 +15,7 @@ from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.ui.page import mount_page
 from tests.studio.scripts.book_makers import epub
-from tests.support.browser import OpenPage, Server
+from tests.support.browser import OpenPage, Server, open_tab
 
 BOOK = epub(
     {
@@ -47,7 +47,7 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
 ) -> None:
     page = open_page(url)
     page.get_by_role("button", name="Hear a welcome").wait_for()
-    page.get_by_role("tab", name="Script").click()
+    open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     upload = page.locator("input[type=file][accept*='.epub']")
     upload.set_input_files({"name": "Weather.epub", "mimeType": "", "buffer": BOOK})

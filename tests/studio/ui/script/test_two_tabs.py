@@ -14,7 +14,7 @@ from engine.testing import Costs, FakeEngine
 from studio.scripts import Projects, text_of
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, expect, wait_until
+from tests.support.browser import OpenPage, Server, Tap, expect, open_tab, wait_until
 from tests.support.tab_makers import some_clone
 
 TEXT = "Anna: Good evening.\nBen: Good evening to you, too."
@@ -40,7 +40,7 @@ def url(browser: Any, folder: Path) -> Iterator[str]:
 def script(page: Any, url: str) -> Any:
     page.goto(url)
     page.get_by_role("button", name="Hear a welcome").wait_for()
-    page.get_by_role("tab", name="Script").click()
+    open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
     return page
 

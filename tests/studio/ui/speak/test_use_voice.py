@@ -12,7 +12,7 @@ import pytest
 from engine import Library
 from engine.testing import FakeEngine
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, expect
+from tests.support.browser import OpenPage, Server, expect, open_tab
 from tests.support.tab_makers import some_clone
 
 
@@ -29,7 +29,7 @@ def url(browser: Any, tmp_path: Path) -> Iterator[str]:
 
 def to(page: Any, *tabs: str) -> None:
     for name in tabs:
-        page.get_by_role("tab", name=name, exact=True).click()
+        open_tab(page, name)
 
 
 def used(page: Any, name: str) -> None:
