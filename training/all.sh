@@ -6,17 +6,19 @@
 #
 # FOLDER gets texts, teacher, speech, states and logs. What is there already is used again:
 # said.json.gz and said-aside.json.gz (or PACKAGES says where wordnet-base and wamerican were
-# unpacked), kokoro.pt (or SITE says where the teacher's packages are). Weights are gone on from
-# those of BEGIN where shapes agree (empty: from nothing).
+# unpacked), kokoro.pt (or SITE says where the teacher's packages are, or it is waited for). Weights
+# are gone on from those of BEGIN (empty: from nothing), or from states that are there.
 #
-# All ends by BY, in seconds since 1970; the rest in seconds since the start:
+# All ends by BY, in seconds since 1970; the rest in seconds since the start (speech: since the
+# teacher is there):
 #   speech      MAKERS processes on each GPU until SPEECH, one of them until MORE_SPEECH
 #   codec       first GPU, until CODEC; then its codes stay, and its decoder goes on until the end
 #               (both it and the talker get ready WARM_UP seconds before)
 #   speaker     second GPU: encoder until CODEC - SMOOTH, then towards its targets until CODEC
 #   rehearsal   second GPU, beside it: the talker on the codes of a codec that still learns
 #   talker      second GPU, from CODEC to the end
-# ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better.
+# ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better: until
+#   the end, on both GPUs if there are two.
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -61,9 +63,12 @@ fi
 start=$(date +%s)
 by=${BY:-$((start + 1500))}
 ends=$((by - ${SAVING:-40}))
-speech_by=$((start + ${SPEECH:-95}))
-more_speech_by=$((start + ${MORE_SPEECH:-420}))
+speech=${SPEECH:-95}
+more_speech=${MORE_SPEECH:-420}
 codec_by=$((start + ${CODEC:-390}))
+if [ -n "${ONLY_CODEC:-}" ]; then
+    more_speech=$speech codec_by=$ends
+fi
 smooth_from=$((codec_by - ${SMOOTH:-110}))
 hours=${HOURS:-30}                     # room for speech on a device: 0.17 GB an hour
 first_hours=${FIRST_HOURS:-3}          # of speech that training waits for
@@ -80,37 +85,53 @@ if [ ! -f "$work/said.json.gz" ]; then
     $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-aside.json.gz" --held-out
     $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said.json.gz"
 fi
-[ -f "$work/kokoro.pt" ] || $python -m training.teachers.kokoro_weights "$SITE" "$work/kokoro.pt"
+[ -f "$work/kokoro.pt" ] || [ -z "${SITE:-}" ] ||
+    $python -m training.teachers.kokoro_weights "$SITE" "$work/kokoro.pt"
 begin=${BEGIN-presets/mini}
 if [ -n "$begin" ] && [ ! -d "$work/begin" ]; then
     $python -m training.resume join "$begin" "${PARTS:-training/parts.pt}" "$work/begin"
-    cp -r "$work/begin/tokenizer" "$work/tokenizer"
+    [ -d "$work/tokenizer" ] || cp -r "$work/begin/tokenizer" "$work/tokenizer"
     for pair in codec:codec speaker:known talker:rehearsal; do
-        cp -p "$work/begin/${pair%:*}.pt" "$work/${pair#*:}.pt"
+        [ -f "$work/${pair#*:}.pt" ] || cp -p "$work/begin/${pair%:*}.pt" "$work/${pair#*:}.pt"
     done
 fi
-[ -d "$work/tokenizer" ] || $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
+[ -d "$work/tokenizer" ] ||
+    $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
 
-speech() { # GPU NUMBER BY: shards from 1000 * NUMBER on
+until_taught() { while [ ! -f "$work/kokoro.pt" ]; do sleep 1; done; }
+speech() { # GPU NUMBER SECONDS: shards from 1000 * NUMBER on, once the teacher is there
+    until_taught
     CUDA_VISIBLE_DEVICES=$1 OMP_NUM_THREADS=2 nice $python -m training.teachers.synthesize \
         --teacher "$work/kokoro.pt" --said "$work/said.json.gz" --out "$work/speech" \
-        --first $((1000 * $2)) --shards 1000 --by "$3" ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
+        --first $((1000 * $2)) --shards 1000 --by $(($(date +%s) + $3)) ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
 }
-speech "$second" 0 "$more_speech_by" &
-for number in $(seq "$((makers - 1))"); do speech "$second" "$number" "$speech_by" & done
-for number in $(seq "$makers"); do [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech_by" & done
+speech "$second" 0 "$more_speech" &
+for number in $(seq "$((makers - 1))"); do speech "$second" "$number" "$speech" & done
+for number in $(seq "$makers"); do [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech" & done
 
 aside() { # speech that the talker is judged by and never learns from
+    until_taught
     on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
         --out "$work/aside" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/aside.log" 2>&1
     touch "$work/aside.done"
 }
-aside &
 
-codec() {
-    on_first training.train_codec --speech "$work/speech" --state "$work/codec.pt" --again \
+codec() { # NUMBER MORE...: as the first or second of those that train it together
+    number=$1
+    shift
+    CUDA_VISIBLE_DEVICES=$number OMP_NUM_THREADS=${THREADS:-4} NCCL_NVLS_ENABLE=0 \
+        $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
         --minutes 600 --by "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
-        --save-every 40 $record ${COMPILE---compile} ${CODEC_MORE:-} > "$logs/codec.log" 2>&1
+        --save-every 40 $record ${COMPILE---compile} "$@" ${CODEC_MORE:-} > "$logs/codec$number.log" 2>&1
+}
+codec_together() { # goes on alone from the last save if that fails
+    rm -f "$work/meeting"
+    codec 1 --again --peers 2 --rank 1 --meeting "$work/meeting" &
+    codec 0 --again --peers 2 --rank 0 --meeting "$work/meeting" || {
+        cp "$logs/codec0.log" "$logs/together.log"
+        echo "not together: alone"
+        codec 0
+    }
 }
 # Decoder and talker compile and capture their steps while the codec still learns.
 until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
@@ -146,7 +167,11 @@ rehearsal() {
     talker "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
 }
 
-[ -z "${ONLY_CODEC:-}" ] || { codec; exit; }
+if [ -n "${ONLY_CODEC:-}" ]; then
+    if [ "$second" = 1 ]; then codec_together; else codec 0 --again; fi
+    exit
+fi
+aside &
 rehearsal &
 rehearsal=$!
 speaker &
@@ -159,7 +184,7 @@ decoder=$!
         > "$logs/talker.log" 2>&1
 } &
 talker=$!
-codec || echo "the codec failed"
+codec 0 --again || echo "the codec failed"
 cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"
 wait "$rehearsal" || echo "the rehearsal failed"
 wait "$speaker" || echo "the speaker encoder failed"

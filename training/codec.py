@@ -109,8 +109,8 @@ class Codec(nn.Module):
             quantizer.acoustic_residual_vector_quantizer,
         )
 
-    def forward(self, wave: Tensor, depth: Tensor, window: Tensor | None = None) -> Coded:
-        """Encode, quantise and decode; only the frames in `window` are decoded, to save time."""
+    def forward(self, wave: Tensor, depth: Tensor) -> Coded:
+        """Encode, quantise and decode."""
         latents = self._latents(wave)
         said, sounds = self._halves()
         words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
@@ -119,7 +119,7 @@ class Codec(nn.Module):
         latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
-        wave = self._synthesize(self.decoder, latent, window)
+        wave = self._synthesize(self.decoder, latent)
         return Coded(wave, words_loss + sound_loss, phones)
 
     @torch.no_grad()
@@ -135,7 +135,7 @@ class Codec(nn.Module):
             layer._codebook.cluster_usage.fill_(1)
 
 
-def synthesize(decoder: CodecDecoder, latent: Tensor, window: Tensor | None) -> Tensor:
+def synthesize(decoder: CodecDecoder, latent: Tensor, window: Tensor | None = None) -> Tensor:
     """Latents [B, width, T] -> waves; of the frames in `window` alone, if there is one, where the
     decoder's first layers still see all of them."""
     positions = torch.arange(latent.shape[-1], device=latent.device)[None]

@@ -13,7 +13,7 @@ from training.data.speakers import NAMED
 from training.tokenizer import SIZE, SPECIAL
 
 CODES = 256  # entries of each codebook
-DECODER_DIM = 512  # channels of the codec's decoder where it has most of them
+DECODER_DIM = 384  # channels of the codec's decoder where it has most of them
 WIDTH = 320  # of the talker, and of a speaker embedding
 CODEBOOKS = 16
 SPECIAL_CODES = 1024  # ids above CODES: never sampled, except end of speech
@@ -134,23 +134,23 @@ def codec_encoder() -> dict[str, Any]:
     return {
         "model_type": "mimi",
         "audio_channels": 1,
-        "codebook_dim": 128,
+        "codebook_dim": 64,
         "codebook_size": CODES,
         "compress": 2,
         "dilation_growth_rate": 2,
         "head_dim": 32,
         "hidden_act": "gelu",
-        "hidden_size": 192,
-        "intermediate_size": 384,
+        "hidden_size": 128,
+        "intermediate_size": 256,
         "kernel_size": 7,
         "last_kernel_size": 3,
         "layer_scale_initial_scale": 0.01,
         "max_position_embeddings": 8000,
         "norm_eps": 1e-5,
-        "num_attention_heads": 6,
-        "num_filters": 20,
-        "num_hidden_layers": 3,
-        "num_key_value_heads": 6,
+        "num_attention_heads": 4,
+        "num_filters": 24,
+        "num_hidden_layers": 2,
+        "num_key_value_heads": 4,
         "num_quantizers": CODEBOOKS,
         "num_residual_layers": 1,
         "num_semantic_quantizers": 1,
@@ -160,33 +160,32 @@ def codec_encoder() -> dict[str, Any]:
         "sampling_rate": 24_000,
         "sliding_window": 250,
         "trim_right_ratio": 1.0,
-        "upsample_groups": 192,
+        "upsample_groups": 128,
         "upsampling_ratios": [8, 6, 5, 4],
         "use_causal_conv": True,
         "use_conv_shortcut": False,
         "use_streaming": False,
-        "vector_quantization_hidden_dimension": 128,
+        "vector_quantization_hidden_dimension": 64,
         "_frame_rate": 12.5,
     }
 
 
 def codec_decoder() -> dict[str, Any]:
     return {
-        "codebook_dim": 256,
+        "codebook_dim": 128,
         "codebook_size": CODES,
-        "hidden_size": 256,
-        "intermediate_size": 512,
-        "latent_dim": 256,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 8,
+        "hidden_size": 160,
+        "intermediate_size": 320,
+        "latent_dim": 160,
+        "num_attention_heads": 5,
+        "num_key_value_heads": 5,
         "head_dim": 32,
-        "num_hidden_layers": 4,
+        "num_hidden_layers": 3,
         "num_quantizers": CODEBOOKS,
         "num_semantic_quantizers": 1,
         "sliding_window": 72,
         "decoder_dim": DECODER_DIM,
-        # Twice as many channels at low rates as 8, 5, 4, 3 has at about the same cost.
-        "upsample_rates": [4, 3, 4, 5, 2],
+        "upsample_rates": [8, 5, 4, 3],
         "upsampling_ratios": [2, 2],
         "rms_norm_eps": 1e-5,
         "rope_theta": 10000,

@@ -16,6 +16,7 @@ import torch
 
 from training import state as states
 from training.graph_steps import Metrics
+from training.peers import EVERY, Peers
 
 
 class Trainer(Protocol):
@@ -58,22 +59,39 @@ def follow(
     step: Callable[[], Metrics],
     tell: Callable[[Metrics], None],
     state: Callable[[], dict[str, Any]],
+    peers: Peers | None = None,
 ) -> None:
-    """Run steps until the time or number of steps is over; call `tell` regularly."""
+    """Run steps until the time or number of steps is over; call `tell` regularly.
+
+    Among `peers`, weights are shared regularly, and the first of them tells, saves and ends it.
+    """
+    first = peers is None or peers.rank == 0
     clock, saved = states.Clock(trainer.seconds), time.monotonic()
     if given.by:
         given.minutes = min(given.minutes, (trainer.seconds + given.by - time.time()) / 60)
-    while progress(trainer, given) < 1 and trainer.step < given.steps:
+    while goes_on(trainer, given, peers):
         trainer.rate(progress(trainer, given))
         losses = step()
         trainer.step += 1
         trainer.seconds = clock.tick()
         if trainer.step % given.every == 0:
             tell(losses)
-        if time.monotonic() - saved > given.save_every:
+        if first and time.monotonic() - saved > given.save_every:
             states.save(state(), given.state)
             saved = time.monotonic()
-    states.save(state(), given.state)
+    if first:
+        states.save(state(), given.state)
+
+
+def goes_on(trainer: Trainer, given: argparse.Namespace, peers: Peers | None) -> bool:
+    """Whether another step is due; among peers, every few steps they share weights and agree."""
+    over = progress(trainer, given) if trainer.step < given.steps else 1.0
+    if peers is not None:
+        if trainer.step % EVERY:
+            return True
+        peers.share()
+        over = peers.agree(over)
+    return over < 1
 
 
 def rate_factor(step: int, warm: int, over: float, end: float = 0.0) -> float:

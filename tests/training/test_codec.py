@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch import nn
 
-from training import model_config
-from training import state as states
-from training.codec import UNQUANTISED, Codec, SpectralLoss, learn
+from studio.cli.app_context import MINI
+from training import train_codec
+from training.codec import UNQUANTISED, Codec, SpectralLoss, learn, synthesize
+from training.graph_steps import Metrics
+from training.growth import grown
+from training.resume import codec_of
 
 
 def small_wave(frames: int = 6) -> torch.Tensor:
@@ -29,10 +34,10 @@ def test_a_window_is_a_part_of_the_whole() -> None:
     torch.manual_seed(2)
     codec = Codec().eval()
     past = codec.decoder.receptive_frames
-    wave, depth = small_wave(past + 6), torch.full((2,), 15)
+    latent = torch.randn(2, codec.decoder.config.codebook_dim, past + 6)
     with torch.no_grad():
-        whole = codec(wave, depth).wave
-        part = codec(wave, depth, torch.arange(4, past + 6)).wave
+        whole = synthesize(codec.decoder, latent)
+        part = synthesize(codec.decoder, latent, torch.arange(4, past + 6))
     torch.testing.assert_close(
         part[:, past * 1920 :], whole[:, (past + 4) * 1920 :], atol=1e-6, rtol=1e-4
     )
@@ -66,12 +71,40 @@ def test_the_spectral_loss_is_zero_on_itself_and_deaf_to_silence() -> None:
     assert float(loss(hush, torch.zeros_like(wave))) < 0.05 < float(loss(wave, wave.flip(0)))
 
 
-def test_a_codec_of_other_sizes_gives_what_fits() -> None:
-    """Encoder and codebooks go on; a decoder of other sizes begins anew."""
-    torch.manual_seed(3)
-    sizes = model_config.codec()
-    other = sizes | {"decoder_config": sizes["decoder_config"] | {"decoder_dim": 64}}
-    small, codec = Codec(other), Codec()
-    codec.load_state_dict(states.fitting(codec, small.state_dict()))
-    for name, value in small.encoder.state_dict().items():
-        assert torch.equal(codec.encoder.state_dict()[name], value)
+def test_warming_up_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_codec, "CROP", 2)
+    trainer = train_codec.Trainer(torch.device("cpu"))
+    before = [
+        {name: value.clone() for name, value in network.state_dict().items()}
+        for network in trainer.networks()
+    ]
+    seen: list[bool] = []
+
+    def advance(real: torch.Tensor, phones: torch.Tensor, judged: bool) -> Metrics:
+        seen.append(judged)
+        return trainer.advance(real, phones, judged)
+
+    trainer.warm_up(advance, 1)
+    assert seen == [False, True]
+    for network, old in zip(trainer.networks(), before, strict=True):
+        assert all(torch.equal(value, old[name]) for name, value in network.state_dict().items())
+    moments = [value for each in trainer.codec_steps.state.values() for value in each.values()]
+    assert moments
+    assert all(float(value.abs().sum()) == 0 for value in moments)
+
+
+def test_a_larger_codec_goes_on_where_the_embedded_one_was() -> None:
+    small, codec = codec_of(MINI), train_codec.Trainer(torch.device("cpu")).codec.eval()
+    codec.load_state_dict(grown(codec, small.state_dict()))
+    wave, depth = small_wave(), torch.full((2,), 15)
+    with torch.no_grad():
+        wanted = small(wave, depth).wave
+        torch.testing.assert_close(codec(wave, depth).wave, wanted, atol=1e-5, rtol=1e-4)
+    assert any(
+        a.shape != b.shape for a, b in zip(small.parameters(), codec.parameters(), strict=True)
+    )
+
+
+def test_nothing_shrinks() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        grown(nn.Linear(2, 2), nn.Linear(2, 3).state_dict())

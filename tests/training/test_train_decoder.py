@@ -11,7 +11,7 @@ import torch
 from training import state, train_codec, train_decoder
 from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.data.speech_pool import Pool
-from training.losses.wave_losses import WEIGHTS, WaveLosses
+from training.losses.wave_losses import JUDGED, SPREAD, WEIGHTS, WaveLosses
 from training.train_decoder import CodeTape, Trainer
 
 CPU = torch.device("cpu")
@@ -134,3 +134,14 @@ def test_discriminators_learn_to_tell_noise_from_tones() -> None:
         for _ in range(25)
     ]
     assert told[-1] < 0.5 * told[0]
+
+
+@pytest.mark.parametrize("seconds", [0.4, 0.8, 3.2])
+def test_discriminators_see_the_same_pieces_of_both_waves(seconds: float) -> None:
+    samples = int(seconds * 24_000)
+    wave = torch.arange(2 * samples, dtype=torch.float64).view(2, samples)
+    made, real = WaveLosses._judged_part(wave, wave + 0.5)
+    assert torch.equal(made + 0.5, real)
+    assert torch.equal(made.diff(), torch.ones_like(made.diff()))  # each is one stretch of one wave
+    assert len(made) == 2 * max(1, samples // SPREAD)
+    assert made.shape[1] == min(JUDGED, samples)

@@ -25,7 +25,8 @@ from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
 
 # Spectra count for about twice what discriminators do, as in vocoders that are known to work.
 WEIGHTS = {"spectral": 45.0, "heard": 1.0, "missed": 4.0, "score": 6.0, "features": 2.0}
-JUDGED = 11_520  # samples of a wave that discriminators see: 0.48 s
+JUDGED = 12_288  # samples of a piece that discriminators see: 0.51 s
+SPREAD = 38_400  # samples of a wave from which one piece is taken
 NETWORKS = ("discriminators", "recognizer")
 
 
@@ -76,12 +77,20 @@ class WaveLosses:
         (gradient,) = torch.autograd.grad(total.sum(), leaf)
         return {name: loss.detach() for name, loss in losses.items()}, gradient
 
-    def _judged_part(self, made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """The same random part of both waves, since discriminators are most of the work."""
-        length = min(JUDGED, made.shape[1])
-        start = torch.randint(made.shape[1] - length + 1, (1,), device=made.device)
-        at = start + torch.arange(length, device=made.device)
-        return made.index_select(1, at), real.index_select(1, at)
+    @staticmethod
+    def _judged_part(made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+        """The same random pieces of both waves, since discriminators are most of the work."""
+        pieces = max(1, made.shape[1] // SPREAD)
+        room = made.shape[1] // pieces
+        length = min(JUDGED, room)
+        start = torch.randint(room - length + 1, (1,), device=made.device)
+        first = room * torch.arange(pieces, device=made.device)[:, None] + start
+        at = (first + torch.arange(length, device=made.device)).flatten()
+        made, real = (
+            wave.index_select(1, at).unflatten(1, (pieces, -1)).flatten(0, 1)
+            for wave in (made, real)
+        )
+        return made, real
 
     def _judge(self, made: Tensor, real: Tensor) -> dict[str, Tensor]:
         """A step of the discriminators, then what they say of the generated wave."""
@@ -118,7 +127,8 @@ def discriminate(
     discriminators: Discriminators, made: Tensor, real: Tensor
 ) -> tuple[Tensor, FeatureMaps]:
     """The discriminators' own loss, and their feature maps of the real wave."""
-    real_maps, made_maps = discriminators(real), discriminators(made)
+    both = [[x.chunk(2) for x in maps] for maps in discriminators(torch.cat((real, made)))]
+    real_maps, made_maps = ([[x[side] for x in maps] for maps in both] for side in (0, 1))
     kept = [[features.detach() for features in maps] for maps in real_maps]
     return discriminator_loss(real_maps, made_maps), kept
 
