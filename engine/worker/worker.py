@@ -15,6 +15,7 @@ from torch import Tensor
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
+from engine.model.codec import CodecState
 from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
 from engine.worker.codec.codec_runner import CodecRunner
@@ -128,7 +129,7 @@ class TorchWorker:
             )
             self._reference_encoder = None  # its cache keys contain the checkpoint's name
             if not self._runners:
-                self._codec_runner = None
+                self._close_codec()
 
     def add(self, name: str, checkpoint: LocalCheckpoint) -> None:
         """The new checkpoint's slots follow those of the others, if the codec has slots for it."""
@@ -181,9 +182,15 @@ class TorchWorker:
                 runner.close()
             self._runners = {}
             self._speakers.clear()
-            self._codec_runner = self._reference_encoder = None
+            self._close_codec()
+            self._reference_encoder = None
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
+
+    def _close_codec(self) -> None:
+        if self._codec_runner is not None:
+            self._codec_runner.close()
+        self._codec_runner = None
 
     def _limit_threads(self) -> None:
         """For the calling thread and those that torch starts later."""
@@ -321,7 +328,11 @@ class TorchWorker:
         codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
         self._room = max(CODEC_MODELS, len(self._checkpoints))
         slots = settings.max_num_seqs * self._room
-        codec_runner = CodecRunner(codec, slots, LRUCache(settings.reference_bytes), dtype)
+        threads = 0
+        if settings.fast and settings.weights != "full" and self.device.type == "cpu":
+            threads = step_threads(self._cores, _bytes(codec))
+        cache: LRUCache[str, CodecState] = LRUCache(settings.reference_bytes)
+        codec_runner = CodecRunner(codec, slots, cache, dtype, threads)
         codec_runner.warm()
         return codec_runner
 

@@ -28,14 +28,17 @@ from engine.worker.codec.codec_batching import (
     split_frames,
 )
 from engine.worker.cuda_graphs import Capture, GraphRunner, graph_capture
+from engine.worker.device import LARGE_WEIGHTS, multiplies_bfloat16
 from engine.worker.staging import place
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import to_host
 
 if TYPE_CHECKING:
+    from engine.worker.codec.cpu_decoder import CpuDecoder
     from engine.worker.codec.fused_decoder import FusedDecoder
 
 CODEC_TOLERANCE = 0.4  # relative RMS: float16 has 0.004 to 0.06, bfloat16 0.04 to 0.24
+FLOAT_TOLERANCE = 1e-2  # of float32: trained weights have 2e-6, random ones 2e-4
 PRIME_FRAMES = 64  # frames of a reference that `skip` processes at a time
 FULL_SCALE = 32767
 
@@ -83,13 +86,37 @@ class CodecStepper(Protocol):
         ...
 
 
-def select_codec(codec: CodecDecoder, state: CodecState, padding_row: int) -> CodecStepper:
-    """Graphs where the device has them, else eager. `padding_row`: the state's unused row."""
+def select_codec(
+    codec: CodecDecoder, state: CodecState, padding_row: int, threads: int = 0
+) -> CodecStepper:
+    """Graphs where the device has them, else eager. `padding_row`: the state's unused row;
+    `threads`: of the kernel for CPUs, 0: without it."""
     dtype, capture = state.pasts.dtype, graph_capture(state.pasts.device)
     if capture is None:
-        return EagerCodec(PlainStep(codec, dtype), state)
+        on_cpu = select_cpu_step(codec, state, threads) if threads else None
+        return EagerCodec(on_cpu or PlainStep(codec, dtype), state)
     step = select_step(codec, state, padding_row) or PlainStep(codec, dtype)
     return GraphCodec(step, state, padding_row, capture)
+
+
+def select_cpu_step(codec: CodecDecoder, state: CodecState, threads: int) -> Step | None:
+    """The decoder on numba's kernel if it runs here and agrees with the codec."""
+    if state.pasts.dtype != torch.float32 or state.pasts.device.type != "cpu":
+        return None
+    half = _bytes(codec) >= LARGE_WEIGHTS and multiplies_bfloat16()
+
+    def build() -> CpuStep | None:
+        from engine.worker.codec.cpu_decoder import CpuDecoder, supports  # needs numba
+
+        return CpuStep(CpuDecoder(codec, threads, half)) if supports(codec.config) else None
+
+    candidate = Candidate(
+        "the codec's kernel for CPUs", build, lambda step: step.decoder.difference(codec)
+    )
+    step = select_backend([candidate], None, CODEC_TOLERANCE if half else FLOAT_TOLERANCE)
+    if step is not None:
+        step.decoder.choose_threads()
+    return step
 
 
 def select_step(codec: CodecDecoder, state: CodecState, padding_row: int) -> Step | None:
@@ -138,6 +165,28 @@ class PlainStep:
         """Codes as the decoder takes them, in range: [B, 16, frames]."""
         last = self._codec.config.codebook_size - 1
         return codes.long().clamp(max=last).transpose(1, 2)
+
+
+class CpuStep:
+    """The decoder on numba's kernel; all rows advance by all frames."""
+
+    ragged = False
+
+    def __init__(self, decoder: CpuDecoder) -> None:
+        self.decoder, self.receptive_frames = decoder, decoder.receptive_frames
+
+    def __call__(
+        self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
+    ) -> Tensor:
+        wave = self.decoder.step(codes.transpose(1, 2), state, rows)
+        return (wave * FULL_SCALE).round().to(torch.int16)
+
+    def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        self.decoder.skip(codes, state, rows)
+
+    def close(self) -> None:
+        """End the kernel's threads."""
+        self.decoder.team.close()
 
 
 class EagerCodec:
@@ -245,3 +294,7 @@ class GraphCodec:
 def _copied(made: Tensor) -> Tensor:
     """A copy for the host, made before the next replay."""
     return to_host(made) if made.is_cuda else made.clone()
+
+
+def _bytes(codec: CodecDecoder) -> int:
+    return sum(weight.nbytes for weight in codec.parameters())

@@ -18,7 +18,7 @@ from torch import Tensor
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
 from engine.types import CODEBOOKS
-from engine.worker.codec.codec_graphs import GraphCodec, select_codec
+from engine.worker.codec.codec_graphs import CpuStep, EagerCodec, GraphCodec, select_codec
 from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import StepAudio
@@ -33,14 +33,20 @@ class CodecRunner:
     """The codec and a stream for each slot."""
 
     def __init__(
-        self, codec: CodecDecoder, slots: int, cache: LRUCache[str, CodecState], dtype: torch.dtype
+        self,
+        codec: CodecDecoder,
+        slots: int,
+        cache: LRUCache[str, CodecState],
+        dtype: torch.dtype,
+        threads: int = 0,
     ) -> None:
+        """`threads`: of the kernel for CPUs, 0: without it."""
         self._device, self._cache = next(codec.parameters()).device, cache
         # one row more than slots, for references and padding
         self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
         self._padding_row, self._hop = slots, codec.config.hop
         self._weights = sum(weight.nbytes for weight in codec.parameters())
-        self._stepper = select_codec(codec, self._state, slots)
+        self._stepper = select_codec(codec, self._state, slots, threads)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
     @property
@@ -52,6 +58,11 @@ class CodecRunner:
         if isinstance(self._stepper, GraphCodec):
             with self._on_stream():
                 self._stepper.warm(self._padding_row)
+
+    def close(self) -> None:
+        """End the threads of a kernel."""
+        if isinstance(self._stepper, EagerCodec) and isinstance(self._stepper.step, CpuStep):
+            self._stepper.step.close()
 
     def seconds(self) -> float:
         """Of a frame, in a chunk of some: the better of two, on the padding row."""

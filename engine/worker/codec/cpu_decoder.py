@@ -1,0 +1,306 @@
+"""The codec's decoder on numba's kernel for CPUs: the same audio as CodecDecoder.step.
+
+It advances rows of a state in place, as CodecDecoder does, but a row's past is laid out samples
+before channels. Knows no slots and no requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.model.codec import CodecDecoder, CodecState, PreTransformer
+from engine.model.configs import CodecConfig, TransformerConfig
+from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeBeta
+from engine.worker.kernels.cpu import codec as kernel
+from engine.worker.kernels.cpu.codec import Memory, Network, State
+from engine.worker.kernels.cpu.layers import Floats, array
+from engine.worker.kernels.cpu.threads import ThreadTeam, fastest
+from engine.worker.kernels.cpu.tiles import KEEP, LANES, RESIDUAL, SNAKE, STORE, pack
+
+MAX_FRAMES = 16  # of all rows of a step: more are not faster, and take memory
+TIMED_FRAMES = 4
+TRIAL_FRAMES = 8, 4  # steps in which the kernel is compared with the plain decoder
+
+
+def supports(config: CodecConfig) -> bool:
+    """Whether the kernel computes a codec of these sizes."""
+    block = config.transformer
+    widths = [config.decoder_dim >> level for level in range(len(config.upsample_rates) + 1)]
+    products = [
+        config.codebook_dim, config.latent_dim, *widths,
+        block.hidden_size, block.intermediate_size, block.heads * block.head_dim,
+    ]  # fmt: skip
+    return (
+        all(width % LANES == 0 for width in products)
+        and block.heads == block.kv_heads
+        and not block.qk_norm
+        and (block.sliding_window or 0) > 1
+    )
+
+
+@dataclass
+class _Table:
+    """Rows of the kernel's table, with the weights and constants that they name."""
+
+    half: bool
+    rows: list[list[int]] = field(default_factory=list)
+    weights: list[np.ndarray] = field(default_factory=list)
+    constants: list[Tensor] = field(default_factory=list)
+    length: int = 1  # samples of a frame where the signal is now
+    pasts: int = 0  # numbers of a state row so far
+
+    def add(self, kind: int, **columns: int) -> list[int]:
+        row = [0] * kernel.COLUMNS
+        row[kernel.KIND], row[kernel.LENGTH], row[kernel.SUMS_PAST] = kind, self.length, -1
+        for name, value in columns.items():
+            row[getattr(kernel, name)] = value
+        self.rows.append(row)
+        return row
+
+    def constant(self, *tensors: Tensor) -> int:
+        start = sum(map(len, self.constants))
+        self.constants += [tensor.detach().float().flatten() for tensor in tensors]
+        return start
+
+    def past(self, size: int) -> int:
+        self.pasts += size
+        return self.pasts - size
+
+    def product(
+        self,
+        weight: Tensor,
+        bias: Tensor | None,
+        follows: int,
+        *,
+        rate: int = 1,
+        dilation: int = 1,
+        snake: SnakeBeta | None = None,
+        wide: bool = False,
+        sums_front: int = 0,
+    ) -> list[int]:
+        """weight [outputs * rate, taps, channels], oldest tap first."""
+        width, taps, channels = weight.shape
+        bias = torch.zeros(width // rate) if bias is None else bias
+        constants = [bias.detach().float().repeat(rate)]
+        if snake is not None:
+            frequency, scale = snake.compute().float()[..., 0]
+            constants += [(frequency / torch.pi).repeat(rate), scale.repeat(rate)]
+            follows |= SNAKE
+        missing = -width % LANES  # of the last layer: it has one output
+        constants = [nn.functional.pad(each, (0, missing)) for each in constants]
+        flat = nn.functional.pad(weight.detach().float().flatten(1), (0, 0, 0, missing))
+        front = (taps - 1) * dilation * channels
+        past = self.past(front)
+        if front:
+            before = self.rows[-1]
+            before[kernel.NEXT_FRONT], before[kernel.NEXT_PAST] = front, past
+        row = self.add(
+            kernel.PRODUCT, WEIGHTS=sum(map(len, self.weights)),
+            CONSTANTS=self.constant(*constants), CHANNELS=channels, TAPS=taps, DILATION=dilation,
+            WIDTH=width + missing, FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front, PAST=past,
+            SUMS_FRONT=sums_front,
+        )  # fmt: skip
+        self.weights.append(pack(flat, self.half))
+        self.length *= rate
+        return row
+
+    def conv(self, layer: CausalConv, follows: int, snake: SnakeBeta | None = None,
+             wide: bool = False) -> None:  # fmt: skip
+        weight = layer.conv.weight.permute(0, 2, 1)
+        self.product(weight, layer.conv.bias, follows, dilation=layer.conv.dilation[0],
+                     snake=snake, wide=wide)  # fmt: skip
+
+    def upsample(self, layer: CausalUpsample, follows: int, snake: SnakeBeta | None = None,
+                 sums_front: int = 0) -> list[int]:  # fmt: skip
+        weight, rate = layer.conv.weight, layer.conv.stride[0]  # [C, out, taps * rate]
+        channels, out, _ = weight.shape
+        taps = weight.view(channels, out, -1, rate).flip(2)  # outputs of the last input come first
+        flat = taps.permute(3, 1, 2, 0).reshape(rate * out, -1, channels)
+        return self.product(flat, layer.conv.bias, follows, rate=rate, snake=snake,
+                            sums_front=sums_front)  # fmt: skip
+
+    def linear(self, layer: nn.Linear, follows: int, scale: Tensor | None = None,
+               wide: bool = False, sums_front: int = 0) -> None:  # fmt: skip
+        """`scale` of each output is folded into the weight."""
+        weight, bias = layer.weight, layer.bias
+        if scale is not None:
+            weight = weight * scale[:, None]
+            bias = None if bias is None else bias * scale
+        self.product(weight[:, None], bias, follows, wide=wide, sums_front=sums_front)
+
+    def network(self, codes: Floats, block: TransformerConfig) -> Network:
+        return Network(
+            np.array(self.rows),
+            np.concatenate(self.weights),
+            torch.cat(self.constants).numpy(),
+            codes,
+            block.heads,
+            np.float32(block.norm_eps),
+        )
+
+    def transformer(self, network: PreTransformer) -> None:
+        config = network.config
+        width, inner = config.hidden_size, config.intermediate_size
+        self.linear(network.input_proj, KEEP)
+        for number, block in enumerate(network.layers):
+            attention, mlp = block.self_attn, block.mlp
+            self.add(
+                kernel.NORM, WIDTH=width, CONSTANTS=self.constant(block.input_layernorm.weight)
+            )
+            self.linear(attention.qkv_proj, STORE, wide=True)
+            self.add(kernel.ATTEND, WIDTH=width, INDEX=number)
+            self.linear(attention.o_proj, RESIDUAL | KEEP, block.self_attn_layer_scale.scale)
+            norm = self.constant(block.post_attention_layernorm.weight)
+            self.add(kernel.NORM, WIDTH=width, CONSTANTS=norm)
+            self.linear(mlp.gate_up_proj, STORE, wide=True)
+            self.add(kernel.GATE, WIDTH=inner)
+            self.linear(mlp.down_proj, RESIDUAL | KEEP, block.mlp_layer_scale.scale)
+        self.add(kernel.NORM, WIDTH=width, CONSTANTS=self.constant(network.norm.weight))
+        self.linear(network.output_proj, STORE)
+
+    def convnext(self, upsample: CausalUpsample, block: ConvNeXtBlock) -> None:
+        conv = block.dwconv.conv
+        width, _, taps = conv.weight.shape
+        front = (taps - 1) * width
+        before = self.upsample(upsample, KEEP, sums_front=front)
+        assert conv.bias is not None
+        parts = (conv.weight[:, 0].T, conv.bias, block.norm.weight, block.norm.bias)
+        past = before[kernel.SUMS_PAST] = self.past(front)
+        self.add(kernel.DEPTHWISE, WIDTH=width, TAPS=taps, CONSTANTS=self.constant(*parts),
+                 SUMS_FRONT=front, PAST=past)  # fmt: skip
+        self.linear(block.pwconv1, STORE, wide=True)
+        self.add(kernel.GELU, WIDTH=block.pwconv1.out_features)
+        self.linear(block.pwconv2, RESIDUAL | STORE, block.gamma, sums_front=front)
+
+    def decoder(self, first: CausalConv, *rest: nn.Module) -> None:
+        *blocks, last, output = rest
+        snakes = [*(block.block[0] for block in blocks[1:]), last]
+        self.conv(first, STORE, blocks[0].block[0])
+        for block, after in zip(blocks, snakes, strict=True):
+            _, upsample, *units = block.block
+            self.upsample(upsample, KEEP | STORE, units[0].act1)
+            for unit, follows in zip(units, [*(u.act1 for u in units[1:]), after], strict=True):
+                self.conv(unit.conv1, STORE, unit.act2)
+                self.conv(unit.conv2, RESIDUAL | KEEP | STORE, follows)
+        self.conv(output, STORE, wide=True)
+        self.add(kernel.WAVE)
+
+
+class CpuDecoder:
+    """A decoder with its weights packed for the kernel.
+
+    `half`: from the first wide convolution on, where nearly all the work is, weights and inputs are
+    bfloat16. What comes before stays in float32: its rounding would be heard more than all that.
+    """
+
+    def __init__(self, codec: CodecDecoder, threads: int, half: bool) -> None:
+        assert supports(codec.config)
+        self.config, self.receptive_frames = codec.config, codec.receptive_frames
+        self.team, self.threads, self.half = ThreadTeam(threads), threads, half
+        table = _Table(half=False)
+        table.add(kernel.EMBED, WIDTH=codec.config.codebook_dim)
+        table.conv(codec.pre_conv, STORE)
+        table.transformer(codec.pre_transformer)
+        self._features = len(table.rows) - 1  # the last projection is for what follows
+        for upsample, convnext in codec.upsample:
+            table.convnext(upsample, convnext)
+        tables = [table]
+        if half:
+            table.rows[-1][kernel.TO_WIDE] = 1
+            tables.append(_Table(half, length=table.length, pasts=table.pasts))
+            tables[-1].add(kernel.TAKE, WIDTH=codec.config.latent_dim)
+        tables[-1].decoder(*codec.decoder)
+        block = codec.config.transformer
+        entries = array(codec.quantizer.compute())
+        self._networks = [each.network(entries, block) for each in tables]
+        frequency = torch.arange(0, block.head_dim, 2) / block.head_dim
+        self._frequency = (1.0 / block.rope_theta**frequency).numpy()
+        self._memories = self._allocate(block)
+
+    def _allocate(self, block: TransformerConfig) -> list[Memory]:
+        """One for each table; only inputs are not shared."""
+        rows = np.concatenate([network.table for network in self._networks])
+        sizes = rows[:, kernel.LENGTH] * rows[:, kernel.WIDTH]
+        fronts = rows[:, (kernel.NEXT_FRONT, kernel.SUMS_FRONT)].max()
+        size = MAX_FRAMES * int(sizes.max() + fronts)
+        assert block.sliding_window is not None
+        own = max(int(rows[:, kernel.WIDTH].max()), block.sliding_window + 2 * block.head_dim)
+        wide = MAX_FRAMES * int(sizes[rows[:, kernel.TO_WIDE] > 0].max())
+        shared = (
+            np.zeros(size, np.float32),
+            np.zeros(wide, np.float32),
+            np.zeros((self.team.size, own), np.float32),
+            np.zeros(1, np.int64),
+        )
+        return [
+            Memory(np.zeros((2, size), network.weights.dtype), *shared)
+            for network in self._networks
+        ]
+
+    def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
+        """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""
+        return self._pieces(codes.transpose(1, 2), state, rows, None)
+
+    def skip(self, codes: Tensor, state: CodecState, rows: Tensor) -> None:
+        """As CodecDecoder's, from codes [B, T, codebooks]."""
+        self._pieces(codes, state, rows, self._features)
+
+    def _pieces(self, codes: Tensor, state: CodecState, rows: Tensor, layers: int | None) -> Tensor:
+        """In steps of at most MAX_FRAMES frames; of the first `layers` only, if given."""
+        waves = []
+        for own, index in zip(codes.split(MAX_FRAMES), rows.split(MAX_FRAMES), strict=True):
+            frames = MAX_FRAMES // len(own)
+            pieces = [self._run(each, state, index, layers) for each in own.split(frames, 1)]
+            waves.append(torch.cat(pieces, 1))
+        return torch.cat(waves)
+
+    def _run(self, codes: Tensor, state: CodecState, rows: Tensor, layers: int | None) -> Tensor:
+        frames = codes.shape[1]
+        held = State(*map(array, state.tensors))
+        index, given = array(rows.contiguous()), array(codes.long().contiguous())
+        positions = held.frames[index][:, None] + np.arange(frames)
+        angle = positions[..., None].astype(np.float32) * self._frequency
+        cos, sin = np.cos(angle), np.sin(angle)
+        rotary = np.concatenate((cos, cos), -1), np.concatenate((-sin, sin), -1)
+        wave = np.empty((len(codes), frames * self.config.hop), np.float32)
+        parts = list(zip(self._networks, self._memories, strict=True))[: 1 if layers else None]
+
+        def run(number: int, threads: int) -> None:
+            for at, (network, memory) in enumerate(parts, 1):
+                count = len(network.table) if layers is None else layers
+                kernel.decode(number, threads, network, count, held, index, given, *rotary, memory,
+                              wave, at == len(parts))  # fmt: skip
+
+        self.team.run(run, self.threads)
+        return torch.from_numpy(wave)
+
+    @torch.inference_mode()
+    def choose_threads(self) -> None:
+        """Take as many threads as a chunk is fastest with."""
+        state, row = CodecState.allocate(self.config, 1, "cpu", torch.float32), torch.zeros(1)
+        codes = torch.zeros(1, self.config.codebooks, TIMED_FRAMES)
+
+        def run(threads: int) -> None:
+            self.threads = threads
+            self.step(codes, state, row.long())
+
+        self.threads = fastest(run, self.team.size)
+
+    @torch.inference_mode()
+    def difference(self, codec: CodecDecoder) -> float:
+        """From the plain decoder's audio, for random codes in two steps: relative RMS."""
+        random = torch.Generator().manual_seed(0)
+        states = [CodecState.allocate(self.config, 1, "cpu", torch.float32) for _ in range(2)]
+        row = torch.zeros(1, dtype=torch.long)
+        size = (1, self.config.codebooks, sum(TRIAL_FRAMES))
+        codes = torch.randint(self.config.codebook_size, size, generator=random)
+        found, wanted = (
+            torch.cat([step(each, state, row) for each in codes.split(TRIAL_FRAMES, 2)], 1)
+            for step, state in zip((self.step, codec.step), states, strict=True)
+        )
+        floor = 1e-2  # near silence is compared absolutely
+        return float((found - wanted).square().mean().sqrt() / wanted.std().clamp(min=floor))

@@ -1,0 +1,240 @@
+"""Matrix products of some rows of a signal with packed weights, and what follows each: bias, what
+was there before, an activation.
+
+A tile of outputs stays in registers while its inputs are read once. Each output is one sum in the
+order of its inputs, so it depends neither on the tile nor on other rows. Weights and inputs are
+float32, or bfloat16 with sums in float32, where the processor multiplies that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from engine.worker.kernels.cpu.compiler import compiled
+
+LANES = 16  # outputs of a vector; weights are packed by as many
+WIDE = get_host_cpu_features().get("avx512f", False)
+ROWS, VECTORS = (8, 2) if WIDE else (4, 1)  # of the largest tile: what registers hold
+RESIDUAL, KEEP, SNAKE, STORE = 1, 2, 4, 8  # what follows a product
+_SINE = tuple(
+    np.polynomial.Polynomial.fit(
+        z := 0.125 - 0.125 * np.cos(np.linspace(0, np.pi, 400)),
+        np.sinc(np.sqrt(z)) ** 2 * np.pi**2,
+        6,
+    )
+    .convert()
+    .coef[::-1]
+)  # of sin²(πr) / r², by r² up to 1/4
+
+
+class _BFloat(ir.types.Type):
+    """LLVM's bfloat, which llvmlite has no name for."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloat)
+
+    def __hash__(self) -> int:
+        return hash(_BFloat)
+
+
+_FLOAT, _INT = ir.FloatType(), ir.IntType(32)
+_VECTOR = ir.VectorType(_FLOAT, LANES)
+
+
+def _tile(rows: int, vectors: int) -> Callable[..., Any]:
+    """`rows` outputs of `vectors` adjacent vectors; arguments as `product` passes them."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        arrays = [
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(signature.args[:5], given[:5], strict=True)
+        ]
+        weights, x, constants, sums, out = arrays
+        half = signature.args[0].dtype != types.float32
+        w_at, block, x_at, channels, taps, reach, v_at, width, s_at, o_at, follows = given[5:]
+        whole = w_at.type
+
+        def number(value: int) -> Any:
+            return ir.Constant(whole, value)
+
+        def load(pointer: Any, at: Any, kind: Any, align: int = 4) -> Any:
+            place = builder.bitcast(builder.gep(pointer, [at]), kind.as_pointer())
+            return builder.load(place, align=align)
+
+        def store(value: Any, pointer: Any, at: Any, align: int = 4) -> None:
+            place = builder.bitcast(builder.gep(pointer, [at]), value.type.as_pointer())
+            builder.store(value, place, align=align)
+
+        def declare(name: str, result: Any, *kinds: Any) -> Any:
+            return cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(result, kinds), name
+            )
+
+        def spread(value: Any) -> Any:
+            kind = ir.VectorType(value.type, LANES)
+            one = builder.insert_element(
+                ir.Constant(kind, ir.Undefined), value, ir.Constant(_INT, 0)
+            )
+            order = ir.Constant(ir.VectorType(_INT, LANES), [0] * LANES)
+            return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order)
+
+        fma = declare(f"llvm.fma.v{LANES}f32", _VECTOR, _VECTOR, _VECTOR, _VECTOR)
+        pairs = ir.VectorType(_BFloat(), 2 * LANES)
+        step = 2 if half else 1
+
+        def multiply(total: Any, value: Any, weight: Any) -> Any:
+            if not half:
+                return builder.call(fma, [value, weight, total])
+            dot = declare("llvm.x86.avx512bf16.dpbf16ps.512", _VECTOR, _VECTOR, pairs, pairs)
+            return builder.call(dot, [total, builder.bitcast(value, pairs), weight])
+
+        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        held = [
+            [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)] for _ in range(rows)
+        ]
+        first_row = builder.gep(x, [x_at])
+        rows_at = [
+            builder.gep(first_row, [builder.mul(channels, number(row))]) for row in range(rows)
+        ]
+        panels = [
+            builder.gep(weights, [builder.add(w_at, builder.mul(block, number(each)))])
+            for each in range(vectors)
+        ]
+        with cgutils.for_range_slice(builder, number(0), taps, number(1)) as (tap, _):
+            behind, before = builder.mul(tap, reach), builder.mul(tap, channels)
+            with cgutils.for_range_slice(builder, number(0), channels, number(step)) as (
+                channel,
+                _,
+            ):
+                at = builder.mul(builder.add(before, channel), number(LANES))
+                kind = pairs if half else _VECTOR
+                own = [load(panel, at, kind) for panel in panels]
+                place = builder.add(behind, channel)
+                for row in range(rows):
+                    value = spread(load(rows_at[row], place, _INT if half else _FLOAT, 2))
+                    for each in range(vectors):
+                        total = builder.load(held[row][each])
+                        builder.store(multiply(total, value, own[each]), held[row][each])
+        places = [(row, each) for row in range(rows) for each in range(vectors)]
+
+        def at_of(start: Any, row: int, each: int) -> Any:
+            return builder.add(
+                builder.add(start, builder.mul(width, number(row))), number(each * LANES)
+            )
+
+        def constant(which: int, each: int) -> Any:
+            start = builder.add(v_at, builder.mul(width, number(which)))
+            return load(constants, builder.add(start, number(each * LANES)), _VECTOR)
+
+        def flagged(flag: int) -> Any:
+            masked = builder.and_(follows, number(flag))
+            return builder.if_then(builder.icmp_signed("!=", masked, number(0)))
+
+        biases = [constant(0, each) for each in range(vectors)]
+        for row, each in places:
+            place = held[row][each]
+            builder.store(builder.fadd(builder.load(place), biases[each]), place)
+        with flagged(RESIDUAL):
+            for row, each in places:
+                place, before = held[row][each], load(sums, at_of(s_at, row, each), _VECTOR)
+                builder.store(builder.fadd(builder.load(place), before), place)
+        with flagged(KEEP):
+            for row, each in places:
+                store(builder.load(held[row][each]), sums, at_of(s_at, row, each))
+        with flagged(SNAKE):
+            nearest = declare(f"llvm.rint.v{LANES}f32", _VECTOR, _VECTOR)
+            series = [ir.Constant(_VECTOR, [float(np.float32(term))] * LANES) for term in _SINE]
+            frequencies, scales = (
+                [constant(which, each) for each in range(vectors)] for which in (1, 2)
+            )
+            for row, each in places:
+                value = builder.load(held[row][each])
+                turn = builder.fmul(value, frequencies[each])  # in half turns
+                turn = builder.fsub(turn, builder.call(nearest, [turn]))
+                square = builder.fmul(turn, turn)
+                power = series[0]
+                for term in series[1:]:
+                    power = builder.call(fma, [power, square, term])
+                power = builder.fmul(builder.fmul(power, square), scales[each])
+                builder.store(builder.fadd(value, power), held[row][each])
+        with flagged(STORE):
+            for row, each in places:
+                value = builder.load(held[row][each])
+                if signature.args[4].dtype != types.float32:
+                    value = builder.fptrunc(value, ir.VectorType(_BFloat(), LANES))
+                store(value, out, at_of(o_at, row, each), 2)
+        return context.get_dummy_value()
+
+    def tile(typing: Any, weights: Any, x: Any, constants: Any, sums: Any, out: Any, w_at: Any,
+             block: Any, x_at: Any, channels: Any, taps: Any, reach: Any, v_at: Any, width: Any,
+             s_at: Any, o_at: Any, follows: Any) -> Any:  # fmt: skip
+        return types.none(weights, x, constants, sums, out, *[types.int64] * 11), generate
+
+    return intrinsic(tile)  # type: ignore[no-any-return]
+
+
+_large, _slim, _few, _row, _one = (
+    _tile(*size) for size in ((ROWS, VECTORS), (ROWS, 1), (4, 1), (1, VECTORS), (1, 1))
+)
+
+
+@compiled()
+def product(weights, x, constants, sums, out, w_at, x_at, channels, taps, reach, v_at, width, first,
+            rows, s_at, o_at, follows):  # fmt: skip
+    """Outputs first, first + LANES … (up to VECTORS vectors) of `rows` rows, at most ROWS.
+
+    Row r of the inputs begins at x_at + r * channels, its tap t at `reach` * t behind that; weights
+    [width / LANES, taps * channels, LANES] (bfloat16: [.., inputs / 2, LANES, 2]) begin at w_at.
+    constants: [bias, frequency, scale] of each output; rows of sums and out have `width` numbers.
+    """
+    block = taps * channels * LANES
+    w_at, v_at = w_at + first // LANES * block, v_at + first
+    vectors = min(VECTORS, (width - first) // LANES)
+    row = 0
+    while row < rows:
+        count = ROWS if row + ROWS <= rows else 4 if row + 4 <= rows else 1
+        own = x_at + row * channels
+        s, o = s_at + row * width + first, o_at + row * width + first
+        if count == ROWS and vectors == VECTORS:
+            _large(weights, x, constants, sums, out, w_at, block, own, channels, taps, reach,
+                   v_at, width, s, o, follows)  # fmt: skip
+        elif count == 1 and vectors == VECTORS:
+            _row(weights, x, constants, sums, out, w_at, block, own, channels, taps, reach,
+                  v_at, width, s, o, follows)  # fmt: skip
+        else:
+            for vector in range(vectors):
+                more, w = vector * LANES, w_at + vector * block
+                if count == ROWS:
+                    _slim(weights, x, constants, sums, out, w, block, own, channels, taps, reach,
+                            v_at + more, width, s + more, o + more, follows)  # fmt: skip
+                elif count == 4:
+                    _few(weights, x, constants, sums, out, w, block, own, channels, taps, reach,
+                         v_at + more, width, s + more, o + more, follows)  # fmt: skip
+                else:
+                    _one(weights, x, constants, sums, out, w, block, own, channels, taps, reach,
+                         v_at + more, width, s + more, o + more, follows)  # fmt: skip
+        row += count
+
+
+def pack(weight: Any, half: bool) -> NDArray[Any]:
+    """Weights [outputs, inputs] (a float32 tensor) as `product` reads them, flat."""
+    import torch
+
+    outputs, inputs = weight.shape
+    blocks = weight.reshape(outputs // LANES, LANES, inputs)
+    if not half:
+        return blocks.transpose(1, 2).contiguous().flatten().numpy()  # type: ignore[no-any-return]
+    paired = blocks.bfloat16().view(outputs // LANES, LANES, inputs // 2, 2).transpose(1, 2)
+    return paired.contiguous().flatten().view(torch.int16).numpy()  # type: ignore[no-any-return]

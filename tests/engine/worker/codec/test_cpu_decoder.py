@@ -1,0 +1,184 @@
+"""The codec's kernel for CPUs gives the plain decoder's audio, whatever else it decodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from engine.model.codec import CodecDecoder, CodecState
+from engine.model.configs import CodecConfig, TransformerConfig
+from engine.worker.codec.codec_graphs import (
+    CODEC_TOLERANCE,
+    FLOAT_TOLERANCE,
+    FULL_SCALE,
+    CpuStep,
+    EagerCodec,
+    PlainStep,
+    select_codec,
+)
+from engine.worker.codec.cpu_decoder import MAX_FRAMES, CpuDecoder, supports
+from engine.worker.device import multiplies_bfloat16
+from engine.worker.loading.model_loader import load_codec
+from studio.cli.app_context import MINI
+
+ROWS, THREADS, CPU = 4, 2, torch.device("cpu")
+BLOCK = TransformerConfig(
+    hidden_size=32, intermediate_size=48, layers=2, heads=2, kv_heads=2, head_dim=16,
+    rope_theta=1e4, norm_eps=1e-5, qk_norm=False, layer_scale=True, sliding_window=7,
+)  # fmt: skip
+SHAPE = CodecConfig(
+    transformer=BLOCK, codebook_size=32, codebook_dim=32, codebooks=16, latent_dim=48,
+    decoder_dim=64, upsampling_ratios=(2,), upsample_rates=(3, 2),
+)  # fmt: skip
+KINDS = [False, *([True] if multiplies_bfloat16() else [])]
+
+
+def random_codec() -> CodecDecoder:
+    draw = torch.Generator().manual_seed(0)
+    made = CodecDecoder(SHAPE).requires_grad_(False).eval()
+    for name, value in [*made.named_parameters(), *made.named_buffers()]:
+        fan = value[0].numel() ** -0.5 if value.dim() > 1 else 0.2
+        even = float("usage" in name or ("norm" in name and "weight" in name))
+        value.normal_(0, 1.0 if "embedding" in name else fan, generator=draw).add_(even)
+    codes = torch.randint(0, SHAPE.codebook_size, (4, SHAPE.codebooks, 9), generator=draw)
+    for _ in range(2):  # the first time it was clamped
+        made.decoder[-1].conv.weight.mul_(0.05 / made(codes).std())
+    return made
+
+
+@pytest.fixture(scope="module")
+def codec() -> CodecDecoder:
+    return random_codec()
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=str)
+def decoder(request: pytest.FixtureRequest, codec: CodecDecoder) -> Iterator[CpuDecoder]:
+    made = CpuDecoder(codec, THREADS, request.param)
+    yield made
+    made.team.close()
+
+
+def random_codes(rows: int, frames: int, seed: int = 0) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    return torch.randint(0, SHAPE.codebook_size, (rows, SHAPE.codebooks, frames), generator=draw)
+
+
+def streamed(
+    decoder: CpuDecoder, codes: Tensor, sizes: list[int], rows: Tensor, state: CodecState
+) -> Tensor:
+    return torch.cat([decoder.step(piece, state, rows) for piece in codes.split(sizes, -1)], 1)
+
+
+def tolerance(decoder: CpuDecoder) -> float:
+    return 3e-2 if decoder.half else 1e-4
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, MAX_FRAMES), min_size=2, max_size=4), seed=st.integers(0, 9),
+    threads=st.integers(1, THREADS),
+)  # fmt: skip
+@example(sizes=[1, 12, 2], seed=0, threads=2)
+@torch.inference_mode()
+def test_streamed_audio_is_the_plain_decoders_and_bit_for_bit_the_wholes(
+    codec: CodecDecoder, decoder: CpuDecoder, sizes: list[int], seed: int, threads: int
+) -> None:
+    codes = random_codes(2, sum(sizes), seed)
+    rows = torch.tensor([3, 1])
+    states = [CodecState.allocate(SHAPE, ROWS, CPU, torch.float32) for _ in range(2)]
+    decoder.threads = threads
+    made = streamed(decoder, codes, sizes, rows, states[0])
+    decoder.threads = THREADS
+    for row in range(2):  # alone, at once
+        own = codes[row : row + 1]
+        assert torch.equal(decoder.step(own, states[1], rows[row : row + 1])[0], made[row])
+    for one, two in zip(*(state.tensors for state in states), strict=True):
+        assert torch.equal(one, two)
+    whole = codec(codes)
+    assert 0.01 < whole.std() < whole.abs().max() <= 1
+    torch.testing.assert_close(made, whole, rtol=0, atol=tolerance(decoder))
+    assert states[0].frames.tolist() == [0, sum(sizes), 0, sum(sizes)]
+
+
+@torch.inference_mode()
+def test_more_rows_than_frames_of_a_step_are_decoded_one_after_the_other(
+    decoder: CpuDecoder,
+) -> None:
+    count = MAX_FRAMES + 3
+    codes, rows = random_codes(count, 2), torch.randperm(count)
+    states = [CodecState.allocate(SHAPE, count, CPU, torch.float32) for _ in range(2)]
+    together = decoder.step(codes, states[0], rows)
+    for row, place in enumerate(rows):
+        alone = decoder.step(codes[row : row + 1], states[1], place[None])
+        assert torch.equal(alone[0], together[row])
+
+
+@torch.inference_mode()
+def test_audio_after_skipped_frames_is_exact_again(decoder: CpuDecoder) -> None:
+    skipped, more, row = 9, 3, torch.tensor([1])
+    codes = random_codes(1, skipped + decoder.receptive_frames + more, 3)
+    states = [CodecState.allocate(SHAPE, ROWS, CPU, torch.float32) for _ in range(2)]
+    decoder.skip(codes[..., :skipped].transpose(1, 2), states[0], row)
+    made = decoder.step(codes[..., skipped:], states[0], row)
+    wanted = decoder.step(codes, states[1], row)
+    assert torch.equal(made[:, -more * SHAPE.hop :], wanted[:, -more * SHAPE.hop :])
+    for one, two in zip(*(state.tensors for state in states), strict=True):
+        assert torch.equal(one, two)
+
+
+@torch.inference_mode()
+def test_a_stream_goes_on_from_a_snapshot_in_another_row(decoder: CpuDecoder) -> None:
+    codes, row, other = random_codes(1, 12, 4), torch.tensor([0]), torch.tensor([2])
+    state = CodecState.allocate(SHAPE, ROWS, CPU, torch.float32)
+    decoder.step(codes[..., :7], state, row)
+    state.restore(other, state.snapshot(row))
+    rest = [decoder.step(codes[..., 7:], state, each) for each in (row, other)]
+    assert torch.equal(*rest)
+    state.reset(other)
+    fresh = CodecState.allocate(SHAPE, ROWS, CPU, torch.float32)
+    again, first = (decoder.step(codes, kept, other) for kept in (state, fresh))
+    assert torch.equal(again, first)
+
+
+@torch.inference_mode()
+def test_a_kernel_that_differs_is_found(codec: CodecDecoder, decoder: CpuDecoder) -> None:
+    assert decoder.difference(codec) < (CODEC_TOLERANCE if decoder.half else FLOAT_TOLERANCE) / 10
+    wrong = deepcopy(codec)
+    wrong.decoder[2].block[2].conv1.conv.weight.zero_()
+    assert decoder.difference(wrong) > CODEC_TOLERANCE
+
+
+@torch.inference_mode()
+def test_the_embedded_model_sounds_the_same() -> None:
+    """Samples of 16 bits are at most one apart; codes above the largest are the largest."""
+    codec = load_codec(MINI, CPU, torch.float32)
+    state = CodecState.allocate(codec.config, 1, CPU, torch.float32)
+    chosen = select_codec(codec, state, 0, THREADS)
+    assert isinstance(chosen, EagerCodec)
+    step = chosen.step
+    assert isinstance(step, CpuStep)
+    assert not step.decoder.half
+    draw = torch.Generator().manual_seed(1)
+    codes = torch.randint(0, codec.config.codebook_size, (1, 20, 16), generator=draw).short()
+    codes[:, 7] = 9999
+    row = torch.zeros(1, dtype=torch.long)
+    found = torch.cat([step(each, state, row) for each in codes.split(7, 1)], 1)
+    state = CodecState.allocate(codec.config, 1, CPU, torch.float32)
+    wanted = PlainStep(codec, torch.float32)(codes, state, row)
+    assert wanted.abs().max() > FULL_SCALE // 20
+    assert (found.int() - wanted.int()).abs().max() <= 1
+    step.close()
+
+
+def test_published_sizes_are_supported_and_tiny_ones_are_not() -> None:
+    from bench.random_config import codec_config
+
+    for size, supported in (("1.7B", True), ("tiny", False)):
+        config = CodecConfig.from_dict(codec_config(size)["decoder_config"])
+        assert supports(config) == supported
