@@ -42,8 +42,10 @@ from engine.messages import Message
 from engine.open import (
     add_model,
     exchange,
+    may_have_gpu,
     open_cluster,
     open_engine,
+    open_process,
     open_zerogpu,
     read_capabilities,
 )
@@ -166,9 +168,11 @@ __all__ = [
     "load_profile",
     "load_reference_audio",
     "lower_thread_priority",
+    "may_have_gpu",
     "mix",
     "open_cluster",
     "open_engine",
+    "open_process",
     "open_sound",
     "open_zerogpu",
     "parse_blend",

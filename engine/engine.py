@@ -21,7 +21,7 @@ from engine.errors import Busy, EngineClosed, EngineError, InvalidSetting
 from engine.loop import Loop
 from engine.messages import Message
 from engine.plan import Checkpoint, Worker
-from engine.requests.output_queue import OutputQueue
+from engine.requests.output_queue import Output, OutputQueue
 from engine.requests.sequence import Sequence, TextPiece
 from engine.stats import Counters, Stats
 from engine.stream import Handles, SpeechStream
@@ -74,14 +74,27 @@ class Engine(BaseEngine):
         on_admitted = self.admission_hook()
         accepted = self._input_processor.process(request)
         sequence, output = accepted.sequence, OutputQueue()
-        self._register(sequence, output)
-        self.loop.commands.post(partial(self.loop.begin, sequence))
+        self.start(sequence, output)
         if accepted.text:
-            accepted.text.connect(partial(self._add_text, sequence))
-        handles = Handles(partial(self._cancel, sequence, output), accepted.text)
+            accepted.text.connect(partial(self.add_text, sequence))
+        handles = Handles(partial(self.cancel, sequence, output), accepted.text)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
         on_admitted(stream)
         return stream
+
+    def start(self, sequence: Sequence, output: Output) -> None:
+        """Start a request that was checked. Raises Busy and EngineClosed."""
+        self._register(sequence, output)
+        self.loop.commands.post(partial(self.loop.begin, sequence))
+
+    def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
+        """Add text to a request that was started."""
+        self.loop.commands.post(partial(self.loop.add_text, sequence, piece))
+
+    def cancel(self, sequence: Sequence, output: Output) -> None:
+        """Also called from finalisers, so it must not take a lock."""
+        if not output.end:
+            self.loop.commands.post(partial(self.loop.cancel, sequence))
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
         """Make a voice from checked reference audio, in the caller's thread."""
@@ -201,7 +214,7 @@ class Engine(BaseEngine):
 
     # Calls into the loop.
 
-    def _register(self, sequence: Sequence, output: OutputQueue) -> None:
+    def _register(self, sequence: Sequence, output: Output) -> None:
         """Raises Busy. Files may fill only a share of the queue."""
         share = 1.0 if sequence.live else self.settings.file_share
         queue, scheduler = int(self.settings.max_waiting * share), self.loop.scheduler
@@ -215,14 +228,6 @@ class Engine(BaseEngine):
                 raise Busy(max(0, waiting), max(1.0, wait))
 
         self._registry.register(sequence, output, check)
-
-    def _cancel(self, sequence: Sequence, output: OutputQueue) -> None:
-        """Also called from finalisers, so it must not take a lock."""
-        if not output.end:
-            self.loop.commands.post(partial(self.loop.cancel, sequence))
-
-    def _add_text(self, sequence: Sequence, piece: TextPiece) -> None:
-        self.loop.commands.post(partial(self.loop.add_text, sequence, piece))
 
     def _call(self, command: Callable[[Future[None]], None]) -> None:
         """Run a command in the loop and wait for it, unless the engine stops first."""

@@ -5,6 +5,7 @@ The only module on the host side that imports torch.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
 from engine.messages import Message
 from engine.plan import Worker
+from engine.process.process_engine import ProcessEngine
 from engine.speech_engine import SpeechEngine
 from engine.types import Capabilities
 from engine.zerogpu import Lend, ZeroGpuEngine
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import torch
 
 WEIGHTS = ("auto", "full", "8bit", "4bit")
+DEVICES = Path("/dev")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
@@ -73,6 +76,33 @@ def open_engine(
     if preload and start:
         _load_first(engine)
     return engine
+
+
+def open_process(
+    models: Sequence[str | Path],
+    device: str = "auto",
+    dtype: str = "auto",
+    profile: str | None = None,
+    weights: str = "auto",
+    **changes: Any,
+) -> ProcessEngine:
+    """The engine of `open_engine` in a process of its own, so that this one needs no torch."""
+    named = tuple(map(str, models))
+    how = {"device": device, "dtype": dtype, "profile": profile, "weights": weights, **changes}
+    return ProcessEngine(partial(_open_here, named, how))
+
+
+def _open_here(
+    models: Sequence[str], how: Mapping[str, Any], checkpoints: Mapping[str, LocalCheckpoint]
+) -> Engine:
+    """Open the models, or these checkpoints if there are any."""
+    return open_engine([each.folder for each in checkpoints.values()] or models, **how)
+
+
+def may_have_gpu() -> bool:
+    """Whether this machine may have a GPU, told without torch by the files of its drivers."""
+    files = ("nvidia*", "nvhost*", "nvmap", "dxg", "kfd")
+    return sys.platform != "linux" or any(any(DEVICES.glob(each)) for each in files)
 
 
 def open_zerogpu(

@@ -161,6 +161,11 @@ class StudioSettings(Settings):
         description="On CPUs: full, 8bit or 4bit. auto takes 8 bits for large models, which is "
         "not heard; 4 bits are faster and change the sound a little.",
     )
+    process: Literal["auto", "own", "shared"] = Field(
+        "auto",
+        description="own: the engine runs in a process of its own, which nothing that the page "
+        "and the API do can hold up. shared: in theirs. auto is own on Linux without a GPU.",
+    )
     profile: str | None = Field(
         None, description="latency, balanced, throughput or cpu. Unset: chosen by the device."
     )

@@ -107,6 +107,7 @@ def test_importing_the_engine_leaves_the_heavy_libraries_out():
 ORDER = (
     "engine",
     "cluster",
+    "process",
     "scheduler",
     "worker",
     "model",

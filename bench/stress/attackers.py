@@ -21,19 +21,29 @@ PAUSE: Final = 1.0  # between two rounds of an attack, in seconds
 
 
 def start_attackers(
-    pool: Executor, target: Target, names: Sequence[str], seconds: float, cores: Sequence[int]
+    pool: Executor,
+    target: Target,
+    names: Sequence[str],
+    seconds: float,
+    cores: Sequence[int],
+    niceness: int = 0,
 ) -> list[Future[list[Tally]]]:
     """As many processes as there are cores; one, if none are named."""
     numbered = list(enumerate(names, 2))
     groups = [numbered[start :: max(1, len(cores))] for start in range(max(1, len(cores)))]
-    return [pool.submit(run, target, own, seconds, cores) for own in groups if own]
+    return [pool.submit(run, target, own, seconds, cores, niceness) for own in groups if own]
 
 
 def run(
-    target: Target, numbered: Sequence[tuple[int, str]], seconds: float, cores: Sequence[int]
+    target: Target,
+    numbered: Sequence[tuple[int, str]],
+    seconds: float,
+    cores: Sequence[int],
+    niceness: int,
 ) -> list[Tally]:
     """The work of one process: attacks by name, with the last number of their address."""
     pin(cores)
+    os.nice(niceness)
     return asyncio.run(_run(target, numbered, seconds))
 
 

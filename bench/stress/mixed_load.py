@@ -43,6 +43,7 @@ class Load:
     attacks: Sequence[str] = tuple(ATTACKS)
     attack_cores: Sequence[int] = ()
     listener_cores: Sequence[int] = ()
+    attack_niceness: int = 0
 
     @property
     def processes(self) -> int:
@@ -54,7 +55,9 @@ async def mixed(load: Load, target: Target, pid: int, pool: Executor) -> dict[st
     everybody = Crowd(target.url, load.visitors, load.seconds, actions, target.credentials)
     account, watch, started = Account(), Watch(pid), time.monotonic()
     watching = asyncio.ensure_future(watch.run())
-    attackers = start_attackers(pool, target, load.attacks, load.seconds, load.attack_cores)
+    attackers = start_attackers(
+        pool, target, load.attacks, load.seconds, load.attack_cores, load.attack_niceness
+    )
     listening = pool.submit(listener.run, target.url, target.key, load.seconds, load.listener_cores)
     await everybody.live(account)
     heard = await asyncio.wrap_future(listening)
@@ -109,6 +112,9 @@ def main(
     server_cores: Annotated[str, typer.Option(help="Like 0-1, for the server.")] = "",
     attack_cores: Annotated[str, typer.Option(help="Like 2-13; a process a core.")] = "",
     listener_cores: Annotated[str, typer.Option(help="Like 14-15.")] = "",
+    attack_niceness: Annotated[
+        int, typer.Option(help="19 where they share the server's cores: they take what is left.")
+    ] = 0,
     page: Annotated[bool, typer.Option(help="Serve the page, and attack it.")] = True,
     out: Annotated[Path | None, typer.Option(help="A file for the report.")] = None,
 ) -> None:
@@ -118,6 +124,7 @@ def main(
         attack or tuple(ATTACKS),
         cores_of(attack_cores),
         cores_of(listener_cores),
+        attack_niceness,
     )
     own = {"TIMBRE_API_KEYS": key, "TIMBRE_PAGE": str(page).lower()}
     with ExitStack() as stack:

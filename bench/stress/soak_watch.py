@@ -1,4 +1,4 @@
-"""Samples memory and file handles of a server process from /proc."""
+"""Samples memory and file handles of a server from /proc: of its process and of its children."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ class Sample:
 
 @dataclass
 class Watch:
-    """Samples of one process, one per second."""
+    """Samples of one process with its children, one per second."""
 
     pid: int
     samples: list[Sample] = field(default_factory=list)
 
     def look(self) -> Sample:
-        place = Path(f"/proc/{self.pid}")
-        status = (place / "status").read_text()
+        family = [_look(pid) for pid in (self.pid, *_children(self.pid))]
         return Sample(
             time.monotonic(),
-            _number(status, "VmRSS") / 1024,
-            len(os.listdir(place / "fd")),
-            _number(status, "Threads"),
+            sum(each.megabytes for each in family),
+            sum(each.handles for each in family),
+            sum(each.threads for each in family),
         )
 
     async def run(self) -> None:
@@ -59,6 +58,22 @@ class Watch:
             "handles_a_minute": round(slope(kept, "handles"), 3),
             "threads": max(each.threads for each in kept),
         }
+
+
+def _look(pid: int) -> Sample:
+    place = Path(f"/proc/{pid}")
+    status = (place / "status").read_text()
+    return Sample(
+        time.monotonic(),
+        _number(status, "VmRSS") / 1024,
+        len(os.listdir(place / "fd")),
+        _number(status, "Threads"),
+    )
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
 
 
 def slope(samples: list[Sample], what: str) -> float:

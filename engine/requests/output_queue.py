@@ -9,8 +9,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from engine.types import Chunk, End
+
+
+class Output(Protocol):
+    """What the engine's thread puts into: a queue of this process, or of another one."""
+
+    end: End | None
+
+    def put(self, item: Chunk | End) -> None: ...
 
 
 class OutputQueue:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from engine.errors import Busy, EngineClosed
-from engine.requests.output_queue import OutputQueue
+from engine.requests.output_queue import Output
 from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
 
@@ -23,7 +23,7 @@ class RequestRegistry:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._open: dict[int, tuple[Sequence, OutputQueue]] = {}
+        self._open: dict[int, tuple[Sequence, Output]] = {}
         self._closed: str | None = None  # the reason; permanent
         self._paused: str | None = None  # the reason; until `resume`
         self.refused = 0
@@ -37,7 +37,7 @@ class RequestRegistry:
     def is_closed(self) -> bool:
         return self._closed is not None
 
-    def register(self, sequence: Sequence, output: OutputQueue, check: Check) -> None:
+    def register(self, sequence: Sequence, output: Output, check: Check) -> None:
         """Raises EngineClosed when closed, and what `check` raises for the open requests: Busy."""
         with self._changed:
             self.check_open()

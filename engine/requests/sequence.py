@@ -254,7 +254,7 @@ class Attempt:
     reason: Reason = "finished"
     decoded_frames: int = 0  # frames whose audio was received
     codes: list[Codes] = field(default_factory=list)  # of the frames received so far
-    held_chunks: list[Chunk] = field(default_factory=list)  # a file's chunks, until its end
+    held_chunks: list[Chunk] = field(default_factory=list)  # not delivered yet
     chunks: int = 0
     prompt_rows: int = field(init=False)
     detector: DegenerationDetector = field(init=False)
@@ -305,6 +305,11 @@ class Attempt:
     def seconds_in_codec(self) -> float:
         """Seconds of audio whose codec decode is planned and not received."""
         return max(0, self.planned_codec_frames - self.decoded_frames) * FRAME_SECONDS
+
+    @property
+    def held_seconds(self) -> float:
+        """Seconds of audio that is not delivered yet."""
+        return sum(chunk.seconds for chunk in self.held_chunks)
 
     @property
     def complete(self) -> bool:

@@ -51,9 +51,16 @@ def plan_decode(
 
 
 def plan_codec_decode(
-    order: Ranked, rows: int, step_seconds: float, step_cost: StepCost, settings: EngineSettings
+    order: Ranked,
+    rows: int,
+    step_seconds: float,
+    reserve: float,
+    step_cost: StepCost,
+    settings: EngineSettings,
 ) -> tuple[CodecDecode, ...]:
     """Frames for the codec; a step of `rows` takes `step_seconds`.
+
+    `reserve`: seconds of buffered audio that are kept for when steps are held up.
 
     A step decodes at most twice the frames that it generates: large chunks of many streams at once
     would make one long step.
@@ -64,7 +71,7 @@ def plan_codec_decode(
     for lead, attempt in order:
         if not attempt.undecoded_frames:
             continue
-        wanted = policy.next_chunk_size(attempt, lead, step_seconds, settings, slow)
+        wanted = policy.next_chunk_size(attempt, lead - reserve, step_seconds, settings, slow)
         count = policy.frames_to_decode(attempt, wanted, settings)
         if 0 < count <= room:
             room -= count

@@ -37,7 +37,7 @@ def slack(attempt: Attempt, settings: EngineSettings, now: float) -> float:
         return settings.ample_lead + max(0.0, settings.file_pause - paused)
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
         return NOT_STARTED
-    return sequence.playback.lead(now) + attempt.seconds_in_codec
+    return sequence.playback.lead(now) + attempt.held_seconds + attempt.seconds_in_codec
 
 
 def by_urgency(attempts: Iterable[Attempt], settings: EngineSettings, now: float) -> Ranked:

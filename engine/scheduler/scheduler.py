@@ -18,6 +18,7 @@ from engine.messages import Message
 from engine.plan import Admit, CodecDecode, Prefill, StepPlan, StepResult
 from engine.requests.sequence import Attempt, Sequence, TextPiece
 from engine.scheduler import batch_planner, policy
+from engine.scheduler.lateness import Lateness
 from engine.scheduler.slot_allocator import SlotAllocator
 from engine.scheduler.step_cost import StepCost
 from engine.scheduler.wait_estimate import WaitEstimate
@@ -50,6 +51,7 @@ class Scheduler:
         self.slots = SlotAllocator()
         self.waiting = WaitingQueue()
         self.step_cost = StepCost()
+        self.lateness = Lateness()
         self.wait_estimate = WaitEstimate()
         self.active: dict[int, Sequence] = {}  # by id: waiting, running, or with audio due
         self.attempts: dict[int, Attempt] = {}  # by slot
@@ -160,7 +162,10 @@ class Scheduler:
         rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
         left = min(self._unfilled_rows(), most)
         seconds = batch_planner.next_step_seconds(rows, filled, left, cost)
-        codec_decode = batch_planner.plan_codec_decode(order, rows, seconds, cost, settings)
+        reserve = self._reserve(now)
+        codec_decode = batch_planner.plan_codec_decode(
+            order, rows, seconds, reserve, cost, settings
+        )
         self._apply_codec_decode(codec_decode)
         plan = StepPlan(self._number, released, admitted, texts, prefill, decode, codec_decode)
         if plan:
@@ -168,6 +173,10 @@ class Scheduler:
             self._in_flight[plan.number] = InFlightStep(plan, dict(self.attempts))
             self._release_finished()
         return plan
+
+    def _reserve(self, now: float) -> float:
+        """Seconds that a listener should have buffered before anything else."""
+        return self.lateness.reserve(now, self.settings.lead_factor)
 
     def _apply_prefill(self, pieces: tuple[Prefill, ...]) -> None:
         for piece in pieces:
@@ -195,6 +204,10 @@ class Scheduler:
         step = self._in_flight[result.number]
         prompt_rows = sum(piece.stop - piece.start for piece in step.plan.prefill)
         self.step_cost.observe(len(step.plan.decode), prompt_rows, result.seconds)
+        if any(each.sequence.live for each in step.attempts.values()):
+            self.lateness.observe(result.seconds, now)
+        else:
+            self.lateness.reset()
         deliveries = self._failed_admissions(step, result)
         for slot, frame in result.frames.items():
             step.attempts[slot].add_frame(frame.codes, frame.ended)
@@ -218,18 +231,21 @@ class Scheduler:
     # Slots.
 
     def _admit(self, now: float, most: int) -> tuple[Admit, ...]:
-        """Admit waiting requests that have a slot and text, as long as streams stay in real time.
+        """Admit waiting requests that have a slot and text, as long as streams stay in real time:
+        nobody while steps are behind.
 
         At most what one step can prefill, `most` rows: laying out a prompt takes host time too.
         """
         admitted = []
         room = self._room() if self.slots.free and not self._out_of_memory else {}
+        late = self.lateness.late and any(each.sequence.live for each in self.attempts.values())
         unfilled = self._unfilled_rows()
         for sequence in self.waiting if room else ():
             if unfilled >= most:
                 break
             # The next group of a text has the room of the one before, whatever was measured since.
-            if (room[sequence.live] > 0 or sequence.continues) and self._may_start(sequence):
+            fits = room[sequence.live] > 0 and not late
+            if (fits or sequence.continues) and self._may_start(sequence):
                 room[sequence.live] -= 1
                 self.waiting.remove(sequence)
                 admitted.append(self._start(sequence, now))
@@ -307,13 +323,21 @@ class Scheduler:
     # Deliveries.
 
     def _deliver_or_hold(self, attempt: Attempt, chunk: Chunk | None, now: float) -> list[Delivery]:
-        """A file's chunks are held until its end, since it may be generated again."""
+        """A file's chunks are held until its end, since it may be generated again; a stream's until
+        they are the lead that its listener needs here."""
         if chunk is None or attempt.replaced:
             return []
+        attempt.held_chunks.append(chunk)
         if not attempt.sequence.live:
-            attempt.held_chunks.append(chunk)
             return []
-        return [self._deliver(attempt, chunk, now)]
+        begun = not attempt.before_first_chunk or attempt.flushing
+        if not begun and attempt.held_seconds < self._reserve(now):
+            return []
+        return self._deliver_held(attempt, now)
+
+    def _deliver_held(self, attempt: Attempt, now: float) -> list[Delivery]:
+        held, attempt.held_chunks = attempt.held_chunks, []
+        return [self._deliver(attempt, chunk, now) for chunk in held]
 
     def _deliver(self, attempt: Attempt, chunk: Chunk, now: float) -> Delivery:
         delivered = attempt.sequence.deliver(chunk, now, excused=attempt.text_starved)
@@ -330,7 +354,7 @@ class Scheduler:
             attempt.sequence.reseed()
             self._requeue(attempt.sequence)
             return []
-        deliveries = [self._deliver(attempt, chunk, now) for chunk in attempt.held_chunks]
+        deliveries = self._deliver_held(attempt, now)
         sequence = attempt.sequence
         if sequence.end_group("incomplete" if attempt.early else attempt.reason):
             self.add(sequence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from engine import (
@@ -10,7 +11,9 @@ from engine import (
     Library,
     Postprocess,
     SpeechEngine,
+    may_have_gpu,
     open_engine,
+    open_process,
     read_capabilities,
 )
 from studio.cli.console import Reporter
@@ -28,16 +31,22 @@ class AppContext:
     own: StudioSettings
     tell: Reporter
 
-    def engine(self) -> SpeechEngine:
-        """An engine with the models loaded."""
+    def engine(self, serving: bool = False) -> SpeechEngine:
+        """An engine with the models loaded; for a server perhaps in a process of its own."""
         own, models, finish = self.own, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
         changes = own.engine_changes()
-        engine = open_engine(
-            models, own.device, own.dtype, own.profile, weights=own.weights, **changes
-        )
+        open_ = open_process if serving and self.own_process() else open_engine
+        engine = open_(models, own.device, own.dtype, own.profile, weights=own.weights, **changes)
         engine.postprocess = finish
         return engine
+
+    def own_process(self) -> bool:
+        own = self.own
+        if own.process == "auto":
+            on_cpu = own.device == "cpu" or (own.device == "auto" and not may_have_gpu())
+            return on_cpu and sys.platform == "linux"
+        return own.process == "own"
 
     def finish(self) -> Postprocess | None:
         """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""

@@ -47,7 +47,7 @@ def serve_studio(place: AppContext) -> None:
     with (
         serving.listen(own.host, own.port) as address,
         data_lock(own.data),
-        place.engine() as engine,
+        place.engine(serving=True) as engine,
     ):
         application = build_application(place, engine, own.page)
         if not own.guests:

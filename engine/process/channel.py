@@ -1,0 +1,131 @@
+"""What two processes of this program say to each other, over a socket that only they have.
+
+Posting never waits, so a finaliser and the thread of the steps may post; a thread of the channel
+writes. Values are copied by pickling as they are posted. Both sides are this program, started by it
+from the same files: nothing that came from outside is unpickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from engine.config import EngineSettings
+from engine.errors import TimbreError
+from engine.plan import Checkpoint
+from engine.requests.sequence import Sequence, TextPiece
+from engine.types import Chunk, End
+
+# To the process of the engine.
+
+
+@dataclass(frozen=True)
+class Begin:
+    """Start a request that was checked."""
+
+    sequence: Sequence
+
+
+@dataclass(frozen=True)
+class AddText:
+    id: int
+    piece: TextPiece
+
+
+@dataclass(frozen=True)
+class Cancel:
+    id: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call a method of the engine; a `Reply` with the same number follows."""
+
+    number: int
+    method: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Close:
+    """The last message."""
+
+
+# From it.
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The engine is loaded."""
+
+    settings: EngineSettings
+    checkpoints: Mapping[str, Checkpoint]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The engine could not be opened."""
+
+    error: TimbreError
+
+
+@dataclass(frozen=True)
+class Deliver:
+    id: int
+    item: Chunk | End
+
+
+@dataclass(frozen=True)
+class Reply:
+    number: int
+    value: Any
+    error: TimbreError | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Sent when it changes. `waiting`: position and estimate of the requests that have no slot."""
+
+    alive: bool = True
+    ended: bool = False
+    waiting: Mapping[int, tuple[int, float]] | None = None
+
+
+class Channel:
+    """One end of the socket. Any thread posts, one thread receives."""
+
+    def __init__(self, handle: int) -> None:
+        self._connection = Connection(handle)
+        self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
+        self._writer = Thread(target=self._write, name="timbre-channel", daemon=True)
+        self._writer.start()
+
+    def post(self, message: object) -> None:
+        """Send it soon; dropped once the other side is gone."""
+        self._outgoing.put(bytes(ForkingPickler.dumps(message)))
+
+    def receive(self) -> Iterator[Any]:
+        """Messages until the other side is gone."""
+        while True:
+            try:
+                message = self._connection.recv()
+            except (EOFError, OSError):
+                return
+            yield message
+
+    def close(self) -> None:
+        """Called by the thread that receives. What was posted is written first."""
+        self._outgoing.put(None)
+        self._writer.join()
+        self._connection.close()
+
+    def _write(self) -> None:
+        with suppress(OSError):
+            while message := self._outgoing.get():
+                self._connection.send_bytes(message)

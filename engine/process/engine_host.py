@@ -1,0 +1,140 @@
+"""The process of the engine: answers a `ProcessEngine` elsewhere on an engine of its own.
+
+It ends when the other side is gone. Signals of a terminal or a supervisor are for the other side,
+which lets the requests end first. Knows no checkpoint and no device: how the engine is made is
+told by the first message.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Iterator
+from threading import Event, Thread
+from typing import Any
+
+from engine.engine import Engine
+from engine.errors import EngineError, TimbreError
+from engine.process.channel import (
+    AddText,
+    Begin,
+    Call,
+    Cancel,
+    Channel,
+    Close,
+    Deliver,
+    Failed,
+    Ready,
+    Reply,
+    Report,
+)
+from engine.requests.sequence import Sequence
+from engine.types import Chunk, End
+
+REPORT_SECONDS = 0.25  # between two looks at what the other side should know
+
+
+class Outbox:
+    """An output queue whose reader is in the other process."""
+
+    def __init__(self, id: int, host: EngineHost) -> None:
+        self._id, self._host = id, host
+        self.end: End | None = None
+
+    def put(self, item: Chunk | End) -> None:
+        if self.end:
+            return
+        if isinstance(item, End):
+            self.end = item
+            self._host.forget(self._id)
+        self._host.channel.post(Deliver(self._id, item))
+
+
+class EngineHost:
+    """Runs what the other side asks for. Messages are read by one thread."""
+
+    def __init__(self, engine: Engine, channel: Channel) -> None:
+        self.engine, self.channel = engine, channel
+        self._open: dict[int, tuple[Sequence, Outbox]] = {}
+        self._left = Event()
+
+    def serve(self, messages: Iterator[Any]) -> None:
+        """Until the other side is gone."""
+        Thread(target=self._report, name="timbre-report", daemon=True).start()
+        for message in messages:
+            if isinstance(message, Close):
+                break
+            self._answer(message)
+        self._left.set()
+
+    def forget(self, id: int) -> None:
+        self._open.pop(id, None)
+
+    def _answer(self, message: Begin | AddText | Cancel | Call) -> None:
+        if isinstance(message, Begin):
+            self._begin(message.sequence)
+        elif isinstance(message, Call):
+            Thread(target=self._call, args=(message,), name="timbre-call", daemon=True).start()
+        elif message.id in self._open:
+            sequence, outbox = self._open[message.id]
+            if isinstance(message, Cancel):
+                self.engine.cancel(sequence, outbox)
+            else:
+                self.engine.add_text(sequence, message.piece)
+
+    def _begin(self, sequence: Sequence) -> None:
+        outbox = Outbox(sequence.id, self)
+        self._open[sequence.id] = sequence, outbox
+        try:
+            self.engine.start(sequence, outbox)
+        except TimbreError as error:
+            outbox.put(End("error", 0, sequence.seed, error))
+
+    def _call(self, call: Call) -> None:
+        try:
+            value = getattr(self.engine, call.method)(*call.arguments)
+        except TimbreError as error:
+            self.channel.post(Reply(call.number, None, error))
+        except Exception as error:
+            failed = EngineError("{kind}: {error}", kind=type(error).__name__, error=str(error))
+            self.channel.post(Reply(call.number, None, failed))
+        else:
+            self.channel.post(Reply(call.number, value))
+
+    def _report(self) -> None:
+        last = Report()
+        while not self._left.wait(REPORT_SECONDS):
+            waiting = {
+                id: (sequence.position, sequence.estimate)
+                for id, (sequence, _) in tuple(self._open.items())
+                if sequence.position is not None
+            }
+            report = Report(self.engine.alive, self.engine.ended, waiting or None)
+            if report != last:
+                self.channel.post(report)
+                last = report
+
+
+def main(handle: int) -> None:
+    """The life of the process; `handle` is its end of the socket."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    channel = Channel(handle)
+    messages = channel.receive()
+    make, checkpoints = next(messages)
+    try:
+        engine: Engine = make(checkpoints)
+    except Exception as error:
+        plain = error if isinstance(error, TimbreError) else EngineError(
+            "{kind}: {error}", kind=type(error).__name__, error=str(error)
+        )  # fmt: skip
+        channel.post(Failed(plain))
+    else:
+        gc.collect()
+        gc.freeze()  # what is loaded stays; a full collection would hold up a step
+        channel.post(Ready(engine.settings, engine.checkpoints()))
+        with engine:
+            EngineHost(engine, channel).serve(messages)
+    channel.close()
+    os._exit(0)  # a call that still runs, or a step that never returns, does not hold it up

@@ -1,0 +1,229 @@
+"""An engine in a process of its own: the same sound, ends and errors, and what its death means."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from engine import (
+    Busy,
+    CheckpointError,
+    EngineClosed,
+    EngineError,
+    EngineSettings,
+    InvalidSetting,
+    InvalidText,
+    Preset,
+    SpeechRequest,
+)
+from engine.plan import Checkpoint
+from engine.process import process_engine
+from engine.process.process_engine import ProcessEngine
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from tests.support.serving import wait_until
+
+if sys.platform == "win32":
+    pytest.skip("a process gets its socket by number, as on POSIX", allow_module_level=True)
+
+ROOT = Path(__file__).parents[3]
+HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
+LONG = replace(HELLO, text="x" * 300)
+SLOW = Costs(step=0.01)
+
+soon = partial(wait_until, seconds=60.0)  # on a busy machine
+Open = Callable[..., ProcessEngine]
+
+
+def fake(
+    costs: Costs | None, settings: dict[str, int], checkpoints: Mapping[str, Checkpoint]
+) -> FakeEngine:
+    own = EngineSettings(**{"max_num_seqs": 4, **settings})  # type: ignore[arg-type]
+    there = tuple(cast(FakeCheckpoint, each) for each in checkpoints.values())
+    return FakeEngine(there or (FakeCheckpoint(),), own, costs)
+
+
+def no_model(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    raise CheckpointError("There is no model in {folder}.", folder="there")
+
+
+def no_process(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    os._exit(7)
+
+
+def only_once(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    if mark.exists():
+        os._exit(7)
+    mark.touch()
+    return fake(None, {}, checkpoints)
+
+
+@pytest.fixture
+def open_engine() -> Iterator[Open]:
+    opened: list[ProcessEngine] = []
+
+    def start(costs: Costs | None = None, **settings: int) -> ProcessEngine:
+        opened.append(ProcessEngine(partial(fake, costs, settings)))
+        return opened[-1]
+
+    yield start
+    for engine in opened:
+        engine.close()
+
+
+def kill(engine: ProcessEngine) -> None:
+    engine._process.kill()
+
+
+def test_it_speaks_what_any_engine_speaks(open_engine: Open) -> None:
+    with FakeEngine() as plain:
+        expected = plain.submit(HELLO).collect()
+    engine = open_engine()
+    streams = [engine.submit(HELLO) for _ in range(6)]
+    for stream in streams:
+        assert np.array_equal(stream.collect(), expected)
+        assert stream.end is not None
+        assert (stream.end.reason, stream.seed) == ("finished", 4)
+    assert engine.stats().ended == {"finished": 6}
+
+
+def test_appended_text_is_spoken_and_counted(open_engine: Open) -> None:
+    engine = open_engine()
+    with FakeEngine() as plain:
+        expected = plain.submit(replace(HELLO, layout="streamed")).collect()
+    stream = engine.submit(replace(HELLO, text="", open_text=True))
+    for word in ("Hello ", "there, and ", "good evening."):
+        stream.append(word)
+    stream.close_text()
+    assert np.array_equal(stream.collect(), expected)
+    assert stream.text_tokens == len(HELLO.text)
+    with pytest.raises(InvalidText):
+        stream.append("more")
+
+
+def test_who_leaves_frees_the_slot(open_engine: Open) -> None:
+    engine = open_engine(SLOW)
+    with engine.submit(LONG) as stream:
+        next(stream)
+    for _ in stream:  # what was delivered before
+        pass
+    assert stream.end is not None
+    assert stream.end.reason == "cancelled"
+    soon(lambda: not engine.stats().running)
+
+
+def test_who_waits_knows_the_place_and_who_is_too_many_is_told_in_the_end(
+    open_engine: Open,
+) -> None:
+    engine = open_engine(SLOW, max_num_seqs=1, max_waiting=1)
+    first = engine.submit(LONG)
+    next(first)
+    second = engine.submit(LONG)
+    soon(lambda: second.position == 0)
+    with pytest.raises(Busy) as refused:
+        engine.submit(LONG).collect()
+    assert refused.value.retry_after >= 1
+    first.cancel()
+    next(second)
+    assert second.position is None
+
+
+def test_methods_answer_and_refuse_like_those_of_any_engine(open_engine: Open) -> None:
+    engine = open_engine(SLOW)
+    assert engine.clone(np.ones(24_000, np.float32), "One.").codes is not None
+    (name,) = engine.capabilities()
+    other = FakeCheckpoint(fake_capabilities("other"))
+    engine.add("other", other)
+    assert set(engine.capabilities()) == {name, "other"}
+    with pytest.raises(InvalidSetting, match="in the list of models already"):
+        engine.add("other", other)
+    engine.unload("other")
+    engine.exchange("other", "third", FakeCheckpoint(fake_capabilities("third")))
+    engine.load("third")
+    assert engine.stats().talkers == (name, "third")
+    stream = engine.submit(LONG)
+    next(stream)
+    with pytest.raises(EngineError):
+        engine.unload(name)
+
+
+def test_a_process_that_dies_ends_its_requests_and_another_one_serves(open_engine: Open) -> None:
+    engine = open_engine(SLOW)
+    engine.add("other", FakeCheckpoint(fake_capabilities("other")))
+    running = engine.submit(LONG)
+    next(running)
+    kill(engine)
+    with pytest.raises(EngineClosed, match="starting anew"):
+        running.collect()
+    soon(lambda: engine.alive)
+    assert len(engine.submit(HELLO).collect())
+    assert len(engine.capabilities()) == 2
+    assert not engine.ended
+
+
+def test_processes_that_die_before_they_speak_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(ProcessEngine(partial(only_once, tmp_path / "mark"))) as engine:
+        kill(engine)
+        soon(lambda: engine.ended)
+        with pytest.raises(EngineClosed):
+            engine.submit(HELLO)
+        with pytest.raises(EngineClosed):
+            engine.load("fake")
+        assert engine.stats().steps == 0
+    monkeypatch.setattr(process_engine, "MOST_LOSSES", 1)
+    with closing(ProcessEngine(partial(fake, None, {}))) as engine:
+        first = engine._process
+        kill(engine)
+        soon(lambda: engine._process is not first and engine.alive)
+        kill(engine)
+        soon(lambda: engine.ended)
+
+
+def test_an_engine_that_cannot_be_opened_says_why() -> None:
+    with pytest.raises(CheckpointError, match="no model in there"):
+        ProcessEngine(no_model)
+    with pytest.raises(EngineError, match="ended while it started"):
+        ProcessEngine(no_process)
+
+
+def test_signals_of_a_terminal_are_for_the_server_alone(open_engine: Open) -> None:
+    engine = open_engine()
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        engine._process.send_signal(each)
+    assert len(engine.submit(HELLO).collect())
+    assert engine.drain(30)
+    assert engine._process.wait(30) == 0
+
+
+def test_it_ends_with_the_server_however_that_ends() -> None:
+    script = (
+        "from functools import partial\n"
+        "from tests.engine.process.test_process_engine import ProcessEngine, fake\n"
+        "engine = ProcessEngine(partial(fake, None, {}))\n"
+        "print(engine._process.pid, flush=True)\n"
+        "import os; os.kill(os.getpid(), 9)\n"
+    )
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == -9, run.stderr
+    soon(lambda: _gone(int(run.stdout)))
+
+
+def _gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "Z"  # nobody in a container may wait for it
+    except OSError:
+        return True
