@@ -77,7 +77,7 @@ class Engine(BaseEngine):
         self.start(sequence, output)
         if accepted.text:
             accepted.text.connect(partial(self.add_text, sequence))
-        handles = Handles(partial(self.cancel, sequence, output), accepted.text)
+        handles = Handles(partial(self.cancel, sequence, output), accepted.text, self.note_lag)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
         on_admitted(stream)
         return stream
@@ -90,6 +90,10 @@ class Engine(BaseEngine):
     def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
         """Add text to a request that was started."""
         self.loop.commands.post(partial(self.loop.add_text, sequence, piece))
+
+    def note_lag(self, seconds: float) -> None:
+        """A chunk reached its reader so long after it was made."""
+        self.loop.commands.post(partial(self.loop.note_lag, seconds))
 
     def cancel(self, sequence: Sequence, output: Output) -> None:
         """Also called from finalisers, so it must not take a lock."""

@@ -88,6 +88,9 @@ class Loop:
         if sequence.id in self.scheduler.active:
             self.deliver([self.scheduler.drop(sequence, "cancelled")])
 
+    def note_lag(self, seconds: float) -> None:
+        self.scheduler.lateness.observe_delivery(seconds, self._clock())
+
     def stop(self) -> None:
         self.stopping = True
 

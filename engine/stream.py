@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
@@ -42,12 +43,16 @@ class TextEntry(Protocol):
     def close(self) -> None: ...
 
 
+LAG = 0.05  # seconds for which an event loop may be busy before the engine is told
+
+
 @dataclass(frozen=True)
 class Handles:
     """Callbacks into the engine."""
 
     cancel: Callable[[], None]
     text: TextEntry | None  # None: the text was complete at submission
+    lagged: Callable[[float], object] = lambda seconds: None  # a chunk waited for its event loop
 
 
 class SpeechStream:
@@ -180,13 +185,16 @@ class SpeechStream:
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
 
-        def resolve() -> None:
+        def resolve(woken: float) -> None:
             if not changed.done():
                 changed.set_result(None)
+                lag = time.monotonic() - woken
+                if lag > LAG:
+                    self._handles.lagged(lag)
 
         def wake() -> None:
             with suppress(RuntimeError):  # the event loop is closed
-                loop.call_soon_threadsafe(resolve)
+                loop.call_soon_threadsafe(resolve, time.monotonic())
 
         self._output.notify(wake)
         await changed

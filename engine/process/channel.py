@@ -44,6 +44,13 @@ class Cancel:
 
 
 @dataclass(frozen=True)
+class Lag:
+    """A chunk reached its reader so long after it was made."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Call:
     """Call a method of the engine; a `Reply` with the same number follows."""
 
@@ -79,6 +86,7 @@ class Failed:
 class Deliver:
     id: int
     item: Chunk | End
+    at: float  # time.monotonic(), which is one clock for all processes
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import time
 from collections.abc import Iterator
 from threading import Event, Thread
 from typing import Any
@@ -25,6 +26,7 @@ from engine.process.channel import (
     Close,
     Deliver,
     Failed,
+    Lag,
     Ready,
     Reply,
     Report,
@@ -48,7 +50,7 @@ class Outbox:
         if isinstance(item, End):
             self.end = item
             self._host.forget(self._id)
-        self._host.channel.post(Deliver(self._id, item))
+        self._host.channel.post(Deliver(self._id, item, time.monotonic()))
 
 
 class EngineHost:
@@ -71,11 +73,13 @@ class EngineHost:
     def forget(self, id: int) -> None:
         self._open.pop(id, None)
 
-    def _answer(self, message: Begin | AddText | Cancel | Call) -> None:
+    def _answer(self, message: Begin | AddText | Cancel | Lag | Call) -> None:
         if isinstance(message, Begin):
             self._begin(message.sequence)
         elif isinstance(message, Call):
             Thread(target=self._call, args=(message,), name="timbre-call", daemon=True).start()
+        elif isinstance(message, Lag):
+            self.engine.note_lag(message.seconds)
         elif message.id in self._open:
             sequence, outbox = self._open[message.id]
             if isinstance(message, Cancel):

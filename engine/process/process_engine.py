@@ -37,6 +37,7 @@ from engine.process.channel import (
     Close,
     Deliver,
     Failed,
+    Lag,
     Ready,
     Reply,
     Report,
@@ -44,7 +45,7 @@ from engine.process.channel import (
 from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence, TextPiece
 from engine.stats import Stats
-from engine.stream import Handles, SpeechStream
+from engine.stream import LAG, Handles, SpeechStream
 from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
 from engine.voices.routing import cloner, restrict
 
@@ -105,7 +106,7 @@ class ProcessEngine(BaseEngine):
         self._channel.post(Begin(sequence))
         if accepted.text:
             accepted.text.connect(partial(self._add_text, sequence))
-        handles = Handles(partial(self._cancel, sequence, output), accepted.text)
+        handles = Handles(partial(self._cancel, sequence, output), accepted.text, self._note_lag)
         stream = SpeechStream(output, sequence, handles, self.postprocess)
         on_admitted(stream)
         return stream
@@ -222,6 +223,9 @@ class ProcessEngine(BaseEngine):
     def _take(self, message: Deliver | Reply | Report) -> None:
         if isinstance(message, Deliver):
             self._deliver(message.id, message.item)
+            lag = time.monotonic() - message.at
+            if lag > LAG:
+                self._note_lag(lag)
         elif isinstance(message, Reply):
             with self._lock:
                 done = self._calls.pop(message.number, None)
@@ -278,6 +282,9 @@ class ProcessEngine(BaseEngine):
         """Also called from finalisers, so it must not take a lock."""
         if not output.end:
             self._channel.post(Cancel(sequence.id))
+
+    def _note_lag(self, seconds: float) -> None:
+        self._channel.post(Lag(seconds))
 
     def _add_text(self, sequence: Sequence, piece: TextPiece) -> None:
         sequence.append(piece, self._clock())  # counts its ids

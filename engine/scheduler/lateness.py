@@ -1,9 +1,10 @@
-"""How far steps fall behind the playback of their frames, as a reserve for the next time.
+"""How late audio is made and delivered here, as a reserve for the next time.
 
 A stream plays 80 ms for each step. What steps took longer than that, in a row, is what its listener
-must have buffered; the most of it in the last while is what a listener should have in reserve. On a
-quiet machine it is nothing. Where other work takes the cores it grows at once and is forgotten
-slowly. Knows no streams.
+must have buffered, and so is the time for which a finished chunk waited for its event loop. The
+most of both in the last while is what a listener should have in reserve. On a quiet machine it is
+nothing. Where other work takes the cores it grows at once and is forgotten slowly. Knows no
+streams.
 """
 
 from __future__ import annotations
@@ -18,17 +19,34 @@ MOST: Final = 1.5  # seconds; who would need more waits too long for the first s
 LEAST: Final = 0.05  # seconds; less is in every stream's own chunks
 
 
-class Lateness:
-    """Measured at each step while live streams run."""
+class Peak:
+    """The largest of recent values; each is forgotten by half in HALF_LIFE."""
 
     def __init__(self) -> None:
-        self.behind = 0.0  # seconds, now
-        self._most, self._at = 0.0, 0.0
+        self._value, self._at = 0.0, 0.0
+
+    def observe(self, value: float, now: float) -> None:
+        self._value, self._at = max(value, self.at(now)), now
+
+    def at(self, now: float) -> float:
+        return self._value * math.exp2((self._at - now) / HALF_LIFE)
+
+
+class Lateness:
+    """Measured while live streams run. Used by the engine's thread."""
+
+    def __init__(self) -> None:
+        self.behind = 0.0  # seconds by which steps are behind now
+        self._steps, self._delivery = Peak(), Peak()
 
     def observe(self, seconds: float, now: float) -> None:
         """A step took so long."""
         self.behind = min(MOST, max(0.0, self.behind + seconds - FRAME_SECONDS))
-        self._most, self._at = max(self.behind, self._decayed(now)), now
+        self._steps.observe(self.behind, now)
+
+    def observe_delivery(self, seconds: float, now: float) -> None:
+        """A chunk reached its reader so long after it was made."""
+        self._delivery.observe(min(MOST, seconds), now)
 
     @property
     def late(self) -> bool:
@@ -40,9 +58,8 @@ class Lateness:
         self.behind = 0.0
 
     def reserve(self, now: float, factor: float = 1.0) -> float:
-        """`factor` times the seconds of audio that the last hold-ups would have used up."""
-        most = self._decayed(now)
-        return min(MOST, factor * most) if most >= LEAST else 0.0
-
-    def _decayed(self, now: float) -> float:
-        return self._most * math.exp2((self._at - now) / HALF_LIFE)
+        """Seconds of audio: `factor` times what late steps would have used up, and what late
+        deliveries would have."""
+        steps, delivery = self._steps.at(now), self._delivery.at(now)
+        needed = (factor * steps if steps >= LEAST else 0.0) + delivery
+        return min(MOST, needed) if needed >= LEAST else 0.0

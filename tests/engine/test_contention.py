@@ -4,7 +4,9 @@ comes has the lead that it takes. On a quiet machine nothing is different.
 
 from __future__ import annotations
 
+import asyncio
 import random
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,9 +14,10 @@ import pytest
 from engine import Preset, SpeechRequest
 from engine.plan import StepPlan
 from engine.scheduler.lateness import HALF_LIFE, MOST, Lateness
-from engine.testing import Clock, Costs
+from engine.testing import Clock, Costs, FakeEngine
 from engine.types import FRAME_SECONDS
 from tests.engine.test_cpu_overload import CPU, NOTICED, cpu
+from tests.support.serving import wait_until
 from tests.support.simulation import Simulation, text
 
 EVERY, HELD = 5.0, 0.8  # seconds from one time of other work to the next, and for which it lasts
@@ -95,3 +98,20 @@ def test_what_was_is_forgotten() -> None:
     assert lateness.reserve(200.0) == 0.0
     lateness.reset()
     assert not lateness.late
+
+
+def test_an_event_loop_that_lags_makes_a_reserve() -> None:
+    with FakeEngine(costs=Costs(step=0.005)) as engine:
+
+        async def listen() -> None:
+            async with engine.submit(SpeechRequest("x" * 200, Preset("ryan"))) as stream:
+                await anext(stream)
+                chunk = asyncio.ensure_future(anext(stream))
+                await asyncio.sleep(0)  # it waits for the next one
+                wait_until(lambda: len(stream._output), 60)
+                time.sleep(0.2)  # the loop is busy
+                await chunk
+
+        asyncio.run(listen())
+        lateness = engine.loop.scheduler.lateness
+        wait_until(lambda: lateness.reserve(time.monotonic()) > 0.15, 60)
