@@ -6,14 +6,17 @@ are torch's own and take bfloat16; sums are in float32. Knows no networks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 GROUP = 32  # inputs that share a scale, in 4 bits
-BLOCK_ROWS = 32  # of products in bfloat16: always as many, so that no row depends on how many
 _INPUTS, _OUTPUTS = 32, 16  # what the products take is a multiple of these
 _LEVELS = {8: 127, 4: 15}
+# rows [M, inputs] in bfloat16, weights [outputs, inputs] in 8 bits, scales -> [M, outputs]
+Multiply: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class QuantizedLinear(nn.Module):
@@ -26,7 +29,7 @@ class QuantizedLinear(nn.Module):
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.bits = bits
-        self.in_blocks = False  # 8 bits: multiply in bfloat16, for many rows where CPUs can
+        self.multiply: Multiply | None = None  # 8 bits: in place of torch's product
         self.weight, self.bias = linear.weight, linear.bias
 
     @staticmethod
@@ -42,20 +45,14 @@ class QuantizedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, self.in_features).bfloat16()
-        if self.in_blocks:
-            out = self._multiply_blocks(rows)
+        if self.multiply is not None:
+            out = self.multiply(rows, self.weight, self.scales)
         elif self.bits == 8:
             out = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales)
         else:
             out = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales)
         out = out.to(x.dtype).view(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
-
-    def _multiply_blocks(self, rows: Tensor) -> Tensor:
-        weight = self.weight.bfloat16()  # whole numbers of 8 bits are exact
-        padded = F.pad(rows, (0, 0, 0, -len(rows) % BLOCK_ROWS))
-        blocks = [F.linear(block, weight) for block in padded.split(BLOCK_ROWS)]
-        return torch.cat(blocks)[: len(rows)].float() * self.scales
 
 
 def _in_8_bits(weight: Tensor) -> tuple[Tensor, Tensor]:

@@ -79,18 +79,3 @@ def test_large_models_take_8_bits_by_themselves(size: str, bits: int | None) -> 
 def test_an_unknown_choice_is_refused() -> None:
     with pytest.raises(InvalidSetting, match="auto, full, 8bit, 4bit"):
         open_engine([Path(MINI)], "cpu", weights="2bit")
-
-
-def test_prompts_in_blocks_of_bfloat16_depend_on_no_other_row() -> None:
-    torch.manual_seed(0)
-    linear = torch.nn.Linear(64, 48, bias=True)
-    layer = QuantizedLinear(linear, 8)
-    layer.pack()
-    x = torch.randn(2, 41, 64)
-    single = layer(x)
-    layer.in_blocks = True
-    whole = layer(x)
-    assert (whole - single).norm() < 0.01 * single.norm()
-    mixed = torch.randperm(82)
-    assert torch.equal(layer(x.flatten(0, 1)[mixed]), whole.flatten(0, 1)[mixed])
-    assert torch.equal(layer(x[:1, :3]), whole[:1, :3])

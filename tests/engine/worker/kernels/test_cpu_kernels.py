@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import torch
 from numba import njit
-from torch import Tensor
+from torch import Tensor, nn
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
+from engine.model.quantized_linear import QuantizedLinear
+from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.prompts import RowProducts
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
@@ -156,3 +159,26 @@ def test_kernels_are_compiled_where_no_folder_can_be_written(
 
     monkeypatch.setattr("engine.worker.kernels.cpu.compiler.njit", refuse)
     assert compiled()(lambda x: x + 1)(1) == 2
+
+
+@pytest.mark.skipif(not multiplies_bfloat16(), reason="this processor does not multiply bfloat16")
+@pytest.mark.parametrize("sizes", [(64, 48), (96, 64)])
+@torch.inference_mode()
+def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
+    sizes: tuple[int, int],
+) -> None:
+    torch.manual_seed(0)
+    layer = QuantizedLinear(nn.Linear(*sizes, bias=True), 8)
+    layer.pack()
+    x = torch.randn(2, 41, sizes[0])
+    plain, whole = layer(x), []
+    for threads in (1, THREADS):
+        team = ThreadTeam(threads)
+        layer.multiply = RowProducts(team)
+        whole.append(layer(x))
+        mixed = torch.randperm(82)
+        assert torch.equal(layer(x.flatten(0, 1)[mixed]), whole[-1].flatten(0, 1)[mixed])
+        assert torch.equal(layer(x[:1, :3]), whole[-1][:1, :3])
+        team.close()
+    assert torch.equal(*whole)
+    assert (whole[0] - plain).norm() < 0.01 * plain.norm()
