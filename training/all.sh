@@ -7,7 +7,7 @@
 # FOLDER gets texts, teacher, speech, states and logs. What is there already is used again:
 # said.json.gz and said-aside.json.gz (or PACKAGES says where wordnet-base and wamerican were
 # unpacked), kokoro.pt (or SITE says where the teacher's packages are, or it is waited for). Weights
-# are gone on from those of BEGIN (empty: from nothing), or from states that are there.
+# are gone on from those of BEGIN (empty: from nothing), or of FOLDER/begin if that is there.
 #
 # All ends by BY, in seconds since 1970; the rest in seconds since the start (speech: since the
 # teacher is there):
@@ -88,15 +88,19 @@ fi
 [ -f "$work/kokoro.pt" ] || [ -z "${SITE:-}" ] ||
     $python -m training.teachers.kokoro_weights "$SITE" "$work/kokoro.pt"
 begin=${BEGIN-presets/mini}
-if [ -n "$begin" ] && [ ! -d "$work/begin" ]; then
+[ -z "$begin" ] || [ -d "$work/begin" ] ||
     $python -m training.resume join "$begin" "${PARTS:-training/parts.pt}" "$work/begin"
-    [ -d "$work/tokenizer" ] || cp -r "$work/begin/tokenizer" "$work/tokenizer"
-    for pair in codec:codec speaker:known talker:rehearsal; do
-        [ -f "$work/${pair#*:}.pt" ] || cp -p "$work/begin/${pair%:*}.pt" "$work/${pair#*:}.pt"
-    done
+for pair in codec:codec speaker:known talker:rehearsal; do
+    from=$work/begin/${pair%:*}.pt to=$work/${pair#*:}.pt
+    [ ! -f "$from" ] || [ -f "$to" ] || cp -p "$from" "$to"
+done
+if [ -z "${ONLY_CODEC:-}" ] && [ ! -d "$work/tokenizer" ]; then
+    if [ -d "$work/begin/tokenizer" ]; then
+        cp -r "$work/begin/tokenizer" "$work/tokenizer"
+    else
+        $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
+    fi
 fi
-[ -d "$work/tokenizer" ] ||
-    $python -m training.tokenizer --corpus "$work/corpus.json" --out "$work/tokenizer"
 
 until_taught() { while [ ! -f "$work/kokoro.pt" ]; do sleep 1; done; }
 speech() { # GPU NUMBER SECONDS: shards from 1000 * NUMBER on, once the teacher is there

@@ -148,7 +148,7 @@ def run(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = train_loop.options(__doc__, hours=60, seed=1)
-    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=6)
     parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
     parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
     parser.add_argument("--compile", action="store_true", help="the networks, by torch.compile")
