@@ -11,6 +11,7 @@ import torch
 from training import state, train_codec, train_decoder
 from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.data.speech_pool import Pool
+from training.losses.discriminators import SpectrumDiscriminator
 from training.losses.wave_losses import JUDGED, SPREAD, WEIGHTS, WaveLosses
 from training.train_decoder import CodeTape, Trainer
 
@@ -122,6 +123,19 @@ def test_the_gradient_is_that_of_the_weighted_sum() -> None:
     )
     expected = float((gradient * step).sum())
     assert abs((ahead - before) - expected) < 0.35 * expected
+
+
+def test_spectrograms_show_what_is_soft() -> None:
+    """A tone 40 dB below another is not a hundredth of it, and its phase stays."""
+    time = torch.arange(12_288)
+    tones = torch.stack([level * torch.sin(0.3 * time) for level in (0.3, 0.003)])
+    loud, soft = SpectrumDiscriminator(1024).image(tones).norm(dim=1).flatten(1).amax(1)
+    assert 0.2 < float(soft / loud) < 0.3
+    seen = SpectrumDiscriminator(1024).image(tones.requires_grad_())
+    (gradient,) = torch.autograd.grad(seen.sum(), tones)
+    assert gradient.isfinite().all()
+    silent = SpectrumDiscriminator(1024).image(torch.zeros(1, 4096))
+    assert float(silent.abs().max()) == 0
 
 
 def test_discriminators_learn_to_tell_noise_from_tones() -> None:

@@ -17,6 +17,7 @@ FeatureMaps: TypeAlias = list[list[Tensor]]  # per discriminator: feature maps, 
 
 PERIODS = (2, 3, 5, 7, 11)
 SIZES = (2048, 1024, 512, 256)  # of spectrograms, in samples
+LOUDNESS, SILENCE = 0.3, 1e-3  # power that magnitudes are raised to, and about the softest of them
 PERIOD_CHANNELS = (1, 32, 96, 192, 320)
 SPECTRUM_CHANNELS = (2, 24, 40, 56, 56)
 
@@ -59,7 +60,10 @@ class PeriodDiscriminator(Discriminator):
 
 
 class SpectrumDiscriminator(Discriminator):
-    """A complex spectrogram, real and imaginary parts as two channels."""
+    """A complex spectrogram, real and imaginary parts as two channels.
+
+    Magnitudes are compressed, since what listeners mind most, noise between the harmonics, is soft.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(SPECTRUM_CHANNELS, (3, 9), (1, 2))
@@ -75,7 +79,9 @@ class SpectrumDiscriminator(Discriminator):
             normalized=True,
             return_complex=True,
         )
-        return torch.view_as_real(spectrum).permute(0, 3, 2, 1)  # [B, 2, frames, bins]
+        parts = torch.view_as_real(spectrum).permute(0, 3, 2, 1)  # [B, 2, frames, bins]
+        power = parts.square().sum(1, keepdim=True) + SILENCE**2
+        return parts * power.pow((LOUDNESS - 1) / 2)
 
 
 class Discriminators(nn.Module):
