@@ -90,9 +90,8 @@ class Trainer:
         for judged in (False, True):
             advance(real, phones, judged=judged)
         self.codec.load_state_dict(before)  # codebooks learn at any rate
-        losses = self.losses
-        for steps in (self.codec_steps, losses.discriminator_steps, losses.recognizer_steps):
-            forget(steps)
+        forget(self.codec_steps)
+        self.losses.forget()
 
     def depth(self, batch: int) -> Tensor:
         """Random depths: unquantised rows, rows with all acoustic codebooks, and with some."""

@@ -133,8 +133,8 @@ class Trainer:
         self.now.zero_()
         for from_start in (False, True):
             advance(codes.to(self.device), real, phones, from_start=from_start)
-        for steps in (self.decoder_steps, self.losses.discriminator_steps):
-            forget(steps)
+        forget(self.decoder_steps)
+        self.losses.forget()
 
     def advance(
         self, codes: Tensor, real: Tensor, phones: Tensor, from_start: bool

@@ -23,8 +23,11 @@ from training.losses.discriminators import (
 )
 from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
 
-# Spectra count for about twice what discriminators do, as in vocoders that are known to work.
-WEIGHTS = {"spectral": 45.0, "heard": 1.0, "missed": 4.0, "score": 6.0, "features": 2.0}
+# The share of each loss in the gradient for the wave, each as long as the others before: by their
+# values alone, discriminators move a decoder a hundredth of what spectra do.
+SHARES = {"spectral": 1.0, "heard": 0.05, "missed": 0.1, "score": 0.5, "features": 1.0}
+LENGTH = 20.0  # of a gradient whose share is 1, beside a codec's other losses
+REMEMBERED = 0.99  # of the lengths so far, at each step
 JUDGED = 12_288  # samples of a piece that discriminators see: 0.51 s
 SPREAD = 38_400  # samples of a wave from which one piece is taken
 NETWORKS = ("discriminators", "recognizer")
@@ -40,6 +43,7 @@ class WaveLosses:
         self._discriminate, self._fool = (
             torch.compile(call) if compiled else call for call in (discriminate, fool)
         )
+        self.lengths = {name: torch.zeros((), device=device) for name in SHARES}  # running means
         self.spectral = SpectralLoss(device)
         self.discriminators = Discriminators().to(device)
         self.recognizer = PhoneRecognizer().to(device)
@@ -52,6 +56,7 @@ class WaveLosses:
             "recognizer": self.recognizer.state_dict(),
             "discriminator_steps": self.discriminator_steps.state_dict(),
             "recognizer_steps": self.recognizer_steps.state_dict(),
+            "lengths": self.lengths,
         }
 
     def resume(self, state: dict[str, Any], again: bool) -> None:
@@ -63,19 +68,35 @@ class WaveLosses:
             for name in ("discriminator_steps", "recognizer_steps"):
                 getattr(self, name).load_state_dict(state[name])
                 getattr(self, name).param_groups[0]["lr"] = self.rate
+            for name, length in state["lengths"].items():
+                self.lengths[name].copy_(length)
+
+    def forget(self) -> None:
+        """Set all that is remembered of steps to zero, where it is."""
+        forget(self.discriminator_steps)
+        forget(self.recognizer_steps)
+        for length in self.lengths.values():
+            length.zero_()
 
     def __call__(
         self, made: Tensor, real: Tensor, phones: Tensor, judged: bool
     ) -> tuple[dict[str, Tensor], Tensor]:
-        """Losses of waves [B, samples] with phones [B, n], and the gradient of their weighted sum
-        for `made`. Recognizer and discriminators take a step."""
+        """Losses of waves [B, samples] with phones [B, n], and what they ask of `made` together: a
+        gradient. Recognizer and discriminators take a step."""
         leaf = made.detach().requires_grad_()
         losses = {"spectral": self.spectral(leaf, real)} | self._recognize(leaf, real, phones)
         if judged:
             losses |= self._judge(*self._judged_part(leaf, real))
-        total = torch.stack([WEIGHTS[name] * losses[name] for name in WEIGHTS if name in losses])
-        (gradient,) = torch.autograd.grad(total.sum(), leaf)
+        asked = [self._share(name, losses[name], leaf) for name in SHARES if name in losses]
+        gradient = torch.stack(asked).sum(0)
         return {name: loss.detach() for name, loss in losses.items()}, gradient
+
+    def _share(self, name: str, loss: Tensor, wave: Tensor) -> Tensor:
+        """The loss's gradient for the wave, as long as its share, in the mean of many steps."""
+        (gradient,) = torch.autograd.grad(loss, wave, retain_graph=True)
+        mean, length = self.lengths[name], gradient.norm()
+        mean.copy_(torch.where(mean == 0, length, mean.lerp(length, 1 - REMEMBERED)))
+        return gradient * (SHARES[name] * LENGTH / mean.clamp(min=1e-12))
 
     @staticmethod
     def _judged_part(made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
