@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,11 +25,20 @@ UNEXPECTED = Message("Something went wrong while speaking. Try again.")
 log = logging.getLogger(__name__)
 
 
+class Part(NamedTuple):
+    """Who says what from a sample of a take on."""
+
+    start: int
+    voice: str
+    text: str
+
+
 class About(NamedTuple):
-    """What a player shows of a take."""
+    """What a player shows of a take. `parts`: those begun so far, where voice and text change."""
 
     voice: str
     text: str
+    parts: Callable[[], Sequence[Part]] = tuple
 
 
 UNNAMED = About("", "")

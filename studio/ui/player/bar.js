@@ -103,13 +103,18 @@ class Bar {
   // Another take: of whom, and how its text begins; total: its samples, where known.
   begin(player, { voice = '', text = '', total = 0 }) {
     this.player = player;
-    this.part('voice').textContent = voice;
-    this.part('text').textContent = this.part('text').title = text;
+    this.about({ voice, text });
     this.wave.clear(total);
     this.paused(false);
     this.time(0, total);
     for (const name of ['first', 'speed', 'lead']) this.figure(name, null, null);
     this.root.hidden = false;
+  }
+
+  // Who speaks, and how the text begins.
+  about({ voice, text }) {
+    if (this.part('voice').textContent !== voice) this.part('voice').textContent = voice;
+    if (this.part('text').title !== text) this.part('text').textContent = this.part('text').title = text;
   }
 
   // key: one of the words; message: a sentence for the person instead of it

@@ -18,6 +18,7 @@ from studio.ui.i18n import tell
 
 RAW_HEARTBEAT = 1.0  # seconds between payloads while the raw route carries the audio
 WORDS = 90  # characters of a text that the player shows
+PARTS = 24  # more than begin between two payloads that arrive
 CALM = 0.25  # longest time between payloads once the listener has a lead, in seconds
 
 
@@ -40,6 +41,7 @@ class Payload(TypedDict):
     pcm: str  # base64 of PCM16: the previous piece and the new one
     voice: str  # what the player bar shows
     text: str
+    parts: list[tuple[int, str, str]]  # the latest: who says what from a sample on
     made: int  # samples so far
     first_ms: int | None  # from the request to its first chunk
     speed: float | None  # audio seconds per second since then
@@ -85,6 +87,9 @@ class EventTransport:
             pcm=base64.b64encode(pcm).decode(),
             voice=take.about.voice,
             text=beginning(take.about.text),
+            parts=[
+                (own.start, own.voice, beginning(own.text)) for own in take.about.parts()[-PARTS:]
+            ],
             made=take.made,
             first_ms=None if take.first is None else round(1000 * (take.first - take.opened)),
             speed=take.speed,
@@ -146,6 +151,7 @@ def refusal(message: str) -> Payload:
         pcm="",
         voice="",
         text="",
+        parts=[],
         made=0,
         first_ms=None,
         speed=None,

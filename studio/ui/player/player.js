@@ -44,6 +44,7 @@ class Player {
     const now = performance.now();
     const asked = now - Sound.touched < 3000 ? Sound.touched : now;
     this.now = { id: payload.id, asked, first: null, report: null, payload, over: false, made: false };
+    this.now.parts = new Map(); // sample -> { voice, text } from there on
     this.now.pressed = lastPress; // what would speak it once more
     this.speaker.send({ do: 'begin', take: payload.id });
     this.hold(payload);
@@ -65,6 +66,7 @@ class Player {
 
   news(payload) {
     this.now.payload = payload;
+    for (const [start, voice, text] of payload.parts ?? []) this.now.parts.set(start, { voice, text });
     this.hold(payload);
     if (payload.speed && this.shown) bar.figure('speed', 'times', payload.speed.toFixed(1));
     if (payload.state === 'done') this.made();
@@ -97,8 +99,14 @@ class Player {
 
   draw(report) {
     bar.wave.heard(report.played);
+    this.showPart(report.played);
     if (!this.now.over) bar.figure('lead', 'seconds', (report.lead / 24000).toFixed(1));
     this.showTime();
+  }
+
+  showPart(played) {
+    const begun = [...this.now.parts.keys()].filter((start) => start <= played);
+    if (begun.length) bar.about(this.now.parts.get(Math.max(...begun)));
   }
 
   showTime() {

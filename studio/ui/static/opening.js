@@ -26,6 +26,7 @@
       root.classList.remove('timbre-opening');
       const field = find('#speak-text textarea');
       if (field?.checkVisibility() && document.activeElement === document.body) field.focus({ preventScroll: true });
+      performance.mark('timbre-ready'); // for bench/page_opening.py
     });
   }
 

@@ -121,7 +121,7 @@ class CloneTab:
         def line() -> SpeechRequest:
             return try_out(phrase, self._voice(path, transcript, agreed, model))
 
-        async for payload in speaking(self._studio, line):
+        async for payload in speaking(self._studio, line, tell("Clone")):
             yield payload
 
     def save(

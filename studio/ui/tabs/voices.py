@@ -213,7 +213,8 @@ class VoicesTab:
         def line() -> SpeechRequest:
             return try_out(phrase, self._studio.library.get(_one(picked)).voice)
 
-        async for payload in speaking(self._studio, line):
+        own = self._own(picked)
+        async for payload in speaking(self._studio, line, own.name if own else ""):
             yield payload
 
     def _own(self, picked: str | None) -> SavedVoice | None:

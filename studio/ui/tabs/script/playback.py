@@ -15,16 +15,18 @@ import asyncio
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine import InvalidText, RequestError, SpeechRequest, TimbreError
 from studio.context import Studio
 from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, status_of
 from studio.scripts.batch_synthesis import LOST
 from studio.scripts.edits import redo
+from studio.scripts.text.cues import without_cues
+from studio.takes.live_take import About, Part
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SEED_DIGITS
 from studio.ui.tabs.script.store import OpenScript, ScriptStore
@@ -38,6 +40,13 @@ GUESTS_UNATTENDED = 3600.0  # seconds that a guest's render goes on without a pa
 CHECK = 5.0  # seconds between checks of a render
 StatusOf: TypeAlias = Callable[[Job], tuple[Status, str]]
 Payloads: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the player
+
+
+class Said(NamedTuple):
+    """Of a line, for the player bar."""
+
+    who: str
+    text: str
 
 
 @dataclass(eq=False)
@@ -58,9 +67,15 @@ class Listener:
 
     stream: ScriptStream
     render: Render
+    lines: Mapping[int, Said]
     take: str = ""
     stopped: bool = False
     ended: float | None = None  # when all was sent; much of it may still be played
+
+    def parts(self) -> list[Part]:
+        """For the player bar: who says what from where on."""
+        said = ((start, self.lines.get(line)) for start, line in self.stream.marks[-MARKS:])
+        return [Part(start, *own) for start, own in said if own]
 
 
 class ScriptPlayback:
@@ -130,7 +145,8 @@ class ScriptPlayback:
             yield refusal(error.message)
             return
         render = await self._render_of(opened, first, aloud, wanted)
-        listener = Listener(ScriptStream(render.batch, first, owner=False), render)
+        stream = ScriptStream(render.batch, first, owner=False)
+        listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
         async with self._joined(number, render, aloud):
             if aloud:
                 async for payload in self._heard(number, listener):
@@ -172,12 +188,18 @@ class ScriptPlayback:
     async def audition(self, number: str, who: str) -> Payloads:
         """Play a sentence in a speaker's voice."""
 
+        try:
+            own = (await asyncio.to_thread(self._store.look, number)).project
+        except TimbreError as error:
+            yield refusal(error.message)
+            return
+        key = own.casting.voice_of(who)
+
         def phrase() -> SpeechRequest:
-            own = self._store.open(number).project
-            voice = self._store.resolve(own.casting.voice_of(who))
+            voice = self._store.resolve(key)
             return SpeechRequest(PHRASE, voice, own.delivery.language, seed=own.delivery.seed)
 
-        async for payload in speaking(self._studio, phrase):
+        async for payload in speaking(self._studio, phrase, self._studio.choices().shown(key)):
             yield payload
 
     def stop(self, number: str) -> None:
@@ -208,20 +230,30 @@ class ScriptPlayback:
         except TimbreError as error:
             yield refusal(error.message)
             return
-        sounds = (await asyncio.to_thread(self._store.look, number)).sounds
-        assert sounds is not None
-        render = Render(BatchSynthesis(self._studio.engine, [job], sounds), whole=False)
-        listener = Listener(ScriptStream(render.batch, owner=False), render)
+        opened = await asyncio.to_thread(self._store.look, number)
+        assert opened.sounds is not None
+        render = Render(BatchSynthesis(self._studio.engine, [job], opened.sounds), whole=False)
+        stream = ScriptStream(render.batch, owner=False)
+        listener = Listener(stream, render, await asyncio.to_thread(self._said, opened))
         async with self._joined(number, render):
             async for payload in self._heard(number, listener):
                 yield payload
+
+    def _said(self, opened: OpenScript) -> dict[int, Said]:
+        """By line: the speaker with the voice, and the text."""
+        script, casting, choices = opened.script, opened.project.casting, self._studio.choices()
+        voices = {who: choices.shown(casting.voice_of(who)) for who in script.speakers}
+        names = {who: " · ".join(filter(None, (who, voices[who]))) for who in voices}
+        spoken = (line for line in script.lines if line.text)
+        return {line.id: Said(names[line.speaker], without_cues(line.text)) for line in spoken}
 
     async def _heard(self, number: str, listener: Listener) -> AsyncIterator[Payload]:
         now = time.monotonic()
         known = [own for own in self._listeners[number] if now - (own.ended or now) < HEARD]
         self._listeners[number] = [*known, listener]
         try:
-            async for payload in self._studio.live.play(lambda: listener.stream):
+            about = About("", "", listener.parts)
+            async for payload in self._studio.live.play(lambda: listener.stream, about=about):
                 listener.take = payload["id"]
                 yield payload
         finally:

@@ -132,6 +132,37 @@ def test_a_pasted_dialogue_is_heard_sample_for_sample_and_survives_a_reload(
     expect(page.locator("#script-cast select")).to_have_count(2)
 
 
+SAID = """() => {
+  window.said = [];
+  const bar = document.querySelector('.timbre-player');
+  new MutationObserver(() => {
+    const now = ['.voice', '.text'].map((part) => bar.querySelector(part).textContent).join(': ');
+    if (now !== window.said.at(-1)) window.said.push(now);
+  }).observe(bar, { childList: true, subtree: true });
+}"""
+
+
+def test_the_bar_tells_who_speaks_which_line(open_page: OpenPage, url: str) -> None:
+    page = laid_out(open_page(url))
+    tap = player(page)
+    page.evaluate(SAID)
+    play_through([tap], lambda _: speak(page))
+    said = page.evaluate("window.said")
+    expected = [
+        r"Anna · \w+: Good evening, my dear friend\.",
+        r"Ben · \w+: Good evening to you, too\.",
+        r"Ben · \w+: Come in\.",
+    ]
+    found = [
+        next((at for at, own in enumerate(said) if re.fullmatch(one, own)), -1) for one in expected
+    ]
+    assert -1 not in found, said
+    assert found == sorted(found)
+    lines(page).first.get_by_label("Listen to line 1").click()
+    expect(page.locator(".timbre-player .voice")).to_have_text(re.compile("^Anna · "))
+    expect(page.locator(".timbre-player .text")).to_have_text("Good evening, my dear friend.")
+
+
 def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -> None:
     page = go(open_page(url))
     box = page.locator("#script-text textarea")
