@@ -17,6 +17,7 @@ from studio.server.admission import admission
 from studio.server.login import Login
 from studio.server.middleware.compression import Compression
 from studio.server.middleware.headers import SafeHeaders
+from studio.server.middleware.page_assets import PageAssets
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.middleware.request_guard import RequestGuard
 from studio.server.retention import TRASH_DAYS, every_hour, tidy
@@ -44,6 +45,7 @@ def around(
         Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
         Middleware(SafeHeaders, frame_ancestors=own.frame_ancestors),
         Middleware(Compression),
+        Middleware(PageAssets),
         Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
     return [*layers, Middleware(Visitors, embedded=embedded)] if own.guests else layers

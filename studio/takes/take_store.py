@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
@@ -266,12 +266,21 @@ class Takes:
         return takes
 
 
+def wave_of(pcm: Pcm) -> Wave:
+    """The loudest sample of each part, 0 to 255."""
+    each = max(1, -(-len(pcm) // WAVE_PARTS))
+    return _wave(pcm[start : start + each] for start in range(0, len(pcm), each))
+
+
 def _wave_of(path: Path) -> Wave:
-    """The loudest sample of each part of a file, 0 to 255; read part by part."""
+    """Of a file, read part by part."""
     with soundfile.SoundFile(path) as sound:
         each = max(1, -(-sound.frames // WAVE_PARTS))
-        parts = sound.blocks(each, dtype="int16")
-        return tuple(min(255, int(np.abs(part.astype(np.int32)).max()) >> 7) for part in parts)
+        return _wave(sound.blocks(each, dtype="int16"))
+
+
+def _wave(parts: Iterable[Pcm]) -> Wave:
+    return tuple(min(255, int(np.abs(part.astype(np.int32)).max()) >> 7) for part in parts)
 
 
 def _read_card(path: Path) -> Take:

@@ -15,9 +15,12 @@ from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.ui import shortcuts, theme
+from studio.ui.blend_pad import blend_pad
 from studio.ui.i18n import LANGUAGES
+from studio.ui.player import player
 from studio.ui.sessions import remember
 from studio.ui.shell import build_shell
+from studio.ui.tabs.script import tab as script
 from studio.voices.transcription import Transcribe
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
@@ -27,6 +30,8 @@ ACCESSIBLE, ANSWERS, CONNECTION, OPENING, TAKES, USE_VOICE = (
     for name in ("accessible", "answers", "connection", "opening", "takes", "use_voice")
 )
 SCRIPTS = f"{ACCESSIBLE}{OPENING}{CONNECTION}{ANSWERS}{TAKES}{USE_VOICE}"
+# Runs before any component is built, so that each finds its script there.
+HEAD = f"{shortcuts.SCRIPT}<script>{SCRIPTS}</script>{player.HEAD}{blend_pad.HEAD}{script.HEAD}"
 SESSIONS = (
     256  # sessions that Gradio keeps, 0.1 to 0.25 MB each; its default of 10,000 would take 1 GB
 )
@@ -66,7 +71,7 @@ def looks() -> dict[str, Any]:
     return {
         "theme": theme.theme(),
         "css": theme.STYLE,
-        "head": f"{shortcuts.SCRIPT}<script>{SCRIPTS}</script>",
+        "head": HEAD,
         "i18n": LANGUAGES,
         "run_history": False,
         "footer_links": ["api"],

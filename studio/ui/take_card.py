@@ -49,7 +49,7 @@ def card(take: Take, wave: Wave, *buttons: tuple[str, str]) -> str:
         f"<div><dt>{both(name)}</dt><dd>{escape(value)}</dd></div>"
         for name, value in _facts(take).items()
     )
-    heard = "" if take.deleted else _hear(take) + _picture(wave)
+    heard = "" if take.deleted else _hear(take) + picture(wave)
     said = f"<header>{heard}<p>{escape(beginning(take.text))}</p></header>"
     below = _gone(take) if take.deleted else _downloads(take) + _buttons(take, buttons)
     return f'<div class="timbre-take">{said}<dl>{facts}</dl>{below}</div>'
@@ -85,7 +85,7 @@ def _row(take: Take, wave: Wave) -> str:
     shown = f"<span>{star}{escape(beginning(take.text))}</span><small>{escape(told)}</small>"
     heard = "" if take.deleted else _hear(take)
     others = "" if take.deleted else _button(take, "compare", both("Compare"))
-    return heard + _picture(wave) + _button(take, "pick", shown) + others
+    return heard + picture(wave) + _button(take, "pick", shown) + others
 
 
 def _box(take: Take) -> str:
@@ -107,7 +107,7 @@ def _hear(take: Take) -> str:
     return f'<button type="button"{data} aria-label="{label}">{ICONS}</button>'
 
 
-def _picture(wave: Wave) -> str:
+def picture(wave: Wave) -> str:
     """The wave as bars; their heights are as the ear hears them."""
     tall = [max(1.0, 11 * (part / 255) ** 0.5) for part in wave]
     bars = "".join(f"M{3 * at + 1} {12 - each:.0f}v{2 * each:.0f}" for at, each in enumerate(tall))

@@ -14,7 +14,7 @@ import pytest
 
 from engine import CODEBOOKS, FRAME_SAMPLES, Chunk, End, Pcm
 from studio.takes.live_takes import LiveTakes
-from studio.ui.player.player import live_player, plays
+from studio.ui.player.player import HEAD, live_player, plays
 from tests.support.browser import Server, Tap
 
 TRANSPORTS = ("event", "raw")
@@ -98,7 +98,7 @@ class Stage:
                 app.include_router(takes.router()) if raw else None
                 self._half(name, takes)
         demo.queue(max_size=100)
-        return gr.mount_gradio_app(app, demo, path="/")
+        return gr.mount_gradio_app(app, demo, path="/", head=HEAD)
 
     def _half(self, name: str, takes: LiveTakes) -> None:
         async def speak() -> AsyncIterator[object]:

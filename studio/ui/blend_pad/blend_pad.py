@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -49,7 +48,6 @@ def blend_pad(names: Sequence[str], **kwargs: Any) -> gr.HTML:
         value=handle(names),
         html_template=TEMPLATE,
         apply_default_css=False,
-        head=f"<script>{_script()}</script>",
         js_on_load=MOUNT.replace("OPTIONS", json.dumps({"corners": CORNERS})),
         **kwargs,
     )
@@ -60,9 +58,11 @@ def released(event: gr.EventData) -> Point:
     return float(event._data["x"]), float(event._data["y"])
 
 
-@cache
 def _script() -> str:
-    """The page's script as one closure; it is defined once for all pads."""
+    """The pad's script as one closure."""
     css = json.dumps((FOLDER / "pad.css").read_text(encoding="utf-8"))
     code = (FOLDER / "pad.js").read_text(encoding="utf-8")
-    return f"if (!window.timbrePad) (() => {{\nconst CSS_TEXT = {css};\n{code}}})();"
+    return f"(() => {{\nconst CSS_TEXT = {css};\n{code}}})();"
+
+
+HEAD = f"<script>{_script()}</script>"  # of a page with a pad

@@ -1,14 +1,14 @@
 """The live player as a Gradio component: the scripts of this folder in a `gr.HTML`.
 
-The component shows nothing: its script watches the value and plays it, and the page's one player
-bar (bar.js) shows the player that began last. This module knows no engine.
+The component shows nothing: it watches its value and plays it, and the page's one player bar
+(bar.js) shows the player that began last. The scripts are in the page's head once (`HEAD`), where
+they run before any component is built. This module knows no engine.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,6 @@ def live_player(takes: LiveTakes, *, language: str = "", **kwargs: Any) -> gr.HT
     return gr.HTML(
         html_template='<div class="timbre-source"></div>',
         apply_default_css=False,
-        head=f"<script>{_script()}</script>",
         js_on_load=MOUNT.replace("OPTIONS", json.dumps({"language": language})),
         server_functions=[missing, leave],
         **kwargs,
@@ -86,12 +85,11 @@ def plays(
     )
 
 
-@cache
 def _script() -> str:
-    """The page's script as one closure; it is defined once for all players."""
+    """The scripts as one closure."""
     data = {"WORDS": WORDS, "CSS_TEXT": _text("player.css"), "WORKLET": _joined(WORKLET)}
     constants = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in data.items())
-    return f"if (!window.timbre) (() => {{\n{constants}{_joined(PAGE)}}})();"
+    return f"(() => {{\n{constants}{_joined(PAGE)}}})();"
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -100,3 +98,6 @@ def _joined(names: Sequence[str]) -> str:
 
 def _text(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+HEAD = f"<script>{_script()}</script>"  # of a page with live players

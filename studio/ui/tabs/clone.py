@@ -6,16 +6,16 @@ recordings, so trying and saving encode once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from html import escape
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import gradio as gr
 import numpy as np
 
 from engine import (
-    SAMPLE_RATE,
     Clone,
     InvalidAudio,
     InvalidText,
@@ -29,10 +29,12 @@ from engine import (
     load_reference_audio,
 )
 from studio.context import Studio
+from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
-from studio.ui.i18n import tell, warning, word
-from studio.ui.player.event_transport import Payload
+from studio.ui.i18n import both, tell, warning, word
+from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.player.player import live_player, plays
+from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs.voice_form import (
     PHRASE,
     QUIET,
@@ -48,8 +50,6 @@ from studio.ui.tabs.voice_form import (
     told_to_programs,
     try_out,
 )
-
-Heard: TypeAlias = tuple[int, Pcm] | None  # what gr.Audio shows
 
 BEST: Final = (5.0, 15.0)  # seconds
 FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
@@ -76,6 +76,8 @@ READ_ALOUD: Final = (
     "窗外下着小雨，屋里飘着热茶的香气。你慢慢地读完这一段，声音自然一点就好，行吗？",
 )
 WORDS_TYPED: Final = f"{WORDS} They are typed here; TIMBRE_TRANSCRIBER fills them in."
+CLEANED: Final = "Cleaned reference"
+NOTHING: Final = "Shown here once there is a recording."
 CONSENT: Final = "This is my voice, or the person has agreed that I copy it."
 NEED_CONSENT: Final = Message("Tick the box first: only copy a voice whose owner has agreed.")
 
@@ -86,15 +88,25 @@ class CloneTab:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
-    def check(self, path: str | None) -> tuple[Heard, str]:
-        """The preprocessed recording, and a report."""
+    def check(self, path: str | None) -> tuple[str, str]:
+        """The preprocessed recording's card, and a report."""
         if not path:
-            return None, ""
+            return html_of([cleaned(None)]), ""
         try:
             recording = load_reference_audio(path)
         except InvalidAudio as error:
-            return None, warning(error)
-        return (SAMPLE_RATE, as_pcm(recording)), report(recording)
+            return html_of([cleaned(None)]), warning(error)
+        return html_of([cleaned(recording)]), report(recording)
+
+    async def hear(self, path: str | None) -> AsyncIterator[Payload]:
+        """Play the preprocessed recording."""
+        try:
+            recording = await asyncio.to_thread(load_reference_audio, _given(path))
+        except InvalidAudio as error:
+            yield refusal(error.message)
+            return
+        async for payload in hear(self._studio, as_pcm(recording), About(tell(CLEANED), "")):
+            yield payload
 
     def transcribe(self, path: str | None) -> Iterator[tuple[str, Update]]:
         """Transcribe the recording; empty if nothing is recognised."""
@@ -151,11 +163,10 @@ class CloneTab:
         )
 
     def _voice(self, path: str | None, transcript: str, agreed: bool, model: str = "") -> Clone:
-        if not path:
-            raise InvalidAudio("Record a voice or drop a file first.")
+        given = _given(path)
         if not agreed:
             raise RequestError(NEED_CONSENT)
-        recording, words = load_reference_audio(path), transcript.strip()
+        recording, words = load_reference_audio(given), transcript.strip()
         if len(words) > max(LEAST_WORDS, FASTEST * recording.seconds):
             raise InvalidText(
                 "The transcript has {count:,} characters: more than {seconds:.0f} s of speech can "
@@ -177,8 +188,21 @@ def report(recording: Recording) -> str:
     return "\n- ".join([tell(length), *notes]) if notes else f"{tell(length)} {nothing}"
 
 
+def _given(path: str | None) -> str:
+    if not path:
+        raise InvalidAudio("Record a voice or drop a file first.")
+    return path
+
+
+def cleaned(recording: Recording | None) -> Card:
+    """The card of a preprocessed recording."""
+    if recording is None:
+        return Card(CLEANED, both(NOTHING))
+    length = Message("{seconds:.1f} s", seconds=recording.seconds)
+    return Card(CLEANED, escape(tell(length)), as_pcm(recording))
+
+
 def as_pcm(recording: Recording) -> Pcm:
-    """int16, which Gradio does not normalise."""
     return np.round(recording.waveform * 32767).astype(np.int16)
 
 
@@ -187,7 +211,7 @@ class Controls(NamedTuple):
     transcript: gr.Textbox
     agreed: gr.Checkbox
     model: gr.Dropdown
-    cleaned: gr.Audio
+    cleaned: gr.HTML
     done: gr.Markdown
     phrase: gr.Textbox
     speak: gr.Button
@@ -224,6 +248,7 @@ def build(studio: Studio) -> None:
     triggers = [controls.speak.click, controls.phrase.submit]
     asked = [audio, transcript, agreed, controls.phrase, model]
     plays(player, triggers, tab.speak, asked)
+    plays(player, [controls.cleaned.hear], tab.hear, [audio])
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     _endpoint(tab)
 
@@ -298,14 +323,9 @@ def _asked(hint: str) -> tuple[gr.Audio, gr.Textbox, gr.Checkbox]:
     )
 
 
-def _shown() -> tuple[gr.Audio, gr.Markdown, gr.Textbox, gr.Button]:
+def _shown() -> tuple[gr.HTML, gr.Markdown, gr.Textbox, gr.Button]:
     return (
-        gr.Audio(
-            label=word("Cleaned reference"),
-            interactive=False,
-            format="wav",
-            buttons=["download"],
-        ),
+        sound_cards([cleaned(None)]),
         gr.Markdown(min_height=24, elem_id="clone-report"),
         gr.Textbox(PHRASE, label=word("What to say"), max_lines=3),
         gr.Button(word("Try it"), variant="primary"),

@@ -11,7 +11,8 @@ import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from html import escape
+from typing import Final, NamedTuple
 
 import gradio as gr
 import numpy as np
@@ -31,8 +32,12 @@ from engine import (
     load_reference_audio,
 )
 from studio.context import Studio
+from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
-from studio.ui.i18n import tell, warning, word
+from studio.ui.i18n import both, tell, warning, word
+from studio.ui.player.event_transport import Payload, refusal
+from studio.ui.player.player import live_player, plays
+from studio.ui.sound_card import Card, hear, html_of, pressed, sound_cards
 from studio.ui.tabs.voice_form import (
     QUIET,
     Update,
@@ -44,6 +49,7 @@ from studio.ui.tabs.voice_form import (
 
 TAKES: Final = 3
 NONE: Final = "Not made yet"
+FIRST: Final = "Press “Make three takes” first."
 TICK: Final = 0.25  # seconds between looks at the takes; a closed page is noticed by then
 PHRASE: Final = "Good evening. I have been looking forward to telling you this story."
 EXAMPLES: Final = (
@@ -56,8 +62,6 @@ REFERENCE: Final = "is saved. It will sound like this take every time."
 DESCRIBED: Final = (
     "is saved. No loaded model clones, so the description is kept: each time is a new try."
 )
-
-Heard: TypeAlias = tuple[int, Pcm]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,23 +120,34 @@ class DesignTab:
     async def sketch(
         self, description: str, phrase: str, page: gr.Request | None = None
     ) -> AsyncIterator[tuple[Update, ...]]:
-        """Yield labels, sounds, sketches and status until all takes are complete."""
+        """Yield the takes' cards, sketches and status until all takes are complete."""
         text = phrase.strip() or PHRASE
         try:
             tries = self._begin(description.strip(), text)
         except TimbreError as error:
-            yield *[gr.skip()] * (2 * TAKES + 1), warning(error)
+            yield gr.skip(), gr.skip(), warning(error)
             return
         with self._stoppable(tries, page):
             work = [asyncio.ensure_future(each.follow()) for each in tries]
             while not all(each.over for each in tries):
-                yield *_labels(tries), *[None] * TAKES, [], word("Making three takes …")
+                yield html_of(_cards(tries)), [], word("Making three takes …")
                 await asyncio.wait(work, timeout=TICK)
         if any(each.stopped for each in tries):
-            yield *[word(NONE)] * TAKES, *[None] * TAKES, [], word("Stopped.")
+            yield html_of(_none()), [], word("Stopped.")
             return
         sketches = [Sketch(description.strip(), text, each.pcm) for each in tries]
-        yield *_labels(tries), *map(_heard, tries), sketches, word("Listen, pick one, and keep it.")
+        yield html_of(_cards(tries)), sketches, word("Listen, pick one, and keep it.")
+
+    async def hear(self, sketches: Sequence[Sketch], event: gr.EventData) -> AsyncIterator[Payload]:
+        """Play one of the takes."""
+        number = pressed(event)
+        if 0 <= number < len(sketches):
+            own = sketches[number]
+            about = About(f"{tell('Design')} · {tell(_name(number))}", own.text)
+            async for payload in hear(self._studio, own.pcm, about):
+                yield payload
+        else:
+            yield refusal(FIRST)
 
     def stop(self, page: gr.Request | None = None) -> None:
         """Stop this session's takes; the generating event reports it, so updates stay in order."""
@@ -207,18 +222,26 @@ def _seeds() -> list[int]:
     return [first + number for number in range(TAKES)]
 
 
-def _labels(tries: Sequence[Trying]) -> list[str]:
-    return [each.label() for each in tries]
+def _name(number: int) -> str:
+    return f"Take {number + 1}"
 
 
-def _heard(trying: Trying) -> Heard | None:
-    """int16, which Gradio does not normalise."""
-    return (SAMPLE_RATE, trying.pcm) if trying.parts else None
+def _none() -> list[Card]:
+    return [Card(_name(number), both(NONE)) for number in range(TAKES)]
+
+
+def _cards(tries: Sequence[Trying]) -> list[Card]:
+    """Each can be heard once all are complete."""
+    over = all(each.over for each in tries)
+    return [
+        Card(_name(number), escape(each.label()), each.pcm if over and each.parts else None)
+        for number, each in enumerate(tries)
+    ]
 
 
 def _picked(sketches: Sequence[Sketch], pick: int | None) -> Sketch:
     if not sketches:
-        raise InvalidSetting("Press “Make three takes” first.")
+        raise InvalidSetting(FIRST)
     if pick is None:
         raise InvalidSetting("Pick one under “Which take to save?” first.")
     if not len(sketches[pick].pcm):
@@ -239,14 +262,15 @@ def build(studio: Studio) -> None:
     tab = DesignTab(studio)
     gr.Markdown(word(HELP))
     on = _asked()
-    labels, sounds = _takes()
+    takes = sound_cards(_none())
+    player = live_player(studio.live, elem_id="design-player")
     sketches = gr.State([])
     pick = gr.Radio(
         [(word(f"Take {number + 1}"), number) for number in range(TAKES)],
         label=word("Which take to save?"),
     )
     form = save_form()
-    outputs = [*labels, *sounds, sketches, on.status]
+    outputs = [takes, sketches, on.status]
     gr.on(
         [on.make.click, on.description.submit],
         tab.sketch,
@@ -257,6 +281,7 @@ def build(studio: Studio) -> None:
     )
     keep_draft("design", [on.description, on.phrase, *form.fields])
     on.stop.click(tab.stop, None, None, **QUIET)
+    plays(player, [takes.hear], tab.hear, [sketches])
     form.button.click(tab.save, [*form.fields, sketches, pick], form.status, **QUIET)
     api(tab.program, api_name="design", concurrency_limit=None)
 
@@ -274,21 +299,3 @@ def _asked() -> Controls:
         make = gr.Button(word("Make three takes"), variant="primary")
         stop = gr.Button(word("Stop"))
     return Controls(description, phrase, make, stop, gr.Markdown(min_height=24))
-
-
-def _takes() -> tuple[list[gr.Markdown], list[gr.Audio]]:
-    labels: list[gr.Markdown] = []
-    sounds: list[gr.Audio] = []
-    with gr.Row():
-        for number in range(1, TAKES + 1):
-            with gr.Column(min_width=240):
-                sounds.append(
-                    gr.Audio(
-                        label=word(f"Take {number}"),
-                        interactive=False,
-                        format="wav",
-                        buttons=["download"],
-                    )
-                )
-                labels.append(gr.Markdown(word(NONE), min_height=24))
-    return labels, sounds

@@ -153,15 +153,24 @@ def on_show(
     inputs: list[Any] | None = None,
     also: Sequence[Trigger] = (),
 ) -> None:
-    """Run when the page opens, whenever a tab around this is chosen, and at the events of `also`.
+    """Run when a tab around this is chosen or the page opens with it, and at the events of `also`.
 
     All are one event of Gradio's, which runs once at a time and once more for what came meanwhile:
     an older answer never replaces a newer one.
     """
     page, around = Context.root_block, Context.block
-    moments = [page.load] if page else []
+    tabs: list[gr.Tab] = []
     while around is not None:
         if isinstance(around, gr.Tab):
-            moments.append(around.select)
+            tabs.append(around)
         around = around.parent
+    moments = [tab.select for tab in tabs]
+    if page and all(map(_is_open, tabs)):
+        moments.append(page.load)
     gr.on([*moments, *also], refresh, inputs, outputs, trigger_mode="always_last", **QUIET)
+
+
+def _is_open(tab: gr.Tab) -> bool:
+    """Whether a page opens with this tab."""
+    siblings = tab.parent.children if isinstance(tab.parent, gr.Tabs) else [tab]
+    return siblings[0] is tab

@@ -8,7 +8,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from engine import SAMPLE_RATE, SpeechRequest, load_reference_audio, speaking_seconds
+from engine import SpeechRequest, load_reference_audio, speaking_seconds
 from studio.ui.tabs.clone import BEST, NEED_CONSENT, READ_ALOUD, CloneTab, _filled
 from tests.support.tab_makers import heard, recording, told
 
@@ -26,10 +26,12 @@ def spoken(tmp_path):
 def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
     shown, said = tab.check(spoken)
     reference = load_reference_audio(spoken)
-    assert shown is not None
-    rate, pcm = shown
-    assert (rate, pcm.dtype) == (SAMPLE_RATE, np.int16)
+    assert f"{reference.seconds:.1f} s" in shown
+    assert "disabled" not in shown
+    payloads = told(tab.hear(spoken))
+    pcm = np.frombuffer(heard(payloads), np.int16)
     assert np.abs(pcm / 32767 - reference.waveform).max() < 1e-4
+    assert payloads[0]["voice"] == "Cleaned reference"
     assert reference.notes
     assert all(note in said for note in reference.notes)
 
@@ -37,8 +39,9 @@ def test_a_recording_is_shown_as_the_model_hears_it(tab, studio, spoken):
 def test_an_unusable_recording_says_what_to_do(tab, studio, tmp_path):
     short = str(recording(tmp_path / "short.wav", seconds=0.2))
     shown, said = tab.check(short)
-    assert shown is None
+    assert "disabled" in shown
     assert "at least" in said
+    assert "at least" in told(tab.hear(short))[-1]["ended"]["message"]
     foreign = tmp_path / "foreign.wav"
     foreign.write_bytes(b"no sound at all")
     assert "Use a WAV, FLAC, OGG, MP3" in tab.check(str(foreign))[1]
@@ -63,7 +66,8 @@ def test_without_consent_nothing_is_copied(tab, studio, spoken):
 
 def test_without_a_recording_it_says_so(tab, studio):
     assert "first" in told(tab.speak(None, "", True, "hi"))[-1]["ended"]["message"]
-    assert tab.check(None) == (None, "")
+    assert "first" in told(tab.hear(None))[-1]["ended"]["message"]
+    assert "disabled" in tab.check(None)[0]
 
 
 @pytest.mark.parametrize("words", ["", "These are the words."])

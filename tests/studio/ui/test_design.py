@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import gradio as gr
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from engine import SAMPLE_RATE, Clone, Design, load_reference_audio
 from engine.testing import Costs
 from studio.ui.tabs.design import TAKES, DesignTab
-from tests.support.tab_makers import make_studio
+from tests.support.tab_makers import heard, make_studio, told
 
 WORDS = "A calm voice."
 TEXT = "A sentence that is long enough to be a reference."
@@ -33,19 +34,34 @@ def studio(tmp_path, request):
 
 def test_three_takes_come_and_differ(studio):
     *_, last = run(DesignTab(studio).sketch(WORDS, TEXT))
-    labels, sounds, sketches = last[:TAKES], last[TAKES : 2 * TAKES], last[2 * TAKES]
-    assert len(set(labels)) == TAKES
-    for label, (rate, pcm) in zip(labels, sounds, strict=True):
-        assert rate == SAMPLE_RATE
-        assert pcm.dtype == np.int16
-        assert f"{len(pcm) / SAMPLE_RATE:.1f} s" in label
-    assert len({pcm.tobytes() for _, pcm in sounds}) == TAKES
-    assert [each.pcm.tobytes() for each in sketches] == [pcm.tobytes() for _, pcm in sounds]
+    cards, sketches, _ = last
+    lines = re.findall("<small>(.*?)</small>", cards)
+    assert len(set(lines)) == TAKES
+    for own, sketch in zip(lines, sketches, strict=True):
+        assert sketch.pcm.dtype == np.int16
+        assert f"{len(sketch.pcm) / SAMPLE_RATE:.1f} s" in own
+    assert len({each.pcm.tobytes() for each in sketches}) == TAKES
+    assert "disabled" not in cards
+
+
+def press(sound):
+    return gr.EventData(None, {"sound": sound})
+
+
+def test_the_pressed_take_is_heard_as_it_was_made(studio):
+    tab = DesignTab(studio)
+    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
+    for number, sketch in enumerate(sketches):
+        payloads = told(tab.hear(sketches, press(number)))
+        assert heard(payloads) == sketch.pcm.tobytes()
+        assert (payloads[0]["voice"], payloads[0]["text"]) == (f"Design · Take {number + 1}", TEXT)
+    for nothing in (TAKES, -1, "1", None):
+        assert "first" in told(tab.hear(sketches, press(nothing)))[-1]["ended"]["message"]
 
 
 def test_the_picked_take_is_kept(studio):
     tab = DesignTab(studio)
-    sketches = run(tab.sketch(WORDS, TEXT))[-1][2 * TAKES]
+    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
     assert "**Calm**" in tab.save("Calm", "", "", sketches, 1)
     saved = studio.library.find("Calm")
     assert WORDS in saved.card.made_from
@@ -63,7 +79,7 @@ def test_what_is_missing_is_told(studio):
     tab = DesignTab(studio)
     assert "Describe a voice" in run(tab.sketch("  ", TEXT))[-1][-1]
     assert "Make three takes” first" in tab.save("Calm", "", "", [], 0)
-    sketches = run(tab.sketch(WORDS, TEXT))[-1][2 * TAKES]
+    sketches = run(tab.sketch(WORDS, TEXT))[-1][1]
     assert "Which take to save?” first" in tab.save("Calm", "", "", sketches, None)
     assert studio.library.list() == ()
 
@@ -105,8 +121,9 @@ def test_takes_that_were_stopped_are_gone_and_say_so(tmp_path):
 
         *_, last = asyncio.run(asyncio.wait_for(stopped(), 20))
         assert not studio.engine.stats().running
-    expected = [*["Not made yet"] * TAKES, *[None] * TAKES, [], "Stopped."]
-    assert [getattr(each, "key", each) for each in last] == expected
+    cards, sketches, status = last
+    assert cards.count("disabled") == cards.count("Not made yet") == TAKES
+    assert (sketches, getattr(status, "key", status)) == ([], "Stopped.")
 
 
 def test_programs_get_the_id_or_the_reason(studio):

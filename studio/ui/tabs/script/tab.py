@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,7 +175,6 @@ def _board(kind: str, **kwargs: Any) -> gr.HTML:
         value=Board(number="", items=[], heard={}),
         html_template=f'<div class="timbre-board {kind}"></div>',
         apply_default_css=False,
-        head=f"<script>{_script()}</script>",
         js_on_load=MOUNT.replace("ARRIVES", json.dumps(kind == "lines")),
         **kwargs,
     )
@@ -332,9 +330,11 @@ def _endpoint(studio: Studio, tab: ScriptTab) -> None:
     )
 
 
-@cache
 def _script() -> str:
-    """The page's script as one closure; defined once for both boards."""
+    """The boards' script as one closure."""
     css = json.dumps((FOLDER / "script.css").read_text(encoding="utf-8"))
     code = (FOLDER / "script.js").read_text(encoding="utf-8")
-    return f"if (!window.timbreScript) (() => {{\nconst CSS_TEXT = {css};\n{code}}})();"
+    return f"(() => {{\nconst CSS_TEXT = {css};\n{code}}})();"
+
+
+HEAD = f"<script>{_script()}</script>"  # of a page with a Script tab
