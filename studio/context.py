@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine import Library, SpeechEngine
+from studio.scripts.project_uploads import ProjectUploads
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.voices.transcription import Transcribe
@@ -27,6 +28,7 @@ class Studio:
     )
 
     transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
+    uploads: ProjectUploads | None = None  # of large files; None: only Gradio's routes are reached
 
     def choices(self) -> Choices:
         """The voices that are available now, with the library as it is."""

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 
 from engine import Library, SpeechEngine
 from studio.context import Studio
+from studio.scripts.project_uploads import MOST_FILE, ProjectUploads
 from studio.server.login import Login
 from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes
@@ -56,8 +57,10 @@ def mount_page(
     door = login or Login(())
     kept = takes or Takes(library.folder.parent / "takes")
     live = LiveTakes(raw, lambda: engine.stats().speed)
-    studio = Studio(engine, library, live, kept, guests, transcribe)
-    for router in (studio.live.router(), downloads.router(kept)):
+    most = LARGEST_UPLOAD if guests else MOST_FILE
+    uploads = ProjectUploads(library.folder.parent / "uploads", most)
+    studio = Studio(engine, library, live, kept, guests, transcribe, uploads)
+    for router in (studio.live.router(), downloads.router(kept), uploads.router()):
         application.include_router(router, dependencies=[Depends(door.check)])
     shell = build_shell(studio)
     shell.has_launched = True  # only then does Gradio refuse files that were not uploaded

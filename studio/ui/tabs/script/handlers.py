@@ -16,6 +16,7 @@ import gradio as gr
 from engine import InvalidText, Message, RequestError, TimbreError
 from studio.context import Studio
 from studio.scripts import text_of
+from studio.scripts.project_uploads import GONE
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.script import view as board
@@ -72,7 +73,7 @@ class ScriptTab:
     """The event handlers. State of one visitor is sent by the page."""
 
     def __init__(self, studio: Studio) -> None:
-        self._guests = studio.guests
+        self._guests, self._uploads = studio.guests, studio.uploads
         self.store = ScriptStore(studio)
         self.playback = ScriptPlayback(studio, self.store)
         self._actions = ScriptActions(self.store, self.playback)
@@ -144,6 +145,15 @@ class ScriptTab:
             if re.sub(r" \(\d+\)$", "", opened.project.title) in taken:
                 gr.Info(tell(Message(RENAMED, title=opened.project.title)))
             return self.show(opened.number, mine)
+        return (gr.skip(),) * (FIELDS + MANNER)
+
+    def receive_project(self, mine: str, event: gr.EventData) -> tuple[Update, ...]:
+        """Create a script from a project that came by `ProjectUploads`."""
+        with warned():
+            if self._uploads is None:
+                raise RequestError(GONE)
+            with self._uploads.opened(str(event._data.get("token"))) as path:
+                return self.receive(str(path), mine)
         return (gr.skip(),) * (FIELDS + MANNER)
 
     def rename(self, number: str, title: str, mine: str) -> tuple[Update, Update]:

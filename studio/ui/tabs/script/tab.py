@@ -18,8 +18,9 @@ from studio.context import Studio
 from studio.scripts import SUFFIXES
 from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.export.loudness import WANTED
+from studio.scripts.project_uploads import BROKEN, PATH, ProjectUploads
 from studio.takes import downloads
-from studio.ui.i18n import tell, word
+from studio.ui.i18n import both, tell, word
 from studio.ui.player.player import live_player, plays
 from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, save_project
 from studio.ui.tabs.script.handlers import TICK, ScriptTab, warned
@@ -38,6 +39,38 @@ LARGE = (
     "The file is whole, but larger than the {most} MB that can be uploaded here. To upload it "
     "again, split the script into parts and save each."
 )
+IMPORT = f"""
+<div class="timbre-import">
+  <label>
+    <input type="file" accept="{PROJECT_SUFFIX}"><span>{both("Import project (.zip)")}</span>
+  </label>
+  <progress max="1" value="0" hidden></progress>
+  <em role="alert"></em>
+</div>
+"""
+# Past Gradio's upload, which is bounded for all files alike.
+IMPORTS = """
+const [input, bar, told] = ['input', 'progress', 'em'].map((each) => element.querySelector(each));
+input.addEventListener('change', () => {
+  const [file] = input.files;
+  input.value = '';
+  if (!file) return;
+  const request = new XMLHttpRequest();
+  request.open('POST', new URL('PATH', document.baseURI));
+  request.upload.onprogress = ({ loaded, total }) => (bar.value = loaded / total);
+  request.onloadend = () => {
+    let answer = {};
+    try {
+      answer = JSON.parse(request.responseText);
+    } catch {}
+    [bar.hidden, input.disabled] = [true, false];
+    if (answer.token) trigger('received', { token: answer.token });
+    else told.textContent = answer.error?.message ?? answer.detail ?? BROKEN;
+  };
+  [bar.value, bar.hidden, input.disabled, told.textContent] = [0, false, true, ''];
+  request.send(file);
+});
+""".replace("PATH", PATH).replace("BROKEN", json.dumps(BROKEN))
 MOUNT = """
 const root = element.querySelector('.timbre-board');
 const board = window.timbreScript.mount(root, {
@@ -67,6 +100,7 @@ class ScriptForm(NamedTuple):
     text: gr.Textbox
     upload: gr.UploadButton
     read: gr.Button
+    project: gr.HTML
 
 
 class SpeechArea(NamedTuple):
@@ -95,7 +129,7 @@ def build(studio: Studio) -> None:
     """Build the tab in the current block."""
     tab = ScriptTab(studio)
     hidden = _hidden()
-    page = _script_form(tab)
+    page = _script_form(tab, large=studio.uploads is not None)
     manner = reading_fields(tab.store.languages())
     area = _speech_area(studio)
     shown = [
@@ -105,7 +139,7 @@ def build(studio: Studio) -> None:
     _scripts(tab, hidden, page, area, [*shown, *manner, hidden.manner])
     _changes(tab, hidden, page, area, manner, shown)
     _sound(tab, hidden, page, area, shown)
-    _exports(tab, hidden)
+    _exports(tab, hidden, studio.uploads)
     _endpoint(studio, tab)
 
 
@@ -127,7 +161,7 @@ def _unseen(name: str) -> gr.Textbox:
     return gr.Textbox("", elem_id=name, elem_classes="timbre-unseen")
 
 
-def _script_form(tab: ScriptTab) -> ScriptForm:
+def _script_form(tab: ScriptTab, large: bool) -> ScriptForm:
     with gr.Row(elem_classes="timbre-scripts"):
         picked = gr.Dropdown(
             tab.store.listed(), value=None, label=word("Script"), scale=3, min_width=200
@@ -151,7 +185,10 @@ def _script_form(tab: ScriptTab) -> ScriptForm:
             min_width=150,
         )
         read = gr.Button(word("Split into lines"), size="sm", scale=0, min_width=150)
-    return ScriptForm(picked, title, new, delete, back, text, upload, read)
+        project = gr.HTML(
+            IMPORT, js_on_load=IMPORTS, elem_classes="timbre-plain", padding=False, visible=large
+        )
+    return ScriptForm(picked, title, new, delete, back, text, upload, read, project)
 
 
 def _speech_area(studio: Studio) -> SpeechArea:
@@ -189,6 +226,7 @@ def _scripts(
     page.picked.input(tab.show, [page.picked, mine], everything, **QUIET)
     page.new.click(tab.new, mine, everything, **QUIET)
     page.upload.upload(tab.receive, [page.upload, mine], everything, **QUIET)
+    page.project.received(tab.receive_project, mine, everything, **QUIET)
     for named in (page.title.submit, page.title.blur):
         named(tab.rename, [opened, page.title, mine], [page.picked, page.title], **QUIET)
     gone = [*everything, hidden.deleted, page.back]
@@ -244,7 +282,7 @@ def _moment(field: Any) -> str:
     return "input" if isinstance(field, gr.Dropdown | gr.Checkbox) else "blur"
 
 
-def _exports(tab: ScriptTab, hidden: Hidden) -> None:
+def _exports(tab: ScriptTab, hidden: Hidden, uploads: ProjectUploads | None) -> None:
     """The Export section."""
     with gr.Accordion(word("Export"), open=False, elem_id="script-export"):
         with gr.Row():
@@ -297,8 +335,9 @@ def _exports(tab: ScriptTab, hidden: Hidden) -> None:
         """The project file for download."""
         with warned():
             path = save_project(tab.store, number, Path(files.GRADIO_CACHE))
-            if path.stat().st_size > LARGEST_UPLOAD:
-                gr.Warning(tell(Message(LARGE, most=LARGEST_UPLOAD >> 20)))
+            most = uploads.most if uploads else LARGEST_UPLOAD
+            if path.stat().st_size > most:
+                gr.Warning(tell(Message(LARGE, most=most >> 20)))
             return gr.update(value=[str(path)], visible=True)
         return gr.skip()
 

@@ -68,6 +68,22 @@ def test_a_book_becomes_an_audiobook_and_a_project_that_comes_back(
     export.get_by_role("button", name="Save project (.zip)").click()
     export.locator("a[download='Weather.zip']").wait_for()
     project = download(page, tmp_path)
-    page.locator("input[type=file][accept*='.epub']").set_input_files(project)
-    page.get_by_text("This one is called “Weather (2)”").wait_for()
-    page.locator("#script-lines .bar p", has_text=re.compile("^4 lines · 4 rendered")).wait_for()
+    for accepts, name in (("='.zip'", "Weather (2)"), ("*='.epub'", "Weather (3)")):
+        page.locator(f"input[type=file][accept{accepts}]").set_input_files(project)
+        page.get_by_text(f"This one is called “{name}”").wait_for()
+        all_lines = re.compile("^4 lines · 4 rendered")
+        page.locator("#script-lines .bar p", has_text=all_lines).wait_for()
+
+
+def test_a_file_that_is_no_project_is_refused_in_words(
+    open_page: OpenPage, url: str, tmp_path: Path
+) -> None:
+    page = open_page(url)
+    page.get_by_role("button", name="Hear a welcome").wait_for()
+    page.get_by_role("tab", name="Script").click()
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
+    field = page.locator("input[type=file][accept='.zip']")
+    for content, said in ((b"no archive", "This file is damaged"), (b"", "Say how long")):
+        field.set_input_files({"name": "mine.zip", "mimeType": "", "buffer": content})
+        page.get_by_text(said).first.wait_for()
+    assert not any((tmp_path / "uploads").iterdir())
