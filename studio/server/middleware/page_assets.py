@@ -65,7 +65,7 @@ def opening(folder: Path) -> list[str]:
         first = re.findall(r'"\./assets/([\w.-]+\.(?:js|css))"', page)
         then = [name for entry in first for _, files in _later(folder / entry) for name in files]
         more = [name for each in then for name in _shown(folder / each)]
-    except OSError:
+    except (OSError, ValueError, IndexError):  # another Gradio writes it otherwise
         return []
     return list(dict.fromkeys([*first, *then, *more]))
 

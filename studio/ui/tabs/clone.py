@@ -33,7 +33,7 @@ from studio.takes.live_take import About
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.player.event_transport import Payload, refusal
-from studio.ui.player.player import live_player, plays
+from studio.ui.player.player import PLAYING, live_player, plays
 from studio.ui.sound_card import Card, hear, html_of, sound_cards
 from studio.ui.tabs.voice_form import (
     PHRASE,
@@ -248,7 +248,7 @@ def build(studio: Studio) -> None:
     triggers = [controls.speak.click, controls.phrase.submit]
     asked = [audio, transcript, agreed, controls.phrase, model]
     plays(player, triggers, tab.speak, asked)
-    plays(player, [controls.cleaned.hear], tab.hear, [audio])
+    controls.cleaned.hear(tab.hear, audio, player, **PLAYING)
     form.button.click(tab.save, [*form.fields, *voice], form.status, **QUIET)
     _endpoint(tab)
 

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from studio.server.middleware.page_assets import FOLDER, PageAssets, opening
 
-SCRIPT = b"export const answer = 42; // " + bytes(range(256)) * 40
+SCRIPT = b"export const answer = 42; // " + bytes(range(128)) * 80
 
 
 @pytest.fixture
