@@ -1,7 +1,7 @@
 """The blend pad as a Gradio component: the scripts of this folder in a `gr.HTML`.
 
-Its value is the position of the handle and the names of the corners. It reports where the handle
-was released; the tab does the rest.
+Its value is the names of the voices and the position of the handle. Its event `release` has the new
+position. Knows no voices and no engine.
 """
 
 from __future__ import annotations

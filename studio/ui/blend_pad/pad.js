@@ -1,16 +1,17 @@
 // The blend pad: voices at the corners, a handle between them. Mouse, touch and arrow keys.
-// Shares and corners follow studio/ui/blend_pad/pad_weights.py. Tells the page where the handle was let go.
+// Weights and corners follow studio/ui/blend_pad/pad_weights.py. Reports where the handle was released.
 
 const RADIUS = 13;
-const EDGE = 22; // the handle stays whole inside the frame
-const STEP = 0.05; // of the pad, an arrow key
-const SETTLE = 250; // ms after the last key
+const EDGE = 22; // px between the frame and the outermost position, so that the handle is never clipped
+const STEP = 0.05; // of the pad's width, per arrow key
+const SETTLE = 250; // ms after the last key, then it counts as released
 
 class Pad {
-  constructor(root, options, tell) {
+  // report: called with { x, y } on release
+  constructor(root, options, report) {
     this.root = root;
     this.corners = options.corners;
-    this.tell = tell;
+    this.report = report;
     this.canvas = root.querySelector('canvas');
     this.labels = [...root.querySelectorAll('.corner')];
     this.names = [];
@@ -21,7 +22,7 @@ class Pad {
     new MutationObserver(() => this.draw()).observe(document.body, { attributeFilter: ['class'] });
   }
 
-  // value: { names, x, y } as the server has it
+  // value: { names, x, y }, the component's
   show({ names, x, y }) {
     this.names = names;
     if (!this.held) this.at = { x, y };
@@ -33,7 +34,7 @@ class Pad {
     canvas.addEventListener('pointerdown', (event) => this.grab(event));
     canvas.addEventListener('pointermove', (event) => this.held && this.follow(event));
     for (const end of ['pointerup', 'pointercancel']) {
-      canvas.addEventListener(end, () => this.held && this.letGo());
+      canvas.addEventListener(end, () => this.held && this.release());
     }
     canvas.addEventListener('keydown', (event) => this.key(event));
   }
@@ -53,9 +54,9 @@ class Pad {
     );
   }
 
-  letGo() {
+  release() {
     this.held = false;
-    this.tell({ ...this.at });
+    this.report({ ...this.at });
   }
 
   key(event) {
@@ -65,7 +66,7 @@ class Pad {
     window.timbre?.Sound.wake();
     this.move(this.at.x + right * STEP, this.at.y + down * STEP);
     clearTimeout(this.settling);
-    this.settling = setTimeout(() => this.letGo(), SETTLE);
+    this.settling = setTimeout(() => this.release(), SETTLE);
   }
 
   move(x, y) {
@@ -74,19 +75,19 @@ class Pad {
     this.draw();
   }
 
-  shares() {
+  weights() {
     const { x, y } = this.at;
     const areas = [(1 - x) * (1 - y), x * (1 - y), (1 - x) * y, x * y];
-    const shares = this.names.map(() => 0);
-    this.corners[this.names.length]?.forEach((voice, corner) => (shares[voice] += areas[corner]));
-    return shares;
+    const weights = this.names.map(() => 0);
+    this.corners[this.names.length]?.forEach((voice, corner) => (weights[voice] += areas[corner]));
+    return weights;
   }
 
-  // ---- for the eye
+  // ---- drawing
 
   draw() {
-    const shares = this.shares();
-    this.write(shares);
+    const weights = this.weights();
+    this.label(weights);
     const { width, height } = this.canvas.getBoundingClientRect();
     if (!width) return; // in a tab that is not shown
     const scale = window.devicePixelRatio || 1;
@@ -97,7 +98,7 @@ class Pad {
     const ink = style.getPropertyValue('--pad-ink').trim();
     const line = style.getPropertyValue('--pad-line').trim();
     this.grid(pen, width, height, line);
-    this.threads(pen, width, height, shares, ink);
+    this.lines(pen, width, height, weights, ink);
     this.handle(pen, this.place(this.at, width, height), ink);
   }
 
@@ -113,25 +114,25 @@ class Pad {
     }
   }
 
-  // A line to each voice, as wide as its share.
-  threads(pen, width, height, shares, ink) {
+  // A line from the handle to each voice, as wide as its weight.
+  lines(pen, width, height, weights, ink) {
     const handle = this.place(this.at, width, height);
     pen.strokeStyle = ink;
     pen.lineCap = 'round';
-    shares.forEach((share, voice) => {
-      const home = this.home(voice);
-      pen.globalAlpha = 0.12 + 0.5 * share;
-      pen.lineWidth = 1 + 7 * share;
+    weights.forEach((weight, voice) => {
+      const anchor = this.anchor(voice);
+      pen.globalAlpha = 0.12 + 0.5 * weight;
+      pen.lineWidth = 1 + 7 * weight;
       pen.beginPath();
-      pen.moveTo(...this.place(home, width, height));
+      pen.moveTo(...this.place(anchor, width, height));
       pen.lineTo(...handle);
       pen.stroke();
     });
     pen.globalAlpha = 1;
   }
 
-  // The middle of the corners that are this voice's.
-  home(voice) {
+  // Where a voice is: the middle of its corners.
+  anchor(voice) {
     const own = this.corners[this.names.length].flatMap((each, corner) => (each === voice ? [corner] : []));
     const mean = (of) => own.reduce((sum, corner) => sum + of(corner), 0) / own.length;
     return { x: mean((corner) => corner % 2), y: mean((corner) => corner >> 1) };
@@ -148,15 +149,15 @@ class Pad {
     pen.fill();
   }
 
-  write(shares) {
-    const said = this.names.map((name, voice) => `${name} ${Math.round(100 * shares[voice])} %`);
+  label(weights) {
+    const texts = this.names.map((name, voice) => `${name} ${Math.round(100 * weights[voice])} %`);
     this.labels.forEach((label, voice) => {
-      label.textContent = said[voice] ?? '';
-      const home = voice < this.names.length ? this.home(voice) : { x: 0, y: 0 };
-      label.dataset.across = ['left', 'middle', 'right'][2 * home.x];
-      label.dataset.down = ['top', 'middle', 'bottom'][2 * home.y];
+      label.textContent = texts[voice] ?? '';
+      const anchor = voice < this.names.length ? this.anchor(voice) : { x: 0, y: 0 };
+      label.dataset.across = ['left', 'middle', 'right'][2 * anchor.x];
+      label.dataset.down = ['top', 'middle', 'bottom'][2 * anchor.y];
     });
-    this.canvas.setAttribute('aria-valuetext', said.join(', '));
+    this.canvas.setAttribute('aria-valuetext', texts.join(', '));
     this.canvas.setAttribute('aria-valuenow', Math.round(100 * this.at.x));
   }
 }
@@ -164,4 +165,4 @@ class Pad {
 const style = document.createElement('style');
 style.textContent = CSS_TEXT;
 document.head.append(style);
-window.timbrePad = { mount: (root, options, tell) => new Pad(root, options, tell) };
+window.timbrePad = { mount: (root, options, report) => new Pad(root, options, report) };

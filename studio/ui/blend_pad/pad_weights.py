@@ -1,7 +1,7 @@
-"""Weights of a position on the blend pad, and the inverse.
+"""From a position on the blend pad to the voices' weights, and back.
 
-The pad is a square with a voice at each corner; weights are bilinear. With fewer than four voices
-some corners share one: two voices are left and right, a third is the bottom edge.
+The pad is a square with a voice at each corner; weights are bilinear. Two voices are its left and
+right edges; with three, the third is the bottom edge.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ CORNERS: Final = {1: (0, 0, 0, 0), 2: (0, 1, 0, 1), 3: (0, 1, 2, 2), 4: (0, 1, 2
 
 
 def weights_at(point: Point, voices: int) -> tuple[float, ...]:
-    """The share of each voice; they sum to one."""
+    """The weight of each voice; they sum to one."""
     x, y = (min(1.0, max(0.0, value)) for value in point)
     areas = ((1 - x) * (1 - y), x * (1 - y), (1 - x) * y, x * y)
-    shares = [0.0] * voices
+    weights = [0.0] * voices
     for voice, area in zip(CORNERS[voices], areas, strict=True):
-        shares[voice] += area
-    return tuple(shares)
+        weights[voice] += area
+    return tuple(weights)
 
 
 def point_of(weights: Sequence[float]) -> Point:
-    """The position for these weights; for four voices the nearest possible one."""
+    """The position that has these weights; with four voices, the closest one."""
     total = sum(weights)
     shares = [weight / total for weight in weights]
     if len(shares) == 4:
@@ -40,7 +40,7 @@ def point_of(weights: Sequence[float]) -> Point:
 
 
 def percents(weights: Sequence[float]) -> tuple[int, ...]:
-    """Integers that sum to 100, by largest remainders."""
+    """Whole percentages that sum to 100, by the largest remainder method."""
     total = sum(weights)
     exact = [100 * weight / total for weight in weights]
     whole = [int(value) for value in exact]

@@ -1,7 +1,7 @@
 """The Blend tab: a pad with voices at its corners, a blend formula, and playback.
 
-The written blend (`robert(70)+clara(30)`) is what counts: the pad writes it, a person may, and
-it is what is spoken and saved. The fields and their layout are here; what they do is `BlendTab`.
+The formula (`robert(70)+clara(30)`) is what is spoken and saved; the pad writes it, and it can be
+typed. The fields and their layout are here; their handlers are in `BlendTab`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
 
 STEP_LABELS: Final = ["A", *(f"{step}/{STEPS - 1}" for step in range(1, STEPS - 1)), "B"]
 HELP: Final = (
-    "Pick two to four voices and drag the handle between them. Let go, and you hear the blend. "
-    "The arrow keys move the handle as well."
+    "Select two to four voices and drag the handle between them. Release it to hear the blend. "
+    "The arrow keys move it too."
 )
 
 
@@ -75,7 +75,7 @@ def _pad(there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbo
         label=word("Voices"),
     )
     pad = blend_pad([label for label, _ in first], elem_id="blend-pad")
-    return voices, pad, gr.Checkbox(value=True, label=word("Speak when I let go"))
+    return voices, pad, gr.Checkbox(value=True, label=word("Play on release"))
 
 
 def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
@@ -97,10 +97,13 @@ def _words(first: list[str]) -> tuple[gr.Textbox, gr.Radio]:
 
 def _strip() -> tuple[gr.Radio, gr.Button]:
     gr.Markdown(
-        word("## From A to B\nThe first two voices: one sentence, nine steps between them.")
+        word(
+            "## Steps between two voices\n"
+            "From the first voice (A) to the second (B), in nine steps."
+        )
     )
     step = gr.Radio(list(zip(STEP_LABELS, range(STEPS), strict=True)), label=word("Step"))
-    return step, gr.Button(word("Speak all nine"))
+    return step, gr.Button(word("Play all nine steps"))
 
 
 def _wire(tab: BlendTab, on: Controls) -> None:
@@ -110,8 +113,8 @@ def _wire(tab: BlendTab, on: Controls) -> None:
     on_show(tab.refresh, there, [on.voices, on.model])
     on.voices.focus(tab.refresh, [on.voices, on.model], there, **QUIET)
     on.voices.input(tab.repick, on.voices, shown, **QUIET)
-    on.pad.release(tab.let_go, on.voices, shown, **QUIET)
-    on.recipe.submit(tab.type_in, on.recipe, [on.voices, on.pad, on.step], **QUIET)
+    on.pad.release(tab.moved, on.voices, shown, **QUIET)
+    on.recipe.submit(tab.typed, on.recipe, [on.voices, on.pad, on.step], **QUIET)
     on.step.input(tab.take_step, [on.voices, on.step], [on.pad, on.recipe], **QUIET)
     way = [on.method, on.phrase, on.model]
     plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way])

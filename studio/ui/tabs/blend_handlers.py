@@ -53,9 +53,9 @@ class BlendTab:
         return self._studio.choices().models(lambda own: own.clone or own.preset)
 
     def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
-        """What there is now: voices, models, and the pad and the text where voices went.
+        """The current voices and models; pad and formula where a selected voice is gone.
 
-        What was picked stays, if it is still there; where nothing is left, the first ones come.
+        Selected voices that still exist stay selected; if none does, the first ones are.
         """
         there, models = self.voices(), models_now(self.speakers(), model)
         names = [name for _, name in there]
@@ -66,17 +66,18 @@ class BlendTab:
         return gr.update(choices=there, value=left), models, pad, recipe
 
     def repick(self, picked: list[str]) -> tuple[Handle, str, Update]:
-        """A new selection of voices centres the handle."""
+        """Voices were selected: centre the handle."""
         return self._shown(picked, CENTRE)
 
-    def let_go(self, picked: list[str], event: gr.EventData) -> tuple[Handle, str, Update]:
-        """Update the formula after the handle was moved."""
+    def moved(self, picked: list[str], event: gr.EventData) -> tuple[Handle, str, Update]:
+        """The handle was moved: update the formula."""
         return self._shown(picked, released(event))
 
-    def type_in(self, recipe: str) -> tuple[Update, Update, Update]:
-        """Somebody wrote a blend: put its voices and the handle where it says, at no step.
+    def typed(self, recipe: str) -> tuple[Update, Update, Update]:
+        """A formula was typed: select its voices and move the handle.
 
-        What the pad cannot show, or nobody can read, leaves it alone; the player tells why.
+        Nothing changes if the formula is invalid or has more voices than the pad; the player
+        shows the reason.
         """
         try:
             parts = dict(parse_blend(recipe))
@@ -115,7 +116,7 @@ class BlendTab:
         aloud: bool,
         event: gr.EventData,
     ) -> AsyncIterator[Payload]:
-        """Speak the blend at the handle; the formula is updated by another event."""
+        """Speak the blend at the handle's position; another event updates the formula."""
         if not aloud or not picked:
             return
         recipe = written(picked, weights_at(released(event), len(picked)))

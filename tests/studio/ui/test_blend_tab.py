@@ -34,8 +34,8 @@ def test_the_pad_writes_what_the_text_puts_back(studio):
     tab = BlendTab(studio)
     names = [name for _, name in tab.voices()[:4]]
     for picked in (names[:2], names[:3], names):
-        shown, recipe, _ = tab.let_go(picked, at(0.25, 0.75))
-        voices, again, step = tab.type_in(recipe)
+        shown, recipe, _ = tab.moved(picked, at(0.25, 0.75))
+        voices, again, step = tab.typed(recipe)
         assert step is None
         assert voices["value"] == picked
         expected = (0.25, 0.5) if len(picked) == 2 else (0.25, 0.75)

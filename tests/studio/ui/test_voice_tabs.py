@@ -162,7 +162,7 @@ def test_a_step_is_written_and_heard(page, studio):
 
 def test_stop_stops_all_nine(page, studio):
     tap = Tap(page, 0)
-    page.get_by_role("button", name="Speak all nine").click()
+    page.get_by_role("button", name="Play all nine steps").click()
     tap.wait("now?.report?.played > 2400")
     page.locator(".timbre-player .stop").click()
     page.wait_for_function(f"{ONE}.now.over")

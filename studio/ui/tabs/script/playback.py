@@ -37,6 +37,7 @@ HEARD = 120.0  # seconds that a take is known after all of it was sent
 SOON = 2.0  # seconds in which a press of Speak must have become a rendering
 MOST_UNATTENDED = 16  # renders that go on without a page; the one left first is stopped
 GUESTS_UNATTENDED = 3600.0  # seconds that a guest's render goes on without a page
+BEAT = 0.4  # seconds after which a closed page is noticed
 CHECK = 5.0  # seconds between checks of a render
 StatusOf: TypeAlias = Callable[[Job], tuple[Status, str]]
 Payloads: TypeAlias = AsyncIterator[Payload | None]  # None: nothing new for the player
@@ -151,9 +152,8 @@ class ScriptPlayback:
             if aloud:
                 async for payload in self._heard(number, listener):
                     yield payload
-            while not (render.batch.over or listener.stopped):
-                await render.batch.changed()
-                yield None
+            while not (await render.batch.ended(BEAT) or listener.stopped):
+                yield None  # not for each chunk: the page asks for the lines by itself
 
     async def listen(self, number: str, line: int) -> Payloads:
         """Play one line, rendered first where it has no audio."""
