@@ -8,7 +8,8 @@
 
   function isLaidOut() {
     if (!find('.timbre-head')) return Boolean(find('gradio-app .block')); // a page of another kind
-    return Boolean(window.timbre?.players.length && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.textContent.trim());
+    const drafted = window.timbreDrafts?.has('timbre-draft-speak'); // typed text is not overwritten
+    return Boolean(drafted && window.timbre?.players.length && find('.timbre-fields')?.offsetHeight > 100 && find('.timbre-voice')?.textContent.trim());
   }
 
   // Frames for which nothing has changed its height.

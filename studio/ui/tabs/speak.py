@@ -154,8 +154,9 @@ def _watch(
     quick = {**QUICK, "trigger_mode": "always_last"}
     fields.text.change(speaking.count, fields.text, count, **quick)
     now = [fields.voice, fields.language]
-    on_show(speaking.arrive, now, now)
-    on_show(speaking.picked, [about, fields.instruct], [fields.voice], [fields.voice.change])
+    looks = [about, fields.instruct]
+    on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
+    on_show(speaking.picked, looks, [fields.voice], [fields.voice.change], opening=False)
     fields.voice.focus(speaking.offer, None, fields.voice, **quick)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 

@@ -152,8 +152,9 @@ def on_show(
     outputs: list[Any],
     inputs: list[Any] | None = None,
     also: Sequence[Trigger] = (),
+    opening: bool = True,
 ) -> None:
-    """Run when a tab around this is chosen or the page opens with it, and at the events of `also`.
+    """Run when a tab around this is chosen or (`opening`) the page opens with it, and at `also`.
 
     All are one event of Gradio's, which runs once at a time and once more for what came meanwhile:
     an older answer never replaces a newer one.
@@ -165,7 +166,7 @@ def on_show(
             tabs.append(around)
         around = around.parent
     moments = [tab.select for tab in tabs]
-    if page and all(map(_is_open, tabs)):
+    if opening and page and all(map(_is_open, tabs)):
         moments.append(page.load)
     gr.on([*moments, *also], refresh, inputs, outputs, trigger_mode="always_last", **QUIET)
 
