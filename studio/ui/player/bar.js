@@ -113,8 +113,10 @@ class Bar {
 
   // Who speaks, and how the text begins.
   about({ voice, text }) {
-    if (this.part('voice').textContent !== voice) this.part('voice').textContent = voice;
-    if (this.part('text').title !== text) this.part('text').textContent = this.part('text').title = text;
+    for (const [part, said] of Object.entries({ voice, text })) {
+      const shown = this.part(part);
+      if (shown.textContent !== said) shown.textContent = shown.title = said;
+    }
   }
 
   // key: one of the words; message: a sentence for the person instead of it

@@ -220,6 +220,7 @@ class Board {
     const grip = event.target.closest('[data-grip]');
     if (!grip || event.button) return;
     grip.setPointerCapture(event.pointerId);
+    document.documentElement.style.userSelect = 'none'; // else the lines passed over are selected
     this.drag = { article: grip.closest('article'), target: null, below: false };
   }
 
@@ -253,6 +254,7 @@ class Board {
   }
 
   endDrag() {
+    if (this.drag) document.documentElement.style.userSelect = '';
     this.drag?.article.classList.remove('dragged');
     this.drag?.target?.classList.remove('drop-above', 'drop-below');
     this.drag = null;

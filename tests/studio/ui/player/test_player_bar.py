@@ -80,6 +80,15 @@ def test_a_take_is_played_again_sample_for_sample(page: Any, bar: Any, stage: St
     assert np.array_equal(heard[60:], made[60:])  # its start fades in
 
 
+def test_a_long_name_covers_nothing(page: Any, bar: Any) -> None:
+    voice = "+".join(f"voice{number}(10)" for number in range(10))
+    page.evaluate("(voice) => timbre.hear({ take: 'x', voice, text: voice, samples: 9 })", voice)
+    expect(bar.locator(".voice")).to_have_attribute("title", voice)
+    said, track = (bar.locator(own).bounding_box() for own in (".voice", ".track"))
+    assert said["x"] + said["width"] <= track["x"]
+    expect(bar.locator(".state")).to_have_text("This take could not be loaded.")
+
+
 def test_keys_move_the_position(page: Any, bar: Any, stage: Stage) -> None:
     tap = Tap(page, 0)
     stage.submit = lambda: steady(40, speed=20)

@@ -224,6 +224,7 @@ def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url
     page.mouse.up()
     box = page.locator("#script-text textarea")
     expect(box).to_have_value(re.compile("^Ben: Come in"))
+    assert page.evaluate("getSelection().toString()") == ""
     lines(page).first.locator("[data-grip]").press("ArrowDown")
     expect(box).to_have_value(re.compile("^Anna: Good evening.*\nBen: Come in"))
     expect(lines(page).nth(1).locator("[data-grip]")).to_be_focused()
