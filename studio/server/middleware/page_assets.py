@@ -27,7 +27,8 @@ KINDS: Final = re.compile(
     "accordion|button|checkbox|column|dropdown|form|group|html|markdown|number|row|slider|state|"
     "tabitem|tabs|textbox"
 )
-HEAD: Final = b"<head>"
+# Behind this the links stand: their addresses are relative to it.
+_BASE = re.compile(rb"<base [^>]*>")
 _HASHED = re.compile(r"[\w.-]+-[\w-]{8}\.(js|css)")
 # How Vite writes a script's list of files, and an import that waits for some of them.
 _FILES = re.compile(r"m\.f=\[([^\]]*)\]")
@@ -138,8 +139,9 @@ class _Announced:
         elif self._held is not None:
             start, self._held = self._held, None
             body, headers = message.get("body", b""), MutableHeaders(raw=start["headers"])
-            if HEAD in body[:2048]:
-                message = {**message, "body": body.replace(HEAD, HEAD + self._links, 1)}
+            if base := _BASE.search(body, 0, 4096):
+                whole = body[: base.end()] + self._links + body[base.end() :]
+                message = {**message, "body": whole}
                 length = int(headers["content-length"]) + len(self._links)
                 headers["content-length"] = str(length)
                 start["headers"] = headers.raw

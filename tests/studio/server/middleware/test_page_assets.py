@@ -75,14 +75,15 @@ def test_who_takes_it_plain_is_left_to_gradio(client: TestClient) -> None:
 
 def test_the_page_names_what_it_will_load(client: TestClient, folder: Path) -> None:
     (folder.parent / "index.html").write_text('<script src="./assets/Index-a1B2-_c3.js"></script>')
-    page = "<html><head><title>é</title></head></html>"
+    base = '<base href="./" />'
+    page = f"<html><head><title>é</title>{base}</head></html>"
     app = FastAPI()
     app.add_api_route("/", lambda: HTMLResponse(page))
     app.add_middleware(PageAssets, folder=folder)
     with TestClient(app) as client:
         answer = client.get("/")
     link = '<link rel="modulepreload" crossorigin href="./assets/Index-a1B2-_c3.js">'
-    assert answer.text == page.replace("<head>", f"<head>{link}")
+    assert answer.text == page.replace(base, f"{base}{link}")
     assert int(answer.headers["content-length"]) == len(answer.content)
 
 
