@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -213,6 +214,23 @@ def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(tmp_path)
         assert "progress" not in html(page(again, number).lines)
         shown = act(again, number, do="dismiss")
         assert "Rendering was interrupted" not in html(shown.lines)
+
+
+def test_a_rendering_that_nobody_hears_sends_its_page_a_beat_and_no_more(tmp_path):
+    """Before: an event for each chunk, under which pages of long scripts stood still."""
+    studio = make_studio(tmp_path, costs=Costs(step=0.002))
+    tab = ScriptTab(studio)
+
+    async def work() -> tuple[int, float]:
+        number = tab.store.read("", LONG).number
+        began = time.monotonic()
+        sent = [each async for each in tab.playback.speak(number, False)]
+        assert set(statuses(tab, number)) == {"done"}
+        return len(sent), time.monotonic() - began
+
+    with studio.engine:
+        count, seconds = asyncio.run(asyncio.wait_for(work(), 60))
+    assert count <= seconds / playback.BEAT + 1
 
 
 @pytest.mark.parametrize("guests", [False, True])
