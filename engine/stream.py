@@ -25,6 +25,12 @@ from engine.types import Chunk, End, Pcm
 # Applied to every chunk, in the reader's thread, or for `async for` in a worker thread.
 Postprocess: TypeAlias = Callable[[Pcm], Pcm]
 
+# Of `SpeechStream.joined`.
+IN_HAND = 2.0  # seconds of audio that a listener has before chunks are collected for it
+RESTED = 0.125  # share of what is above that for which they are
+LONGEST_REST = 0.5
+MOST_JOINED = 4.0  # seconds of audio
+
 
 class Progress(Protocol):
     """The request's state in the engine; read without a lock."""
@@ -155,6 +161,26 @@ class SpeechStream:
                 raise StopAsyncIteration
             await self._changed()
 
+    async def joined(self, index: int = 0) -> AsyncIterator[Chunk]:
+        """As `async for`, in fewer and longer chunks once the listener has seconds in hand.
+
+        A chunk then waits a fraction of these seconds for the next ones. Each piece costs the same
+        on its way through event loops, proxies and sockets, however long it is. `index`: of the
+        first piece.
+        """
+        played = 0.0  # when the audio so far has been played
+        async for chunk in self:
+            parts = [chunk]
+            while len(self._output) and sum(part.seconds for part in parts) < MOST_JOINED:
+                parts.append(await anext(self))
+            piece = _join(parts, index)
+            yield piece
+            now, index = time.monotonic(), index + 1
+            played = max(played, now) + piece.seconds
+            rest = min(LONGEST_REST, (played - now - IN_HAND) * RESTED)
+            if rest > 0 and not (self.end or len(self._output)):
+                await self._changed(rest)
+
     def __enter__(self) -> SpeechStream:
         return self
 
@@ -180,8 +206,8 @@ class SpeechStream:
             raise end.error
         return True
 
-    async def _changed(self) -> None:
-        """Wait for a chunk or the end."""
+    async def _changed(self, rest: float | None = None) -> None:
+        """Wait for a chunk or the end; with `rest`, for the end, at most so many seconds."""
         loop = asyncio.get_running_loop()
         changed = loop.create_future()
 
@@ -196,10 +222,22 @@ class SpeechStream:
             with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(resolve, time.monotonic())
 
-        self._output.notify(wake)
-        await changed
+        timer = None if rest is None else loop.call_later(rest, resolve)
+        self._output.notify(wake, at_end=timer is not None)
+        try:
+            await changed
+        finally:
+            if timer:
+                timer.cancel()
 
     def _entry(self) -> TextEntry:
         if self._handles.text is None:
             raise InvalidText("This text is complete. Set open_text to add text later.")
         return self._handles.text
+
+
+def _join(chunks: list[Chunk], index: int) -> Chunk:
+    if len(chunks) == 1:
+        return replace(chunks[0], index=index)
+    pcm = np.concatenate([chunk.pcm for chunk in chunks])
+    return Chunk(index, pcm, np.concatenate([chunk.codes for chunk in chunks]))

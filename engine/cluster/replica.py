@@ -107,7 +107,7 @@ class Replica:
             with suppress(Exception):  # it is the error of the end
                 if first := await chunk:
                     yield first
-                async for each in stream:
+                async for each in stream.joined(1):
                     yield each
         finally:
             chunk.cancel()

@@ -29,6 +29,7 @@ class OutputQueue:
         self._lock = threading.Lock()
         self._chunks: deque[Chunk] = deque()
         self._wake: Callable[[], object] | None = None
+        self._patient = False  # only the end wakes
         self.end: End | None = None
 
     def __len__(self) -> int:
@@ -43,6 +44,8 @@ class OutputQueue:
                 self.end = item
             else:
                 self._chunks.append(item)
+            if self._patient and not self.end:
+                return
             wake, self._wake = self._wake, None
         if wake:
             wake()
@@ -51,10 +54,14 @@ class OutputQueue:
         """The next chunk, if there is one."""
         return self._chunks.popleft() if self._chunks else None
 
-    def notify(self, wake: Callable[[], object]) -> None:
-        """Call `wake` once at the next put, or at once if the queue is not empty."""
+    def notify(self, wake: Callable[[], object], at_end: bool = False) -> None:
+        """Call `wake` once at the next put, or at once if the queue is not empty.
+
+        `at_end`: chunks do not count. The latest call replaces those before it.
+        """
         with self._lock:
-            if not self._chunks and not self.end:
+            self._patient = at_end
+            if not self.end and (at_end or not self._chunks):
                 self._wake = wake
                 return
         wake()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,11 +22,13 @@ from engine import (
     StepFailed,
 )
 from engine.requests.output_queue import OutputQueue
+from engine.stream import LONGEST_REST, MOST_JOINED, Handles
 from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
 
 WORDS = "hello there, listener"
 FAST, SLOW = Costs(), Costs(step=0.01)
+PROGRESS = SimpleNamespace(seed=1, position=None, estimate=0.0, token_count=0)
 
 
 def engine(costs: Costs = FAST, **settings: object) -> FakeEngine:
@@ -238,3 +241,46 @@ def test_closing_the_engine_wakes_every_listener():
     for each in listeners:
         each.join(5)
     assert len(told) == 6
+
+
+def test_a_listener_with_seconds_in_hand_gets_fewer_and_longer_chunks():
+    """At 20 times real time."""
+    words = "x" * 300  # 24 s of audio
+
+    async def listen(fake: FakeEngine) -> list[Chunk]:
+        return [chunk async for chunk in fake.submit(request(words, seed=7)).joined()]
+
+    with engine(Costs(step=0.004)) as fake:
+        plain = list(fake.submit(request(words, seed=7)))
+        joined = asyncio.run(listen(fake))
+    assert [chunk.index for chunk in joined] == list(range(len(joined)))
+    for part in ("pcm", "codes"):
+        told = [np.concatenate([getattr(chunk, part) for chunk in way]) for way in (plain, joined)]
+        assert np.array_equal(*told)
+    assert len(joined) <= len(plain) / 2
+    assert max(chunk.seconds for chunk in joined) <= MOST_JOINED + 1
+
+
+def test_the_end_is_told_at_once_and_with_it_what_was_collected():
+    output = OutputQueue()
+    stream = SpeechStream(output, PROGRESS, Handles(lambda: None, None))
+
+    def chunk(frames: int) -> Chunk:
+        return Chunk(0, np.zeros(frames * FRAME_SAMPLES, np.int16), np.zeros((frames, 16)))
+
+    def finish() -> None:
+        for item in (chunk(1), chunk(2), End("finished", 603, 1)):
+            output.put(item)
+
+    async def listen() -> tuple[list[int], float]:
+        output.put(chunk(600))
+        start, heard = time.monotonic(), []
+        async for piece in stream.joined():
+            if not heard:
+                asyncio.get_running_loop().call_soon(finish)
+            heard.append(piece.frames)
+        return heard, time.monotonic() - start
+
+    heard, seconds = asyncio.run(listen())
+    assert heard == [600, 3]
+    assert seconds < LONGEST_REST

@@ -188,7 +188,7 @@ class Answer(Response):
 async def pieces(stream: SpeechStream, render: Render, hold: int = 0) -> AsyncIterator[bytes]:
     """A stream's audio as encoded bytes; the first piece has at least `hold` frames."""
     frames, ready = 0, b""
-    async for chunk in stream:
+    async for chunk in stream.joined():
         frames += chunk.frames
         ready += render.feed(chunk.pcm)
         if ready and frames >= hold:

@@ -1,0 +1,88 @@
+"""Listeners that cost little: HTTP/1.0 over asyncio streams, audio counted and thrown away.
+
+HTTP/1.0 has no chunked bodies, so that what arrives is audio. A gap is counted when audio arrives
+after all of it before has been played, if it is played from the first byte on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+SECOND_BYTES = 48_000
+LARGEST = 1 << 20  # bytes that are read at once
+
+
+@dataclass
+class Heard:
+    """What one process of listeners has heard."""
+
+    seconds: float = 0.0  # of audio
+    pieces: int = 0
+    gaps: int = 0
+    streams: int = 0  # that were heard
+    refused: int = 0
+    broken: int = 0
+    firsts: list[float] = field(default_factory=list)  # seconds to the first audio
+    used: float = 0.0  # CPU time of the listeners
+
+    def add(self, other: Heard) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+async def hear(port: int, text: str, until: float, heard: Heard) -> None:
+    """One stream, from a connection of its own, until its end or then."""
+    body = {"input": text, "voice": "ryan", "response_format": "pcm", "stream": True}
+    data = json.dumps(body).encode()
+    head = (
+        "POST /v1/audio/speech HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(data)}\r\n\r\n"
+    )
+    start = time.perf_counter()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LARGEST)
+    try:
+        writer.write(head.encode() + data)
+        if b" 200 " not in (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0]:
+            heard.refused += 1
+            await asyncio.sleep(0.5)
+            return
+        played, count = 0.0, 0
+        while piece := await reader.read(LARGEST):
+            now = time.perf_counter()
+            if not count:
+                heard.firsts.append(now - start)
+                heard.streams, played = heard.streams + 1, now
+            heard.gaps += now > played
+            heard.pieces += 1
+            count += len(piece)
+            played = max(played, now) + len(piece) / SECOND_BYTES
+            if now > until:
+                break
+        heard.seconds += count / SECOND_BYTES
+    except (OSError, asyncio.IncompleteReadError):
+        heard.broken += 1
+    finally:
+        writer.close()
+
+
+async def hear_many(port: int, text: str, streams: int, seconds: float) -> Heard:
+    """One stream after another on each of so many connections."""
+    heard, until = Heard(), time.perf_counter() + seconds
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(number * min(1.0, seconds / 10) / streams)
+        while time.perf_counter() < until:
+            await hear(port, text, until, heard)
+
+    await asyncio.gather(*(one(number) for number in range(streams)))
+    heard.used = time.process_time()
+    return heard
+
+
+def listener(pipe: Connection, port: int, text: str, streams: int, seconds: float) -> None:
+    """The target of a process."""
+    pipe.send(asyncio.run(hear_many(port, text, streams, seconds)))
