@@ -113,9 +113,6 @@ def serve(
 def serve_cluster(place: commands.AppContext) -> None:
     from studio import cluster
 
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # these are read when Ray starts
-    if place.own.cluster.haproxy:
-        os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
     cluster.serve(place)
 
 

@@ -35,6 +35,7 @@ class Stats:
     lowest_lead: float | None  # seconds of audio buffered, of the streams that run now
     memory: int  # bytes on the device
     replicas: Mapping[str, Stats] = field(default_factory=dict)  # of a cluster, by name
+    dashboard: str = ""  # the address where its processes are seen
     speed: float | None = None  # seconds of audio a second, for one stream alone; None: not timed
 
 

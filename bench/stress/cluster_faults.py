@@ -24,13 +24,14 @@ from typing import Any
 
 import httpx
 
-from bench.stress.cluster_load import open_front, open_twin, prepare
+from bench.stress.cluster_load import open_front, open_twin
 from bench.stress.cluster_processes import CONTROLLER, FRONT, HAPROXY, PROXY, SPEECH, processes
 from engine import FRAME_SAMPLES, Library
 from engine.testing import Costs
 from studio.cli.app_context import AppContext
 from studio.cli.console import Console
-from studio.settings import StudioSettings
+from studio.cluster.ray_environment import prepare
+from studio.settings import ClusterSettings, StudioSettings
 
 TEXT = "x" * 300
 WHOLE = 2 * FRAME_SAMPLES * len(TEXT)
@@ -135,7 +136,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=7893)
     parser.add_argument("--haproxy", action="store_true")
     given = parser.parse_args()
-    prepare(given.haproxy)
+    prepare(ClusterSettings(haproxy=given.haproxy))
     from studio.cluster.deployments import Engines
     from studio.cluster.run import running
 

@@ -41,8 +41,9 @@ from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
 from studio.cli.console import Console
 from studio.cli.serve import build_application
+from studio.cluster.ray_environment import prepare
 from studio.server import serving
-from studio.settings import ROOT, StudioSettings
+from studio.settings import ClusterSettings, StudioSettings
 
 CHUNK_SECONDS = 0.96  # 12 frames
 KINDS = {
@@ -97,13 +98,6 @@ def _used() -> dict[str, float]:
     return {kind: sum(map(cpu_seconds, processes(title))) for kind, title in KINDS.items()}
 
 
-def prepare(haproxy: bool) -> None:
-    """Set what Ray reads when it is imported and started."""
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
-    if haproxy:
-        os.environ["RAY_SERVE_ENABLE_HA_PROXY"] = "1"
-
-
 @contextmanager
 def serving_replicas(own: StudioSettings, costs: Costs) -> Iterator[None]:
     from studio.cluster.deployments import Engines
@@ -154,7 +148,7 @@ def main() -> None:
     parser.add_argument("--haproxy", action="store_true")
     parser.add_argument("--port", type=int, default=7899)
     given = parser.parse_args()
-    prepare(given.haproxy)
+    prepare(ClusterSettings(haproxy=given.haproxy))
     costs = Costs(given.slower * given.step_ms / 1000, given.slower * given.row_us / 1e6)
     for count in given.replicas:
         with tempfile.TemporaryDirectory() as data:

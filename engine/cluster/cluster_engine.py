@@ -74,6 +74,10 @@ class Replicas(Protocol):
     async def look(self) -> Mapping[str, Stats]:
         """The statistics of each replica, by its name."""
 
+    @property
+    def dashboard(self) -> str:
+        """Where an operator sees the processes; empty: nowhere."""
+
 
 @dataclass(eq=False)
 class Relay:
@@ -161,7 +165,8 @@ class ClusterEngine(BaseEngine):
     def stats(self) -> Stats:
         """What the replicas said last, added up. Latencies and gaps are those of this side."""
         fresh = self._clock() - self._seen_at < STALE_SECONDS
-        return add_up(self._seen if fresh else {}, self._counters, self._registry.refused)
+        told = add_up(self._seen if fresh else {}, self._counters, self._registry.refused)
+        return replace(told, dashboard=self._replicas.dashboard)
 
     # The end.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from engine import InvalidSetting
 from studio.cli.app_context import AppContext
+from studio.cluster.ray_environment import prepare
 
 MISSING = (
     "Replicas are served by Ray, which is not installed: "
@@ -20,6 +21,7 @@ MISSING = (
 def serve(place: AppContext) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting without Ray."""
     _check_installed()
+    prepare(place.own.cluster)
     from studio.cluster.run import serve
 
     serve(place)

@@ -35,6 +35,7 @@ from engine import (
 )
 from studio.cli.app_context import AppContext
 from studio.cli.serve import build_application
+from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
 from studio.server.process.data_lock import data_lock
@@ -87,13 +88,13 @@ class SpeechReplica:
         place = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
         self._engine = self._held.enter_context(open_engine(place))
-        self._replica = Replica(serve.get_replica_context().replica_tag, self._engine)
+        self._replica = Replica(own_name(), self._engine)
         self._application = build_application(
             place, self._engine, False, SharedRates(own.decided_api())
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
-        return at_root(self._application, self._proxies)
+        return at_root(self._application, own_name(), self._proxies)
 
     async def speak(
         self, key: str, request: SpeechRequest, avoid: frozenset[str] = frozenset()
@@ -132,26 +133,34 @@ class Front:
         self._held, self._proxies = ExitStack(), own.proxies
         place = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
-        replicas = ServeReplicas(serve.get_deployment_handle(REPLICAS, SPEECH))
+        handle = serve.get_deployment_handle(REPLICAS, SPEECH)
+        replicas = ServeReplicas(handle, own.cluster.dashboard)
         engine = self._held.enter_context(open_front(place, replicas, device))
         self._application = build_application(
             place, engine, own.page, SharedRates(own.decided_api())
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
-        return at_root(self._application, self._proxies)
+        return at_root(self._application, own_name(), self._proxies)
 
     def __del__(self) -> None:
         self._held.close()
 
 
-def at_root(application: ASGIApp, proxies: Sequence[str] = ()) -> ASGIApp:
+def own_name() -> str:
+    """Of the replica that this process is."""
+    name: str = serve.get_replica_context().replica_tag
+    return name
+
+
+def at_root(application: ASGIApp, name: str, proxies: Sequence[str] = ()) -> ASGIApp:
     """The application as Serve's proxies take it.
 
     Paths are as they are written, whatever prefix Serve has routed by, and the id of a request is
-    left to Serve, which sends the same one. Only `proxies` are believed when they say who is
-    behind them.
+    left to Serve, which sends the same one. Every answer names the replica. Only `proxies` are
+    believed when they say who is behind them.
     """
+    own = (REPLICA, name.encode())
     if proxies:
         behind: Any = application
         application = ProxyHeadersMiddleware(behind, list(proxies))  # type: ignore[assignment]
@@ -160,7 +169,7 @@ def at_root(application: ASGIApp, proxies: Sequence[str] = ()) -> ASGIApp:
         async def tell(message: Message) -> None:
             if message["type"] == "http.response.start":
                 kept = [each for each in message["headers"] if each[0].lower() != REQUEST_ID]
-                message = {**message, "headers": kept}
+                message = {**message, "headers": [*kept, own]}
             await send(message)
 
         await application({**scope, "root_path": ""}, receive, tell)

@@ -18,6 +18,7 @@ from studio.cli.serve import greet
 from studio.cluster import shared_rates
 from studio.cluster.deployments import LOGGING, PREFIXES, Engines, build
 from studio.server import serving
+from studio.settings import StudioSettings
 
 OBJECT_BYTES: Final = 200 << 20  # shared memory for what is larger than a message: recordings
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -49,7 +50,7 @@ def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]: 
     own = place.own
     serving.listen(own.host, own.port).close()  # an address that is taken is said before all else
     place.tell.line("Starting Ray …")
-    joined = connect(own.cluster.address)
+    joined, dashboard = connect(own.cluster.address)
     try:
         ray_serve.start(
             proxy_location="EveryNode",
@@ -61,7 +62,7 @@ def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]: 
             logging_config=LOGGING,
         )
         place.tell.line(f"Loading {own.cluster.replicas} × {', '.join(place.models())} …")
-        applications = build(own, engines)
+        applications = build(_linked(own, dashboard), engines)
         for name, application in applications.items():
             ray_serve.run(application, name=name, route_prefix=PREFIXES[name])
         yield
@@ -74,16 +75,26 @@ def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]: 
         ray.shutdown()
 
 
-def connect(address: str) -> bool:
-    """Connect to Ray; whether it is a cluster that was there. Raises InvalidSetting."""
+def _linked(own: StudioSettings, dashboard: str) -> StudioSettings:
+    if own.cluster.dashboard or not dashboard:
+        return own
+    cluster = own.cluster.model_copy(update={"dashboard": dashboard})
+    return own.model_copy(update={"cluster": cluster})
+
+
+def connect(address: str) -> tuple[bool, str]:
+    """Connect to Ray: whether it is a cluster that was there, else its dashboard's address.
+
+    Raises InvalidSetting.
+    """
     options: dict[str, Any] = {
         "namespace": "timbre",
         "log_to_driver": False,
         "logging_level": logging.WARNING,
     }
     if not address:
-        ray.init(object_store_memory=OBJECT_BYTES, **options)
-        return False
+        started = ray.init(object_store_memory=OBJECT_BYTES, **options)
+        return False, f"http://{started.dashboard_url}" if started.dashboard_url else ""
     try:
         ray.init(address, **options)
     except ConnectionError as error:
@@ -92,4 +103,4 @@ def connect(address: str) -> bool:
             "its token here (docs/cluster.md), or leave --ray-address out.",
             address=address,
         ) from error
-    return True
+    return True, ""

@@ -32,8 +32,8 @@ TRANSPORT = (RayError, RayServeException, TimeoutError, asyncio.TimeoutError)
 class ServeReplicas:
     """Calls the methods of `SpeechReplica`; Serve picks the replica (studio/cluster/router.py)."""
 
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
+    def __init__(self, handle: Any, dashboard: str = "") -> None:
+        self._handle, self.dashboard = handle, dashboard
         self._speak = handle.options(method_name="speak", stream=True)
 
     async def speak(self, key: str, request: SpeechRequest, avoid: frozenset[str]) -> Parts:

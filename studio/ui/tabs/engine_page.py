@@ -84,7 +84,14 @@ def replicas(stats: Stats) -> str:
         for name, own in sorted(stats.replicas.items())
     )
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f'<table class="timbre-replicas">{body}</table>'
+    return f'<table class="timbre-replicas">{body}</table>' + dashboard(stats.dashboard)
+
+
+def dashboard(address: str) -> str:
+    if not address.startswith(("http://", "https://")):
+        return ""
+    link = f'<a href="{escape(address)}" target="_blank" rel="noopener noreferrer">'
+    return f"<p>{link}{both('Processes and logs, in the dashboard of Ray')}</a></p>"
 
 
 def _row(own: Stats) -> tuple[str, ...]:

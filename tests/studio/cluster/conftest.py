@@ -12,7 +12,8 @@ import pytest
 
 from engine import Library
 from studio.cli.app_context import AppContext
-from studio.settings import ROOT, StudioSettings
+from studio.cluster.ray_environment import prepare
+from studio.settings import StudioSettings
 from tests.support.cluster.remote_client import RemoteClient
 
 
@@ -57,7 +58,7 @@ def address(place: AppContext, _ray: None) -> Iterator[str]:
     from tests.support.cluster.twins import TWINS
 
     kept = dict(os.environ)
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT)}
+    prepare(place.own.cluster)
     try:
         with running(place, TWINS):
             yield f"http://127.0.0.1:{place.own.port}"

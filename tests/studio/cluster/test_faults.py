@@ -75,6 +75,19 @@ def test_a_replica_that_is_killed_loses_its_own_streams_alone(
     assert library.get(saved.id).name == "Kept"
 
 
+def test_what_nobody_has_heard_is_spoken_by_another_replica(url: str) -> None:
+    wait_until(lambda: ready(url) and speaks(url), BACK)
+    body = {"input": TEXT, "voice": "ryan", "response_format": "pcm"}
+    with ThreadPoolExecutor(8) as pool, httpx.Client(base_url=url, timeout=60) as client:
+        asked = [pool.submit(client.post, "/v1/audio/speech", json=body) for _ in range(8)]
+        wait_until(lambda: _running(url) == 8, 20)
+        os.kill(processes(SPEECH)[0], signal.SIGKILL)
+        answers = [each.result() for each in asked]
+    assert [(each.status_code, len(each.content)) for each in answers] == [(200, WHOLE)] * 8
+    assert len({each.headers["x-replica"] for each in answers}) <= 2
+    wait_until(lambda: len(processes(SPEECH)) == 2, BACK)
+
+
 def test_the_controller_is_not_needed_to_speak(url: str, load: list[Future[int]]) -> None:
     os.kill(processes(CONTROLLER)[0], signal.SIGKILL)
     assert [stream.result() for stream in load] == [WHOLE] * 8

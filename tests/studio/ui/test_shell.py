@@ -250,3 +250,7 @@ def test_each_replica_of_a_cluster_has_a_row() -> None:
     assert shown.count("<tr>") == 3
     assert shown.index(">a<") < shown.index("b&lt;1&gt;")
     assert f"3 / {stats.slots}" in shown
+    assert "<a " not in shown
+    for address, link in (("http://ray:8265", True), ("javascript:alert(1)", False)):
+        linked = engine_page.replicas(replace(cluster, dashboard=address))
+        assert (f'href="{address}"' in linked) is link

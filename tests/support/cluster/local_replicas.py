@@ -25,6 +25,7 @@ class LocalReplicas:
     """Asks the replica with the fewest requests first."""
 
     def __init__(self, engines: Mapping[str, Engine]) -> None:
+        self.dashboard = ""
         self.there = {name: Replica(name, engine) for name, engine in engines.items()}
         self.asked: list[str] = []  # replicas, in order of requests
         self.speaking: dict[str, int] = dict.fromkeys(engines, 0)

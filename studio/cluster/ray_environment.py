@@ -1,0 +1,34 @@
+"""What Ray reads from the environment when it is imported and when it is started.
+
+Processes that Ray starts inherit it. What is set already stays. On a cluster that is there, each
+node has its own (docs/cluster.md).
+"""
+
+from __future__ import annotations
+
+import os
+
+from studio.settings import ROOT, ClusterSettings
+
+DEFAULTS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # A chunk on its way from replica to proxy costs both of them half as much as with Ray's calls.
+    "RAY_SERVE_PROXY_USE_GRPC": "1",
+    # A proxy that misses three of these is started again: 30 seconds without.
+    "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
+    "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "studio.cluster.proxy_retry:middlewares",
+    "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",  # the same in HAProxy's words
+}
+
+
+def prepare(cluster: ClusterSettings) -> None:
+    """To be called before Ray is imported."""
+    for name, value in DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(ROOT), *filter(None, paths)]))
+    if cluster.haproxy:
+        os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
+    if not cluster.address:
+        # Ray runs what it is sent. Its token is made at the first start (~/.ray/auth_token).
+        os.environ.setdefault("RAY_AUTH_MODE", "token")

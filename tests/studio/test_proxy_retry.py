@@ -1,0 +1,94 @@
+"""The proxies' retry of speech that nobody has heard, without Ray."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from studio.cluster.proxy_retry import LARGEST, REPLICA, SPEECH, TRIES, ProxyRetry
+
+BODY = [b"the ", b"text"]
+NAMED = [(REPLICA, b"one")]
+
+
+class Proxy:
+    """Answers like Serve's proxy; each try with the next of these statuses, 0: it breaks off."""
+
+    def __init__(self, statuses: Iterable[int], named: bool = False) -> None:
+        self._statuses, self._named = iter(statuses), named
+        self.bodies: list[bytes] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message["body"], message["more_body"]
+        self.bodies.append(body)
+        status = next(self._statuses)
+        headers = NAMED if status in (0, 200) or self._named else []
+        await send({"type": "http.response.start", "status": status or 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"audio", "more_body": not status})
+        if not status:
+            raise RuntimeError("the replica died while it was heard")
+
+
+def ask(proxy: Proxy, path: str = SPEECH, pieces: list[bytes] = BODY) -> list[Message]:
+    told: list[Message] = []
+    left = list(pieces)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    scope = {"type": "http", "path": path, "method": "POST", "headers": []}
+    asyncio.run(ProxyRetry(proxy, pause=0)(scope, receive, send))
+    return told
+
+
+def status(told: list[Message]) -> int:
+    starts = [each["status"] for each in told if each["type"] == "http.response.start"]
+    assert len(starts) == 1
+    return starts[0]
+
+
+@pytest.mark.parametrize("lost", range(TRIES))
+def test_a_request_that_nobody_heard_is_sent_again_as_it_was(lost: int) -> None:
+    proxy = Proxy([500] * lost + [200])
+    assert status(ask(proxy)) == 200
+    assert proxy.bodies == [b"".join(BODY)] * (lost + 1)
+
+
+def test_the_last_error_is_told() -> None:
+    proxy = Proxy([503] * 10)
+    assert status(ask(proxy)) == 503
+    assert len(proxy.bodies) == TRIES
+
+
+@pytest.mark.parametrize("code", [200, 400, 429, 500, 503])
+def test_what_a_replica_says_is_passed_on(code: int) -> None:
+    proxy = Proxy([code], named=True)
+    assert status(ask(proxy)) == code
+    assert len(proxy.bodies) == 1
+
+
+def test_who_has_heard_a_part_gets_no_other() -> None:
+    proxy = Proxy([0, 200])
+    with pytest.raises(RuntimeError):
+        ask(proxy)
+    assert len(proxy.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "pieces"),
+    [("/v1/audio/voices", BODY), ("/", BODY), (SPEECH, [b"x" * LARGEST, b"x"])],
+    ids=["saves", "page", "large"],
+)
+def test_what_may_not_be_sent_twice_is_not(path: str, pieces: list[bytes]) -> None:
+    proxy = Proxy([500, 200])
+    assert status(ask(proxy, path, pieces)) == 500
+    assert len(proxy.bodies) == 1
