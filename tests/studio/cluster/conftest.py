@@ -13,16 +13,21 @@ import pytest
 from engine import Library
 from studio.cli.app_context import AppContext
 from studio.cluster.ray_environment import prepare
-from studio.settings import StudioSettings
+from studio.settings import ClusterSettings, StudioSettings
 from tests.support.cluster.remote_client import RemoteClient
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _ray() -> None:
+def _ray() -> Iterator[None]:
     """Ray is optional. What it warns of when it is imported is its own business."""
+    kept = dict(os.environ)
+    prepare(ClusterSettings())  # read at the import
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("ray.serve", reason="no Ray: pip install -r requirements-ray.txt")
+    yield
+    os.environ.clear()
+    os.environ.update(kept)
 
 
 class Silent:
@@ -57,14 +62,8 @@ def address(place: AppContext, _ray: None) -> Iterator[str]:
     from studio.cluster.run import running
     from tests.support.cluster.twins import TWINS
 
-    kept = dict(os.environ)
-    prepare(place.own.cluster)
-    try:
-        with running(place, TWINS):
-            yield f"http://127.0.0.1:{place.own.port}"
-    finally:
-        os.environ.clear()
-        os.environ.update(kept)
+    with running(place, TWINS):
+        yield f"http://127.0.0.1:{place.own.port}"
 
 
 @pytest.fixture
