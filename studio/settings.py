@@ -136,6 +136,11 @@ class ClusterSettings(Settings):
         description="Let HAProxy take HTTP instead of Ray's proxy, for more than 1,000 chunks a "
         "second on one node. All visitors count as one address then (docs/cluster.md).",
     )
+    store: str = Field(
+        "",
+        description="Where voices, takes and scripts are kept for all machines, like "
+        "s3://bucket/timbre, if TIMBRE_DATA is a folder of each machine (docs/cluster.md).",
+    )
     dashboard: str = Field(
         "",
         description="Address of Ray's dashboard as browsers reach it, linked on the Engine page. "

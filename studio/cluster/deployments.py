@@ -35,6 +35,7 @@ from engine import (
 )
 from studio.cli.app_context import AppContext
 from studio.cli.serve import build_application
+from studio.cluster.mirror import mirrored
 from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
@@ -87,6 +88,7 @@ class SpeechReplica:
         self._held, self._proxies = ExitStack(), own.proxies
         place = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
+        self._held.enter_context(mirrored(own.data, own.cluster.store))
         self._engine = self._held.enter_context(open_engine(place))
         self._replica = Replica(own_name(), self._engine)
         self._application = build_application(
@@ -133,6 +135,7 @@ class Front:
         self._held, self._proxies = ExitStack(), own.proxies
         place = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
+        self._held.enter_context(mirrored(own.data, own.cluster.store))
         handle = serve.get_deployment_handle(REPLICAS, SPEECH)
         replicas = ServeReplicas(handle, own.cluster.dashboard)
         engine = self._held.enter_context(open_front(place, replicas, device))

@@ -1,9 +1,9 @@
 """Asks again for unheard speech when its replica dies: a middleware of Serve's proxies.
 
-A replica sends the status with the first audio, and names itself in it. An error that no replica
-has sent is the proxy's own, for a replica that died, so the request is sent once more, and Serve
-picks another one. Who has heard a part gets no other: that one would speak with another print of
-the voice. Knows ASGI alone.
+A replica sends the status with the first audio, and names itself in it. Where none has answered,
+the proxy gives up without a word, or with an error of its own; then the request is sent once more,
+and Serve picks another replica. Who has heard a part gets no other: that one would speak with
+another print of the voice. Knows ASGI alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SPEECH: Final = "/v1/audio/speech"
 TRIES: Final = 3
 PAUSE: Final = 0.2  # seconds between them
 LARGEST: Final = 1 << 20  # bytes of a request that are kept to be sent again
-LOST: Final = (500, 503)  # what a proxy says of a replica that died
+GONE: Final = 503  # what a proxy says where it finds no replica
 
 
 def middlewares() -> list[Middleware]:
@@ -38,9 +38,9 @@ class ProxyRetry:
             return await self._application(scope, receive, send)
         sent = Sent(receive)
         for left in reversed(range(TRIES)):
-            answer = Answer(send, sent, left)
+            answer = Answer(send, sent, last=not left)
             await self._application(dict(scope), sent.again(), answer)
-            if not answer.lost:
+            if answer.heard or not left or not sent.whole or sent.over:
                 break
             await asyncio.sleep(self._pause)
         return None
@@ -53,6 +53,7 @@ class Sent:
         self._receive = receive
         self._kept: list[Message] = []
         self._size = 0
+        self.over = False  # the client has gone
 
     @property
     def whole(self) -> bool:
@@ -70,6 +71,7 @@ class Sent:
                 self._size += len(message.get("body", b""))
                 if self.whole:
                     self._kept.append(message)
+            self.over |= message["type"] == "http.disconnect"
             return message
 
         return receive
@@ -78,15 +80,15 @@ class Sent:
 class Answer:
     """Passes an answer on, but for the proxy's own errors while there are tries left."""
 
-    def __init__(self, send: Send, sent: Sent, left: int) -> None:
-        self._send, self._sent, self._left = send, sent, left
-        self.lost = False
+    def __init__(self, send: Send, sent: Sent, last: bool) -> None:
+        self._send, self._sent, self._last = send, sent, last
+        self.heard = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = message["status"] in LOST and not _named(message)
-            self.lost = own and self._left > 0 and self._sent.whole
-        if not self.lost:
+            gone = message["status"] == GONE and not _named(message)
+            self.heard = self._last or not self._sent.whole or not gone
+        if self.heard:
             await self._send(message)
 
 
