@@ -1,7 +1,7 @@
 """A visit to the page over HTTP, in a process of its own: Gradio leaves loops and sockets behind.
 
-Serves the page on an engine without a model, calls its endpoints through Gradio's client, and
-prints what came back as JSON.
+Serves the page on an engine without a model, or takes the one at a given address, calls its
+endpoints through Gradio's client, and prints what came back as JSON.
 """
 
 from __future__ import annotations
@@ -25,12 +25,9 @@ from studio.ui import page
 TEXT = "Good evening."
 
 
-def visit(data: Path) -> dict[str, Any]:
+def visit(data: Path, url: str = "") -> dict[str, Any]:
     with FakeEngine() as engine:
-        application, address = FastAPI(), serving.listen("127.0.0.1", 0)
-        page.mount_page(application, engine, Library(data / "voices"))
-        threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
-        url = f"http://127.0.0.1:{address.getsockname()[1]}"
+        url = url or served(engine, data)
         client = Client(url, verbose=False, download_files=str(data))
         expected = engine.submit(SpeechRequest(TEXT, Preset("ryan"), seed=3)).collect()
         asked = {"text": TEXT, "voice": "ryan", "seed": "3"}
@@ -51,6 +48,13 @@ def visit(data: Path) -> dict[str, Any]:
             "refusal": _refusal(client),
             "opening": _opening(client),
         }
+
+
+def served(engine: FakeEngine, data: Path) -> str:
+    application, address = FastAPI(), serving.listen("127.0.0.1", 0)
+    page.mount_page(application, engine, Library(data / "voices"))
+    threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
+    return f"http://127.0.0.1:{address.getsockname()[1]}"
 
 
 def _samples(file: Any) -> str:
@@ -85,5 +89,5 @@ def _refusal(client: Client) -> str:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    print(json.dumps(visit(folder), default=str))
+    folder, *addresses = sys.argv[1:]
+    print(json.dumps(visit(Path(folder), *addresses), default=str))

@@ -45,7 +45,6 @@ def settings(data: Path, **changes: object) -> StudioSettings:
     values = {
         "data": data,
         "port": free_port(),
-        "page": False,
         "engine": {"max_num_seqs": 8},
         "cluster": {"replicas": 2, "gpus": 0, "cpus": 0.5},
     }
