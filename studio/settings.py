@@ -118,6 +118,13 @@ class ClusterSettings(Settings):
         le=1000,
         description="Replicas that may be started under load. 0: as many as there are.",
     )
+    least: int | None = Field(
+        None,
+        ge=0,
+        le=1000,
+        description="Replicas that stay when nobody speaks, if there may be more (max_replicas). "
+        "0: none; who comes first waits for one to start. Unset: as many as at the start.",
+    )
     address: str = Field(
         "", description="A Ray cluster to join, like auto or 10.0.0.1:6379. Empty: this machine."
     )

@@ -270,7 +270,14 @@ class ClusterEngine(BaseEngine):
                 sending.cancel()
 
     def _speak(self, relay: Relay) -> Parts:
-        return self._replicas.speak(relay.key, relay.request, frozenset(relay.refused))
+        avoid = frozenset(relay.refused) | self._without(relay)
+        return self._replicas.speak(relay.key, relay.request, avoid)
+
+    def _without(self, relay: Relay) -> frozenset[str]:
+        """Replicas that would load its model first, while one that may be asked has it."""
+        talker, seen = relay.sequence.talker, self._seen
+        having = {name for name, stats in seen.items() if talker in stats.talkers}
+        return frozenset(seen.keys() - having if having - relay.refused else ())
 
     def _take(self, relay: Relay, part: Taken) -> None:
         relay.sequence.position, relay.sequence.estimate = part.position, part.estimate

@@ -55,6 +55,7 @@ LOGGING: Final = {"enable_access_log": False}
 HEALTH_SECONDS: Final = 5.0  # between two health checks
 BURST: Final = 256  # requests that each proxy may be looking a replica for
 TARGET: Final = 0.75  # share of the slots that autoscaling aims at
+UP_SECONDS: Final = 5.0  # of load until another replica is started
 
 OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
 OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], ClusterEngine]
@@ -227,12 +228,15 @@ def share(cluster: ClusterSettings) -> tuple[float, float]:
 
 
 def _scale(cluster: ClusterSettings, slots: int) -> dict[str, Any]:
-    least = max(1, cluster.replicas)
-    if cluster.max_replicas <= least:
-        return {"num_replicas": least}
+    first = max(1, cluster.replicas)
+    if cluster.max_replicas <= first and cluster.least is None:
+        return {"num_replicas": first}
     scaling = {
-        "min_replicas": least,
-        "max_replicas": cluster.max_replicas,
+        "min_replicas": first if cluster.least is None else min(first, cluster.least),
+        "initial_replicas": first,
+        "max_replicas": max(first, cluster.max_replicas),
         "target_ongoing_requests": max(1.0, TARGET * slots),
+        "upscale_delay_s": UP_SECONDS,
+        "look_back_period_s": UP_SECONDS,
     }
     return {"autoscaling_config": scaling}

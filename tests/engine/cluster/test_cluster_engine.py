@@ -286,3 +286,23 @@ def test_errors_survive_the_way(error: EngineError) -> None:
         vars(error),
     )
     assert dict(copy.message.values) == dict(error.message.values)
+
+
+def test_who_has_the_model_is_asked_first(pair: tuple[ClusterEngine, LocalReplicas]) -> None:
+    engine, replicas = pair
+    (name,) = engine.capabilities()
+    replicas.there["replica-0"].engine.unload(name)
+    soon(lambda: [len(own.talkers) for own in engine.stats().replicas.values()] == [0, 1])
+    streams = [engine.submit(HELLO) for _ in range(6)]
+    assert all(len(stream.collect()) for stream in streams)
+    assert replicas.asked == ["replica-1"] * 6
+
+
+def test_where_nobody_has_the_model_anyone_is_asked(
+    pair: tuple[ClusterEngine, LocalReplicas],
+) -> None:
+    engine, _ = pair
+    (name,) = engine.capabilities()
+    engine.unload(name)
+    soon(lambda: not engine.stats().talkers)
+    assert len(engine.submit(HELLO).collect())
