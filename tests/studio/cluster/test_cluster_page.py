@@ -70,7 +70,7 @@ def test_every_tab_speaks_through_the_replicas(
     assert library.find("Mama")
 
     go("Design")
-    page.get_by_label("The voice").fill("A calm old man.")
+    page.get_by_label("The voice").locator("visible=true").fill("A calm old man.")
     button("Make three takes").click()
     expect(page.get_by_text("s, seed")).to_have_count(TAKES)
 
