@@ -1,6 +1,6 @@
 """kill -9 of the processes of a cluster under load, many times, with the account of what was lost.
 
-    python -m bench.stress.cluster_faults --kills 20
+    python -m bench.stress.cluster_faults --kills 20 --kinds replica proxy controller front
 
 Two twins behind Ray Serve speak to eight listeners of the API all the time, and voices are saved
 over the API. Every stream must be whole or plainly broken off; every voice that was told to be
@@ -35,6 +35,7 @@ from studio.settings import ClusterSettings, StudioSettings
 
 TEXT = "x" * 300
 WHOLE = 2 * FRAME_SAMPLES * len(TEXT)
+KINDS = {"replica": SPEECH, "proxy": PROXY, "controller": CONTROLLER, "front": FRONT}
 LISTENERS = 8
 LONGEST = 120.0  # seconds until everything must be there again
 
@@ -133,6 +134,7 @@ def kill(url: str, title: str, times: int) -> tuple[str, list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--port", type=int, default=7893)
     parser.add_argument("--haproxy", action="store_true")
     given = parser.parse_args()
@@ -149,7 +151,8 @@ def main() -> None:
         })  # fmt: skip
         with running(AppContext(own, Console()), engines):
             url = f"http://127.0.0.1:{given.port}"
-            for title in (SPEECH, HAPROXY if given.haproxy else PROXY, CONTROLLER, FRONT):
+            for kind in given.kinds:
+                title = HAPROXY if kind == "proxy" and given.haproxy else KINDS[kind]
                 told, saved = kill(url, title, given.kills)
                 names = {voice.name for voice in Library(Path(data) / "voices").list()}
                 print(f"{told}; {len(set(saved) - names)} voices lost", flush=True)
