@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# -rs: says why tests are skipped (no Ray, no GPU, no Chromium).
+PYTEST = $(BIN)/python -m pytest -rs -n $(WORKERS) --dist loadfile
 
 .PHONY: install run test test-long check bench clean
 

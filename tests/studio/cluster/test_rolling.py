@@ -77,3 +77,16 @@ def test_nobody_is_cut_off(url: str, place: AppContext, changes: dict[str, Any])
         assert not before & set(processes(SPEECH))
     deploy(place.own)
     wait_until(lambda: len(processes(SPEECH)) == 2, PATIENCE)
+
+
+def test_load_starts_more_replicas(url: str, place: AppContext) -> None:
+    scaled = {"replicas": 1, "max_replicas": 3, "gpus": 0, "cpus": 0.1}
+    deploy(changed(place.own, cluster=scaled))
+    wait_until(lambda: len(processes(SPEECH)) == 1, PATIENCE)
+    with listeners(url, 14) as ends:  # of 8 slots
+        wait_until(lambda: len(processes(SPEECH)) >= 2, PATIENCE)
+        spoken = ends["whole"]
+        wait_until(lambda: ends["whole"] >= spoken + 14, PATIENCE)
+    assert set(ends) == {"whole"}
+    deploy(place.own)
+    wait_until(lambda: len(processes(SPEECH)) == 2, PATIENCE)
