@@ -222,7 +222,8 @@ class SpeechStream:
             with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(resolve, time.monotonic())
 
-        timer = None if rest is None else loop.call_later(rest, resolve)
+        due = time.monotonic() + (rest or 0.0)
+        timer = None if rest is None else loop.call_later(rest, resolve, due)
         self._output.notify(wake, at_end=timer is not None)
         try:
             await changed
