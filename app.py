@@ -113,6 +113,7 @@ def serve(
 def serve_cluster(place: commands.AppContext) -> None:
     from studio import cluster
 
+    os.environ.update(cluster.ray_environment(place.own.cluster, os.environ))
     cluster.serve(place)
 
 

@@ -30,7 +30,7 @@ from engine import FRAME_SAMPLES, Library
 from engine.testing import Costs
 from studio.cli.app_context import AppContext
 from studio.cli.console import Console
-from studio.cluster.ray_environment import prepare
+from studio.cluster.ray_environment import ray_environment
 from studio.settings import ClusterSettings, StudioSettings
 
 TEXT = "x" * 300
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=7893)
     parser.add_argument("--haproxy", action="store_true")
     given = parser.parse_args()
-    prepare(ClusterSettings(haproxy=given.haproxy))
+    os.environ.update(ray_environment(ClusterSettings(haproxy=given.haproxy), os.environ))
     from studio.cluster.deployments import Engines
     from studio.cluster.run import running
 

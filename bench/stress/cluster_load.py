@@ -41,7 +41,7 @@ from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
 from studio.cli.console import Console
 from studio.cli.serve import build_application
-from studio.cluster.ray_environment import prepare
+from studio.cluster.ray_environment import ray_environment
 from studio.server import serving
 from studio.settings import ClusterSettings, StudioSettings
 
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--haproxy", action="store_true")
     parser.add_argument("--port", type=int, default=7899)
     given = parser.parse_args()
-    prepare(ClusterSettings(haproxy=given.haproxy))
+    os.environ.update(ray_environment(ClusterSettings(haproxy=given.haproxy), os.environ))
     costs = Costs(given.slower * given.step_ms / 1000, given.slower * given.row_us / 1e6)
     for count in given.replicas:
         with tempfile.TemporaryDirectory() as data:

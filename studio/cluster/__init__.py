@@ -10,7 +10,7 @@ from typing import Any
 
 from engine import InvalidSetting
 from studio.cli.app_context import AppContext
-from studio.cluster.ray_environment import prepare
+from studio.cluster.ray_environment import ray_environment
 
 MISSING = (
     "Replicas are served by Ray, which is not installed: "
@@ -18,10 +18,12 @@ MISSING = (
 )
 
 
+__all__ = ["application", "ray_environment", "serve"]
+
+
 def serve(place: AppContext) -> None:
-    """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting without Ray."""
+    """Serve until Ctrl-C or SIGTERM, with `ray_environment` set. Raises InvalidSetting: no Ray."""
     _check_installed()
-    prepare(place.own.cluster)
     from studio.cluster.run import serve
 
     serve(place)

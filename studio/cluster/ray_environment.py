@@ -7,6 +7,7 @@ node has its own (docs/cluster.md).
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from studio.settings import ROOT, ClusterSettings
 
@@ -21,14 +22,14 @@ DEFAULTS = {
 }
 
 
-def prepare(cluster: ClusterSettings) -> None:
-    """To be called before Ray is imported."""
-    for name, value in DEFAULTS.items():
-        os.environ.setdefault(name, value)
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(ROOT), *filter(None, paths)]))
+def ray_environment(cluster: ClusterSettings, before: Mapping[str, str]) -> dict[str, str]:
+    """What is to be set before Ray is imported, beside what is set."""
+    paths = [str(ROOT), *before.get("PYTHONPATH", "").split(os.pathsep)]
+    wanted = dict(DEFAULTS)
     if cluster.haproxy:
-        os.environ.setdefault("RAY_SERVE_ENABLE_HA_PROXY", "1")
+        wanted["RAY_SERVE_ENABLE_HA_PROXY"] = "1"
     if not cluster.address:
         # Ray runs what it is sent. Its token is made at the first start (~/.ray/auth_token).
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        wanted["RAY_AUTH_MODE"] = "token"
+    unset = {name: value for name, value in wanted.items() if name not in before}
+    return {**unset, "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}

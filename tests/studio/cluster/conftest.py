@@ -12,7 +12,7 @@ import pytest
 
 from engine import Library
 from studio.cli.app_context import AppContext
-from studio.cluster.ray_environment import prepare
+from studio.cluster.ray_environment import ray_environment
 from studio.settings import ClusterSettings, StudioSettings
 from tests.support.cluster.remote_client import RemoteClient
 
@@ -21,7 +21,7 @@ from tests.support.cluster.remote_client import RemoteClient
 def _ray() -> Iterator[None]:
     """Ray is optional. What it warns of when it is imported is its own business."""
     kept = dict(os.environ)
-    prepare(ClusterSettings())  # read at the import
+    os.environ.update(ray_environment(ClusterSettings(), os.environ))  # read at the import
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("ray.serve", reason="no Ray: pip install -r requirements-ray.txt")
