@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch._functorch.config as functorch_config
 from torch import Tensor, nn
 
 from training import state as states
@@ -40,6 +41,8 @@ class WaveLosses:
         self, device: torch.device, rate: Tensor, learn_phones: bool, compiled: bool = False
     ) -> None:
         self.rate, self.learn_phones = rate, learn_phones
+        # Two gradients are taken of one compiled pass.
+        functorch_config.donated_buffer = functorch_config.donated_buffer and not compiled
         self._discriminate, self._fool = (
             torch.compile(call) if compiled else call for call in (discriminate, fool)
         )
