@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 OURS = ("engine", "studio", "bench", "training", "tests")
@@ -23,11 +22,7 @@ BRIDGE = "engine/open.py"
 BELOW = ("bench/gpu/", "bench/random_", "bench/quality/weight_drift")
 
 
-def sources(*folders: str) -> list[Path]:
-    return list(_sources(folders))
-
-
-def _sources(folders: tuple[str, ...]) -> Iterator[Path]:
+def sources(*folders: str) -> Iterator[Path]:
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if not any(part.startswith(".") for part in path.relative_to(ROOT).parts):
@@ -40,25 +35,27 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imports(path: Path) -> Iterator[tuple[str, str | None]]:
+@functools.cache
+def imports(path: Path) -> list[tuple[str, str | None]]:
     """Module and name of every import anywhere in a file; relative ones are within its folder."""
+    found: list[tuple[str, str | None]] = []
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, None) for alias in node.names)
+            found += [(alias.name, None) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from ((node.module or "", alias.name) for alias in node.names)
+            found += [(node.module or "", alias.name) for alias in node.names]
+    return found
 
 
-def host_side() -> list[Path]:
-    return [
-        path
-        for path in sources("engine", "studio", "app")
-        if not name_of(path).startswith(("engine/worker/", "engine/model/"))
-    ]
+def host_side() -> Iterator[Path]:
+    for path in sources("engine", "studio", "app"):
+        if not name_of(path).startswith(("engine/worker/", "engine/model/")):
+            yield path
 
 
 def within(module: str, packages: tuple[str, ...]) -> bool:
@@ -71,28 +68,34 @@ def public_names() -> set[str]:
     return set(engine.__all__)
 
 
-@pytest.mark.parametrize("path", sources("studio"), ids=name_of)
-def test_the_studio_knows_only_the_public_face_of_the_engine(path):
-    for module, name in imports(path):
-        assert not within(module, HEAVY), f"{module} is the engine's business"
-        if within(module, ("engine",)):
-            assert module == "engine", f"{module} is behind the wall: import from engine"
-            assert name in public_names(), f"engine.{name} is not public"
+def test_the_studio_knows_only_the_public_face_of_the_engine():
+    public = public_names()
+    for path in sources("studio"):
+        for module, name in imports(path):
+            assert not within(module, HEAVY), f"{path}: {module} is the engine's business"
+            if within(module, ("engine",)):
+                assert module == "engine", f"{path}: {module} is behind the wall: use engine"
+                assert name in public, f"{path}: engine.{name} is not public"
 
 
-@pytest.mark.parametrize("path", host_side(), ids=name_of)
-def test_the_host_side_knows_no_tensors(path):
-    if name_of(path) == BRIDGE:
-        return
-    for module, _ in imports(path):
-        assert not within(module, (*HEAVY, *DEVICE)), f"{module} belongs to the device side"
+def importing(paths: Iterable[Path], packages: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The files that import one of these packages, and what."""
+    return [
+        (name_of(path), module)
+        for path in paths
+        for module, _ in imports(path)
+        if within(module, packages)
+    ]
 
 
-@pytest.mark.parametrize("path", sources("bench", "app"), ids=name_of)
-def test_nobody_outside_reaches_into_the_worker(path):
-    if name_of(path).startswith(BELOW):
-        return
-    assert not any(within(module, ("engine.worker",)) for module, _ in imports(path))
+def test_the_host_side_knows_no_tensors():
+    found = importing(host_side(), (*HEAVY, *DEVICE))
+    assert [each for each in found if each[0] != BRIDGE] == []
+
+
+def test_nobody_outside_reaches_into_the_worker():
+    found = importing(sources("bench", "app"), ("engine.worker",))
+    assert [each for each in found if not each[0].startswith(BELOW)] == []
 
 
 def test_importing_the_engine_leaves_the_heavy_libraries_out():
@@ -187,15 +190,13 @@ def package_of(module: str) -> str:
     return parts[1] if len(parts) > 1 and parts[1] in ORDER else "engine"
 
 
-@pytest.mark.parametrize("path", sources("engine"), ids=name_of)
-def test_imports_between_packages_point_down(path):
-    own = package_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    if own == "engine":
-        return
-    for module, _ in imports(path):
-        other = package_of(module)
-        if module.startswith("engine.") and other != "engine":
-            assert ORDER.index(own) <= ORDER.index(other), f"{own} imports {module}"
+def test_imports_between_packages_point_down():
+    for path in sources("engine"):
+        own = package_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for module, _ in imports(path):
+            other = package_of(module)
+            if own != "engine" and module.startswith("engine.") and other != "engine":
+                assert ORDER.index(own) <= ORDER.index(other), f"{path} imports {module}"
 
 
 def test_the_order_of_packages_is_told_whole():
@@ -203,10 +204,9 @@ def test_the_order_of_packages_is_told_whole():
     assert folders - {"testing"} == set(ORDER) - {"engine"}
 
 
-@pytest.mark.parametrize("path", sources("app", "engine", "studio"), ids=name_of)
-def test_production_imports_no_test_doubles(path):
-    if not name_of(path).startswith("engine/testing/"):
-        assert not any(within(module, ("engine.testing", "tests")) for module, _ in imports(path))
+def test_production_imports_no_test_doubles():
+    found = importing(sources("app", "engine", "studio"), ("engine.testing", "tests"))
+    assert [each for each in found if not each[0].startswith("engine/testing/")] == []
 
 
 def test_folders_hold_few_modules():
@@ -243,9 +243,10 @@ def test_only_the_graphs_name_graphs():
     assert set(named) <= {"engine/worker/cuda_graphs.py"}
 
 
+@functools.cache
 def _code(path: Path) -> str:
     """A file without its comments and docstrings."""
-    parsed = tree(path)
+    parsed = ast.parse(path.read_text(encoding="utf-8"))  # of its own: it is changed
     for node in ast.walk(parsed):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
@@ -255,22 +256,21 @@ def _code(path: Path) -> str:
     return ast.unparse(parsed)
 
 
-@pytest.mark.parametrize("path", sources("engine", "studio"), ids=name_of)
-def test_only_the_app_reads_arguments_and_environment(path):
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            read = f"{node.value.id}.{node.attr}"
-            assert read not in ("os.environ", "os.getenv", "sys.argv"), f"{read} is app.py's"
+def test_only_the_app_reads_arguments_and_environment():
+    for path in sources("engine", "studio"):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                read = f"{node.value.id}.{node.attr}"
+                wanted = read not in ("os.environ", "os.getenv", "sys.argv")
+                assert wanted, f"{path}: {read} is app.py's"
 
 
-@pytest.mark.parametrize("path", sources("engine", "studio", "app"), ids=name_of)
-def test_every_module_says_what_it_does(path):
-    parsed = tree(path)
-    assert not parsed.body or ast.get_docstring(parsed), "no module docstring"
+def test_every_module_says_what_it_does():
+    ours = [path for path in sources("engine", "studio", "app") if tree(path).body]
+    assert [name_of(path) for path in ours if not ast.get_docstring(tree(path))] == []
 
 
-@pytest.mark.parametrize("path", sources("engine", "studio", "app"), ids=name_of)
-def test_nothing_is_pickled(path):
-    for module, _ in imports(path):
-        assert not within(module, ("pickle", "marshal", "shelve", "dill", "joblib"))
-    assert "torch.load(" not in _code(path)
+def test_nothing_is_pickled():
+    ours = [*sources("engine", "studio", "app")]
+    assert importing(ours, ("pickle", "marshal", "shelve", "dill", "joblib")) == []
+    assert [name_of(path) for path in ours if "torch.load(" in _code(path)] == []

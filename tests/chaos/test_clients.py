@@ -72,7 +72,7 @@ def test_sockets_that_come_back_at_once(engine: Engine, url: str) -> None:
     with connect(address) as wire:
         wire.send(json.dumps({"type": "input.text", "text": "Hello."}))
         wire.send(json.dumps({"type": "input.done"}))
-        while not done(wire.recv(timeout=10)):
+        while not done(wire.recv(timeout=60)):
             pass
 
 

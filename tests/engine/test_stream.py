@@ -49,7 +49,7 @@ def fail_from(fake: FakeEngine, frames: int) -> None:
     fake.worker.fault = fault
 
 
-def until(condition, seconds: float = 5.0) -> None:
+def until(condition, seconds: float = 30.0) -> None:
     limit = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < limit, "waited in vain"
@@ -239,7 +239,7 @@ def test_closing_the_engine_wakes_every_listener():
         each.start()
     fake.close()
     for each in listeners:
-        each.join(5)
+        each.join(30)
     assert len(told) == 6
 
 

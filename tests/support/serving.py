@@ -11,6 +11,8 @@ from typing import Literal
 import uvicorn
 from fastapi import FastAPI
 
+PATIENCE = 20.0  # seconds that a busy machine may take
+
 
 @contextmanager
 def serving(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
@@ -18,14 +20,14 @@ def serving(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[st
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    wait_until(lambda: server.started, seconds=20)
+    wait_until(lambda: server.started)
     port = server.servers[0].sockets[0].getsockname()[1]
     yield f"http://127.0.0.1:{port}"
     server.should_exit = server.force_exit = True
-    thread.join(5)
+    thread.join(PATIENCE)
 
 
-def wait_until(true: Callable[[], object], seconds: float = 5.0) -> None:
+def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not happen in time"

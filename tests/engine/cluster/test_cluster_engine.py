@@ -262,7 +262,7 @@ def test_draining_waits_for_who_speaks() -> None:
         reader = Thread(target=lambda: heard.append(stream.collect().size))
         reader.start()
         assert engine.drain(10)
-        reader.join(5)
+        reader.join(30)
         assert heard == [1920 * len(HELLO.text)]
 
 

@@ -36,7 +36,7 @@ def test_text_can_be_added_while_it_speaks():
             stream.append(word)
             time.sleep(0.02)
         stream.close_text()
-        listener.join(5)
+        listener.join(30)
     assert sum(chunk.frames for chunk in heard) == len("one two three four")
 
 

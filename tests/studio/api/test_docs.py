@@ -37,7 +37,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as server:
         yield server.stdout.readline().strip()
         server.stdin.close()
-        server.wait(20)
+        server.wait(60)
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
         finally:
             server.terminate()
-            server.wait(20)
+            server.wait(60)
 
 
 def wait_ready(url: str, server: subprocess.Popen[bytes]) -> None:

@@ -175,12 +175,12 @@ def test_a_writer_may_think_longer_than_a_socket_may_be_silent(
     engine: Engine, library: Library, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slowly() -> Iterator[str]:
-        for word in ("Well ", "then, ", "good night."):
-            time.sleep(0.7)
-            yield word
+        yield "Well "
+        time.sleep(1.5)
+        yield "then, good night."
 
     monkeypatch.setattr(websocket_speech, "STILL", 0.1)
-    url = serve(create_api(engine, library, ApiSettings(idle_timeout=0.4)))
+    url = serve(create_api(engine, library, ApiSettings(idle_timeout=1.0)))
     server = cli.Server(cli.Connection(url), cli.Console())
     options = cli.SayOptions(words=slowly(), seed=5, out=tmp_path / "slow.wav")
     assert cli.speak(options, server.open(options), cli.Console()).ending == "finished"
@@ -209,7 +209,7 @@ def answering(reply: bytes) -> Iterator[str]:
         thread = threading.Thread(target=answer)
         thread.start()
         yield f"http://127.0.0.1:{door.getsockname()[1]}"
-        thread.join(5)
+        thread.join(30)
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Seed: 1\r\n"

@@ -85,7 +85,7 @@ def test_a_megabyte_without_an_end_is_split_in_time() -> None:
     started = time.perf_counter()
     parts = spoken_pieces("word" * 250_000)
     assert "".join(parts) == "word" * 250_000
-    assert time.perf_counter() - started < 20
+    assert time.perf_counter() - started < 60
 
 
 @pytest.mark.parametrize(

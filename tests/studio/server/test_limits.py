@@ -194,10 +194,10 @@ def echo(proxies: tuple[str, ...]) -> Iterator[str]:
         server = uvicorn.Server(configure(application, proxies))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
         thread.start()
-        wait_until(lambda: server.started, seconds=20)
+        wait_until(lambda: server.started)
         yield "http://{}:{}".format(*address.getsockname())
         server.should_exit = server.force_exit = True
-        thread.join(5)
+        thread.join(30)
 
 
 @pytest.mark.parametrize(

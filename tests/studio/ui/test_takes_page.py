@@ -46,9 +46,10 @@ def url(browser: Any, engine: FakeEngine, takes: Takes, tmp_path_factory: Any) -
         yield url
 
 
-@pytest.fixture
-def page(open_page: OpenPage, url: str) -> Any:
-    page = open_page(url)
+@pytest.fixture(scope="module")
+def page(open_pages: OpenPage, url: str) -> Any:
+    """One page for all: each test leaves the whole list behind, nothing searched or filtered."""
+    page = open_pages(url)
     page.get_by_role("button", name="Hear a welcome").wait_for()
     return page
 
@@ -71,6 +72,7 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
     row = page.locator("[data-do=pick]:visible", has_text=TEXTS[1])
     row.click()
     card = page.locator(".timbre-take:visible")
+    expect(card).to_contain_text(TEXTS[1])
     card.get_by_role("button", name="Star").click()
     row.get_by_text("★").wait_for()
     card.get_by_role("button", name="Delete").click()
@@ -82,6 +84,8 @@ def test_a_take_is_starred_deleted_and_brought_back(page: Any, takes: Takes) -> 
     page.get_by_label("Starred").check()
     page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).first.wait_for(state="detached")
     row.wait_for()
+    page.get_by_label("All", exact=True).check()
+    page.locator("[data-do=pick]:visible", has_text=TEXTS[0]).first.wait_for()
 
 
 def test_a_kept_take_is_heard_sample_for_sample(page: Any, takes: Takes) -> None:
@@ -139,6 +143,8 @@ def test_a_pasted_word_is_searched_and_so_is_what_is_left_of_it(page: Any) -> No
     search.press("Backspace")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text(TEXTS[1])
+    search.fill("")
+    rows.nth(1).wait_for()
 
 
 def test_an_older_list_never_replaces_a_newer_one(
@@ -165,6 +171,7 @@ def test_an_older_list_never_replaces_a_newer_one(
     wait_until(lambda: newer.is_set() and older.is_set())
     page.wait_for_timeout(500)  # by now the older list would be here
     expect(page.get_by_text("No results").locator("visible=true")).to_be_visible()
+    page.get_by_label("Search").locator("visible=true").fill("")
 
 
 def test_models_are_added_while_the_page_is_open(

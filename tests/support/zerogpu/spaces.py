@@ -59,7 +59,7 @@ def _call(task: Callable[..., Any], given: Any, seconds: float) -> Iterator[Any]
             raise gr.Error(answer[1], print_exception=False)
     finally:
         stop.set()
-        process.join(20)
+        process.join(60)
         assert process.exitcode == 0, process.exitcode
 
 

@@ -231,7 +231,7 @@ def test_of_simultaneous_uploads_of_a_name_one_is_kept(
     save = library.save
 
     def together(name: str, voice: Clone, **details: Any) -> Any:
-        everybody.wait(10)  # each has seen that the name is free
+        everybody.wait(60)  # each has seen that the name is free
         return save(name, voice, **details)
 
     monkeypatch.setattr(library, "save", together)
