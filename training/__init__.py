@@ -1,0 +1,1 @@
+"""How the embedded model is made: speech, codec, speaker encoder, talker, export (README.md)."""

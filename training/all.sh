@@ -5,7 +5,7 @@
 # in OUT what is new: weights in half precision in pieces of 15 MiB, and the ends of the logs.
 #
 # FOLDER gets texts, teacher, speech, states and logs. What is there already is used again:
-# said.json.gz and said-aside.json.gz (or PACKAGES says where wordnet-base and wamerican were
+# said.json.gz and said-held-out.json.gz (or PACKAGES says where wordnet-base and wamerican were
 # unpacked), kokoro.pt (or SITE says where the teacher's packages are, or it is waited for). Weights
 # are gone on from those of BEGIN (empty: from nothing), or of FOLDER/begin if that is there.
 #
@@ -27,7 +27,7 @@ python=${PYTHON:-python3}
 logs=$work/logs
 mkdir -p "$logs"
 
-learning_codec() { # it has not saved itself yet
+codec_is_unsaved() { # it has not saved itself yet
     [ ! -f "$work/codec.pt" ] || { [ -f "$work/begin/codec.pt" ] && [ ! "$work/codec.pt" -nt "$work/begin/codec.pt" ]; }
 }
 
@@ -37,7 +37,7 @@ deliver() { # OUT: the newest weights of each part; decoder.pt has all of the co
     for name in speaker talker $codec; do
         state=$work/$name.pt
         [ -f "$state" ] || continue
-        [ $name != codec ] || ! learning_codec || continue
+        [ $name != codec ] || ! codec_is_unsaved || continue
         [ ! -f "$work/small/$name.sent" ] || [ "$state" -nt "$work/small/$name.sent" ] || continue
         mkdir -p "$work/small"
         touch -r "$state" "$work/small/$name.sent"
@@ -73,7 +73,7 @@ smooth_from=$((codec_by - ${SMOOTH:-110}))
 hours=${HOURS:-30}                     # room for speech on a device: 0.17 GB an hour
 first_hours=${FIRST_HOURS:-3}          # of speech that training waits for
 makers=${MAKERS:-2}
-record=${RECORD---record}              # RECORD= COMPILE= where there is no CUDA
+graphs=${GRAPHS---cuda-graphs}         # GRAPHS= COMPILE= where there is no CUDA
 gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
 second=$((gpus > 1))
 
@@ -82,7 +82,7 @@ on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=${THREADS:-4} $python
 
 if [ ! -f "$work/said.json.gz" ]; then
     $python -m training.data.text --root "${PACKAGES:-/}" --out "$work/corpus.json"
-    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-aside.json.gz" --held-out
+    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-held-out.json.gz" --held-out
     $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said.json.gz"
 fi
 [ -f "$work/kokoro.pt" ] || [ -z "${SITE:-}" ] ||
@@ -107,17 +107,17 @@ speech() { # GPU NUMBER SECONDS: shards from 1000 * NUMBER on, once the teacher 
     until_taught
     CUDA_VISIBLE_DEVICES=$1 OMP_NUM_THREADS=2 nice $python -m training.teachers.synthesize \
         --teacher "$work/kokoro.pt" --said "$work/said.json.gz" --out "$work/speech" \
-        --first $((1000 * $2)) --shards 1000 --by $(($(date +%s) + $3)) ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
+        --first $((1000 * $2)) --shards 1000 --until $(($(date +%s) + $3)) ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
 }
 speech "$second" 0 "$more_speech" &
 for number in $(seq "$((makers - 1))"); do speech "$second" "$number" "$speech" & done
 for number in $(seq "$makers"); do [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech" & done
 
-aside() { # speech that the talker is judged by and never learns from
+validation() { # speech that the talker is judged by and never learns from
     until_taught
-    on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
-        --out "$work/aside" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/aside.log" 2>&1
-    touch "$work/aside.done"
+    on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-held-out.json.gz" \
+        --out "$work/validation" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/validation.log" 2>&1
+    touch "$work/validation.done"
 }
 
 codec() { # NUMBER MORE...: as the first or second of those that train it together
@@ -125,13 +125,13 @@ codec() { # NUMBER MORE...: as the first or second of those that train it togeth
     shift
     CUDA_VISIBLE_DEVICES=$number OMP_NUM_THREADS=${THREADS:-4} NCCL_NVLS_ENABLE=0 \
         $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
-        --minutes 600 --by "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
-        --save-every 40 $record ${COMPILE---compile} "$@" ${CODEC_MORE:-} > "$logs/codec$number.log" 2>&1
+        --minutes 600 --until "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
+        --save-every 40 $graphs ${COMPILE---compile} "$@" ${CODEC_MORE:-} > "$logs/codec$number.log" 2>&1
 }
 codec_together() { # goes on alone from the last save if that fails
     rm -f "$work/meeting"
-    codec 1 --again --peers 2 --rank 1 --meeting "$work/meeting" &
-    codec 0 --again --peers 2 --rank 0 --meeting "$work/meeting" || {
+    codec 1 --restart --peers 2 --rank 1 --meeting "$work/meeting" &
+    codec 0 --restart --peers 2 --rank 0 --meeting "$work/meeting" || {
         cp "$logs/codec0.log" "$logs/together.log"
         echo "not together: alone"
         codec 0
@@ -142,18 +142,18 @@ until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] &&
 decoder() {
     until_warm_up
     on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
-        --state "$work/decoder.pt" --minutes 600 --by "$ends" --hours "$hours" --save-every 60 \
-        $record ${COMPILE---compile} ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
+        --state "$work/decoder.pt" --minutes 600 --until "$ends" --hours "$hours" --save-every 60 \
+        $graphs ${COMPILE---compile} ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
 }
 speaker() {
-    [ ! -f "$work/known.pt" ] || known="--begin $work/known.pt"
+    [ ! -f "$work/known.pt" ] || known="--init $work/known.pt"
     on_second training.train_speaker --speech "$work/speech" --out "$work/apart.pt" ${known:-} \
-        --by "$smooth_from" --minutes 600 --wait-hours "$first_hours" --hours "$hours" \
+        --until "$smooth_from" --minutes 600 --wait-hours "$first_hours" --hours "$hours" \
         ${SPEAKER_MORE:-} > "$logs/speaker.log" 2>&1
-    while learning_codec; do sleep 1; done
+    while codec_is_unsaved; do sleep 1; done
     cp "$work/codec.pt" "$work/heard.pt"
-    on_second training.smooth_speaker --speech "$work/speech" --begin "$work/apart.pt" \
-        --codec "$work/heard.pt" --out "$work/speaker.pt" --by "$codec_by" --minutes 600 \
+    on_second training.smooth_speaker --speech "$work/speech" --init "$work/apart.pt" \
+        --codec "$work/heard.pt" --out "$work/speaker.pt" --until "$codec_by" --minutes 600 \
         --wait-hours "$first_hours" --hours "$hours" ${SMOOTH_MORE:-} > "$logs/smooth.log" 2>&1
 }
 
@@ -161,21 +161,21 @@ talker() { # CODEC STATE BY MORE...
     heard=$1 state=$2 until=$3
     shift 3
     on_second training.train_talker --speech "$work/speech" --codec "$heard" \
-        --tokenizer "$work/tokenizer" --state "$state" --aside "$work/aside" --again \
-        --minutes 600 --by "$until" --wait-hours "$first_hours" --hours "$hours" \
-        --save-every 60 $record "$@" ${TALKER_MORE:-}
+        --tokenizer "$work/tokenizer" --state "$state" --validation "$work/validation" --restart \
+        --minutes 600 --until "$until" --wait-hours "$first_hours" --hours "$hours" \
+        --save-every 60 $graphs "$@" ${TALKER_MORE:-}
 }
 rehearsal() {
-    while learning_codec || [ ! -f "$work/aside.done" ]; do sleep 1; done
+    while codec_is_unsaved || [ ! -f "$work/validation.done" ]; do sleep 1; done
     cp "$work/codec.pt" "$work/early.pt"
     talker "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
 }
 
 if [ -n "${ONLY_CODEC:-}" ]; then
-    if [ "$second" = 1 ]; then codec_together; else codec 0 --again; fi
+    if [ "$second" = 1 ]; then codec_together; else codec 0 --restart; fi
     exit
 fi
-aside &
+validation &
 rehearsal &
 rehearsal=$!
 speaker &
@@ -184,11 +184,11 @@ decoder &
 decoder=$!
 {
     until_warm_up
-    talker "$work/ready.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --own ${COMPILE---compile} \
+    talker "$work/ready.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} \
         > "$logs/talker.log" 2>&1
 } &
 talker=$!
-codec 0 --again || echo "the codec failed"
+codec 0 --restart || echo "the codec failed"
 cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"
 wait "$rehearsal" || echo "the rehearsal failed"
 wait "$speaker" || echo "the speaker encoder failed"

@@ -20,32 +20,30 @@ from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from engine.model.layers import Causal
 from training import model_config
 from training.data.phones import PHONES
-from training.data.speech_format import PHONES_A_FRAME
+from training.data.speech_format import FRAME, PHONES_A_FRAME
 
 DECAY = 0.99
-DEAD = 0.15  # an entry used less than this share of the average is restarted
-ALL = model_config.CODEBOOKS - 1  # all acoustic codebooks
-UNQUANTISED = (
-    0  # a depth at which latents are not quantised, so that encoder and decoder use all of them
-)
+DEAD_USAGE = 0.15  # an entry used less than this share of the average is restarted
+ALL_CODEBOOKS = model_config.CODEBOOKS - 1  # all acoustic codebooks
+UNQUANTISED = 0  # a depth: latents are not quantised, so encoder and decoder use all of them
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class CodecOutput:
     wave: Tensor  # [B, samples]
     commitment: Tensor
     phones: Tensor  # logits [B, T, 4, phones]
 
 
 @torch.no_grad()
-def learn(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
+def update_codebook(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
     """Move a codebook towards the vectors [N, d] that chose its entries [N]."""
     entries = torch.arange(len(book.cluster_usage), device=codes.device)
     hot = (codes[:, None] == entries).to(vectors.dtype)  # [N, entries]
     book.cluster_usage.lerp_(hot.sum(0), 1 - DECAY)
     book.embed_sum.lerp_(hot.T @ vectors, 1 - DECAY)
     share = len(vectors) / len(book.cluster_usage)
-    dead = (book.cluster_usage < DEAD * share)[:, None]
+    dead = (book.cluster_usage < DEAD_USAGE * share)[:, None]
     chosen = vectors[torch.randint(len(vectors), book.cluster_usage.shape, device=vectors.device)]
     book.embed_sum.copy_(torch.where(dead, chosen * share, book.embed_sum))
     book.cluster_usage.copy_(torch.where(dead[:, 0], share, book.cluster_usage))
@@ -63,7 +61,7 @@ def quantize(
     for index, layer in enumerate(half.layers):
         codes, found = layer.codebook.nearest(left.detach())
         if train:
-            learn(layer.codebook, left.detach().flatten(0, 1), codes.flatten())
+            update_codebook(layer.codebook, left.detach().flatten(0, 1), codes.flatten())
         used = (depth > index)[:, None, None]
         commitment = commitment + ((left - found).square() * used).mean()
         total = total + found * used
@@ -86,7 +84,7 @@ class Codec(nn.Module):
             nn.Linear(inner, 128), nn.GELU(), nn.Linear(128, PHONES_A_FRAME * len(PHONES))
         )
         self._latents, self._synthesize = self.encoder.latents, synthesize
-        for book in self.books():
+        for book in self.codebooks():
             book.embed_sum.normal_()
         for name, value in self.named_parameters():
             if name.endswith((".scale", ".gamma")):  # higher initial values for a short training
@@ -97,7 +95,7 @@ class Codec(nn.Module):
         self._latents = torch.compile(self.encoder.latents)
         self._synthesize = torch.compile(synthesize)
 
-    def books(self) -> list[Codebook]:
+    def codebooks(self) -> list[Codebook]:
         """The encoder's codebooks: the semantic one, then the acoustic ones."""
         halves = self._halves()
         return [layer.codebook for half in halves for layer in half.layers]
@@ -109,7 +107,7 @@ class Codec(nn.Module):
             quantizer.acoustic_residual_vector_quantizer,
         )
 
-    def forward(self, wave: Tensor, depth: Tensor) -> Coded:
+    def forward(self, wave: Tensor, depth: Tensor) -> CodecOutput:
         """Encode, quantise and decode."""
         latents = self._latents(wave)
         said, sounds = self._halves()
@@ -120,19 +118,27 @@ class Codec(nn.Module):
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
         wave = self._synthesize(self.decoder, latent)
-        return Coded(wave, words_loss + sound_loss, phones)
+        return CodecOutput(wave, words_loss + sound_loss, phones)
 
     @torch.no_grad()
-    def share_tables(self) -> None:
+    def copy_codebooks(self) -> None:
         """Give the decoder the encoder's tables, both as plain means with counts of one."""
         into = self.decoder.quantizer
         layers = [*into.rvq_first.vq.layers, *into.rvq_rest.vq.layers]
-        for book, layer in zip(self.books(), layers, strict=True):
+        for book, layer in zip(self.codebooks(), layers, strict=True):
             table = book.table()
             book.embed_sum.copy_(table)
             book.cluster_usage.fill_(1)
             layer._codebook.embedding_sum.copy_(table)
             layer._codebook.cluster_usage.fill_(1)
+
+
+@torch.no_grad()
+def roundtrip(codec: Codec, wave: Tensor) -> Tensor:
+    """A wave [samples] coded and decoded."""
+    whole = F.pad(wave, (0, -len(wave) % FRAME))
+    depth = torch.tensor([ALL_CODEBOOKS], device=wave.device)
+    return codec(whole[None], depth).wave[0, : len(wave)]
 
 
 def synthesize(decoder: CodecDecoder, latent: Tensor, window: Tensor | None = None) -> Tensor:
@@ -147,7 +153,7 @@ def synthesize(decoder: CodecDecoder, latent: Tensor, window: Tensor | None = No
     return x.squeeze(1).clamp(-1, 1)
 
 
-def mel_bank(bins: int, size: int, device: torch.device) -> Tensor:
+def mel_filterbank(bins: int, size: int, device: torch.device) -> Tensor:
     """Triangular filters, evenly spaced on the mel scale: [bins, size / 2 + 1]."""
     top = 2595 * torch.log10(torch.tensor(1 + 12_000 / 700))
     hertz = 700 * (10 ** (torch.linspace(0, float(top), bins + 2) / 2595) - 1)
@@ -168,7 +174,7 @@ class SpectralLoss(nn.Module):
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
-        self.banks = [mel_bank(bins, size, device) for size, bins in self.SCALES]
+        self.banks = [mel_filterbank(bins, size, device) for size, bins in self.SCALES]
         self.windows = [torch.hann_window(size, device=device) for size, _ in self.SCALES]
 
     def forward(self, made: Tensor, real: Tensor) -> Tensor:

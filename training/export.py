@@ -28,7 +28,7 @@ from training import state as states
 from training.batching.speaker_targets import speaker_targets
 from training.codec import Codec
 from training.data.speakers import NAMED
-from training.train_speaker import SpeakerTrainee
+from training.train_speaker import SpeakerClassifier
 
 
 @torch.no_grad()
@@ -60,7 +60,7 @@ def write(
     }
     for path, content in texts.items():
         path.write_text(json.dumps(content, indent=1))
-    codec.share_tables()
+    codec.copy_codebooks()
     model = half(export({"talker.": talker, "speaker_encoder.": speaker}), torch.bfloat16)
     sound = half(export({"encoder.": codec.encoder, "decoder.": codec.decoder}), torch.float16)
     for name in [name for name in sound if name.endswith("codebook.cluster_usage")]:
@@ -74,15 +74,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("codec", "speaker", "talker", "tokenizer", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    given = parser.parse_args()
-    codec, speaker, talker = Codec(), SpeakerTrainee(), Talker(model_config.talker_config())
-    codec.load_state_dict(states.load(given.codec)["codec"])
-    speaker.load_state_dict(states.load(given.speaker)["speaker"])
-    talker.load_state_dict(states.load(given.talker)["talker"])
+    args = parser.parse_args()
+    codec, speaker, talker = Codec(), SpeakerClassifier(), Talker(model_config.talker_config())
+    codec.load_state_dict(states.load(args.codec)["codec"])
+    speaker.load_state_dict(states.load(args.speaker)["speaker"])
+    talker.load_state_dict(states.load(args.talker)["talker"])
     set_preset_vectors(talker)
-    write(given.out, given.tokenizer, codec, speaker.encoder, talker)
-    size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
-    print(f"{given.out}: {size / 1e6:.1f} MB")
+    write(args.out, args.tokenizer, codec, speaker.encoder, talker)
+    size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
+    print(f"{args.out}: {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,10 @@ Made = TypeVar("Made")
 WARM = 4  # eager calls before a capture, to warm up
 
 
+def values(metrics: Metrics) -> str:
+    return " ".join(f"{name} {value.item():.3f}" for name, value in metrics.items())
+
+
 class GraphedStep:
     """A step on a GPU, with a graph for each set of shapes and choices."""
 

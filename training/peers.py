@@ -45,12 +45,12 @@ class Peers:
     @torch.no_grad()
     def share(self) -> None:
         """The networks' weights become the average, their buffers those of the first process."""
-        flat = joined(self._weights)
+        flat = flatten(self._weights)
         dist.all_reduce(flat)
-        spread(flat / self.count, self._weights)
-        flat = joined(self._means)
+        unflatten(flat / self.count, self._weights)
+        flat = flatten(self._means)
         dist.broadcast(flat, 0)
-        spread(flat, self._means)
+        unflatten(flat, self._means)
 
     def agree(self, value: float) -> float:
         """What the first process says."""
@@ -63,12 +63,12 @@ class Peers:
         dist.destroy_process_group()
 
 
-def joined(tensors: Sequence[Tensor]) -> Tensor:
+def flatten(tensors: Sequence[Tensor]) -> Tensor:
     return torch.cat([x.flatten() for x in tensors])
 
 
-def spread(flat: Tensor, tensors: Sequence[Tensor]) -> None:
-    """Write back what `joined` made of these tensors."""
+def unflatten(flat: Tensor, tensors: Sequence[Tensor]) -> None:
+    """Write back what `flatten` made of these tensors."""
     parts = flat.split([x.numel() for x in tensors])
     for x, part in zip(tensors, parts, strict=True):
         x.copy_(part.view_as(x))
@@ -80,10 +80,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--meeting", type=Path, help="the file by which they find each other")
 
 
-def among(
-    given: argparse.Namespace, device: torch.device, networks: Sequence[nn.Module]
+def join(
+    args: argparse.Namespace, device: torch.device, networks: Sequence[nn.Module]
 ) -> Peers | None:
     """The processes that train these networks with this one, if there are any."""
-    if given.peers == 1:
+    if args.peers == 1:
         return None
-    return Peers(given.rank, given.peers, given.meeting, device, networks)
+    return Peers(args.rank, args.peers, args.meeting, device, networks)

@@ -20,7 +20,8 @@ from engine.worker.loading import weight_loader
 from training import model_config, tokenizer
 from training import state as states
 from training.codec import Codec
-from training.train_speaker import SpeakerTrainee
+from training.losses.wave_losses import NETWORKS as LOSS_NETWORKS
+from training.train_speaker import SpeakerClassifier
 
 CODEC_HEAD, VOICE_PARTS = "phone_head.", "encoder."
 
@@ -34,8 +35,8 @@ def keep(folder: Path, out: Path) -> None:
         "voices": {n: v for n, v in voices["speaker"].items() if not n.startswith(VOICE_PARTS)},
         "phones": talker["phones"],
     }
-    kept |= {name: codec[name] for name in ("discriminators", "recognizer") if name in codec}
-    states.save(states.halved(kept), out)
+    kept |= {name: codec[name] for name in LOSS_NETWORKS if name in codec}
+    states.save(states.to_half(kept), out)
 
 
 def _load_last_codec(folder: Path) -> dict[str, Any]:
@@ -46,16 +47,18 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 def join(export: Path, parts: Path, out: Path) -> None:
     """States to continue from, weights alone, and their tokenizer."""
     kept = states.load(parts)
-    codec, voices, talker = codec_of(export), SpeakerTrainee(), Talker(model_config.talker_config())
-    voices.load_state_dict(states.halved(voices.state_dict()))
+    codec, voices, talker = (
+        codec_of(export),
+        SpeakerClassifier(),
+        Talker(model_config.talker_config()),
+    )
+    voices.load_state_dict(states.to_half(voices.state_dict()))
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     # Heads for other speakers than these begin anew.
-    voices.load_state_dict(states.fitting(voices, kept["voices"]))
-    recognizer = kept["recognizer"] if "recognizer" in kept else kept["listener"]
-    beside = {"recognizer": recognizer}
-    beside |= {name: kept[name] for name in ("discriminators",) if name in kept}
-    states.save({"codec": codec.state_dict(), **beside}, out / "codec.pt")
+    voices.load_state_dict(states.matching_weights(voices, kept["voices"]))
+    losses = {name: kept[name] for name in LOSS_NETWORKS if name in kept}
+    states.save({"codec": codec.state_dict(), **losses}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
     said = {"talker": talker.state_dict(), "phones": kept["phones"]}
     states.save(said, out / "talker.pt")

@@ -49,7 +49,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     return state
 
 
-def fitting(network: nn.Module, saved: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def matching_weights(network: nn.Module, saved: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The network's state with the saved tensors of equal shape; the others stay as they are."""
     return {
         name: saved[name] if name in saved and saved[name].shape == value.shape else value
@@ -57,7 +57,7 @@ def fitting(network: nn.Module, saved: dict[str, torch.Tensor]) -> dict[str, tor
     }
 
 
-def chance(device: torch.device) -> dict[str, torch.Tensor]:
+def rng_state(device: torch.device) -> dict[str, torch.Tensor]:
     """The states of the random generators."""
     streams = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
@@ -65,7 +65,7 @@ def chance(device: torch.device) -> dict[str, torch.Tensor]:
     return streams
 
 
-def set_chance(streams: dict[str, torch.Tensor]) -> None:
+def set_rng_state(streams: dict[str, torch.Tensor]) -> None:
     torch.set_rng_state(streams["cpu"])
     if "cuda" in streams:
         torch.cuda.set_rng_state(streams["cuda"])
@@ -91,15 +91,15 @@ def join(folder: Path, name: str, path: Path) -> Path:
     return path
 
 
-def weights(path: Path, out: Path) -> None:
-    """Save what an export or a new schedule (`--again`) needs, in half precision."""
-    save({name: halved(value) for name, value in load(path).items() if name in KEPT}, out)
+def save_weights(path: Path, out: Path) -> None:
+    """Save what an export or a new schedule (`--restart`) needs, in half precision."""
+    save({name: to_half(value) for name, value in load(path).items() if name in KEPT}, out)
 
 
-def halved(value: Any) -> Any:
+def to_half(value: Any) -> Any:
     """Tensors of a state in float16 where their values fit."""
     if isinstance(value, dict):
-        return {name: halved(each) for name, each in value.items()}
+        return {name: to_half(each) for name, each in value.items()}
     if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
         return value
     return value.half() if value.numel() and value.abs().max() < LARGEST_HALF else value
@@ -110,13 +110,13 @@ def main() -> None:
     parser.add_argument("what", choices=("weights", "split", "join"))
     parser.add_argument("path", type=Path)
     parser.add_argument("out", type=Path)
-    given = parser.parse_args()
-    if given.what == "weights":
-        weights(given.path, given.out)
-    elif given.what == "split":
-        split(given.path, given.out)
+    args = parser.parse_args()
+    if args.what == "weights":
+        save_weights(args.path, args.out)
+    elif args.what == "split":
+        split(args.path, args.out)
     else:
-        join(given.path.parent, given.path.name, given.out)
+        join(args.path.parent, args.path.name, args.out)
 
 
 if __name__ == "__main__":

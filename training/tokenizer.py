@@ -17,7 +17,7 @@ from random import Random
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import Qwen2TokenizerFast
 
-from training.data.speakers import STYLES, everyone
+from training.data.speakers import STYLES, all_speakers
 from training.data.text import Corpus, load
 from training.data.voice_descriptions import describe
 
@@ -35,17 +35,20 @@ WORDS = Regex(
 )
 
 
-def lines(corpus: Corpus, seed: int = 0, count: int = 60_000) -> Iterator[str]:
+TEXTS = 60_000  # that it is trained on
+
+
+def lines(corpus: Corpus) -> Iterator[str]:
     """The tokenizer's training text: sentences, instructions, and the two roles."""
-    random = Random(seed)
-    voices = everyone()
-    for _ in range(count):
+    random = Random(0)
+    voices = all_speakers()
+    for _ in range(TEXTS):
         yield corpus.draw(random)
-    for _ in range(count // 12):
+    for _ in range(TEXTS // 12):
         yield describe(random.choice(voices), random)
     for style in STYLES:
         yield from style.instructions
-    yield from ["assistant\n", "user\n"] * (count // 10)
+    yield from ["assistant\n", "user\n"] * (TEXTS // 10)
 
 
 def train(corpus: Corpus) -> Qwen2TokenizerFast:
@@ -107,8 +110,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    save(train(load(given.corpus)), given.out)
+    args = parser.parse_args()
+    save(train(load(args.corpus)), args.out)
 
 
 if __name__ == "__main__":

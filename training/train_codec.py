@@ -2,155 +2,139 @@
 
     python -m training.train_codec --speech DIR --state codec.pt --minutes 5
 
-With `--again` it goes on from the weights of a saved codec, which may be smaller. Codes are settled
-here; `training.train_decoder` then goes on with their sound.
+With `--restart` it goes on from the weights of a saved codec, which may be smaller. Codes are
+settled here; `training.train_decoder` then goes on with their sound.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from training import peers, train_loop
-from training import state as states
-from training.codec import ALL, UNQUANTISED, Codec
+from training.codec import ALL_CODEBOOKS, UNQUANTISED, Codec
 from training.data.speech_format import FRAME, PHONES_A_FRAME
-from training.data.speech_pool import Pool
-from training.graph_steps import GraphedStep, Metrics, Step
+from training.data.speech_pool import SpeechPool
+from training.graph_steps import Metrics, Step
 from training.growth import grown
-from training.losses.wave_losses import WaveLosses, forget, optimizer
+from training.losses.wave_losses import WaveLosses
+from training.optimizers import make_optimizer, reset_optimizer
 
-RATE_AT_START, RATE_AT_END = 5e-4, 0.02
-WARM_UP = 300  # steps
-JUDGED_FROM = 0.05  # of the time: discriminators
+HIGHEST_RATE = 5e-4
+ADVERSARIAL_FROM = 0.05  # of the time: discriminators
 CROP = 40  # frames: encoded and decoded from the first on, as an utterance is
-FREE_AT_START, FREE_AT_END = 0.25, 0.05  # of the rows are not quantised; fewest with discriminators
+# Shares of the rows that are not quantised; fewest with discriminators.
+UNQUANTISED_AT_START, UNQUANTISED_AT_END = 0.25, 0.05
 COMMITMENT = 0.1  # weight of the quantizer's loss
 
 
-class Trainer:
+class Trainer(train_loop.Trainer):
+    OPTIMIZER = "codec_optimizer"
+    WARM_UP = 300
+    END = 0.02
+
     def __init__(
-        self, device: torch.device, highest: float = RATE_AT_START, compiled: bool = False
+        self, device: torch.device, highest: float = HIGHEST_RATE, compiled: bool = False
     ) -> None:
-        self.device, self.highest = device, highest
+        super().__init__(device, highest)
         self.codec = Codec().to(device)
         if compiled:
             self.codec.compile_networks()
-        self.now = torch.tensor(highest, device=device)  # the learning rate
-        self.free = torch.tensor(FREE_AT_START, device=device)
-        self.losses = WaveLosses(device, self.now, learn_phones=True, compiled=compiled)
-        self.codec_steps = optimizer(self.codec, self.now)
-        self.step, self.seconds = 0, 0.0
+        self.unquantised = torch.tensor(UNQUANTISED_AT_START, device=device)
+        self.losses = WaveLosses(device, self.learning_rate, learn_phones=True, compiled=compiled)
+        self.optimizer = make_optimizer(self.codec, self.learning_rate)
 
     def networks(self) -> list[nn.Module]:
         return [self.codec, self.losses.discriminators, self.losses.recognizer]
 
-    def state(self) -> dict[str, object]:
-        return {
-            "codec": self.codec.state_dict(),
-            "codec_steps": self.codec_steps.state_dict(),
-            "step": self.step,
-            "seconds": self.seconds,
-            "chance": states.chance(self.device),
-            **self.losses.state(),
-        }
+    def weights(self) -> dict[str, Any]:
+        return {"codec": self.codec.state_dict(), **self.losses.state()}
 
-    def resume(self, path: Path, again: bool) -> None:
-        """Continue exactly, or start a new schedule from the weights, a smaller codec's too
-        (`again`)."""
-        state = states.load(path)
-        again = again or "codec_steps" not in state
-        self.losses.resume(state, again)
-        if again:
-            self.codec.load_state_dict(grown(self.codec, state["codec"]))
-            return
-        self.codec.load_state_dict(state["codec"])
-        self.codec_steps.load_state_dict(state["codec_steps"])
-        self.codec_steps.param_groups[0]["lr"] = self.now
-        self.step, self.seconds = state["step"], state["seconds"]
-        states.set_chance(state["chance"])
+    def load_weights(self, state: dict[str, Any], restart: bool) -> None:
+        """On a `restart` the saved codec may be smaller."""
+        self.losses.resume(state, restart)
+        saved = state["codec"]
+        self.codec.load_state_dict(grown(self.codec, saved) if restart else saved)
 
-    def rate(self, progress: float) -> None:
-        """Cosine decay after a short warm-up; quantise ever more rows."""
-        factor = train_loop.rate_factor(self.step, WARM_UP, progress, RATE_AT_END)
-        self.now.fill_(self.highest * factor)
-        self.free.fill_(FREE_AT_START + (FREE_AT_END - FREE_AT_START) * min(1.0, progress))
+    def set_learning_rate(self, progress: float) -> None:
+        """Also quantise ever more rows."""
+        super().set_learning_rate(progress)
+        fall = (UNQUANTISED_AT_START - UNQUANTISED_AT_END) * min(1.0, progress)
+        self.unquantised.fill_(UNQUANTISED_AT_START - fall)
 
     def warm_up(self, advance: Step, batch: int) -> None:
         """Compile and capture the steps ahead of time, without learning from them."""
         before = {name: value.clone() for name, value in self.codec.state_dict().items()}
         real = 0.1 * torch.randn(batch, CROP * FRAME, device=self.device)
         phones = torch.zeros(batch, CROP, PHONES_A_FRAME, dtype=torch.long, device=self.device)
-        self.now.zero_()
-        for judged in (False, True):
-            advance(real, phones, judged=judged)
+        self.learning_rate.zero_()
+        for adversarial in (False, True):
+            advance(real, phones, adversarial=adversarial)
         self.codec.load_state_dict(before)  # codebooks learn at any rate
-        forget(self.codec_steps)
-        self.losses.forget()
+        reset_optimizer(self.optimizer)
+        self.losses.reset()
 
     def depth(self, batch: int) -> Tensor:
         """Random depths: unquantised rows, rows with all acoustic codebooks, and with some."""
-        some = torch.randint(1, ALL + 1, (batch,), device=self.device)
+        some = torch.randint(1, ALL_CODEBOOKS + 1, (batch,), device=self.device)
         chance = torch.rand(batch, device=self.device)
-        all_ = self.free + 0.8 * (1 - self.free)
-        return torch.where(chance < self.free, UNQUANTISED, torch.where(chance < all_, ALL, some))
+        whole = self.unquantised + 0.8 * (1 - self.unquantised)
+        depth = torch.where(chance < whole, ALL_CODEBOOKS, some)
+        return torch.where(chance < self.unquantised, UNQUANTISED, depth)
 
-    def advance(self, real: Tensor, phones: Tensor, judged: bool) -> dict[str, Tensor]:
+    def advance(self, real: Tensor, phones: Tensor, adversarial: bool) -> dict[str, Tensor]:
         """One step on waves [B, samples] with phones [B, frames, 4]."""
         coded = self.codec(real, self.depth(len(real)))
-        losses, gradient = self.losses(coded.wave, real, phones.flatten(1), judged)
+        losses, gradient = self.losses(coded.wave, real, phones.flatten(1), adversarial)
         losses["commitment"] = coded.commitment
         losses["phones"] = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
         coding = COMMITMENT * losses["commitment"] + losses["phones"]
-        self.codec_steps.zero_grad()
+        self.optimizer.zero_grad()
         torch.autograd.backward([coded.wave, coding], [gradient, None])
-        losses["norm"] = nn.utils.clip_grad_norm_(self.codec.parameters(), 10.0)
-        self.codec_steps.step()
+        losses["norm"] = self.descend(self.codec, 10.0)
         return {name: value.detach() for name, value in losses.items()}
 
 
-def run(given: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
-    device = train_loop.begun(given)
-    trainer = Trainer(device, given.rate, given.compile)
-    advance = GraphedStep(trainer.advance) if given.record else trainer.advance
-    if given.record and train_loop.starts_anew(given):
-        trainer.warm_up(advance, given.batch)
+    device = train_loop.set_up(args)
+    trainer = Trainer(device, args.rate, args.compile)
+    advance = train_loop.make_step(trainer.advance, args)
+    if args.cuda_graphs and train_loop.is_fresh(args):
+        trainer.warm_up(advance, args.batch)
         print("warm", flush=True)
-    if given.state.exists():
-        trainer.resume(given.state, given.again)
-    if given.rank:  # the same weights, other speech
-        torch.manual_seed(given.seed + given.rank + trainer.step)
-    pool = Pool(given.speech, given.hours, device)
-    while pool.refresh() == 0 or pool.hours < given.wait_hours:
-        time.sleep(1)
+    if args.state.exists():
+        trainer.resume(args.state, args.restart)
+    if args.rank:  # the same weights, other speech
+        torch.manual_seed(args.seed + args.rank + trainer.step)
+    pool = SpeechPool(args.speech, args.hours, device)
+    pool.wait(args.wait_hours)
     # Only now: what watches over the others' messages would disturb a capture.
-    others = peers.among(given, device, trainer.networks())
+    others = peers.join(args, device, trainer.networks())
 
     def step() -> Metrics:
-        judged = train_loop.progress(trainer, given) > given.judged_from
-        return advance(*pool.crops(given.batch, CROP), judged=judged)
+        adversarial = train_loop.progress(trainer, args) > args.adversarial_from
+        return advance(*pool.crops(args.batch, CROP), adversarial=adversarial)
 
-    def tell(losses: Metrics) -> None:
+    def log(losses: Metrics) -> None:
         pool.refresh(3)
-        print(train_loop.line(trainer, pool.hours, losses), flush=True)
+        print(train_loop.log_line(trainer, pool.hours, losses), flush=True)
 
-    train_loop.follow(trainer, given, step, tell, trainer.state, others)
+    train_loop.train(trainer, args, step, log, others)
     if others is not None:
         others.leave()
 
 
 def main() -> None:
-    parser = train_loop.options(__doc__, hours=60, seed=1)
+    parser = train_loop.trainer_parser(__doc__, rate=HIGHEST_RATE, hours=60, seed=1)
     parser.add_argument("--batch", type=int, default=6)
-    parser.add_argument("--rate", type=float, default=RATE_AT_START, help="of learning, at most")
-    parser.add_argument("--judged-from", type=float, default=JUDGED_FROM, help="share of the time")
-    parser.add_argument("--compile", action="store_true", help="the networks, by torch.compile")
+    parser.add_argument(
+        "--adversarial-from", type=float, default=ADVERSARIAL_FROM, help="share of the time"
+    )
     peers.add_options(parser)
     run(parser.parse_args())
 

@@ -1,91 +1,153 @@
 """The training loop: steps for a number of minutes, with regular logs and saves.
 
-A trainer counts its steps and seconds and has a learning rate.
+A trainer is networks with their optimizer, learning rate and progress; its subclasses have the
+losses. A saved state has all of it, so that training that was stopped continues exactly.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import torch
+from torch import nn
 
 from training import state as states
-from training.graph_steps import Metrics
+from training.graph_steps import GraphedStep, Metrics, Step, values
+from training.optimizers import rate_factor
 from training.peers import EVERY, Peers
 
 
-class Trainer(Protocol):
-    step: int
-    seconds: float
+class Trainer(ABC):
+    """`learning_rate` is a tensor on the device, so that a captured step follows it."""
 
-    def rate(self, progress: float) -> None: ...
+    optimizer: torch.optim.Optimizer
+    OPTIMIZER: ClassVar[str]  # its name in a saved state
+    WARM_UP: ClassVar[int]  # steps
+    END: ClassVar[float]  # of the highest rate, which is left in the end
+
+    def __init__(self, device: torch.device, highest: float) -> None:
+        self.device, self.highest = device, highest
+        self.learning_rate = torch.tensor(highest, device=device)
+        self.step, self.seconds = 0, 0.0
+
+    @abstractmethod
+    def weights(self) -> dict[str, Any]:
+        """The states of all networks, and of optimizers that belong to losses."""
+
+    @abstractmethod
+    def load_weights(self, state: dict[str, Any], restart: bool) -> None:
+        """Load what `weights` saved; what fits of it on a `restart`."""
+
+    def state(self) -> dict[str, Any]:
+        return {
+            **self.weights(),
+            self.OPTIMIZER: self.optimizer.state_dict(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "rng_state": states.rng_state(self.device),
+        }
+
+    def resume(self, path: Path, restart: bool) -> None:
+        """Continue exactly, or `restart`: a new schedule from the weights."""
+        state = states.load(path)
+        restart = restart or self.OPTIMIZER not in state
+        self.load_weights(state, restart)
+        if restart:
+            return
+        self.optimizer.load_state_dict(state[self.OPTIMIZER])
+        self.optimizer.param_groups[0]["lr"] = self.learning_rate
+        self.step, self.seconds = state["step"], state["seconds"]
+        states.set_rng_state(state["rng_state"])
+
+    def set_learning_rate(self, progress: float) -> None:
+        self.learning_rate.fill_(
+            self.highest * rate_factor(self.step, self.WARM_UP, progress, self.END)
+        )
+
+    def descend(self, networks: nn.Module, largest_norm: float) -> torch.Tensor:
+        """A step along the gradients, clipped; their norm before that."""
+        norm = nn.utils.clip_grad_norm_(networks.parameters(), largest_norm)
+        self.optimizer.step()
+        return norm
 
 
-def begun(given: argparse.Namespace) -> torch.device:
+def set_up(args: argparse.Namespace) -> torch.device:
     """Set TF32 and the seed, and return the device."""
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
-    torch.manual_seed(given.seed)
-    return torch.device(given.device)
+    torch.manual_seed(args.seed)
+    return torch.device(args.device)
 
 
-def options(about: str | None, hours: float, seed: int) -> argparse.ArgumentParser:
+def base_parser(about: str | None, **defaults: float) -> argparse.ArgumentParser:
     """Command line options of all training scripts."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--speech", type=Path, required=True)
-    parser.add_argument("--state", type=Path, required=True)
-    parser.add_argument("--again", action="store_true", help="a whole schedule from these weights")
+    parser.add_argument("--hours", type=float, help="of speech on the device, at most")
+    parser.add_argument("--wait-hours", type=float, default=0, help="of speech to wait for")
     parser.add_argument("--minutes", type=float, default=15)
-    parser.add_argument("--by", type=float, help="stop by this time, in seconds since 1970")
-    parser.add_argument("--record", action="store_true", help="replay steps from CUDA graphs")
-    parser.add_argument("--steps", type=int, default=10**9)
-    parser.add_argument("--hours", type=float, default=hours)
-    parser.add_argument("--wait-hours", type=float, default=0)
-    parser.add_argument("--every", type=int, default=200)
-    parser.add_argument("--save-every", type=float, default=120)
-    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--until", type=float, help="stop by this time, in seconds since 1970")
+    parser.add_argument("--rate", type=float, help="of learning, at most")
+    parser.add_argument("--log-every", type=int, default=200, help="steps")
+    parser.add_argument("--seed", type=int)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.set_defaults(**defaults)
     return parser
 
 
-def follow(
+def trainer_parser(about: str | None, **defaults: float) -> argparse.ArgumentParser:
+    """Command line options of scripts that have a `Trainer`."""
+    parser = base_parser(about, **defaults)
+    parser.add_argument("--state", type=Path, required=True)
+    parser.add_argument("--restart", action="store_true", help="a schedule from these weights")
+    parser.add_argument("--cuda-graphs", action="store_true", help="capture and replay steps")
+    parser.add_argument("--compile", action="store_true", help="networks, by torch.compile")
+    parser.add_argument("--steps", type=int, default=10**9)
+    parser.add_argument("--save-every", type=float, default=120, help="seconds")
+    return parser
+
+
+def make_step(advance: Step, args: argparse.Namespace) -> Step:
+    return GraphedStep(advance) if args.cuda_graphs else advance
+
+
+def train(
     trainer: Trainer,
-    given: argparse.Namespace,
+    args: argparse.Namespace,
     step: Callable[[], Metrics],
-    tell: Callable[[Metrics], None],
-    state: Callable[[], dict[str, Any]],
+    log: Callable[[Metrics], None],
     peers: Peers | None = None,
 ) -> None:
-    """Run steps until the time or number of steps is over; call `tell` regularly.
+    """Run steps until the time or number of steps is over; call `log` regularly.
 
     Among `peers`, weights are shared regularly, and the first of them tells, saves and ends it.
     """
     first = peers is None or peers.rank == 0
     clock, saved = states.Clock(trainer.seconds), time.monotonic()
-    if given.by:
-        given.minutes = min(given.minutes, (trainer.seconds + given.by - time.time()) / 60)
-    while goes_on(trainer, given, peers):
-        trainer.rate(progress(trainer, given))
+    if args.until:
+        args.minutes = min(args.minutes, (trainer.seconds + args.until - time.time()) / 60)
+    while goes_on(trainer, args, peers):
+        trainer.set_learning_rate(progress(trainer, args))
         losses = step()
         trainer.step += 1
         trainer.seconds = clock.tick()
-        if trainer.step % given.every == 0:
-            tell(losses)
-        if first and time.monotonic() - saved > given.save_every:
-            states.save(state(), given.state)
+        if trainer.step % args.log_every == 0:
+            log(losses)
+        if first and time.monotonic() - saved > args.save_every:
+            states.save(trainer.state(), args.state)
             saved = time.monotonic()
     if first:
-        states.save(state(), given.state)
+        states.save(trainer.state(), args.state)
 
 
-def goes_on(trainer: Trainer, given: argparse.Namespace, peers: Peers | None) -> bool:
+def goes_on(trainer: Trainer, args: argparse.Namespace, peers: Peers | None) -> bool:
     """Whether another step is due; among peers, every few steps they share weights and agree."""
-    over = progress(trainer, given) if trainer.step < given.steps else 1.0
+    over = progress(trainer, args) if trainer.step < args.steps else 1.0
     if peers is not None:
         if trainer.step % EVERY:
             return True
@@ -94,22 +156,21 @@ def goes_on(trainer: Trainer, given: argparse.Namespace, peers: Peers | None) ->
     return over < 1
 
 
-def rate_factor(step: int, warm: int, over: float, end: float = 0.0) -> float:
-    """The learning rate's factor: linear warm-up, then cosine decay to `end`."""
-    decay = end + (1 - end) * 0.5 * (1 + math.cos(math.pi * min(1.0, over)))
-    return decay * min(1.0, (step + 1) / warm)
-
-
-def starts_anew(given: argparse.Namespace) -> bool:
+def is_fresh(args: argparse.Namespace) -> bool:
     """Whether no optimizer is to be restored: only then may its steps be captured before."""
-    return given.again or not given.state.exists()
+    return args.restart or not args.state.exists()
 
 
-def progress(trainer: Trainer, given: argparse.Namespace) -> float:
+def progress(trainer: Trainer, args: argparse.Namespace) -> float:
     """The share of the available time that is over."""
-    return float(trainer.seconds / (given.minutes * 60)) if given.minutes > 0 else 1.0
+    return float(trainer.seconds / (args.minutes * 60)) if args.minutes > 0 else 1.0
 
 
-def line(trainer: Trainer, hours: float, losses: Metrics) -> str:
-    told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-    return f"{trainer.step} {trainer.seconds:.0f}s {hours:.1f}h {told}"
+def wait_for(*paths: Path | None) -> None:
+    """Until these files are there."""
+    while not all(path.exists() for path in paths if path):
+        time.sleep(0.5)
+
+
+def log_line(trainer: Trainer, hours: float, losses: Metrics) -> str:
+    return f"{trainer.step} {trainer.seconds:.0f}s {hours:.1f}h {values(losses)}"

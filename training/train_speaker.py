@@ -23,18 +23,20 @@ from torch import Tensor, nn
 from engine.model.speaker import SpeakerEncoder
 from training import model_config, train_loop
 from training import state as states
-from training.codec import ALL, Codec
-from training.data.speakers import TRAINED, everyone
+from training.codec import ALL_CODEBOOKS, Codec
+from training.data.speakers import TRAINED, all_speakers
 from training.data.speech_format import FRAME, RATE
-from training.data.speech_pool import Pool
+from training.data.speech_pool import SpeechPool
+from training.graph_steps import Metrics, values
+from training.optimizers import rate_factor
 
 LENGTH = 6.0  # norm of a vector
 SCALE, MARGIN = 24.0, 0.15  # of the cosine classifier
-FEWEST = 4  # acoustic codebooks of a copy through the codec
-AXES = len(everyone()[0].axes())
+MIN_CODEBOOKS = 4  # acoustic codebooks of a copy through the codec
+AXES = len(all_speakers()[0].axes())
 
 
-class SpeakerTrainee(nn.Module):
+class SpeakerClassifier(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encoder = SpeakerEncoder(model_config.speaker_config())
@@ -53,17 +55,17 @@ class SpeakerTrainee(nn.Module):
         }
 
 
-def augmented(wave: Tensor) -> Tensor:
+def augment(wave: Tensor) -> Tensor:
     """The same speech at another volume, with a little noise."""
     gain = 10 ** (torch.empty(len(wave), 1, device=wave.device).uniform_(-12, 6) / 20)
     noise = 10 ** torch.empty(len(wave), 1, device=wave.device).uniform_(-5, -2.4)
     return ((wave * gain) + noise * torch.randn_like(wave)).clamp(-1, 1)
 
 
-class Plain:
+class NeutralUtterances:
     """Utterances without a style, by length."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: SpeechPool) -> None:
         self.pool = pool
         self._list()
 
@@ -73,10 +75,10 @@ class Plain:
             self._list()
 
     def _list(self) -> None:
-        kept = [spot for spot in self.pool.spots if spot.style == 0]
-        table = [(spot.start, spot.stop - spot.start, spot.speaker) for spot in kept]
+        kept = [segment for segment in self.pool.segments if segment.style == 0]
+        table = [(segment.start, segment.stop - segment.start, segment.speaker) for segment in kept]
         self.rows = torch.tensor(table, device=self.pool.device)
-        self.longest = max(spot.stop - spot.start for spot in kept)
+        self.longest = max(segment.stop - segment.start for segment in kept)
 
     def draw(self, batch: int, length: int) -> tuple[Tensor, Tensor]:
         """Crops of utterances, shorter where none is so long, and their speakers."""
@@ -89,106 +91,110 @@ class Plain:
 
 
 @torch.no_grad()
-def through_codec(wave: Tensor, codec: Codec, fewest: int = FEWEST) -> Tensor:
+def through_codec(wave: Tensor, codec: Codec, fewest: int = MIN_CODEBOOKS) -> Tensor:
     """Waves [B, samples] through a codec, each with a random number of codebooks."""
-    depth = torch.randint(fewest, ALL + 1, (len(wave),), device=wave.device)
+    depth = torch.randint(fewest, ALL_CODEBOOKS + 1, (len(wave),), device=wave.device)
     return codec(wave, depth).wave
 
 
-def copied(wave: Tensor, codec: Codec) -> Tensor:
+def half_through_codec(wave: Tensor, codec: Codec) -> Tensor:
     """Waves [B, samples], every other one through the codec."""
     return torch.stack((through_codec(wave[::2], codec), wave[1::2]), 1).flatten(0, 1)
 
 
-def frozen(path: Path, device: torch.device) -> Codec:
+def load_frozen_codec(path: Path, device: torch.device) -> Codec:
     """The codec of a state, frozen."""
     codec = Codec().to(device).eval()
     codec.load_state_dict(states.load(path)["codec"])
     return codec
 
 
-def copier(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor]:
+def codec_augmentation(path: Path | None, device: torch.device) -> Callable[[Tensor], Tensor]:
     """A function that passes half of a batch through this state's codec, if there is one."""
-    return partial(copied, codec=frozen(path, device)) if path else lambda wave: wave
+    if path is None:
+        return lambda wave: wave
+    return partial(half_through_codec, codec=load_frozen_codec(path, device))
 
 
-def crop(shortest: float, longest: float) -> int:
+def random_length(shortest: float, longest: float) -> int:
     """A random length in samples, in whole frames, between two lengths in seconds."""
     seconds = torch.empty(()).uniform_(shortest, longest).item()
     return round(seconds * RATE / FRAME) * FRAME
 
 
-class Countdown:
+class Deadline:
     """How much of the minutes is over; they end by a point in time if there is one."""
 
-    def __init__(self, minutes: float, by: float | None) -> None:
+    def __init__(self, minutes: float, until: float | None) -> None:
         self._begun = time.monotonic()
         self._seconds = 60 * minutes
-        if by:
-            self._seconds = min(self._seconds, by - time.time())
+        if until:
+            self._seconds = min(self._seconds, until - time.time())
 
-    def over(self) -> float:
+    def progress(self) -> float:
         """0 … 1, and 1 or more at the end."""
         return (time.monotonic() - self._begun) / self._seconds if self._seconds > 0 else 1.0
 
 
-def wait_for(pool: Pool, hours: float) -> None:
-    """Until there is so much speech, and at least some."""
-    while pool.hours < hours or not pool.spots:
-        if not pool.refresh():
-            time.sleep(1)
-
-
-def run(given: argparse.Namespace) -> None:
-    device = train_loop.begun(given)
-    pool = Pool(given.speech, given.hours, device)
-    wait_for(pool, given.wait_hours)
-    plain, trainee = Plain(pool), SpeakerTrainee().to(device)
-    copy = copier(given.codec, device)
-    if given.begin:
-        known = states.load(given.begin)["speaker"]
-        trainee.load_state_dict(states.fitting(trainee, known))
-    axes = torch.tensor([speaker.axes() for speaker in everyone()], device=device)
-    steps = torch.optim.AdamW(trainee.parameters(), lr=given.rate, weight_decay=0.01)
-    countdown, step = Countdown(given.minutes, given.by), 0
-    while (over := countdown.over()) < 1:
-        steps.param_groups[0]["lr"] = given.rate * train_loop.rate_factor(step, 200, over)
-        wave, speaker = plain.draw(given.batch, crop(0.9, 4.5))
-        losses = trainee(augmented(copy(wave)), speaker, axes[speaker])
-        loss = losses["who"] + 2 * losses["axes"] + 0.1 * losses["length"]
-        steps.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(trainee.parameters(), 5.0)
-        steps.step()
+def fit(
+    network: nn.Module,
+    utterances: NeutralUtterances,
+    args: argparse.Namespace,
+    warm_up: int,
+    largest_norm: float,
+    losses: Callable[[], Metrics],
+) -> None:
+    """Follow the gradients of the "total" of `losses` until the time is over."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=args.rate, weight_decay=0.01)
+    deadline, step = Deadline(args.minutes, args.until), 0
+    while (over := deadline.progress()) < 1:
+        optimizer.param_groups[0]["lr"] = args.rate * rate_factor(step, warm_up, over)
+        found = losses()
+        optimizer.zero_grad()
+        found["total"].backward()
+        nn.utils.clip_grad_norm_(network.parameters(), largest_norm)
+        optimizer.step()
         step += 1
-        if step % given.every == 0:
-            told = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
-            print(f"{step} {pool.hours:.1f}h {told}", flush=True)
-            plain.grow()
-    states.save({"speaker": trainee.state_dict()}, given.out)
+        if step % args.log_every == 0:
+            print(f"{step} {utterances.pool.hours:.1f}h {values(found)}", flush=True)
+            utterances.grow()
 
 
-def options(about: str | None, again: bool, **defaults: float) -> argparse.ArgumentParser:
-    """Command line options of speaker encoder training; `again` requires a trained one."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--speech", type=Path, required=True)
+def run(args: argparse.Namespace) -> None:
+    device = train_loop.set_up(args)
+    pool = SpeechPool(args.speech, args.hours, device)
+    pool.wait(args.wait_hours)
+    utterances, classifier = NeutralUtterances(pool), SpeakerClassifier().to(device)
+    augment_by_codec = codec_augmentation(args.codec, device)
+    if args.init:
+        known = states.load(args.init)["speaker"]
+        classifier.load_state_dict(states.matching_weights(classifier, known))
+    axes = torch.tensor([speaker.axes() for speaker in all_speakers()], device=device)
+
+    def losses() -> Metrics:
+        wave, speaker = utterances.draw(args.batch, random_length(0.9, 4.5))
+        found = classifier(augment(augment_by_codec(wave)), speaker, axes[speaker])
+        found["total"] = found["who"] + 2 * found["axes"] + 0.1 * found["length"]
+        return found
+
+    fit(classifier, utterances, args, 200, 5.0, losses)
+    states.save({"speaker": classifier.state_dict()}, args.out)
+
+
+def speaker_parser(about: str | None, trained: bool, **defaults: float) -> argparse.ArgumentParser:
+    """Command line options; `trained` requires a speaker encoder and a codec."""
+    parser = train_loop.base_parser(about, **defaults)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--begin", type=Path, required=again, help="weights to begin with")
-    parser.add_argument("--codec", type=Path, required=again, help="speech is heard through it")
-    parser.add_argument("--rate", type=float, help="of learning, at most")
-    for name in ("--batch", "--every", "--seed"):
-        parser.add_argument(name, type=int)
-    for name in ("--hours", "--minutes", "--wait-hours"):
-        parser.add_argument(name, type=float)
-    parser.add_argument("--by", type=float, help="end by this time, in seconds since 1970")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.set_defaults(wait_hours=0.0, **defaults)
+    parser.add_argument("--init", type=Path, required=trained, help="weights to begin with")
+    parser.add_argument("--codec", type=Path, required=trained, help="speech is heard through it")
+    parser.add_argument("--batch", type=int)
+    parser.set_defaults(**defaults)
     return parser
 
 
 def main() -> None:
-    defaults = dict(rate=2e-3, batch=128, hours=12, every=200, seed=2, minutes=3)
-    run(options(__doc__, False, **defaults).parse_args())
+    defaults = dict(rate=2e-3, batch=128, hours=12, seed=2, minutes=3)
+    run(speaker_parser(__doc__, False, **defaults).parse_args())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from engine.worker.state.prompts import Embedder
 from training import model_config
 from training.batching import batches, embedding
 from training.batching.batches import NONE, SIZES, Batch, Batcher, Instructions, TextIds
-from training.batching.encoding_batches import HUSH, Coded
+from training.batching.encoding_batches import TRAILING_SILENCE, Encoding
 from training.batching.talker_dataset import (
     CODE,
     FRAMES,
@@ -44,7 +44,7 @@ SPECIAL = SpecialIds(
 )
 
 
-def fake_ids(texts: list[str]) -> list[Coded]:
+def fake_ids(texts: list[str]) -> list[Encoding]:
     return [Letters(text) for text in texts]
 
 
@@ -56,28 +56,28 @@ class Letters:
         self.offsets = [(place, place + 1) for place in range(len(self.ids))]
 
 
-def made_library() -> TalkerDataset:
+def make_dataset() -> TalkerDataset:
     """A library of random texts, codes and vectors: no sound is needed for a layout."""
-    library = TalkerDataset.__new__(TalkerDataset)
-    library.device = torch.device("cpu")
+    dataset = TalkerDataset.__new__(TalkerDataset)
+    dataset.device = torch.device("cpu")
     texts = torch.randint(2, 12, (UTTERANCES,))
     frames = texts + torch.randint(3, 15, (UTTERANCES,))  # so that no text is cut off
-    kept = frames + HUSH
+    kept = frames + TRAILING_SILENCE
     table = torch.zeros(UTTERANCES, 6, dtype=torch.long)
     table[:, TEXT], table[:, TEXT_LENGTH] = texts.cumsum(0) - texts, texts
     table[:, CODE], table[:, FRAMES] = kept.cumsum(0) - kept, frames
     table[:, SPEAKER], table[:, STYLE] = torch.randint(0, 4, (2, UTTERANCES))
     table[:8, STYLE] = 0
-    library.text = torch.randint(0, BASE, (int(texts.sum()),))
-    library.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
-    library.phones = torch.randint(0, 40, (int(kept.sum()), 4), dtype=torch.uint8)
+    dataset.text = torch.randint(0, BASE, (int(texts.sum()),))
+    dataset.codes = torch.randint(0, 256, (int(kept.sum()), 16), dtype=torch.uint8)
+    dataset.phones = torch.randint(0, 40, (int(kept.sum()), 4), dtype=torch.uint8)
     said = [torch.linspace(0, n - 1, m).long() for n, m in zip(texts, kept, strict=True)]
-    library.places = torch.cat(said).to(torch.int16)
-    library.vectors = torch.randn(UTTERANCES, model_config.WIDTH)
-    library.targets = torch.randn(UTTERANCES, model_config.WIDTH)
-    library.speeds = 0.94 + 0.12 * torch.rand(UTTERANCES)
-    library.table = table
-    return library
+    dataset.places = torch.cat(said).to(torch.int16)
+    dataset.vectors = torch.randn(UTTERANCES, model_config.WIDTH)
+    dataset.targets = torch.randn(UTTERANCES, model_config.WIDTH)
+    dataset.speeds = 0.94 + 0.12 * torch.rand(UTTERANCES)
+    dataset.table = table
+    return dataset
 
 
 def read_prompt(batch: Batch, row: int) -> tuple[Prompt, int]:
@@ -129,8 +129,8 @@ def test_a_batch_equals_the_engines_layout(
     torch.manual_seed(int(in_context))
     monkeypatch.setattr(embedding, "WRONG_FIRST", 0.0)
     monkeypatch.setattr(embedding, "WRONG_REST", 0.0)
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     batcher.refresh()
     talker = Talker(model_config.talker_config()).eval()
     with torch.no_grad():
@@ -144,12 +144,12 @@ def test_a_batch_equals_the_engines_layout(
             assert (batch.text[row, len(wanted) :] == NONE).all()
             first = int(there.nonzero()[0])
             assert first == len(prompt) - 1  # the prompt's last row predicts the first frame
-            tape = (library.codes == batch.target[row][there][0]).all(1).nonzero()[0, 0]
-            said = library.phones[int(tape) : int(tape) + frames]
+            tape = (dataset.codes == batch.target[row][there][0]).all(1).nonzero()[0, 0]
+            said = dataset.phones[int(tape) : int(tape) + frames]
             torch.testing.assert_close(batch.phones[row][there], said)
             assert batch.ends[row].nonzero().tolist() == [[first + frames]]
-            number = library.places[int(tape) : int(tape) + frames]
-            own = library.text[library.table[library.table[:, CODE] == tape, TEXT] + number]
+            number = dataset.places[int(tape) : int(tape) + frames]
+            own = dataset.text[dataset.table[dataset.table[:, CODE] == tape, TEXT] + number]
             assert_says(batch, row, own)
 
 
@@ -157,19 +157,19 @@ def assert_says(batch: Batch, row: int, own: torch.Tensor) -> None:
     """The rows a frame is said by hold the text `own` that is said in it, the last the end."""
     there = (batch.target[row][:, 0] != NONE) | batch.ends[row]
     text = torch.cat((own, torch.tensor([TEXT_IDS.eos])))
-    says = batch.says[row][there]
-    known = says != NONE
-    assert (batch.text[row][says[known]] == text[known]).all()
-    assert (says <= there.nonzero()[:, 0]).all()
+    spoken_row = batch.spoken_row[row][there]
+    known = spoken_row != NONE
+    assert (batch.text[row][spoken_row[known]] == text[known]).all()
+    assert (spoken_row <= there.nonzero()[:, 0]).all()
     assert known[-1]
-    assert (batch.says[row][~there] == NONE).all()
+    assert (batch.spoken_row[row][~there] == NONE).all()
 
 
 @pytest.mark.parametrize("in_context", [False, True])
 def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
     torch.manual_seed(3)
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     batcher.refresh()
     drawn = [batcher.draw_size(1024, in_context) for _ in range(24)]
     for batch in drawn:
@@ -180,59 +180,61 @@ def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
     assert sizes <= {size.in_context if in_context else size.alone for size in SIZES}
 
 
-@pytest.mark.parametrize("own_home", [False, True])
-def test_a_voice_is_at_home_or_misread_as_another_of_its_utterances(
-    monkeypatch: pytest.MonkeyPatch, own_home: bool
+@pytest.mark.parametrize("is_target", [False, True])
+def test_a_vector_is_the_target_or_misread_as_another_utterance(
+    monkeypatch: pytest.MonkeyPatch, is_target: bool
 ) -> None:
-    monkeypatch.setattr(batches, "AT_HOME", float(own_home))
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    monkeypatch.setattr(batches, "TARGET_SHARE", float(is_target))
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     batcher.refresh()
     batch = batcher.draw(UTTERANCES, False, 160, batcher.order)
-    misread = library.vectors - library.targets
+    misread = dataset.vectors - dataset.targets
     for row in range(UTTERANCES):
-        own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
-        off = batch.vector[row] - library.targets[own]
-        theirs = misread[library.table[:, SPEAKER] == library.table[own, SPEAKER]]
-        nearest = off.norm() if own_home else (off - theirs).norm(dim=1).min()
+        own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        off = batch.vector[row] - dataset.targets[own]
+        theirs = misread[dataset.table[:, SPEAKER] == dataset.table[own, SPEAKER]]
+        nearest = off.norm() if is_target else (off - theirs).norm(dim=1).min()
         assert nearest < 1
 
 
 def test_nobody_is_described_who_speaks_in_a_manner_of_his_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batches, "DESIGNED", 1.0)
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    monkeypatch.setattr(batches, "DESIGN_SHARE", 1.0)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     batcher.refresh()
     batch = batcher.draw(UTTERANCES, False, 160, torch.arange(UTTERANCES))
     for row in range(UTTERANCES):
-        own = spoken(library, batch.target[row][batch.target[row][:, 0] != NONE][0])
-        assert bool(batch.speaker[row].any()) == bool(library.table[own, STYLE])
+        own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        assert bool(batch.speaker[row].any()) == bool(dataset.table[own, STYLE])
 
 
 def test_a_reference_is_the_utterance_that_is_about_as_fast(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batches, "TRIED", 200)
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    monkeypatch.setattr(batches, "REFERENCE_CANDIDATES", 200)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     batcher.refresh()
     batch = batcher.draw(UTTERANCES, True, 160, batcher.order)
     for row in range(UTTERANCES):
         there = batch.target[row][:, 0] != NONE
-        heard = batch.fed[row][batch.fed[row][:, 0] != NONE]
-        own, told = (spoken(library, frames[0]) for frames in (batch.target[row][there], heard))
-        same = library.table[batcher.order, SPEAKER] == library.table[own, SPEAKER]
+        fed_back = batch.fed[row][batch.fed[row][:, 0] != NONE]
+        own, told = (
+            utterance_of(dataset, frames[0]) for frames in (batch.target[row][there], fed_back)
+        )
+        same = dataset.table[batcher.order, SPEAKER] == dataset.table[own, SPEAKER]
         others = [int(each) for each in batcher.order[same] if each != own] or [own]
-        speeds = library.speeds
+        speeds = dataset.speeds
         assert told == min(others, key=lambda each: float(abs(speeds[each] - speeds[own])))
 
 
-def spoken(library: TalkerDataset, frame: torch.Tensor) -> int:
+def utterance_of(dataset: TalkerDataset, frame: torch.Tensor) -> int:
     """The utterance that begins with this frame."""
-    tape = (library.codes == frame).all(1).nonzero()[0, 0]
-    return int((library.table[:, CODE] == tape).nonzero()[0, 0])
+    tape = (dataset.codes == frame).all(1).nonzero()[0, 0]
+    return int((dataset.table[:, CODE] == tape).nonzero()[0, 0])
 
 
 def test_every_speaker_is_described() -> None:
@@ -243,11 +245,11 @@ def test_every_speaker_is_described() -> None:
 
 @pytest.mark.parametrize("in_context", [False, True])
 def test_a_blank_batch_has_the_shapes_of_a_drawn_one(in_context: bool) -> None:
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     batcher.refresh()
     drawn = batcher.draw(3, in_context, 64, batcher.order)
     for one, other in zip(
-        batches.blank(3, 64, library.device).tensors(), drawn.tensors(), strict=True
+        batches.blank(3, 64, dataset.device).tensors(), drawn.tensors(), strict=True
     ):
         assert (one.shape, one.dtype) == (other.shape, other.dtype)

@@ -8,7 +8,7 @@ from torch import nn
 
 from studio.cli.app_context import MINI
 from training import train_codec
-from training.codec import UNQUANTISED, Codec, SpectralLoss, learn, synthesize
+from training.codec import UNQUANTISED, Codec, SpectralLoss, synthesize, update_codebook
 from training.graph_steps import Metrics
 from training.growth import grown
 from training.resume import codec_of
@@ -22,7 +22,7 @@ def small_wave(frames: int = 6) -> torch.Tensor:
 def test_training_sounds_like_the_engines_encoder_and_decoder() -> None:
     torch.manual_seed(1)
     codec, wave = Codec().eval(), small_wave()
-    codec.share_tables()
+    codec.copy_codebooks()
     with torch.no_grad():
         trained = codec(wave, torch.full((2,), 15)).wave
         codes = codec.encoder.encode(wave)
@@ -54,12 +54,12 @@ def test_gradients_reach_the_encoder_and_words_stay_apart() -> None:
 
 def test_a_codebook_finds_the_clusters() -> None:
     torch.manual_seed(3)
-    book = Codec().books()[0]
+    book = Codec().codebooks()[0]
     centres = 5 * torch.randn(8, book.embed_sum.shape[1])
     for _ in range(150):
         vectors = centres[torch.randint(8, (512,))] + 0.05 * torch.randn(512, centres.shape[1])
         codes, _ = book.nearest(vectors[None])
-        learn(book, vectors, codes[0])
+        update_codebook(book, vectors, codes[0])
     nearest = torch.cdist(centres, book.table()).min(1).values
     assert float(nearest.max()) < 1.0
 
@@ -80,15 +80,15 @@ def test_warming_up_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     seen: list[bool] = []
 
-    def advance(real: torch.Tensor, phones: torch.Tensor, judged: bool) -> Metrics:
-        seen.append(judged)
-        return trainer.advance(real, phones, judged)
+    def advance(real: torch.Tensor, phones: torch.Tensor, adversarial: bool) -> Metrics:
+        seen.append(adversarial)
+        return trainer.advance(real, phones, adversarial)
 
     trainer.warm_up(advance, 1)
     assert seen == [False, True]
     for network, old in zip(trainer.networks(), before, strict=True):
         assert all(torch.equal(value, old[name]) for name, value in network.state_dict().items())
-    moments = [value for each in trainer.codec_steps.state.values() for value in each.values()]
+    moments = [value for each in trainer.optimizer.state.values() for value in each.values()]
     assert moments
     moments += trainer.losses.lengths.values()
     assert all(float(value.abs().sum()) == 0 for value in moments)

@@ -15,8 +15,8 @@ from training.codec import Codec
 from training.data.speakers import NAMED
 from training.data.text import Corpus
 from training.export import set_preset_vectors, write
-from training.train_speaker import SpeakerTrainee
-from training.train_talker import Talker, begin, text_ids
+from training.train_speaker import SpeakerClassifier
+from training.train_talker import Talker, init_weights, text_ids
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Codec, Tal
     corpus = Corpus(sentences, sentences, ["lamp", "letter", "window"], [], [])
     tokenizer.save(tokenizer.train(corpus), root / "tokenizer")
     codec, talker = Codec().eval(), Talker(model_config.talker_config())
-    begin(talker)
+    init_weights(talker)
     set_preset_vectors(talker)
-    write(root / "model", root / "tokenizer", codec, SpeakerTrainee().encoder, talker)
+    write(root / "model", root / "tokenizer", codec, SpeakerClassifier().encoder, talker)
     return root / "model", codec, talker
 
 
@@ -51,7 +51,7 @@ def test_the_engine_reads_every_part(exported: tuple[Path, Codec, Talker]) -> No
     torch.testing.assert_close(made, wanted, atol=2e-2, rtol=0)
 
 
-def test_presets_are_at_home(exported: tuple[Path, Codec, Talker]) -> None:
+def test_presets_have_their_target_vectors(exported: tuple[Path, Codec, Talker]) -> None:
     rows = exported[2].model.codec_embedding.weight.detach()
     for row, speaker in enumerate(NAMED):
         home = speaker_targets(torch.tensor(speaker.axes()))

@@ -19,9 +19,9 @@ from training.teachers import kokoro, kokoro_weights
 from training.teachers.finishing import silence_after
 from training.teachers.kokoro import Kokoro
 from training.teachers.kokoro_weights import Graph, of_node, of_product, of_recurrent
-from training.teachers.phonemes import aligned
-from training.teachers.speak import Laid, Message, Teacher, batches
-from training.teachers.synthesize import jobs_of, shard_of
+from training.teachers.phonemes import align_words
+from training.teachers.speak import LabelledSpeech, PlannedJob, Teacher, batches
+from training.teachers.synthesize import draw_jobs, shard_arrays
 
 
 @pytest.fixture(scope="module")
@@ -167,8 +167,10 @@ def test_what_the_file_lacks_is_an_error(network: Kokoro) -> None:
 def test_batches_take_every_job_once_and_keep_to_the_room() -> None:
     empty = torch.zeros(0)
     lengths = (10, 12, 300, 1200, 3000, 3100, 3150, 9000)
-    laid = [Laid(n, torch.tensor([length]), *[empty] * 3) for n, length in enumerate(lengths)]
-    found = list(batches(laid))
+    planned = [
+        PlannedJob(n, torch.tensor([length]), *[empty] * 3) for n, length in enumerate(lengths)
+    ]
+    found = list(batches(planned))
     assert [each.number for batch in found for each in batch] == list(range(len(lengths)))
     assert [len(batch) for batch in found] == [2, 1, 1, 2, 1, 1]
     assert all(len(batch) == 1 or len(batch) * batch[-1].length <= 8000 for batch in found)
@@ -184,7 +186,7 @@ def teacher(network: Kokoro, tmp_path_factory: pytest.TempPathFactory) -> Teache
     path: Path = tmp_path_factory.mktemp("teacher") / "kokoro.pt"
     tokens = {letter: 50 + index for index, letter in enumerate("ɐlˈæmp .")}
     state = {
-        "network": states.halved(network.state_dict()),
+        "network": states.to_half(network.state_dict()),
         "names": list(TIMBRES),
         "styles": torch.randn(5, 510, 256) * 0.1,
         "tokens": tokens,
@@ -194,9 +196,9 @@ def teacher(network: Kokoro, tmp_path_factory: pytest.TempPathFactory) -> Teache
 
 
 def test_jobs_become_a_shard(teacher: Teacher) -> None:
-    said = [aligned("A lamp.", "A lamp.", ["ɐ", "lˈæmp."]), aligned("A.", "A.", ["ɐ."])]
-    jobs = jobs_of([each for each in said if each], seed=1, shard=0, count=3)
-    spoken: dict[int, Message] = dict(teacher.speak([job for _, job in jobs]))
+    said = [align_words("A lamp.", "A lamp.", ["ɐ", "lˈæmp."]), align_words("A.", "A.", ["ɐ."])]
+    jobs = draw_jobs([each for each in said if each], seed=1, shard=0, count=3)
+    spoken: dict[int, LabelledSpeech] = dict(teacher.speak([job for _, job in jobs]))
     assert sorted(spoken) == [0, 1, 2]
     for number, message in spoken.items():
         assert len(message.wave) % FRAME == 0
@@ -204,7 +206,7 @@ def test_jobs_become_a_shard(teacher: Teacher) -> None:
         assert (np.diff(message.places.astype(int)) >= 0).all()
         assert message.places.max() <= len(jobs[number][0].text)
         assert math.isfinite(float(np.abs(message.wave).max()))
-    shard = shard_of([(what, spoken[number]) for number, (what, _) in enumerate(jobs)])
+    shard = shard_arrays([(what, spoken[number]) for number, (what, _) in enumerate(jobs)])
     assert shard["offsets"][-1] == len(shard["samples"])
-    assert [job for _, job in jobs] == [job for _, job in jobs_of(
+    assert [job for _, job in jobs] == [job for _, job in draw_jobs(
         [each for each in said if each], seed=1, shard=0, count=3)]  # fmt: skip

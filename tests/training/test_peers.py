@@ -26,7 +26,7 @@ class Pupil:
         nn.init.constant_(self.network.weight, 0.0)
         self.step, self.seconds = 0, 0.0
 
-    def rate(self, progress: float) -> None: ...
+    def set_learning_rate(self, progress: float) -> None: ...
 
     def learn(self) -> dict[str, torch.Tensor]:
         time.sleep(0.002 * self.rank)  # the first process is the faster one
@@ -41,14 +41,14 @@ class Pupil:
 
 def one_of_them(rank: int, folder: Path, steps: int, minutes: float) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    given = argparse.Namespace(
-        peers=COUNT, rank=rank, meeting=folder / "meeting", by=None, minutes=minutes, steps=steps,
-        every=10**9, save_every=10**9, state=folder / "saved.pt",
+    args = argparse.Namespace(
+        peers=COUNT, rank=rank, meeting=folder / "meeting", until=None, minutes=minutes, steps=steps,
+        log_every=10**9, save_every=10**9, state=folder / "saved.pt",
     )  # fmt: skip
     pupil = Pupil(rank)
-    others = peers.among(given, torch.device("cpu"), [pupil.network])
+    others = peers.join(args, torch.device("cpu"), [pupil.network])
     assert others is not None
-    train_loop.follow(pupil, given, pupil.learn, print, pupil.state, others)
+    train_loop.train(pupil, args, pupil.learn, print, others)
     others.leave()
     torch.save(pupil.state(), folder / f"{rank}.pt")
 
@@ -80,5 +80,5 @@ def test_they_end_together_with_equal_weights(tmp_path: Path, steps: int, minute
 def test_one_alone_has_no_peers() -> None:
     parser = argparse.ArgumentParser()
     peers.add_options(parser)
-    given = parser.parse_args([])
-    assert peers.among(given, torch.device("cpu"), []) is None
+    args = parser.parse_args([])
+    assert peers.join(args, torch.device("cpu"), []) is None

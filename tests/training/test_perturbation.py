@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.training.test_batches import TEXT_IDS, fake_ids, made_library
+from tests.training.test_batches import TEXT_IDS, fake_ids, make_dataset
 from training import model_config
 from training.batching import perturbation
 from training.batching.batches import NONE, Batch, Batcher, Instructions
@@ -19,8 +19,8 @@ SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 @pytest.fixture(scope="module")
 def batcher() -> Batcher:
     torch.manual_seed(1)
-    library = made_library()
-    made = Batcher(library, Instructions(fake_ids, TEXT_IDS, library.device), TEXT_IDS)
+    dataset = make_dataset()
+    made = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
     made.refresh()
     return made
 
@@ -32,15 +32,15 @@ def drawn(batcher: Batcher, in_context: bool, seed: int) -> Batch:
 
 @settings(max_examples=12, deadline=None)
 @given(in_context=st.booleans(), share=SHARES, seed=st.integers(0, 99))
-def test_only_the_targets_sound_strays(
+def test_only_acoustic_codes_of_the_target_are_swapped(
     batcher: Batcher, in_context: bool, share: float, seed: int
 ) -> None:
     batch = drawn(batcher, in_context, seed)
-    fed = perturbation.strayed(batch, share)
+    fed = perturbation.swap_voices(batch, share)
     assert torch.equal(fed[..., 0], batch.fed[..., 0])
     changed = (fed != batch.fed).any(-1)
-    assert not changed[~perturbation.spoken(batch)].any()
-    assert not changed[~perturbation.asked(batch)].any()
+    assert not changed[~perturbation.feeds_target(batch)].any()
+    assert not changed[~perturbation.has_voice(batch)].any()
     assert not changed[round(share * ROWS) :].any()
     assert int(fed.max()) < model_config.CODES
     assert ((fed == NONE) == (batch.fed == NONE)).all()
@@ -50,7 +50,7 @@ def test_only_the_targets_sound_strays(
 def test_what_is_fed_back_of_the_target_is_known(batcher: Batcher, in_context: bool) -> None:
     """As many frames as there are to be said, the last ones of all."""
     batch = drawn(batcher, in_context, 3)
-    own, fed = perturbation.spoken(batch), batch.fed[..., 0] != NONE
+    own, fed = perturbation.feeds_target(batch), batch.fed[..., 0] != NONE
     assert torch.equal(own.sum(1), (batch.target[..., 0] != NONE).sum(1))
     assert (fed & ~own).any() == in_context
     for row in range(ROWS):
@@ -59,9 +59,9 @@ def test_what_is_fed_back_of_the_target_is_known(batcher: Batcher, in_context: b
         )
 
 
-def test_a_stretch_is_one_piece_of_anothers_frames(batcher: Batcher) -> None:
+def test_a_span_is_one_piece_of_another_voices_frames(batcher: Batcher) -> None:
     batch = drawn(batcher, False, 4)
-    own, fed = perturbation.spoken(batch), perturbation.strayed(batch, 1.0)
+    own, fed = perturbation.feeds_target(batch), perturbation.swap_voices(batch, 1.0)
     assert not torch.equal(fed, batch.fed)
     everybodys = {tuple(frame[1:]) for frame in batch.fed[own].tolist()}
     for row in range(ROWS):
@@ -70,12 +70,12 @@ def test_a_stretch_is_one_piece_of_anothers_frames(batcher: Batcher) -> None:
         assert len(places) == 0 or bool((places.diff() <= 2).all())  # equal frames by chance
 
 
-def test_nobody_lends_to_himself_and_those_near_by_lend_more() -> None:
+def test_no_voice_is_its_own_donor_and_similar_ones_donate_more() -> None:
     torch.manual_seed(5)
     vector = torch.randn(9, 6)
     vector[1] = vector[0] + 0.05 * torch.randn(6)
-    givers = torch.stack([perturbation.givers(vector, 3) for _ in range(200)])
-    assert (givers != torch.arange(3)).all()
-    shares = torch.bincount(givers[:, 0], minlength=9) / 200
+    donors = torch.stack([perturbation.choose_donors(vector, 3) for _ in range(200)])
+    assert (donors != torch.arange(3)).all()
+    shares = torch.bincount(donors[:, 0], minlength=9) / 200
     assert shares[1] > 0.5
     assert (shares[2:] > 0).any()

@@ -17,22 +17,22 @@ from training.batching import encoding_batches, talker_dataset
 from training.batching.talker_dataset import CODE, FRAMES, SPEAKER, TEXT_LENGTH, TalkerDataset
 from training.data.speakers import NAMED
 from training.data.speech_format import FRAME, PHONE_STEP
-from training.data.speech_pool import Pool, Spot
-from training.losses.regularization import thin
+from training.data.speech_pool import Segment, SpeechPool
+from training.losses.regularization import add_dropout
 
 MADE = len(NAMED)  # the number of a speaker without a name
 LENGTH = 9 * FRAME
 
 
-def pool_of(speakers: list[int]) -> Pool:
+def pool_of(speakers: list[int]) -> SpeechPool:
     """Utterances of noise, end to end."""
-    pool = Pool.__new__(Pool)
+    pool = SpeechPool.__new__(SpeechPool)
     noise = torch.randn(len(speakers) * LENGTH + FRAME) * 3000
     pool.device, pool.samples = torch.device("cpu"), noise.to(torch.int16)
     pool.phones = torch.zeros(len(noise) // PHONE_STEP, dtype=torch.uint8)
     pool.places = torch.zeros(len(noise) // PHONE_STEP, dtype=torch.int16)
-    pool.spots = [
-        Spot(at * LENGTH, (at + 1) * LENGTH, f"text {at}", who, 0)
+    pool.segments = [
+        Segment(at * LENGTH, (at + 1) * LENGTH, f"text {at}", who, 0)
         for at, who in enumerate(speakers)
     ]
     return pool
@@ -72,7 +72,7 @@ def test_an_utterance_taken_in_again_begins_elsewhere(who: int) -> None:
     (books, heard), pool = listening(), pool_of([who])
     assert books.grow(pool) == 1
     for _ in range(5):
-        books.vary(pool, 1)
+        books.reencode(pool, 1)
     begins = {int(wave[0].abs().gt(0.01).nonzero()[0]) for wave in heard}
     assert len(begins) == 6
     assert max(begins) < FRAME * (1 + talker_dataset.SPEED) + 9
@@ -89,7 +89,7 @@ def test_without_a_speaker_encoder_voices_are_their_targets() -> None:
     (books, _), pool = listening(), pool_of([0, MADE])
     books.speaker = None
     books.grow(pool)
-    books.vary(pool, 3)
+    books.reencode(pool, 3)
     assert torch.equal(books.vectors, books.targets)
     assert books.vectors[:2].unique(dim=0).shape[0] == 2
 
@@ -99,7 +99,7 @@ def test_a_tone_goes_up_with_the_speed(speed: float) -> None:
     time = torch.arange(24_000) / 24_000
     tone = torch.sin(2 * torch.pi * 500 * time)[None]
     length = round(24_000 / speed)
-    made = encoding_batches.resampled(tone, length)
+    made = encoding_batches.resample(tone, length)
     assert made.shape == (1, length)
     loudest = int(torch.fft.rfft(made).abs().argmax()) * 24_000 / length
     assert loudest == pytest.approx(500 * speed, rel=0.01)
@@ -115,7 +115,7 @@ def test_phones_are_where_they_are_heard(who: int) -> None:
     loud = pool.phones.repeat_interleave(PHONE_STEP) > 0
     pool.samples = torch.where(loud, 20_000, 0).to(torch.int16)
     for _ in range(4):
-        books.vary(pool, 1)
+        books.reencode(pool, 1)
     for wave, row in zip(heard, books.table.tolist(), strict=True):
         said = books.phones[row[CODE] : row[CODE] + row[FRAMES]].flatten()
         middles = wave[0][PHONE_STEP // 2 :: PHONE_STEP][: len(said)]
@@ -132,7 +132,7 @@ def test_the_text_moves_on_with_the_sound(who: int) -> None:
     loud = (pool.places.repeat_interleave(PHONE_STEP) + 1) * 4000
     pool.samples = loud.to(torch.int16)
     for _ in range(4):
-        books.vary(pool, 1)
+        books.reencode(pool, 1)
     for wave, row in zip(heard, books.table.tolist(), strict=True):
         said = books.places[row[CODE] : row[CODE] + row[FRAMES]]
         middles = wave[0].view(-1, FRAME)[: len(said), FRAME * 5 // 8]
@@ -148,7 +148,7 @@ def test_places_are_found_as_one_would_by_hand(seed: int) -> None:
     torch.manual_seed(seed)
     texts = [Encoded("a" * int(length)) for length in torch.randint(1, 9, (3,))]
     letters = torch.randint(0, 12, (3, 5), dtype=torch.int16)
-    found = encoding_batches.place_ids(texts, letters)
+    found = encoding_batches.spoken_tokens(texts, letters)
     for text, row, own in zip(texts, letters, found, strict=True):
         assert own.tolist() == [min(int(letter), len(text.ids) - 1) for letter in row]
 
@@ -157,7 +157,7 @@ def test_dropout_is_for_training_alone() -> None:
     torch.manual_seed(0)
     plain, thinned = (Talker(model_config.talker_config()) for _ in range(2))
     thinned.load_state_dict(plain.state_dict())
-    thin(thinned, 0.5)
+    add_dropout(thinned, 0.5)
     x, positions = torch.randn(1, 5, model_config.WIDTH), torch.arange(5)[None]
     with torch.no_grad():
         same, other = (net.eval()(x, positions, Causal()) for net in (plain, thinned))

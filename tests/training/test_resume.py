@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.test_batches import TEXT_IDS, UTTERANCES, fake_ids, made_library
-from training import state, train_codec, train_loop, train_talker
+from tests.training.test_batches import TEXT_IDS, UTTERANCES, fake_ids, make_dataset
+from training import optimizers, state, train_codec, train_loop, train_talker
 from training.batching.batches import Batcher, Instructions
 
 CPU = torch.device("cpu")
@@ -22,12 +22,12 @@ def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
 
 def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    library = made_library()
-    batcher = Batcher(library, Instructions(fake_ids, TEXT_IDS, CPU), TEXT_IDS)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, CPU), TEXT_IDS)
     batcher.refresh()
 
     def step(trainer: train_talker.Trainer) -> None:
-        trainer.rate(0.5)
+        trainer.set_learning_rate(0.5)
         trainer.advance(
             *batcher.draw(UTTERANCES // 8, False, 48, batcher.order).tensors(), frames=8
         )
@@ -38,7 +38,7 @@ def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
     state.save(first.state(), tmp_path / "talker.pt")
     step(first)
     second = train_talker.Trainer(CPU)
-    second.resume(tmp_path / "talker.pt", again=False)
+    second.resume(tmp_path / "talker.pt", restart=False)
     step(second)
     assert second.step == first.step
     assert same(first.talker, second.talker)
@@ -49,15 +49,15 @@ def test_weights_alone_begin_a_schedule_of_their_own(tmp_path: Path) -> None:
     first, second = train_talker.Trainer(CPU), train_talker.Trainer(CPU)
     first.step, first.seconds = 7, 70.0
     state.save(first.state(), tmp_path / "whole.pt")
-    state.weights(tmp_path / "whole.pt", tmp_path / "small.pt")
+    state.save_weights(tmp_path / "whole.pt", tmp_path / "small.pt")
     sizes = [(tmp_path / name).stat().st_size for name in ("small.pt", "whole.pt")]
     assert sizes[0] < 0.6 * sizes[1]
     pieces = state.split(tmp_path / "small.pt", tmp_path / "pieces")
     assert len(pieces) > 1
     state.join(tmp_path / "pieces", "small.pt", tmp_path / "again.pt")
-    second.resume(tmp_path / "again.pt", again=False)
+    second.resume(tmp_path / "again.pt", restart=False)
     assert (second.step, second.seconds) == (0, 0.0)
-    for one, other in zip(first.pupil.parameters(), second.pupil.parameters(), strict=True):
+    for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
@@ -66,8 +66,8 @@ def test_the_codec_goes_on_exactly(tmp_path: Path) -> None:
     real, phones = 0.1 * torch.randn(1, 5 * 1920), torch.randint(40, (1, 5, 4))
 
     def step(trainer: train_codec.Trainer) -> None:
-        trainer.rate(0.5)
-        trainer.advance(real, phones, judged=trainer.step > 0)
+        trainer.set_learning_rate(0.5)
+        trainer.advance(real, phones, adversarial=trainer.step > 0)
         trainer.step += 1
 
     first = train_codec.Trainer(CPU)
@@ -75,28 +75,28 @@ def test_the_codec_goes_on_exactly(tmp_path: Path) -> None:
     state.save(first.state(), tmp_path / "codec.pt")
     step(first)
     second = train_codec.Trainer(CPU)
-    second.resume(tmp_path / "codec.pt", again=False)
+    second.resume(tmp_path / "codec.pt", restart=False)
     step(second)
     assert same(first.codec, second.codec)
     assert same(first.losses.discriminators, second.losses.discriminators)
     assert same(first.losses.recognizer, second.losses.recognizer)
 
 
-@pytest.mark.parametrize(("exists", "again"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize(("exists", "restart"), [(False, False), (True, False), (True, True)])
 def test_steps_are_captured_ahead_unless_an_optimizer_is_restored(
-    tmp_path: Path, exists: bool, again: bool
+    tmp_path: Path, exists: bool, restart: bool
 ) -> None:
     """A captured step goes on with the moments that it was captured with."""
     path = tmp_path / "state.pt"
     if exists:
         path.touch()
-    given = argparse.Namespace(state=path, again=again)
-    assert train_loop.starts_anew(given) == (again or not exists)
+    args = argparse.Namespace(state=path, restart=restart)
+    assert train_loop.is_fresh(args) == (restart or not exists)
 
 
 @pytest.mark.parametrize("end", [0.0, 0.02, 0.2])
 def test_the_rate_warms_up_and_falls_to_its_end(end: float) -> None:
-    rates = [train_loop.rate_factor(step, 100, step / 1000, end) for step in range(1500)]
+    rates = [optimizers.rate_factor(step, 100, step / 1000, end) for step in range(1500)]
     assert rates[0] < 0.02
     assert max(rates) == max(rates[90:120]) <= 1
     assert rates[120:] == sorted(rates[120:], reverse=True)

@@ -8,7 +8,7 @@ import torch
 
 from studio.cli.app_context import MINI
 from training import resume, state, train_codec, train_talker
-from training.train_speaker import AXES, SpeakerTrainee
+from training.train_speaker import AXES, SpeakerClassifier
 
 PARTS = Path(resume.__file__).with_name("parts.pt")
 CPU = torch.device("cpu")
@@ -17,20 +17,20 @@ CPU = torch.device("cpu")
 def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
     resume.join(MINI, PARTS, tmp_path)
     codec = train_codec.Trainer(CPU)
-    codec.resume(tmp_path / "codec.pt", again=True)
+    codec.resume(tmp_path / "codec.pt", restart=True)
     talker = train_talker.Trainer(CPU)
-    talker.resume(tmp_path / "talker.pt", again=False)
-    SpeakerTrainee().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
+    talker.resume(tmp_path / "talker.pt", restart=False)
+    SpeakerClassifier().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
     assert (tmp_path / "tokenizer" / "tokenizer.json").exists()
 
 
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
-    first, again = tmp_path / "first", tmp_path / "again"
+    first, second = tmp_path / "first", tmp_path / "second"
     resume.join(MINI, PARTS, first)
     resume.keep(first, tmp_path / "parts.pt")
-    resume.join(MINI, tmp_path / "parts.pt", again)
+    resume.join(MINI, tmp_path / "parts.pt", second)
     for name in ("codec.pt", "speaker.pt", "talker.pt"):
-        before, after = state.load(first / name), state.load(again / name)
+        before, after = state.load(first / name), state.load(second / name)
         assert before.keys() == after.keys()
         flat = [(before[part], after[part]) for part in before if isinstance(before[part], dict)]
         assert all(torch.equal(x[key], y[key]) for x, y in flat for key in x)
@@ -42,7 +42,7 @@ def test_heads_for_other_speakers_begin_anew(tmp_path: Path) -> None:
     kept["voices"]["axes.bias"] = torch.arange(float(AXES))
     state.save(kept, tmp_path / "parts.pt")
     resume.join(MINI, tmp_path / "parts.pt", tmp_path)
-    voices = SpeakerTrainee()
+    voices = SpeakerClassifier()
     voices.load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
     assert torch.equal(voices.axes.bias, torch.arange(float(AXES)))
     assert (voices.who.norm(dim=1) > 0).all()

@@ -14,8 +14,8 @@ from training import model_config
 from training.batching import self_rollout
 from training.batching.batches import NONE, Batch, Batcher
 from training.batching.embedding import embed
-from training.batching.perturbation import asked, spoken
-from training.batching.self_rollout import USES, SelfRollout
+from training.batching.perturbation import feeds_target, has_voice
+from training.batching.self_rollout import REUSES, SelfRollout
 
 __all__ = ["batcher"]  # a fixture
 
@@ -35,8 +35,8 @@ def test_what_is_said_changes_the_targets_sound_alone(
     talker: Talker, batcher: Batcher, in_context: bool
 ) -> None:
     batch = drawn(batcher, in_context, 1)
-    said = SelfRollout(talker).say(batch)
-    own = spoken(batch) & asked(batch)[:, None]
+    said = SelfRollout(talker).rollout(batch)
+    own = feeds_target(batch) & has_voice(batch)[:, None]
     changed = said.fed != batch.fed
     assert not changed[..., 0].any()
     assert not changed[~own].any()
@@ -48,10 +48,10 @@ def test_what_is_said_changes_the_targets_sound_alone(
 
 def test_designs_are_left_as_they_were(talker: Talker, batcher: Batcher) -> None:
     batch = drawn(batcher, False, 2)
-    designs = ~asked(batch)
+    designs = ~has_voice(batch)
     assert designs.any()
     assert not designs.all()
-    said = SelfRollout(talker).say(batch)
+    said = SelfRollout(talker).rollout(batch)
     assert torch.equal(said.fed[designs], batch.fed[designs])
 
 
@@ -60,42 +60,42 @@ def test_each_frame_follows_those_that_were_said(
     talker: Talker, batcher: Batcher, in_context: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Said as if nothing were left to chance, then asked for whole: the same frames."""
-    monkeypatch.setattr(self_rollout, "COLDEST", 1e-6)
-    monkeypatch.setattr(self_rollout, "WARMEST", 1e-6)
+    monkeypatch.setattr(self_rollout, "MIN_TEMPERATURE", 1e-6)
+    monkeypatch.setattr(self_rollout, "MAX_TEMPERATURE", 1e-6)
     talker.eval()
     batch = drawn(batcher, in_context, 3)
-    said = SelfRollout(talker).say(batch)
+    said = SelfRollout(talker).rollout(batch)
     with torch.no_grad():
         positions = torch.arange(said.fed.shape[1])[None]
         hidden = talker(embed(talker, said), positions, Causal()).flatten(0, 1)
         first = said.target[..., 0].clamp(min=0).flatten()
         drawn_, _ = talker.code_predictor.sample(hidden, talker.embed_first(first), argmax)
     again = drawn_.unflatten(0, said.text.shape)[:, :-1]
-    heard = said.fed[:, 1:, 1:]
-    own = (spoken(batch) & asked(batch)[:, None])[:, 1:]
-    assert (again[own] == heard[own]).float().mean() > 0.999  # but for ties
+    sampled = said.fed[:, 1:, 1:]
+    own = (feeds_target(batch) & has_voice(batch)[:, None])[:, 1:]
+    assert (again[own] == sampled[own]).float().mean() > 0.999  # but for ties
     assert (said.target[:, :-1, 0][own] != NONE).all()
 
 
 def test_what_it_says_follows_its_learning(talker: Talker, batcher: Batcher) -> None:
     talk, batch = SelfRollout(talker), drawn(batcher, False, 4)
     torch.manual_seed(0)
-    before = talk.say(batch).fed
+    before = talk.rollout(batch).fed
     torch.manual_seed(0)
-    assert torch.equal(talk.say(batch).fed, before)
+    assert torch.equal(talk.rollout(batch).fed, before)
     weight = talker.code_predictor.lm_head[4].weight
     with torch.no_grad():
         kept = weight.clone()
         weight.neg_()
         torch.manual_seed(0)
-        assert not torch.equal(talk.say(batch).fed, before)
+        assert not torch.equal(talk.rollout(batch).fed, before)
         weight.copy_(kept)
 
 
 def test_a_batch_that_was_said_is_used_a_few_times(
     talker: Talker, batcher: Batcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SelfRollout, "say", lambda _, batch: batch)
+    monkeypatch.setattr(SelfRollout, "rollout", lambda _, batch: batch)
     asked_for: list[bool] = []
 
     def draw(in_context: bool) -> Batch:
@@ -103,8 +103,8 @@ def test_a_batch_that_was_said_is_used_a_few_times(
         return drawn(batcher, in_context, len(asked_for))
 
     talk = SelfRollout(talker)
-    said = [talk.draw(draw) for _ in range(4 * USES)]
+    said = [talk.draw(draw) for _ in range(4 * REUSES)]
     assert asked_for == [False, False, False, True]
     assert [
-        len({id(each) for each in said[at : at + USES]}) for at in range(0, len(said), USES)
+        len({id(each) for each in said[at : at + REUSES]}) for at in range(0, len(said), REUSES)
     ] == [1] * 4

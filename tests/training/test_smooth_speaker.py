@@ -11,14 +11,14 @@ import torch
 from engine.model.speaker import SpeakerEncoder
 from training import model_config
 from training.batching.speaker_targets import speaker_targets
-from training.data.speakers import everyone
+from training.data.speakers import all_speakers
 from training.data.speech_format import RATE
-from training.smooth_speaker import mixed, settle
+from training.smooth_speaker import fit_last_layer, join_batches
 
-AXES = torch.tensor([speaker.axes() for speaker in everyone()[:1]])
+AXES = torch.tensor([speaker.axes() for speaker in all_speakers()[:1]])
 
 
-def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None:
+def test_the_fitted_last_layer_gives_the_targets_of_what_it_can_tell() -> None:
     """Voices that are hums of two heights, which any layers before it tell apart."""
     torch.manual_seed(0)
     encoder = SpeakerEncoder(model_config.speaker_config()).eval()
@@ -31,8 +31,8 @@ def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None
         hertz = 100.0 + 150 * voice[:, None] + 5 * torch.randn(batch, 1)
         return (hertz * moments * 2 * math.pi).sin()[:, :length] * 0.1, voice
 
-    plain: Any = SimpleNamespace(draw=draw)
-    settle(encoder, plain, axes, sentences=320)
+    utterances: Any = SimpleNamespace(draw=draw)
+    fit_last_layer(encoder, utterances, axes, sentences=320)
     wave, voice = draw(16, 3 * RATE)
     with torch.no_grad():
         off = encoder.embed(wave) - speaker_targets(axes[voice])
@@ -43,10 +43,10 @@ def test_settled_the_last_layer_leads_to_the_homes_of_what_it_can_tell() -> None
 def test_a_batch_is_speech_and_copies_of_one_length() -> None:
     speech = torch.ones(4, 50), torch.zeros(4, dtype=torch.long)
     copied = 2 * torch.ones(9, 30), torch.arange(9)
-    wave, voice = mixed(speech, copied, 3)
+    wave, voice = join_batches(speech, copied, 3)
     assert wave.shape == (7, 30)
     assert (wave[:4] == 1).all()
     assert (wave[4:] == 2).all()
     assert voice[:4].tolist() == [0] * 4
-    wave, _ = mixed((speech[0][:, :20], speech[1]), copied, 3)
+    wave, _ = join_batches((speech[0][:, :20], speech[1]), copied, 3)
     assert wave.shape == (7, 20)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from training.data.phones import PHONES
 from training.teachers import phonemes
-from training.teachers.phonemes import Reader, Said, aligned, phones_of
+from training.teachers.phonemes import PhonemizedText, Reader, align_words, phones_of
 
 WORD = st.text("bdɪkmæˈ", min_size=1, max_size=6)
 
@@ -18,7 +18,7 @@ WORD = st.text("bdɪkmæˈ", min_size=1, max_size=6)
 @given(st.lists(st.tuples(st.text("abc", min_size=1, max_size=5), WORD), min_size=1, max_size=6))
 def test_places_grow_to_the_end_of_the_text(pairs: list[tuple[str, str]]) -> None:
     text = " ".join(written for written, _ in pairs)
-    said = aligned(text, text, [spoken for _, spoken in pairs])
+    said = align_words(text, text, [spoken for _, spoken in pairs])
     assert said is not None
     assert len(said.places) == len(said.phonemes)
     assert said.places == sorted(said.places)
@@ -31,7 +31,9 @@ def test_places_grow_to_the_end_of_the_text(pairs: list[tuple[str, str]]) -> Non
 
 
 def test_numbers_are_said_in_the_place_of_their_digits() -> None:
-    said = aligned("It is 2:50 now.", "It is two fifty now.", ["ɪt", "ɪz", "tu", "fɪfti", "naw."])
+    said = align_words(
+        "It is 2:50 now.", "It is two fifty now.", ["ɪt", "ɪz", "tu", "fɪfti", "naw."]
+    )
     assert said is not None
     spoken_at = said.phonemes.index("fɪfti") + len("fɪfti") - 1
     assert said.places[spoken_at] == len("It is 2:50")
@@ -39,8 +41,8 @@ def test_numbers_are_said_in_the_place_of_their_digits() -> None:
 
 
 def test_what_has_no_phone_or_is_too_long_is_left_out() -> None:
-    assert aligned("A", "A", ["ʘ"]) is None
-    assert aligned("A", "A", ["b" * 200]) is None
+    assert align_words("A", "A", ["ʘ"]) is None
+    assert align_words("A", "A", ["b" * 200]) is None
 
 
 def test_marks_of_stress_and_spaces_sound_like_their_neighbours() -> None:
@@ -49,7 +51,7 @@ def test_marks_of_stress_and_spaces_sound_like_their_neighbours() -> None:
 
 
 def test_said_comes_back_from_its_file(tmp_path: Path) -> None:
-    said = [Said("A lamp.", "ɐ lˈæmp.", [1, 1, 2, 3, 4, 5, 6, 7])]
+    said = [PhonemizedText("A lamp.", "ɐ lˈæmp.", [1, 1, 2, 3, 4, 5, 6, 7])]
     phonemes.save(said, tmp_path / "said.json.gz")
     assert phonemes.load(tmp_path / "said.json.gz") == said
 

@@ -35,36 +35,36 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_nothing_held_out_is_ever_drawn(root: Path) -> None:
-    corpus = text.gather(root)
-    held, aside = set(corpus.held_words), set(corpus.held_sentences)
+    corpus = text.build_corpus(root)
+    held, held_out = set(corpus.held_words), set(corpus.held_sentences)
     assert held
-    assert aside
+    assert held_out
     random = Random(0)
     for _ in range(3000):
         kind = random.choice(("example", "gloss", "words"))
         drawn = corpus._one(random, kind)
-        assert drawn not in aside
+        assert drawn not in held_out
         assert held.isdisjoint(text.words_of(drawn))
 
 
 def test_the_same_seed_draws_the_same(root: Path) -> None:
-    corpus = text.gather(root)
+    corpus = text.build_corpus(root)
     assert [corpus.draw(Random(5)) for _ in range(9)] == [corpus.draw(Random(5)) for _ in range(9)]
 
 
 def test_a_corpus_survives_its_file(root: Path, tmp_path: Path) -> None:
-    corpus = text.gather(root)
+    corpus = text.build_corpus(root)
     text.save(corpus, tmp_path / "corpus.json")
     assert text.load(tmp_path / "corpus.json") == corpus
 
 
 @given(st.text(max_size=200))
 def test_tidy_text_is_a_sentence_or_nothing(raw: str) -> None:
-    tidied = text.tidy(raw)
+    tidied = text.clean_sentence(raw)
     if tidied:
         assert tidied.isascii()
         assert tidied[-1] in ".?!"
-        assert text.tidy(tidied) == tidied
+        assert text.clean_sentence(tidied) == tidied
 
 
 @pytest.mark.parametrize("made", [text_templates.sentence, text_conversation.sentence])
@@ -85,15 +85,15 @@ def test_talk_is_short_enough_to_be_one_utterance(seed: int) -> None:
 
 
 def test_what_the_bench_says_is_drawn_anew() -> None:
-    asked = text.SHIPPED.read_text().splitlines()[0]
+    asked = text.BENCH_SENTENCES.read_text().splitlines()[0]
     corpus = text.Corpus([asked, "The lamp is on."], ["A lamp."], ["lamp"], [], [])
     random = Random(3)
     assert asked not in {corpus.draw(random) for _ in range(300)}
 
 
 def test_the_shipped_sentences_are_never_trained_on(root: Path) -> None:
-    shipped = text.SHIPPED.read_text().splitlines()
-    assert len(set(shipped)) == 100
-    assert all(text.tidy(sentence) == sentence for sentence in shipped)
-    kept = list(text._split([*shipped, "The lamp is on."], set(), want=False))
+    sentences = text.BENCH_SENTENCES.read_text().splitlines()
+    assert len(set(sentences)) == 100
+    assert all(text.clean_sentence(sentence) == sentence for sentence in sentences)
+    kept = list(text._split([*sentences, "The lamp is on."], set(), want=False))
     assert kept == ["The lamp is on."]

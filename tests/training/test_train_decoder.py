@@ -10,10 +10,10 @@ import torch
 
 from training import state, train_codec, train_decoder
 from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
-from training.data.speech_pool import Pool
+from training.data.speech_pool import SpeechPool
 from training.losses import wave_losses
 from training.losses.discriminators import SpectrumDiscriminator
-from training.losses.wave_losses import JUDGED, SHARES, SPREAD, WaveLosses
+from training.losses.wave_losses import ADVERSARIAL_SAMPLES, SHARES, SPREAD, WaveLosses
 from training.train_decoder import CodeTape, Trainer
 
 CPU = torch.device("cpu")
@@ -21,11 +21,11 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in dict(WINDOW=6, CROP=5, HEARD=3, WARM=1, ENCODED=2).items():
+    for name, value in dict(WINDOW=6, CROP=5, DECODED=3, CONTEXT=1, ENCODED=2).items():
         monkeypatch.setattr(train_decoder, name, value)
 
 
-def pool_of(folder: Path, frames: int) -> Pool:
+def pool_of(folder: Path, frames: int) -> SpeechPool:
     random = np.random.default_rng(0)
     samples = (3000 * random.standard_normal(frames * FRAME)).astype(np.int16)
     labels = np.arange(frames * PHONES_A_FRAME)
@@ -37,7 +37,7 @@ def pool_of(folder: Path, frames: int) -> Pool:
         offsets=np.array([0, len(samples)]),
         meta=np.array('[{"text": "a", "speaker": 0, "style": 0}]'),
     )
-    pool = Pool(folder, 0.02, CPU)
+    pool = SpeechPool(folder, 0.02, CPU)
     assert pool.refresh() == 1
     return pool
 
@@ -45,7 +45,7 @@ def pool_of(folder: Path, frames: int) -> Pool:
 def test_drawn_waves_and_phones_belong_to_the_drawn_codes(tmp_path: Path, small: None) -> None:
     torch.manual_seed(0)
     trainer, pool = Trainer(CPU), pool_of(tmp_path, 20)
-    trainer.codec.share_tables()
+    trainer.codec.copy_codebooks()
     tape = CodeTape(trainer.codec, pool)
     tape.grow()
     assert len(tape.starts) == 3 * len(train_decoder.OFFSETS)
@@ -70,11 +70,11 @@ def test_drawn_waves_and_phones_belong_to_the_drawn_codes(tmp_path: Path, small:
 def test_only_the_decoder_changes(tmp_path: Path, small: None, from_start: bool) -> None:
     torch.manual_seed(1)
     trainer, pool = Trainer(CPU), pool_of(tmp_path, 20)
-    trainer.codec.share_tables()
+    trainer.codec.copy_codebooks()
     tape = CodeTape(trainer.codec, pool)
     tape.grow()
     before = {name: value.clone() for name, value in trainer.codec.state_dict().items()}
-    trainer.rate(0.5)
+    trainer.set_learning_rate(0.5)
     trainer.advance(*tape.draw(2, from_start), from_start=from_start)
     changed = {
         name.split(".")[0]
@@ -90,13 +90,13 @@ def test_a_decoder_begins_with_a_codec_and_goes_on_exactly(tmp_path: Path, small
     torch.manual_seed(2)
     state.save(train_codec.Trainer(CPU).state(), tmp_path / "codec.pt")
     first, pool = Trainer(CPU), pool_of(tmp_path, 20)
-    first.begin(tmp_path / "codec.pt")
+    first.start_from(tmp_path / "codec.pt")
     tape = CodeTape(first.codec, pool)
     tape.grow()
     drawn = tape.draw(2, False)
 
     def step(trainer: Trainer) -> None:
-        trainer.rate(0.5)
+        trainer.set_learning_rate(0.5)
         trainer.advance(*drawn, from_start=False)
         trainer.step += 1
 
@@ -104,7 +104,7 @@ def test_a_decoder_begins_with_a_codec_and_goes_on_exactly(tmp_path: Path, small
     state.save(first.state(), tmp_path / "decoder.pt")
     step(first)
     second = Trainer(CPU)
-    second.resume(tmp_path / "decoder.pt", again=False)
+    second.resume(tmp_path / "decoder.pt", restart=False)
     step(second)
     pairs = zip(first.codec.parameters(), second.codec.parameters(), strict=True)
     assert all(torch.equal(one, other) for one, other in pairs)
@@ -119,11 +119,11 @@ def test_every_loss_has_its_share_of_the_gradient(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(
             wave_losses, "SHARES", {other: 0.7 * (other == name) for other in SHARES}
         )
-        found, gradient = losses(made, real, phones, judged=True)
-        assert found.keys() == SHARES.keys() | {"judges"}
+        found, gradient = losses(made, real, phones, adversarial=True)
+        assert found.keys() == SHARES.keys() | {"discriminators"}
         assert float(gradient.norm()) == pytest.approx(0.7 * wave_losses.LENGTH, rel=1e-4)
         if name == "spectral":
-            after, _ = losses(made - 1e-3 * gradient.sign(), real, phones, judged=True)
+            after, _ = losses(made - 1e-3 * gradient.sign(), real, phones, adversarial=True)
             assert after[name] < found[name]  # it points the right way
 
 
@@ -145,10 +145,10 @@ def test_discriminators_learn_to_tell_noise_from_tones() -> None:
     losses = WaveLosses(CPU, torch.tensor(1e-3), learn_phones=False)
     tone = 0.3 * torch.sin(torch.arange(2 * FRAME) * 0.05).repeat(2, 1)
     phones = torch.zeros(2, 8, dtype=torch.long)
-    told = [
-        float(losses(0.1 * torch.randn_like(tone), tone, phones, judged=True)[0]["judges"])
-        for _ in range(25)
-    ]
+    told = []
+    for _ in range(25):
+        found, _ = losses(0.1 * torch.randn_like(tone), tone, phones, adversarial=True)
+        told.append(float(found["discriminators"]))
     assert told[-1] < 0.5 * told[0]
 
 
@@ -156,8 +156,8 @@ def test_discriminators_learn_to_tell_noise_from_tones() -> None:
 def test_discriminators_see_the_same_pieces_of_both_waves(seconds: float) -> None:
     samples = int(seconds * 24_000)
     wave = torch.arange(2 * samples, dtype=torch.float64).view(2, samples)
-    made, real = WaveLosses._judged_part(wave, wave + 0.5)
+    made, real = WaveLosses._random_pieces(wave, wave + 0.5)
     assert torch.equal(made + 0.5, real)
     assert torch.equal(made.diff(), torch.ones_like(made.diff()))  # each is one stretch of one wave
     assert len(made) == 2 * max(1, samples // SPREAD)
-    assert made.shape[1] == min(JUDGED, samples)
+    assert made.shape[1] == min(ADVERSARIAL_SAMPLES, samples)

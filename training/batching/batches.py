@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from training import model_config
-from training.batching.encoding_batches import HUSH
+from training.batching.encoding_batches import TRAILING_SILENCE
 from training.batching.talker_dataset import (
     CODE,
     FRAMES,
@@ -21,18 +21,18 @@ from training.batching.talker_dataset import (
     STYLE,
     TEXT,
     TEXT_LENGTH,
-    Ids,
     TalkerDataset,
+    Tokenize,
 )
-from training.data.speakers import STYLES, TRAINED, everyone
+from training.data.speakers import STYLES, TRAINED, all_speakers
 from training.data.speech_format import PHONES_A_FRAME
 from training.data.voice_descriptions import describe
 
 NONE = -1
 WORDINGS = 48  # instructions per speaker
-TRIED = 16  # candidates for a reference, of which the one at the most similar speed is used
-DESIGNED = 0.25  # share of the sequences without an instruction that have a description, no voice
-AT_HOME = 0.4  # share of the vectors that are the speaker's target instead of an utterance's vector
+REFERENCE_CANDIDATES = 16  # of which the one at the most similar speed is used
+DESIGN_SHARE = 0.25  # of the sequences without an instruction have a description, no voice
+TARGET_SHARE = 0.4  # of the vectors are the speaker's target instead of an utterance's vector
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Batch:
     target: Tensor  # [B, T, 16] the frame to be predicted, or NONE
     ends: Tensor  # [B, T] whether the end of speech is to be predicted
     phones: Tensor  # [B, T, 4] phones of the frame to be predicted; undefined elsewhere
-    says: Tensor  # [B, T] the row of the text spoken in that frame, NONE if it comes later
+    spoken_row: Tensor  # [B, T] the row of the text spoken in that frame, NONE if it comes later
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
@@ -88,9 +88,11 @@ def blank(batch: int, length: int, device: torch.device) -> Batch:
 class Instructions:
     """Descriptions of all trained speakers and wordings of all styles, as ids on a tape."""
 
-    def __init__(self, ids: Ids, special: TextIds, device: torch.device, seed: int = 0) -> None:
+    def __init__(
+        self, ids: Tokenize, special: TextIds, device: torch.device, seed: int = 0
+    ) -> None:
         random, texts = Random(seed), []
-        for speaker in everyone()[:TRAINED]:
+        for speaker in all_speakers()[:TRAINED]:
             texts += [describe(speaker, random) for _ in range(WORDINGS)]
         for style in STYLES[1:]:
             texts += [random.choice(style.instructions) for _ in range(WORDINGS)]
@@ -108,19 +110,18 @@ class Instructions:
 
 class Batcher:
     def __init__(
-        self, library: TalkerDataset, instructions: Instructions, special: TextIds
+        self, dataset: TalkerDataset, instructions: Instructions, special: TextIds
     ) -> None:
-        self.library, self.instructions, self.special = library, instructions, special
-        self.role = torch.tensor(special.role, device=library.device)
-        self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=library.device)
-        self.order = torch.zeros(0, dtype=torch.long, device=library.device)
-        self.sizes: list[
-            tuple[Tensor, Tensor]
-        ] = []  # for each size: rows of all utterances, and of those without a style
+        self.dataset, self.instructions, self.special = dataset, instructions, special
+        self.role = torch.tensor(special.role, device=dataset.device)
+        self.by_speaker = torch.zeros(TRAINED + 1, dtype=torch.long, device=dataset.device)
+        self.order = torch.zeros(0, dtype=torch.long, device=dataset.device)
+        # For each size: rows of all utterances, and of those without a style.
+        self.sizes: list[tuple[Tensor, Tensor]] = []
 
     def refresh(self) -> None:
         """Index utterances by speaker and by length; called after the dataset has grown."""
-        table = self.library.table
+        table = self.dataset.table
         plain = (table[:, STYLE] == 0).nonzero()[:, 0]
         who = table[plain, SPEAKER]
         counts = torch.bincount(who, minlength=TRAINED)
@@ -145,22 +146,22 @@ class Batcher:
 
         Styles need instructions, so `among` holds utterances without a style if `in_context`.
         """
-        library = self.library
-        rows = among[torch.randint(len(among), (batch,), device=library.device)]
-        table = library.table[rows]
+        dataset = self.dataset
+        rows = among[torch.randint(len(among), (batch,), device=dataset.device)]
+        table = dataset.table[rows]
         reference = self._reference(rows, table[:, SPEAKER]) if in_context else rows
         vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
         # A description says nothing of a manner of speaking.
-        design = self._chance((batch,), DESIGNED) & (table[:, STYLE] == 0) & (not in_context)
-        return self._lay_out(table, library.table[reference], vector, design, in_context, length)
+        design = self._chance((batch,), DESIGN_SHARE) & (table[:, STYLE] == 0) & (not in_context)
+        return self._lay_out(table, dataset.table[reference], vector, design, in_context, length)
 
     def _chance(self, size: tuple[int, ...], share: float) -> Tensor:
-        return torch.rand(size, device=self.library.device) < share
+        return torch.rand(size, device=self.dataset.device) < share
 
     def _reference(self, rows: Tensor, speaker: Tensor) -> Tensor:
         """Another utterance of each speaker [B] at similar speed, since speed changes the voice."""
-        some = self._other(speaker[:, None].expand(-1, TRIED))
-        apart = (self.library.speeds[some] - self.library.speeds[rows, None]).abs()
+        some = self._other(speaker[:, None].expand(-1, REFERENCE_CANDIDATES))
+        apart = (self.dataset.speeds[some] - self.dataset.speeds[rows, None]).abs()
         nearest = (apart + (some == rows[:, None])).argmin(1, keepdim=True)
         return some.gather(1, nearest)[:, 0]
 
@@ -175,12 +176,12 @@ class Batcher:
     ) -> Tensor:
         """The reference's vector, or the speaker's target, with or without another utterance's
         error."""
-        library = self.library
+        dataset = self.dataset
         if in_context:
-            return library.vectors[reference]
-        other, home = self._other(speaker), library.targets[rows]
-        misread = library.vectors[other] - library.targets[other]
-        vector = home + misread * ~self._chance((len(rows), 1), AT_HOME)
+            return dataset.vectors[reference]
+        other, target_vector = self._other(speaker), dataset.targets[rows]
+        misread = dataset.vectors[other] - dataset.targets[other]
+        vector = target_vector + misread * ~self._chance((len(rows), 1), TARGET_SHARE)
         return vector + 0.03 * torch.randn_like(vector)
 
     def _lay_out(
@@ -202,8 +203,8 @@ class Batcher:
         column = 4 + english + (~design)  # tags, speaker, pad
         ref_text = ref[:, TEXT_LENGTH] * in_context
         texts = ref_text + table[:, TEXT_LENGTH] + 1  # with tts_eos
-        hush = HUSH * self._chance(size, 0.5)
-        ref_frames = (ref[:, FRAMES] + hush) * in_context
+        silence = TRAILING_SILENCE * self._chance(size, 0.5)
+        ref_frames = (ref[:, FRAMES] + silence) * in_context
         c = p - told - len(self.role)  # into the column
         j = c - column  # into the body
         u = j - whole * texts  # 0: bos, then frames
@@ -220,13 +221,13 @@ class Batcher:
         place = torch.where(f < ref_frames, ref[:, CODE] + f, table[:, CODE] + f - ref_frames)
         fed = self._codes(place, (f >= 0) & (f < ref_frames + frames))
         target = self._codes(table[:, CODE] + n, (n >= 0) & (n < frames))
-        now = (table[:, CODE] + n).clamp(0, len(self.library.phones) - 1)
-        number = torch.where(n == frames, texts - 1, ref_text + self.library.places[now])
-        says = told + len(self.role) + column + number
-        says = torch.where((n >= 0) & (n <= frames) & (says <= p), says, NONE)
+        now = (table[:, CODE] + n).clamp(0, len(self.dataset.phones) - 1)
+        number = torch.where(n == frames, texts - 1, ref_text + self.dataset.places[now])
+        spoken_row = told + len(self.role) + column + number
+        spoken_row = torch.where((n >= 0) & (n <= frames) & (spoken_row <= p), spoken_row, NONE)
         text = torch.where(n > frames, NONE, text)
-        phones = self.library.phones[now]
-        return Batch(text, code, fed, speaker, vector, target, n == frames, phones, says)
+        phones = self.dataset.phones[now]
+        return Batch(text, code, fed, speaker, vector, target, n == frames, phones, spoken_row)
 
     def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of each instruction: a design's description or a preset's style."""
@@ -246,7 +247,7 @@ class Batcher:
         return tape[row.clamp(max=len(tape) - 1)]
 
     def _codes(self, place: Tensor, there: Tensor) -> Tensor:
-        tape = self.library.codes
+        tape = self.dataset.codes
         codes = tape[place.clamp(0, len(tape) - 1)].long()  # [B, T, 16]
         return torch.where(there[..., None], codes, NONE)
 
@@ -260,7 +261,7 @@ class Batcher:
         silent: Tensor,
     ) -> Tensor:
         """Text id k of reference and target together: ids, then tts_eos, then tts_pad."""
-        tape = self.library.text
+        tape = self.dataset.text
         place = torch.where(k < ref, ref_start + k, start + k - ref).clamp(0, len(tape) - 1)
         ids = torch.where(k < texts - 1, tape[place], self.special.pad)
         ids = torch.where(k == texts - 1, self.special.eos, ids)

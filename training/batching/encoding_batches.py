@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
-from training.data.speech_pool import Pool, Spot
+from training.data.speech_pool import Segment, SpeechPool
 
-HUSH = 6  # frames of silence kept after an utterance, for references that end in silence
-AT_ONCE = 64  # utterances encoded at once
+TRAILING_SILENCE = 6  # frames kept after an utterance, for references that end in silence
+MAX_BATCH = 64  # utterances encoded at once
 
 
-class Coded(Protocol):
+class Encoding(Protocol):
     """A text's ids, and where each of them ends in it."""
 
     ids: list[int]
@@ -29,36 +29,38 @@ class Coded(Protocol):
 
 
 @dataclass(frozen=True)
-class Bundle:
+class EncodingBatch:
     """Utterances of similar length, each with its samples of silence before it."""
 
-    pool: Pool
-    spots: list[Spot]
+    pool: SpeechPool
+    segments: list[Segment]
     shifts: list[int]
     speed: float
 
     @cached_property
     def frames(self) -> list[int]:
         """Frames of each utterance, with the silence before it."""
-        both = zip(self.spots, self.shifts, strict=True)
-        return [math.ceil((length(spot) + shift) / self.speed / FRAME) for spot, shift in both]
+        both = zip(self.segments, self.shifts, strict=True)
+        return [
+            math.ceil((length(segment) + shift) / self.speed / FRAME) for segment, shift in both
+        ]
 
     def wave(self) -> Tensor:
         """[B, samples]: silence, the utterance, silence."""
-        whole = (max(self.frames) + HUSH) * FRAME
+        whole = (max(self.frames) + TRAILING_SILENCE) * FRAME
         own = math.ceil(whole * self.speed)
         at = torch.arange(own, device=self.pool.device)
         inside = (at >= self._before) & (at < self._before + self._lengths)
-        return resampled(self.pool.cut((self._starts - self._before)[:, 0], own) * inside, whole)
+        return resample(self.pool.cut((self._starts - self._before)[:, 0], own) * inside, whole)
 
-    def said(self, frames: int) -> tuple[Tensor, Tensor]:
+    def labels(self, frames: int) -> tuple[Tensor, Tensor]:
         """Phones [B, frames, 4], where 0 is silence, and the letters spoken by the middle of each
         frame [B, frames]."""
         middles = torch.arange(frames * PHONES_A_FRAME, device=self.pool.device) + 0.5
         at = (middles * PHONE_STEP * self.speed - self._before).floor().long()  # into the utterance
         inside = (at >= 0) & (at < self._lengths)
         label = (self._starts + at.clamp(min=0).minimum(self._lengths - 1)) // PHONE_STEP
-        shape = len(self.spots), frames, PHONES_A_FRAME
+        shape = len(self.segments), frames, PHONES_A_FRAME
         phones = (self.pool.phones[label] * inside).view(shape)
         return phones, self.pool.places[label].view(shape)[..., PHONES_A_FRAME // 2]
 
@@ -68,29 +70,29 @@ class Bundle:
 
     @cached_property
     def _lengths(self) -> Tensor:
-        return self._column([length(spot) for spot in self.spots])
+        return self._column([length(segment) for segment in self.segments])
 
     @cached_property
     def _starts(self) -> Tensor:
-        return self._column([spot.start for spot in self.spots])
+        return self._column([segment.start for segment in self.segments])
 
     def _column(self, values: list[int]) -> Tensor:
         return torch.tensor(values, device=self.pool.device)[:, None]
 
 
-def of_a_length(spots: list[Spot]) -> Iterator[list[Spot]]:
+def group_by_length(segments: list[Segment]) -> Iterator[list[Segment]]:
     """Groups of similar length, at most AT_ONCE each."""
-    ordered = sorted(spots, key=length)
-    for start in range(0, len(ordered), AT_ONCE):
-        yield ordered[start : start + AT_ONCE]
+    ordered = sorted(segments, key=length)
+    for start in range(0, len(ordered), MAX_BATCH):
+        yield ordered[start : start + MAX_BATCH]
 
 
-def shifted(pool: Pool, spots: list[Spot], speed: float) -> Bundle:
+def encoding_batch(pool: SpeechPool, segments: list[Segment], speed: float) -> EncodingBatch:
     """A batch with a random silence before each utterance."""
-    return Bundle(pool, spots, torch.randint(FRAME, (len(spots),)).tolist(), speed)
+    return EncodingBatch(pool, segments, torch.randint(FRAME, (len(segments),)).tolist(), speed)
 
 
-def resampled(wave: Tensor, samples: int) -> Tensor:
+def resample(wave: Tensor, samples: int) -> Tensor:
     """[B, n] -> [B, samples]: the same audio, faster or slower."""
     own = wave.shape[1]
     if own == samples:
@@ -98,7 +100,7 @@ def resampled(wave: Tensor, samples: int) -> Tensor:
     return torch.fft.irfft(torch.fft.rfft(wave)[:, : samples // 2 + 1], samples) * (samples / own)
 
 
-def place_ids(texts: Sequence[Coded], letters: Tensor) -> Tensor:
+def spoken_tokens(texts: Sequence[Encoding], letters: Tensor) -> Tensor:
     """The text id at each count of spoken letters: [B, frames] -> [B, frames]."""
     longest = max(len(text.ids) for text in texts)
     ends = [[end for _, end in text.offsets] for text in texts]
@@ -108,5 +110,5 @@ def place_ids(texts: Sequence[Coded], letters: Tensor) -> Tensor:
     return torch.searchsorted(table, letters.contiguous(), right=True).minimum(last).to(torch.int16)
 
 
-def length(spot: Spot) -> int:
-    return spot.stop - spot.start
+def length(segment: Segment) -> int:
+    return segment.stop - segment.start

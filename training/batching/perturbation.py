@@ -14,57 +14,58 @@ from torch import Tensor
 
 from training.batching.batches import NONE, Batch
 
-LIKENESS = 24.0  # sharpness of the preference for similar voices, at most
+SIMILARITY_SCALE = 24.0  # sharpness of the preference for similar voices, at most
 
 
-def strayed(batch: Batch, share: float) -> Tensor:
+def swap_voices(batch: Batch, share: float) -> Tensor:
     """The frames fed back [B, T, 16], with a span of another voice in the first `share` of rows."""
     rows = round(share * len(batch.fed))
     if rows == 0 or len(batch.fed) < 2:
         return batch.fed
-    own = spoken(batch)
-    giver = givers(batch.vector, rows)
-    there = span(own[:rows])[..., None].repeat(1, 1, batch.fed.shape[2])
-    there &= asked(batch)[:rows, None, None]
+    own = feeds_target(batch)
+    donor = choose_donors(batch.vector, rows)
+    there = random_span(own[:rows])[..., None].repeat(1, 1, batch.fed.shape[2])
+    there &= has_voice(batch)[:rows, None, None]
     there[..., 0] = False
-    lent = batch.fed[giver].gather(1, alike(batch, own, giver).expand_as(there))
-    return torch.cat((torch.where(there, lent, batch.fed[:rows]), batch.fed[rows:]))
+    donated = batch.fed[donor].gather(1, match_phones(batch, own, donor).expand_as(there))
+    return torch.cat((torch.where(there, donated, batch.fed[:rows]), batch.fed[rows:]))
 
 
-def spoken(batch: Batch) -> Tensor:
+def feeds_target(batch: Batch) -> Tensor:
     """Which rows [B, T] feed back a frame of the target: those after rows that predict one."""
     return F.pad(batch.target[:, :-1, 0] != NONE, (1, 0))
 
 
-def asked(batch: Batch) -> Tensor:
+def has_voice(batch: Batch) -> Tensor:
     """Which sequences [B] have a given voice: all but designs."""
     return batch.speaker.any(1)
 
 
-def givers(vector: Tensor, rows: int) -> Tensor:
+def choose_donors(vector: Tensor, rows: int) -> Tensor:
     """The sequence that each of the first rows takes frames from [rows], similar or not."""
     voice = F.normalize(vector.float(), dim=-1)
     near = (voice[:rows] @ voice.T).float()
-    near = near * LIKENESS * torch.rand_like(near[:, :1])
+    near = near * SIMILARITY_SCALE * torch.rand_like(near[:, :1])
     numbers = torch.arange(len(vector), device=vector.device)
-    return (near + chance(near)).masked_fill(numbers[:rows, None] == numbers, -torch.inf).argmax(1)
+    same = numbers[:rows, None] == numbers
+    return (near + gumbel_noise(near)).masked_fill(same, -torch.inf).argmax(1)
 
 
-def span(own: Tensor) -> Tensor:
+def random_span(own: Tensor) -> Tensor:
     """A random span of each row's frames: [B, T], inside `own`."""
     number, count = own.cumsum(1) - 1, own.sum(1, keepdim=True)
     ends = (torch.rand(len(own), 2, device=own.device) * (count + 1)).long().sort(1).values
     return own & (number >= ends[:, :1]) & (number < ends[:, 1:])
 
 
-def alike(batch: Batch, own: Tensor, giver: Tensor) -> Tensor:
+def match_phones(batch: Batch, own: Tensor, donor: Tensor) -> Tensor:
     """Rows of the giver's frames with the most similar phones: [rows, T, 1]."""
     said = F.pad(batch.phones[:, :-1], (0, 0, 1, 0))  # aligned with the frame fed back
-    same = (said[: len(giver), :, None] == said[giver][:, None]).sum(-1).float()
-    same = (same + torch.rand_like(same)).masked_fill(~own[giver][:, None], -1)
+    same = (said[: len(donor), :, None] == said[donor][:, None]).sum(-1).float()
+    same = (same + torch.rand_like(same)).masked_fill(~own[donor][:, None], -1)
     return same.argmax(2, keepdim=True)
 
 
-def chance(like: Tensor) -> Tensor:
+def gumbel_noise(like: Tensor) -> Tensor:
     """Gumbel noise: the argmax of scores plus noise is a sample from their softmax."""
     return -torch.empty_like(like).exponential_().clamp(min=1e-9).log()

@@ -15,17 +15,17 @@ from random import Random
 
 TIMBRES = ("jf_alpha", "jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
 PITCHES = (260.0, 221.0, 219.0, 316.0, 90.0)  # Hz: medians of what the network says of each
-KUMO = TIMBRES.index("jm_kumo")  # the one man
+MALE_STYLE = TIMBRES.index("jm_kumo")  # the one man
 SEED = 20_261_124
-MADE, HELD_OUT = 600, 60  # beside the named ones
+UNNAMED, HELD_OUT = 600, 60  # beside the named ones
 FORMANTS, PACE = 5, 3  # an octave of each, on its axis
 # Mixtures of men and of everybody: how many are men, and how often a style takes part in others.
-MEN, MANLY = 0.42, (0.65, 1.0)  # share of the speakers, and what kumo has of such a one
-OFTEN = (4, 3, 1, 1, 1.5)
-ALONE = 0.15  # of the other speakers have one style, as many again three, the rest two
+MEN, MALE_SHARE = 0.42, (0.65, 1.0)  # share of the speakers, and what kumo has of such a one
+STYLE_ODDS = (4, 3, 1, 1, 1.5)
+SINGLE_STYLE = 0.15  # of the other speakers have one style, as many again three, the rest two
 PITCH, PITCH_OF_MEN = (0.84, 1.2), (0.9, 1.35)
 TRACT, TEMPO, TILT = (0.94, 1.07), (0.8, 1.22), 1.5
-MOVED = 0.35  # of the speakers have another tract: it costs more naturalness than a mixture
+TRACT_SCALED = 0.35  # of the speakers have another tract: it costs more naturalness than a mixture
 
 
 @dataclass(frozen=True)
@@ -159,79 +159,61 @@ NAMED = (
         spread=1.2,
     ),
 )
-TRAINED = len(NAMED) + MADE
+TRAINED = len(NAMED) + UNNAMED
 
 
 def _shares(random: Random, man: bool) -> list[float]:
     if man:
-        own = random.uniform(*MANLY)
-        return [each * (1 - own) + own * (index == KUMO) for index, each in enumerate(_few(random))]
-    return _few(random)
+        own = random.uniform(*MALE_SHARE)
+        return [
+            each * (1 - own) + own * (index == MALE_STYLE)
+            for index, each in enumerate(_random_shares(random))
+        ]
+    return _random_shares(random)
 
 
-def _few(random: Random) -> list[float]:
+def _random_shares(random: Random) -> list[float]:
     """Shares of one to three styles."""
     chance = random.random()
-    count = 1 if chance < ALONE else 3 if chance < 2 * ALONE else 2
+    count = 1 if chance < SINGLE_STYLE else 3 if chance < 2 * SINGLE_STYLE else 2
     shares = [0.0] * len(TIMBRES)
     while sum(share > 0 for share in shares) < count:
-        style = random.choices(range(len(TIMBRES)), OFTEN)[0]
+        style = random.choices(range(len(TIMBRES)), STYLE_ODDS)[0]
         shares[style] = shares[style] or random.uniform(0.1, 1)
     return [share / sum(shares) for share in shares]
 
 
-def _between(random: Random, ends: Sequence[float]) -> float:
+def _log_uniform(random: Random, ends: Sequence[float]) -> float:
     return math.exp(random.uniform(*(math.log(end) for end in ends)))
 
 
-def _made(random: Random, index: int) -> Speaker:
+def _random_speaker(random: Random, index: int) -> Speaker:
     man = random.random() < MEN
     return Speaker(
         name=f"voice{index:04d}",
         shares=tuple(_shares(random, man)),
-        pitch=_between(random, PITCH_OF_MEN if man else PITCH),
-        tract=_between(random, TRACT) if random.random() < MOVED else 1.0,
-        pace=_between(random, TEMPO),
+        pitch=_log_uniform(random, PITCH_OF_MEN if man else PITCH),
+        tract=_log_uniform(random, TRACT) if random.random() < TRACT_SCALED else 1.0,
+        pace=_log_uniform(random, TEMPO),
         tilt=random.uniform(-TILT, TILT),
     )
-
-
-def on_the_way(first: Speaker, second: Speaker, share: float) -> Speaker:
-    """The voice at `share` of the way between two speakers: its axes lie between theirs."""
-
-    def factor(one: float, two: float) -> float:
-        return float(one ** (1 - share) * two**share)
-
-    shares = (a + share * (b - a) for a, b in zip(first.shares, second.shares, strict=True))
-    return Speaker(
-        name=f"{first.name} to {second.name}",
-        shares=tuple(shares),
-        pitch=factor(first.pitch, second.pitch),
-        tract=factor(first.tract, second.tract),
-        pace=factor(first.pace, second.pace),
-        tilt=first.tilt + share * (second.tilt - first.tilt),
-        spread=factor(first.spread, second.spread),
-    )
-
-
-def pure() -> list[Speaker]:
-    """The styles as they are."""
-    return [Speaker(name, tuple(float(each == name) for each in TIMBRES)) for name in TIMBRES]
 
 
 @lru_cache(1)
 def _all() -> tuple[Speaker, ...]:
     random = Random(SEED)
-    return *NAMED, *(_made(random, index) for index in range(len(NAMED), TRAINED + HELD_OUT))
+    return *NAMED, *(
+        _random_speaker(random, index) for index in range(len(NAMED), TRAINED + HELD_OUT)
+    )
 
 
-def everyone() -> list[Speaker]:
+def all_speakers() -> list[Speaker]:
     """The named voices, the others that are trained on, then those held out."""
     return list(_all())
 
 
 def held_out() -> list[Speaker]:
-    return everyone()[TRAINED:]
+    return all_speakers()[TRAINED:]
 
 
 @dataclass(frozen=True)

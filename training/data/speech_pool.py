@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from training.data.speech_format import FRAME, PHONE_STEP, RATE
 
 
 @dataclass(frozen=True)
-class Spot:
+class Segment:
     """An utterance on the tape."""
 
     start: int
@@ -25,7 +26,7 @@ class Spot:
     style: int
 
 
-class Pool:
+class SpeechPool:
     """Samples, phones and text places of all shards read so far, on the device."""
 
     def __init__(self, folder: Path, hours: float, device: torch.device) -> None:
@@ -34,7 +35,7 @@ class Pool:
         self.samples = torch.zeros(samples, dtype=torch.int16, device=device)
         self.phones = torch.zeros(samples // PHONE_STEP, dtype=torch.uint8, device=device)
         self.places = torch.zeros(samples // PHONE_STEP, dtype=torch.int16, device=device)
-        self.spots: list[Spot] = []
+        self.segments: list[Segment] = []
         self.filled = 0
         self._read: set[str] = set()
 
@@ -49,6 +50,12 @@ class Pool:
             if path.name.count(".") == 1 and path.name not in self._read
         )[:at_most]  # fmt: skip
         return sum(self._append(path) for path in new)
+
+    def wait(self, hours: float, at_once: int = 8) -> None:
+        """Read shards until there is so much speech, and at least some."""
+        while self.hours < hours or not self.segments:
+            if not self.refresh(at_once):
+                time.sleep(1)
 
     def _append(self, path: Path) -> int:
         self._read.add(path.name)
@@ -65,7 +72,7 @@ class Pool:
         offsets = (data["offsets"] + self.filled).tolist()
         said = json.loads(str(data["meta"]))
         for start, stop, what in zip(offsets[:-1], offsets[1:], said, strict=True):
-            self.spots.append(Spot(start, stop, what["text"], what["speaker"], what["style"]))
+            self.segments.append(Segment(start, stop, what["text"], what["speaker"], what["style"]))
         self.filled += count
         return 1
 

@@ -30,14 +30,14 @@ KINDS = (
     ("several", 6),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
-SHIPPED = Path(__file__).parent / "heldout.txt"  # never learned
+BENCH_SENTENCES = Path(__file__).parent / "heldout.txt"  # never learned
 LONGEST = 130  # characters of one sentence
 
 
 @lru_cache(1)
-def shipped() -> frozenset[str]:
+def bench_sentences() -> frozenset[str]:
     """The sentences of the bench, which are never learned."""
-    return frozenset(SHIPPED.read_text().splitlines())
+    return frozenset(BENCH_SENTENCES.read_text().splitlines())
 
 
 def _checksum(text: str) -> int:
@@ -61,7 +61,7 @@ class Corpus:
     def draw(self, random: Random) -> str:
         """A text that is none of the bench's."""
         drawn = self._any(random)
-        return self.draw(random) if drawn in shipped() else drawn
+        return self.draw(random) if drawn in bench_sentences() else drawn
 
     def _any(self, random: Random) -> str:
         kind = random.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
@@ -85,7 +85,7 @@ class Corpus:
         return text[0].upper() + text[1:] + random.choice(".....?!")
 
 
-def tidy(text: str) -> str:
+def clean_sentence(text: str) -> str:
     """A sentence in plain ASCII with a capital and a final mark, or "" if it is no sentence."""
     text = re.sub(r"\s+", " ", text.replace("`", "'").replace("--", ", ")).strip(" ;,:'\"-")
     if not 8 <= len(text) <= LONGEST or re.search(r"[^A-Za-z0-9 ,.;:?!'$%-]|\d{5}", text):
@@ -113,21 +113,21 @@ def dictionary(root: Path) -> list[str]:
 
 
 def _kept(sentences: Iterable[str]) -> list[str]:
-    return sorted({text for text in map(tidy, sentences) if text})
+    return sorted({text for text in map(clean_sentence, sentences) if text})
 
 
-def gather(root: Path) -> Corpus:
+def build_corpus(root: Path) -> Corpus:
     examples, glosses = wordnet(root)
     kept = {"e": _kept(examples), "g": _kept(glosses)}
     words = dictionary(root)
     held = _held_words(words, kept.values())
     spoken = {key: list(_split(texts, held, want=False)) for key, texts in kept.items()}
-    aside = list(_split(kept["e"], held, want=True))
+    held_out = list(_split(kept["e"], held, want=True))
     return Corpus(
         examples=spoken["e"],
         glosses=spoken["g"],
         words=[word for word in words if word.lower() not in held],
-        held_sentences=aside,
+        held_sentences=held_out,
         held_words=sorted(held),
     )
 
@@ -141,9 +141,9 @@ def _held_words(words: list[str], prose: Iterable[list[str]]) -> set[str]:
 
 def _split(texts: list[str], held: set[str], want: bool) -> Iterator[str]:
     for text in texts:
-        aside = _checksum(text) % 50 == 0 or not held.isdisjoint(words_of(text))
-        aside = aside or text in shipped()
-        if aside == want:
+        held_out = _checksum(text) % 50 == 0 or not held.isdisjoint(words_of(text))
+        held_out = held_out or text in bench_sentences()
+        if held_out == want:
             yield text
 
 
@@ -160,9 +160,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, default=Path("/"))
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    corpus = gather(given.root)
-    save(corpus, given.out)
+    args = parser.parse_args()
+    corpus = build_corpus(args.root)
+    save(corpus, args.out)
     print({name: len(pool) for name, pool in corpus.__dict__.items()})
 
 

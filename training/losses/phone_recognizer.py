@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from training.codec import mel_bank
+from training.codec import mel_filterbank
 from training.data.phones import PHONES
 from training.data.speech_format import PHONE_STEP
 
@@ -23,7 +23,9 @@ class PhoneRecognizer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("window", torch.hann_window(SPAN), persistent=False)
-        self.register_buffer("bank", mel_bank(BINS, SPAN, torch.device("cpu")), persistent=False)
+        self.register_buffer(
+            "bank", mel_filterbank(BINS, SPAN, torch.device("cpu")), persistent=False
+        )
         self.enter = nn.Conv1d(BINS, WIDTH, 5, padding=2)
         self.layers = nn.ModuleList(
             nn.Conv1d(WIDTH, WIDTH, 5, stride=2 if index == 0 else 1, padding=2)
@@ -32,7 +34,7 @@ class PhoneRecognizer(nn.Module):
         self.norms = nn.ModuleList(nn.GroupNorm(1, WIDTH) for _ in range(LAYERS))
         self.leave = nn.Conv1d(WIDTH, len(PHONES), 1)
 
-    def image(self, wave: Tensor) -> Tensor:
+    def log_mel(self, wave: Tensor) -> Tensor:
         """Waves [B, samples] -> log mel bands [B, BINS, samples / STEP], without their mean."""
         padded = F.pad(wave.float(), ((SPAN - STEP) // 2, (SPAN - STEP) // 2))
         window, bank = self.get_buffer("window"), self.get_buffer("bank")
@@ -43,7 +45,7 @@ class PhoneRecognizer(nn.Module):
 
     def forward(self, wave: Tensor) -> list[Tensor]:
         """The layers' features, and last the phones' logits [B, phones, samples / PHONE_STEP]."""
-        x = F.gelu(self.enter(self.image(wave)))
+        x = F.gelu(self.enter(self.log_mel(wave)))
         seen = []
         for layer, norm in zip(self.layers, self.norms, strict=True):
             new = F.gelu(norm(layer(x)))
@@ -57,7 +59,7 @@ def phone_loss(logits: Tensor, phones: Tensor) -> Tensor:
     return F.cross_entropy(logits.float(), phones)
 
 
-def missed(real: list[Tensor], made: list[Tensor]) -> Tensor:
+def feature_distance(real: list[Tensor], made: list[Tensor]) -> Tensor:
     """The relative distance of generated and real speech in the layers' features."""
     apart = [
         (a.detach() - b).abs().mean() / a.detach().abs().mean()

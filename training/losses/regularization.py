@@ -18,13 +18,14 @@ from torch import Tensor, nn
 from engine.model.layers import Block
 from engine.model.talker import Talker
 from training.batching.batches import Batch, Batcher
-from training.data.speech_pool import Pool
+from training.data.speech_pool import SpeechPool
+from training.graph_steps import values
 
 ROWS = 12_288  # of a validation batch
 Losses = Callable[[Any, Batch, int], dict[str, Tensor]]
 
 
-def thin(talker: Talker, share: float) -> None:
+def add_dropout(talker: Talker, share: float) -> None:
     """Add dropout after every attention and every MLP."""
 
     def drop(module: nn.Module, _: tuple[Tensor, ...], out: Tensor) -> Tensor:
@@ -40,18 +41,18 @@ class ValidationSet:
     """Batches of held-out speech."""
 
     def __init__(self, batcher: Batcher, folder: Path, device: torch.device) -> None:
-        pool = Pool(folder, 1.0, device)
-        while pool.refresh() or batcher.library.grow(pool):
+        pool = SpeechPool(folder, 1.0, device)
+        while pool.refresh() or batcher.dataset.grow(pool):
             pass
         batcher.refresh()
         self._batches = [batcher.draw_size(ROWS, in_context) for in_context in (False, True)]
 
     @torch.no_grad()
-    def judge(self, pupil: nn.Module, losses: Losses, frames: int) -> str:
+    def evaluate(self, model: nn.Module, losses: Losses, frames: int) -> str:
         """Losses of codebook 0 by vector and in context, then of phones and the other codebooks."""
-        pupil.eval()
-        alone, context = (losses(pupil, batch, frames) for batch in self._batches)
-        pupil.train()
-        told = {"alone": alone["first"], "context": context["first"]}
-        told |= {name: alone[name] for name in ("phones", "looks", "rest")}
-        return "aside " + " ".join(f"{name} {value.item():.3f}" for name, value in told.items())
+        model.eval()
+        alone, context = (losses(model, batch, frames) for batch in self._batches)
+        model.train()
+        found = {"alone": alone["first"], "context": context["first"]}
+        found |= {name: alone[name] for name in ("phones", "attention", "rest")}
+        return f"validation {values(found)}"

@@ -22,14 +22,15 @@ from training.losses.discriminators import (
     discriminator_loss,
     feature_loss,
 )
-from training.losses.phone_recognizer import PhoneRecognizer, missed, phone_loss
+from training.losses.phone_recognizer import PhoneRecognizer, feature_distance, phone_loss
+from training.optimizers import make_optimizer, reset_optimizer
 
 # The share of each loss in the gradient for the wave, each as long as the others before: by their
 # values alone, discriminators move a decoder a hundredth of what spectra do.
-SHARES = {"spectral": 1.0, "heard": 0.05, "missed": 0.1, "score": 0.5, "features": 1.0}
+SHARES = {"spectral": 1.0, "recognized": 0.05, "recognizer": 0.1, "score": 0.5, "features": 1.0}
 LENGTH = 20.0  # of a gradient whose share is 1, beside a codec's other losses
 REMEMBERED = 0.99  # of the lengths so far, at each step
-JUDGED = 12_288  # samples of a piece that discriminators see: 0.51 s
+ADVERSARIAL_SAMPLES = 12_288  # samples of a piece that discriminators see: 0.51 s
 SPREAD = 38_400  # samples of a wave from which one piece is taken
 NETWORKS = ("discriminators", "recognizer")
 
@@ -43,53 +44,53 @@ class WaveLosses:
         self.rate, self.learn_phones = rate, learn_phones
         # Two gradients are taken of one compiled pass.
         functorch_config.donated_buffer = functorch_config.donated_buffer and not compiled
-        self._discriminate, self._fool = (
-            torch.compile(call) if compiled else call for call in (discriminate, fool)
+        self._score_both, self._generator_losses = (
+            torch.compile(call) if compiled else call for call in (score_both, generator_losses)
         )
         self.lengths = {name: torch.zeros((), device=device) for name in SHARES}  # running means
         self.spectral = SpectralLoss(device)
         self.discriminators = Discriminators().to(device)
         self.recognizer = PhoneRecognizer().to(device)
-        self.discriminator_steps = optimizer(self.discriminators, rate)
-        self.recognizer_steps = optimizer(self.recognizer, rate)
+        self.discriminator_optimizer = make_optimizer(self.discriminators, rate)
+        self.recognizer_optimizer = make_optimizer(self.recognizer, rate)
 
     def state(self) -> dict[str, Any]:
         return {
             "discriminators": self.discriminators.state_dict(),
             "recognizer": self.recognizer.state_dict(),
-            "discriminator_steps": self.discriminator_steps.state_dict(),
-            "recognizer_steps": self.recognizer_steps.state_dict(),
+            "discriminator_optimizer": self.discriminator_optimizer.state_dict(),
+            "recognizer_optimizer": self.recognizer_optimizer.state_dict(),
             "lengths": self.lengths,
         }
 
-    def resume(self, state: dict[str, Any], again: bool) -> None:
-        """Continue exactly, or from the weights alone (`again`)."""
+    def resume(self, state: dict[str, Any], restart: bool) -> None:
+        """Continue exactly, or from the weights alone (`restart`)."""
         for name in NETWORKS:
             network: nn.Module = getattr(self, name)
-            network.load_state_dict(states.fitting(network, state.get(name, {})))
-        if not again and "discriminator_steps" in state:
-            for name in ("discriminator_steps", "recognizer_steps"):
+            network.load_state_dict(states.matching_weights(network, state.get(name, {})))
+        if not restart and "discriminator_optimizer" in state:
+            for name in ("discriminator_optimizer", "recognizer_optimizer"):
                 getattr(self, name).load_state_dict(state[name])
                 getattr(self, name).param_groups[0]["lr"] = self.rate
             for name, length in state["lengths"].items():
                 self.lengths[name].copy_(length)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Set all that is remembered of steps to zero, where it is."""
-        forget(self.discriminator_steps)
-        forget(self.recognizer_steps)
+        reset_optimizer(self.discriminator_optimizer)
+        reset_optimizer(self.recognizer_optimizer)
         for length in self.lengths.values():
             length.zero_()
 
     def __call__(
-        self, made: Tensor, real: Tensor, phones: Tensor, judged: bool
+        self, made: Tensor, real: Tensor, phones: Tensor, adversarial: bool
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Losses of waves [B, samples] with phones [B, n], and what they ask of `made` together: a
         gradient. Recognizer and discriminators take a step."""
         leaf = made.detach().requires_grad_()
         losses = {"spectral": self.spectral(leaf, real)} | self._recognize(leaf, real, phones)
-        if judged:
-            losses |= self._judge(*self._judged_part(leaf, real))
+        if adversarial:
+            losses |= self._step_discriminators(*self._random_pieces(leaf, real))
         asked = [self._share(name, losses[name], leaf) for name in SHARES if name in losses]
         gradient = torch.stack(asked).sum(0)
         return {name: loss.detach() for name, loss in losses.items()}, gradient
@@ -102,11 +103,11 @@ class WaveLosses:
         return gradient * (SHARES[name] * LENGTH / mean.clamp(min=1e-12))
 
     @staticmethod
-    def _judged_part(made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    def _random_pieces(made: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """The same random pieces of both waves, since discriminators are most of the work."""
         pieces = max(1, made.shape[1] // SPREAD)
         room = made.shape[1] // pieces
-        length = min(JUDGED, room)
+        length = min(ADVERSARIAL_SAMPLES, room)
         start = torch.randint(room - length + 1, (1,), device=made.device)
         first = room * torch.arange(pieces, device=made.device)[:, None] + start
         at = (first + torch.arange(length, device=made.device)).flatten()
@@ -116,21 +117,21 @@ class WaveLosses:
         )
         return made, real
 
-    def _judge(self, made: Tensor, real: Tensor) -> dict[str, Tensor]:
+    def _step_discriminators(self, made: Tensor, real: Tensor) -> dict[str, Tensor]:
         """A step of the discriminators, then what they say of the generated wave."""
-        with self._half(made):
-            loss, real_maps = self._discriminate(self.discriminators, made.detach(), real)
-        self.discriminator_steps.zero_grad()
+        with self._autocast(made):
+            loss, real_maps = self._score_both(self.discriminators, made.detach(), real)
+        self.discriminator_optimizer.zero_grad()
         loss.backward()
-        self.discriminator_steps.step()
+        self.discriminator_optimizer.step()
         self.discriminators.requires_grad_(False)
-        with self._half(made):
-            score, features = self._fool(self.discriminators, made, real_maps)
+        with self._autocast(made):
+            score, features = self._generator_losses(self.discriminators, made, real_maps)
         self.discriminators.requires_grad_(True)
-        return {"score": score, "features": features, "judges": loss}
+        return {"score": score, "features": features, "discriminators": loss}
 
     @staticmethod
-    def _half(wave: Tensor) -> torch.autocast:
+    def _autocast(wave: Tensor) -> torch.autocast:
         return torch.autocast(wave.device.type, torch.bfloat16, cache_enabled=False)
 
     def _recognize(self, made: Tensor, real: Tensor, phones: Tensor) -> dict[str, Tensor]:
@@ -138,16 +139,19 @@ class WaveLosses:
         with torch.set_grad_enabled(self.learn_phones):
             truth = self.recognizer(real)
         if self.learn_phones:
-            self.recognizer_steps.zero_grad()
+            self.recognizer_optimizer.zero_grad()
             phone_loss(truth[-1], phones).backward()
-            self.recognizer_steps.step()
+            self.recognizer_optimizer.step()
         self.recognizer.requires_grad_(False)
         told = self.recognizer(made)
         self.recognizer.requires_grad_(True)
-        return {"heard": phone_loss(told[-1], phones), "missed": missed(truth, told)}
+        return {
+            "recognized": phone_loss(told[-1], phones),
+            "recognizer": feature_distance(truth, told),
+        }
 
 
-def discriminate(
+def score_both(
     discriminators: Discriminators, made: Tensor, real: Tensor
 ) -> tuple[Tensor, FeatureMaps]:
     """The discriminators' own loss, and their feature maps of the real wave."""
@@ -157,23 +161,9 @@ def discriminate(
     return discriminator_loss(real_maps, made_maps), kept
 
 
-def fool(
+def generator_losses(
     discriminators: Discriminators, made: Tensor, real_maps: FeatureMaps
 ) -> tuple[Tensor, Tensor]:
     """The adversarial loss and the feature loss of the generated wave."""
     made_maps = discriminators(made)
     return adversarial_loss(made_maps), feature_loss(real_maps, made_maps)
-
-
-def optimizer(network: nn.Module, rate: Tensor) -> torch.optim.AdamW:
-    """AdamW whose learning rate is a tensor, so that a captured step follows it."""
-    cuda = rate.device.type == "cuda"
-    parameters = network.parameters()
-    return torch.optim.AdamW(parameters, lr=rate, betas=(0.8, 0.99), fused=cuda, capturable=cuda)
-
-
-def forget(steps: torch.optim.AdamW) -> None:
-    """Set an optimizer's moments and step counts to zero, where they are."""
-    for state in steps.state.values():
-        for value in state.values():
-            value.zero_()

@@ -179,7 +179,7 @@ def write(site: Path, out: Path) -> None:
     network = Kokoro()
     load(network, read_weights(Graph(model_bytes(site))))
     names, vectors = styles(site)
-    state = {"network": states.halved(network.state_dict()), "names": names, "styles": vectors}
+    state = {"network": states.to_half(network.state_dict()), "names": names, "styles": vectors}
     states.save(state | {"tokens": tokens(site)}, out)
 
 

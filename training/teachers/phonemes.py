@@ -67,7 +67,7 @@ PHONE_OF = {letter: PHONES.index(name) for letter, name in _ALIKE.items()}
 
 
 @dataclass(frozen=True)
-class Said:
+class PhonemizedText:
     """A text, its phonemes, and after each of them how many characters of the text are said."""
 
     text: str
@@ -83,7 +83,7 @@ class Reader:
 
         self._rules, self._normalize = g2p.G2P(), g2p.normalize
 
-    def read(self, text: str) -> Said | None:
+    def read(self, text: str) -> PhonemizedText | None:
         """Nothing where a letter has no phone here, or where there are too many."""
         plain = self._normalize(text)
         words = [""]
@@ -91,35 +91,35 @@ class Reader:
             words[-1] += token.phonemes or ""
             if token.whitespace:
                 words.append("")
-        return aligned(text, plain, words)
+        return align_words(text, plain, words)
 
 
-def aligned(text: str, plain: str, words: list[str]) -> Said | None:
+def align_words(text: str, plain: str, words: list[str]) -> PhonemizedText | None:
     """Phonemes of words of `plain`, placed in the `text` that was spelt out as `plain`."""
     words = words if words[-1] else words[:-1]
     phonemes = " ".join(words)
     if len(words) != len(plain.split()) or len(phonemes) > LONGEST:
         return None
-    if any(kind_of(letter) is None for letter in phonemes):
+    if any(phone_of_letter(letter) is None for letter in phonemes):
         return None
     at, letters = [0.0], [0.0]
     ends = np.cumsum([len(word) + 1 for word in words])
-    spans = spans_of(text)
+    spans = word_spans(text)
     for start, stop, first, last in blocks(plain.split(), text.split()):
         at += [float(ends[start] - len(words[start]) - 1), float(ends[stop - 1] - 1)]
         letters += [float(spans[first][0]), float(spans[last - 1][1])]
     places = np.interp(np.arange(1, len(phonemes) + 1), at, letters)
-    return Said(text, phonemes, np.round(places).astype(int).tolist())
+    return PhonemizedText(text, phonemes, np.round(places).astype(int).tolist())
 
 
-def kind_of(letter: str) -> int | None:
+def phone_of_letter(letter: str) -> int | None:
     """The phone of a letter; pauses for all that is no sound, None for what is not known."""
     if letter in STRESSES or not letter.isalpha():
         return PAUSE
     return PHONE_OF.get(letter)
 
 
-def spans_of(text: str) -> list[tuple[int, int]]:
+def word_spans(text: str) -> list[tuple[int, int]]:
     """Where the words between spaces begin and end."""
     spans, at = [], 0
     for word in text.split():
@@ -152,15 +152,15 @@ def phones_of(phonemes: str) -> list[int]:
     return found
 
 
-def save(said: Iterable[Said], path: Path) -> None:
+def save(said: Iterable[PhonemizedText], path: Path) -> None:
     with gzip.open(path, "wt", encoding="utf-8") as file:
         json.dump([asdict(each) for each in said], file, ensure_ascii=False)
 
 
-def load(path: Path) -> list[Said]:
+def load(path: Path) -> list[PhonemizedText]:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         found: list[dict[str, Any]] = json.load(file)
-    return [Said(**each) for each in found]
+    return [PhonemizedText(**each) for each in found]
 
 
 def main() -> None:
@@ -170,13 +170,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--held-out", action="store_true")
-    given = parser.parse_args()
-    corpus, random, reader = texts.load(given.corpus), Random(given.seed), Reader()
-    drawn = corpus.held_sentences[: given.count]
-    if not given.held_out:
-        drawn = list(dict.fromkeys(corpus.draw(random) for _ in range(given.count)))
+    args = parser.parse_args()
+    corpus, random, reader = texts.load(args.corpus), Random(args.seed), Reader()
+    drawn = corpus.held_sentences[: args.count]
+    if not args.held_out:
+        drawn = list(dict.fromkeys(corpus.draw(random) for _ in range(args.count)))
     said = [each for each in map(reader.read, drawn) if each]
-    save(said, given.out)
+    save(said, args.out)
     print(f"{len(said)} of {len(drawn)} texts")
 
 

@@ -22,10 +22,10 @@ from training.data.speakers import STYLES, TIMBRES, Speaker, Style
 from training.data.speech_format import PHONE_STEP, Wave, pad
 from training.teachers import finishing, kokoro
 from training.teachers.kokoro import Kokoro
-from training.teachers.phonemes import PAUSE, Said, phones_of
+from training.teachers.phonemes import PAUSE, PhonemizedText, phones_of
 
-PLANNED = 64  # rows of one plan
-ROOM = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
+PLAN_ROWS = 64  # rows of one plan
+MAX_BATCH_FRAMES = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
 LONG_SPACE = 5  # frames: a space of so many is a pause
 STRETCH, MORE = 1.06, 8  # of one batch: rows this much longer, and so many frames, at most
 EARLY = 1_440  # samples: sounds are heard before their phonemes' frames (a listener's best match)
@@ -33,23 +33,23 @@ EARLY = 1_440  # samples: sounds are heard before their phonemes' frames (a list
 
 @dataclass(frozen=True)
 class Job:
-    said: Said
+    said: PhonemizedText
     speaker: Speaker
     style: Style = STYLES[0]  # on top of the speaker's own manner
 
 
-def stretch_of(job: Job) -> float:
+def duration_factor(job: Job) -> float:
     """Of the durations, before the vocal tract is scaled, which shortens them."""
     return job.speaker.pace * job.style.pace * job.speaker.tract
 
 
-def pitch_of(job: Job) -> float:
+def pitch_factor(job: Job) -> float:
     """What the pitch is multiplied by, before the vocal tract is scaled, which raises it."""
     return job.speaker.pitch * job.style.pitch / job.speaker.tract
 
 
 @dataclass(frozen=True, eq=False)
-class Laid:
+class PlannedJob:
     """One job with its phonemes laid out in time."""
 
     number: int
@@ -64,7 +64,7 @@ class Laid:
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
+class LabelledSpeech:
     """A wave, and every 20 ms a phone and a place in the text."""
 
     wave: Wave
@@ -91,31 +91,35 @@ class Teacher:
         return shares @ self._styles[:, min(length, self._styles.shape[1]) - 1]
 
     @torch.inference_mode()
-    def speak(self, jobs: Sequence[Job]) -> Iterator[tuple[int, Message]]:
+    def speak(self, jobs: Sequence[Job]) -> Iterator[tuple[int, LabelledSpeech]]:
         """Each job's number and what was said, the shortest first."""
-        laid = sorted(self._plan(jobs), key=lambda each: each.length)
-        for batch in batches(laid):
+        planned = sorted(self._plan(jobs), key=lambda each: each.length)
+        for batch in batches(planned):
             waves = self._waves(batch, [jobs[each.number] for each in batch])
             yield from self._finish(batch, jobs, waves)
 
-    def _plan(self, jobs: Sequence[Job]) -> Iterator[Laid]:
+    def _plan(self, jobs: Sequence[Job]) -> Iterator[PlannedJob]:
         groups: dict[int, list[int]] = defaultdict(list)
         for number, job in enumerate(jobs):
             groups[len(job.said.phonemes)].append(number)
         for length, numbers in groups.items():
-            for start in range(0, len(numbers), PLANNED):
-                yield from self._plan_even(jobs, numbers[start : start + PLANNED], length)
+            for start in range(0, len(numbers), PLAN_ROWS):
+                yield from self._plan_even(jobs, numbers[start : start + PLAN_ROWS], length)
 
-    def _plan_even(self, jobs: Sequence[Job], numbers: list[int], length: int) -> Iterator[Laid]:
+    def _plan_even(
+        self, jobs: Sequence[Job], numbers: list[int], length: int
+    ) -> Iterator[PlannedJob]:
         ids = torch.tensor([self.ids(jobs[n].said.phonemes) for n in numbers], device=self.device)
         style = torch.stack([self.style(jobs[n].speaker, length) for n in numbers])
         planned = self.network.plan(ids, style)
-        paces = [stretch_of(jobs[n]) for n in numbers]
+        paces = [duration_factor(jobs[n]) for n in numbers]
         frames = kokoro.frames_of(planned.durations, torch.tensor(paces, device=self.device)).cpu()
         for row, number in enumerate(numbers):
-            yield Laid(number, frames[row], planned.prosody[row], planned.sounds[row], style[row])
+            yield PlannedJob(
+                number, frames[row], planned.prosody[row], planned.sounds[row], style[row]
+            )
 
-    def _waves(self, batch: Sequence[Laid], jobs: Sequence[Job]) -> Tensor:
+    def _waves(self, batch: Sequence[PlannedJob], jobs: Sequence[Job]) -> Tensor:
         """[B, samples]: equally long, as the longest."""
         whole = batch[-1].length
         evened = [kokoro.even(each.frames, whole).to(self.device) for each in batch]
@@ -135,7 +139,7 @@ class Teacher:
         factor, spread = (
             torch.tensor(values, device=self.device)
             for values in (
-                [pitch_of(job) for job in jobs],
+                [pitch_factor(job) for job in jobs],
                 [job.speaker.spread * job.style.spread for job in jobs],
             )
         )
@@ -143,8 +147,8 @@ class Teacher:
         return self.network.speak(sounds, pitch, energy, style)
 
     def _finish(
-        self, batch: Sequence[Laid], jobs: Sequence[Job], waves: Tensor
-    ) -> Iterator[tuple[int, Message]]:
+        self, batch: Sequence[PlannedJob], jobs: Sequence[Job], waves: Tensor
+    ) -> Iterator[tuple[int, LabelledSpeech]]:
         speakers = [jobs[each.number].speaker for each in batch]
         tract, tilt = (
             torch.tensor([getattr(speaker, name) for speaker in speakers], device=self.device)
@@ -161,20 +165,20 @@ class Teacher:
         ends = zip(spans[:, 0].tolist(), lengths.tolist(), strict=True)
         for wave, each, (start, length) in zip(finished, batch, ends, strict=True):
             labels = pad(wave[:length]), start, each.frames, jobs[each.number]
-            yield each.number, labelled(*labels)
+            yield each.number, label_speech(*labels)
 
 
-def batches(laid: Sequence[Laid]) -> Iterator[Sequence[Laid]]:
+def batches(planned: Sequence[PlannedJob]) -> Iterator[Sequence[PlannedJob]]:
     """Neighbours about equally long, as many as there is room for."""
     cuts = [0]
-    for index in range(1, len(laid)):
-        rows, longest = index - cuts[-1] + 1, laid[index].length
-        if rows * longest > ROOM or longest > laid[cuts[-1]].length * STRETCH + MORE:
+    for index in range(1, len(planned)):
+        rows, longest = index - cuts[-1] + 1, planned[index].length
+        if rows * longest > MAX_BATCH_FRAMES or longest > planned[cuts[-1]].length * STRETCH + MORE:
             cuts.append(index)
-    yield from (laid[a:b] for a, b in pairwise([*cuts, len(laid)]) if b > a)
+    yield from (planned[a:b] for a, b in pairwise([*cuts, len(planned)]) if b > a)
 
 
-def labelled(wave: Wave, start: int, frames: Tensor, job: Job) -> Message:
+def label_speech(wave: Wave, start: int, frames: Tensor, job: Job) -> LabelledSpeech:
     """What is said every 20 ms of a wave that began `start` samples into its speech."""
     phonemes, said = job.said.phonemes, [PAUSE, *phones_of(job.said.phonemes), PAUSE]
     lengths = frames.tolist()
@@ -186,4 +190,4 @@ def labelled(wave: Wave, start: int, frames: Tensor, job: Job) -> Message:
     at = (np.arange(len(wave) // PHONE_STEP) + 0.5) * PHONE_STEP + start
     token = np.searchsorted(ends, at).clip(max=len(said) - 1)
     reached = np.interp(at, ends, places)
-    return Message(wave, np.array(said, np.uint8)[token], reached.astype(np.uint16))
+    return LabelledSpeech(wave, np.array(said, np.uint8)[token], reached.astype(np.uint16))

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.data.speakers import NAMED, STYLES, TRAINED, everyone
+from training.data.speakers import NAMED, STYLES, TRAINED, all_speakers
 from training.data.speech_format import LONGEST, RATE, Utterance
 from training.teachers import phonemes
-from training.teachers.phonemes import Said
-from training.teachers.speak import Job, Message, Teacher
+from training.teachers.phonemes import PhonemizedText
+from training.teachers.speak import Job, LabelledSpeech, Teacher
 
 UTTERANCES = 480  # a shard: enough for full batches of equal lengths
 SHORTEST = 0.3  # seconds
@@ -36,7 +36,9 @@ NAMED_SHARE = 0.35  # of the utterances
 STYLED_OF_NAMED, STYLED = 0.25, 0.05
 
 
-def choose(said: Sequence[Said], random: Random) -> tuple[Utterance, Said]:
+def draw_utterance(
+    said: Sequence[PhonemizedText], random: Random
+) -> tuple[Utterance, PhonemizedText]:
     each, named = random.choice(said), random.random() < NAMED_SHARE
     speaker = random.randrange(len(NAMED)) if named else random.randrange(len(NAMED), TRAINED)
     styled = random.random() < (STYLED_OF_NAMED if named else STYLED)
@@ -44,16 +46,18 @@ def choose(said: Sequence[Said], random: Random) -> tuple[Utterance, Said]:
     return Utterance(each.text, speaker, style), each
 
 
-def jobs_of(said: Sequence[Said], seed: int, shard: int, count: int) -> list[tuple[Utterance, Job]]:
-    random, speakers = Random(f"{seed}/{shard}"), everyone()
+def draw_jobs(
+    said: Sequence[PhonemizedText], seed: int, shard: int, count: int
+) -> list[tuple[Utterance, Job]]:
+    random, speakers = Random(f"{seed}/{shard}"), all_speakers()
     found = []
     for _ in range(count):
-        what, each = choose(said, random)
+        what, each = draw_utterance(said, random)
         found.append((what, Job(each, speakers[what.speaker], STYLES[what.style])))
     return found
 
 
-def shard_of(told: Sequence[tuple[Utterance, Message]]) -> dict[str, Any]:
+def shard_arrays(told: Sequence[tuple[Utterance, LabelledSpeech]]) -> dict[str, Any]:
     """The arrays of a shard's file."""
     messages = [message for _, message in told]
     samples = np.concatenate([message.wave for message in messages])
@@ -66,24 +70,28 @@ def shard_of(told: Sequence[tuple[Utterance, Message]]) -> dict[str, Any]:
     }
 
 
-def make_shard(teacher: Teacher, said: Sequence[Said], seed: int, shard: int, count: int) -> Any:
-    chosen = jobs_of(said, seed, shard, count)
+def make_shard(
+    teacher: Teacher, said: Sequence[PhonemizedText], seed: int, shard: int, count: int
+) -> Any:
+    chosen = draw_jobs(said, seed, shard, count)
     spoken = dict(teacher.speak([job for _, job in chosen]))
     told = [(what, spoken[number]) for number, (what, _) in enumerate(chosen)]
     fit = [each for each in told if SHORTEST < len(each[1].wave) / RATE < LONGEST]
-    return shard_of(fit)
+    return shard_arrays(fit)
 
 
-def make(teacher: Teacher, said: Sequence[Said], folder: Path, given: argparse.Namespace) -> None:
+def make_shards(
+    teacher: Teacher, said: Sequence[PhonemizedText], folder: Path, args: argparse.Namespace
+) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for shard in range(given.first, given.first + given.shards):
+    for shard in range(args.first, args.first + args.shards):
         path = folder / f"{shard:05d}.npz"
         if path.exists():
             continue
-        if given.by and time.time() > given.by:
+        if args.until and time.time() > args.until:
             break
         begun, part = time.monotonic(), path.with_suffix(".part.npz")
-        data = make_shard(teacher, said, given.seed, shard, given.utterances)
+        data = make_shard(teacher, said, args.seed, shard, args.utterances)
         np.savez(part, **data)
         os.replace(part, path)
         seconds, took = len(data["samples"]) / RATE, time.monotonic() - begun
@@ -99,14 +107,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--shards", type=int, default=100)
     parser.add_argument("--utterances", type=int, default=UTTERANCES)
-    parser.add_argument("--by", type=float, help="begin no shard after this time, since 1970")
+    parser.add_argument("--until", type=float, help="begin no shard after this time, since 1970")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
-    torch.manual_seed(given.seed + given.first)
-    teacher = Teacher(given.teacher, torch.device(given.device))
-    make(teacher, phonemes.load(given.said), given.out, given)
+    torch.manual_seed(args.seed + args.first)
+    teacher = Teacher(args.teacher, torch.device(args.device))
+    make_shards(teacher, phonemes.load(args.said), args.out, args)
 
 
 if __name__ == "__main__":

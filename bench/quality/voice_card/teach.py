@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from training.hear_codec import through
 
 from bench.quality.voice_card import plan, recordings
 from bench.quality.voice_card.plan import Sizes, Take
@@ -24,7 +25,6 @@ from engine import Pcm, Waveform, load_reference_audio
 from training import state as states
 from training.codec import ALL, Codec
 from training.data.speakers import NAMED, Speaker, held_out
-from training.hear_codec import through
 from training.resume import codec_of
 from training.teachers import phonemes
 from training.teachers.phonemes import Said
