@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 RATE = 24_000
 
 
-def hum(seconds: float = 6) -> NDArray[np.float32]:
+def hum() -> NDArray[np.float32]:
     """[samples]: a voice-like tone of falling pitch, four syllables per second."""
-    at = np.arange(int(seconds * RATE)) / RATE
+    at = np.arange(6 * RATE) / RATE
     phase = 2 * np.pi * np.cumsum(130 - 4 * at) / RATE
     tone = sum(np.sin(order * phase) / order for order in range(1, 12))
     syllables = 0.55 + 0.45 * np.sin(2 * np.pi * 4 * at)

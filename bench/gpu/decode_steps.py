@@ -222,25 +222,25 @@ def main() -> None:
     ask.add_argument("--plain", action="store_true", help="time plain steps too")
     ask.add_argument("--profile", type=int, nargs="*", default=[])
     ask.add_argument("--out", type=Path, default=Path("."))
-    given = ask.parse_args()
-    dtype = torch.float32 if given.float32 else torch.bfloat16
+    args = ask.parse_args()
+    dtype = torch.float32 if args.float32 else torch.bfloat16
     with torch.inference_mode():
         begun = time.perf_counter()
-        runner = make_runner(given.size, given.slots, given.positions, dtype, given.device)
+        runner = make_runner(args.size, args.slots, args.positions, dtype, args.device)
         record = graph_capture(runner.step.device) or _as_written
         print(
             f"made in {time.perf_counter() - begun:.1f} s, {runner.bytes / 2**30:.2f} GiB",
             flush=True,
         )
-        if given.check:
-            for count in given.check:
-                drift(runner, count, given.frames)
-            check(runner, record, given.frames, given.check)
-        if given.device == "cuda" and given.times:
-            table = timings(runner, record, given.rows, given.plain)
-            (given.out / "steps.json").write_text(json.dumps(table))
-            for count in given.profile:
-                profile(runner, record, count, given.out)
+        if args.check:
+            for count in args.check:
+                drift(runner, count, args.frames)
+            check(runner, record, args.frames, args.check)
+        if args.device == "cuda" and args.times:
+            table = timings(runner, record, args.rows, args.plain)
+            (args.out / "steps.json").write_text(json.dumps(table))
+            for count in args.profile:
+                profile(runner, record, count, args.out)
 
 
 if __name__ == "__main__":

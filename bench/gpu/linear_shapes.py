@@ -163,17 +163,17 @@ def main() -> None:
     ask.add_argument("--processes", type=int, default=14)
     ask.add_argument("--out", type=Path, default=Path("."))
     ask.add_argument("--products", type=int, default=1, help="0: only attention")
-    given = ask.parse_args()
+    args = ask.parse_args()
     begun = time.perf_counter()
-    if given.products:
-        compile_all(given.rows, given.processes)
+    if args.products:
+        compile_all(args.rows, args.processes)
     print(f"compiled in {time.perf_counter() - begun:.1f} s", flush=True)
     with torch.inference_mode():
         record = GraphCapture(torch.device("cuda"))
         for rows, length in itertools.product((1, 8, 32, 64, 128), (200, 900)):
             attention(rows, length, record)
-        table = tune(given.rows, record) if given.products else []
-    (given.out / "tiles.json").write_text(json.dumps(table))
+        table = tune(args.rows, record) if args.products else []
+    (args.out / "tiles.json").write_text(json.dumps(table))
 
 
 if __name__ == "__main__":

@@ -63,29 +63,29 @@ class Clock:
         self._since = 0.0
 
     def part(self, name: str, work: Callable[..., Any], note: Note | None) -> Callable[..., Any]:
-        def run(*given: Any, **named: Any) -> Any:
+        def run(*args: Any, **named: Any) -> Any:
             turn = self._open
             if turn is None:
-                return work(*given, **named)
+                return work(*args, **named)
             inside = f"{self._names[-1]}, {name}"
             self._enter(turn, inside if inside in OWN else name)
             try:
-                made = work(*given, **named)
+                made = work(*args, **named)
             finally:
                 self._book(turn)
                 self._names.pop()
             if note:
-                note(turn, given, made)
+                note(turn, args, made)
             return made
 
         return run
 
     def turn(self, work: Callable[..., bool]) -> Callable[..., bool]:
-        def run(*given: Any) -> bool:
+        def run(*args: Any) -> bool:
             turn, ran = Turn(time.perf_counter()), time.thread_time()
             self._open, self._names, self._since = turn, [REST], turn.begun
             try:
-                return work(*given)
+                return work(*args)
             finally:
                 self._book(turn)
                 self._open, turn.ended = None, self._since
@@ -106,7 +106,7 @@ class Clock:
 
 
 @contextmanager
-def clocked(engine: Engine) -> Iterator[Clock]:
+def timed_parts(engine: Engine) -> Iterator[Clock]:
     """Patch the engine to time every turn and its named parts."""
     clock, loop = Clock(), engine.loop
     worker, scheduler = loop._worker, loop.scheduler
@@ -131,20 +131,22 @@ def clocked(engine: Engine) -> Iterator[Clock]:
         for place, name, told, note in own:
             work = clock.part(told, getattr(place, name), note)
             stack.enter_context(patch.object(place, name, work))
-        stack.enter_context(patch.object(loop, "_run_commands", _taking(clock, loop._run_commands)))
+        stack.enter_context(
+            patch.object(loop, "_run_commands", _time_commands(clock, loop._run_commands))
+        )
         stack.enter_context(patch.object(loop, "run_once", clock.turn(loop.run_once)))
         yield clock
 
 
-def _note_plan(turn: Turn, given: Any, made: Any) -> None:
-    turn.plan = given[0]
+def _note_plan(turn: Turn, args: Any, made: Any) -> None:
+    turn.plan = args[0]
 
 
-def _note_device(turn: Turn, given: Any, made: Any) -> None:
+def _note_device(turn: Turn, args: Any, made: Any) -> None:
     turn.device += made
 
 
-def _taking(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool], None]:
+def _time_commands(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool], None]:
     asleep, awake = clock.part(ASLEEP, work, None), clock.part("calls", work, None)
     return lambda wait: asleep(wait) if wait else awake(wait)
 
@@ -156,7 +158,7 @@ def host(engine: Engine, seconds: float) -> Report:
         time.process_time(),
         time.perf_counter(),
     )
-    with clocked(engine) as clock:
+    with timed_parts(engine) as clock:
         time.sleep(seconds)
     wall, others = time.perf_counter() - begun, time.process_time() - others
     every = list(clock.turns)  # a copy, since a running turn may still be added
@@ -166,22 +168,22 @@ def host(engine: Engine, seconds: float) -> Report:
         "audio_per_second": round((engine.loop.counters.audio_seconds - heard) / wall, 1),
         "cores": {"engine": round(ran / wall, 2), "others": round((others - ran) / wall, 2)},
         "turns": len(turns),
-        "turn_ms": spread(turn.ended - turn.begun for turn in turns),
-        "step_ms": spread(turn.device for turn in turns),
-        "work": work_of([turn.plan for turn in turns]),
-        "parts": dict(parts_of(turns, every)),
-        "kinds": dict(kinds_of(turns)),
+        "turn_ms": percentiles(turn.ended - turn.begun for turn in turns),
+        "step_ms": percentiles(turn.device for turn in turns),
+        "work": work_figures([turn.plan for turn in turns]),
+        "parts": dict(part_times(turns, every)),
+        "kinds": dict(kind_times(turns)),
     }
 
 
-def spread(seconds: Iterable[float]) -> Report:
+def percentiles(seconds: Iterable[float]) -> Report:
     """Milliseconds."""
     found = [1e3 * each for each in seconds] or [0.0]
     middle, late = np.percentile(found, (50, 95))
     return {"p50": round(middle, 3), "p95": round(late, 3), "mean": round(np.mean(found), 3)}
 
 
-def work_of(plans: Sequence[StepPlan]) -> Report:
+def work_figures(plans: Sequence[StepPlan]) -> Report:
     """The average work of a turn; for rows also percentiles."""
     rows = [len(plan.decode) for plan in plans] or [0]
     found = {
@@ -197,22 +199,22 @@ def work_of(plans: Sequence[StepPlan]) -> Report:
     return {"rows": {"p5": low, "p50": usual, "p95": high, "mean": np.mean(rows).round(1)}} | told
 
 
-def parts_of(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
+def part_times(turns: Sequence[Turn], every: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
     """Parts in order, with shares of the whole time, which sum to 1."""
     wall = sum(sum(turn.parts.values()) for turn in every)
     for name in (name for name in OWN if any(name in turn.parts for turn in every)):
         spent = sum(turn.parts.get(name, 0.0) for turn in every)
         calls = sum(turn.calls[name] for turn in turns) / max(1, len(turns))
-        told = spread(turn.parts.get(name, 0.0) for turn in turns)
+        told = percentiles(turn.parts.get(name, 0.0) for turn in turns)
         yield name, told | {"share": round(spent / wall, 4), "calls": round(calls, 2)}
 
 
-def kinds_of(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
+def kind_times(turns: Sequence[Turn]) -> Iterator[tuple[str, Report]]:
     """Turns by kind: with prompts, codec work, both or neither."""
     for kind in KINDS:
         same = [turn for turn in turns if turn.kind == kind]
         rows = np.mean([len(turn.plan.decode) for turn in same] or [0]).round(1)
-        lasted = spread(turn.ended - turn.begun for turn in same)
+        lasted = percentiles(turn.ended - turn.begun for turn in same)
         yield kind, {"turns": len(same), "rows": rows, **lasted}
 
 

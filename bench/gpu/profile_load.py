@@ -28,7 +28,7 @@ from torch.profiler import profile as Profile
 
 from bench.__main__ import changes, machine
 from bench.gpu.profile_host import Report, host, host_lines
-from bench.gpu.profile_step import PARTS, Kernel, beside, by_part, kernels
+from bench.gpu.profile_step import PARTS, Kernel, codec_streams, kernels, part_figures
 from bench.in_process import InProcess
 from bench.load_generator import Listen, Run, burst, closed_loop
 from bench.workload import Job, Work
@@ -44,7 +44,7 @@ class Seconds(NamedTuple):
     """Durations for each load."""
 
     timed: float
-    traced: float
+    trace_figures: float
     warm: float
 
 
@@ -68,7 +68,7 @@ class Load:
 
 
 @contextmanager
-def kept(engine: Engine, load: Load, work: Work, warm: float) -> Iterator[list[Run]]:
+def background_load(engine: Engine, load: Load, work: Work, warm: float) -> Iterator[list[Run]]:
     """Run a load in the background, warmed up; the runs are complete at the end."""
     stop, runs = Event(), list[Run]()
     jobs = takewhile(lambda _: not stop.is_set(), work.stream())
@@ -92,15 +92,15 @@ class Call(NamedTuple):
     lasted: int
 
 
-def traced(engine: Engine, seconds: float) -> Report:
+def trace_figures(engine: Engine, seconds: float) -> Report:
     """Trace for `seconds`; an error is reported, and the run continues."""
     try:
         seen, turns, wall = trace(engine, seconds)
         made = calls(seen)
         found = kernels(seen)
         told = {"turns": turns, "turn_ms": round(1e3 * wall / max(1, turns), 3)}
-        told |= called(made, turns)
-        return told | (ran(found, made, turns) if found else {})
+        told |= call_figures(made, turns)
+        return told | (device_figures(found, made, turns) if found else {})
     except Exception as error:
         return {"error": repr(error)[:300]}
 
@@ -134,7 +134,7 @@ def calls(seen: Profile) -> list[Call]:
     ]
 
 
-def called(made: Iterable[Call], turns: int) -> Report:
+def call_figures(made: Iterable[Call], turns: int) -> Report:
     """Launches per turn; calls and milliseconds per turn, the longest first."""
     spent, counts, turns = Counter[str](), Counter[str](), max(1, turns)
     for call in made:
@@ -154,16 +154,16 @@ def called(made: Iterable[Call], turns: int) -> Report:
     return {"graphs": round(graphs, 1), "outside": round(single, 1), "calls": loudest}
 
 
-def ran(found: Sequence[Kernel], made: Iterable[Call], turns: int) -> Report:
+def device_figures(found: Sequence[Kernel], made: Iterable[Call], turns: int) -> Report:
     """Device time by part, and utilization."""
     alone = [kernel for kernel in found if not kernel.copies]
-    late = waited(alone, {call.launch: call for call in made if call.launch})
-    return {"shares": shares(alone), "host_late": late, **by_part(found, max(1, turns))}
+    late = launch_wait(alone, {call.launch: call for call in made if call.launch})
+    return {"shares": shares(alone), "host_late": late, **part_figures(found, max(1, turns))}
 
 
 def shares(found: Sequence[Kernel]) -> Report:
     """Shares of the time from the first kernel to the last."""
-    aside = beside(found)
+    aside = codec_streams(found)
     edges = [(kernel.begun, kernel.stream in aside, 1) for kernel in found]
     edges += [(kernel.ended, kernel.stream in aside, -1) for kernel in found]
     spent, running, since = [0, 0, 0, 0], [0, 0], 0
@@ -174,7 +174,7 @@ def shares(found: Sequence[Kernel]) -> Report:
     return {name: round(ns / max(1, sum(spent)), 4) for name, ns in zip(RUNS, spent, strict=True)}
 
 
-def waited(found: Sequence[Kernel], by_launch: dict[int, Call]) -> float | None:
+def launch_wait(found: Sequence[Kernel], by_launch: dict[int, Call]) -> float | None:
     """The share of time in which the device was idle because the next launch came late.
 
     Time between kernels of one launch, or after a launch, does not count. None if the trace does
@@ -233,7 +233,7 @@ def _line(label: str, *cells: str) -> str:
 
 
 def timed(engine: Engine, load: Load, work: Work, seconds: Seconds) -> Report:
-    with kept(engine, load, work, seconds.warm) as runs:
+    with background_load(engine, load, work, seconds.warm) as runs:
         found = host(engine, seconds.timed)
     print(f"{load}: {found['audio_per_second']} audio s a second", file=sys.stderr, flush=True)
     return {"load": str(load), "host": found, "trace": {}, **failures(runs)}
@@ -246,8 +246,8 @@ def measured(
     report = [timed(engine, load, work, seconds) for load in loads]
     save(report, out)
     for load, found in zip(loads, report, strict=True):
-        with kept(engine, load, work, seconds.warm):
-            found["trace"] = traced(engine, seconds.traced)
+        with background_load(engine, load, work, seconds.warm):
+            found["trace"] = trace_figures(engine, seconds.trace_figures)
     save(report, out)
     return report
 

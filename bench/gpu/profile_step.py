@@ -12,9 +12,8 @@ import io
 import json
 import pstats
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,60 +22,19 @@ from typing import Annotated, Any
 import torch
 import typer
 
+from bench.gpu.profile_host import host
 from engine import Engine, Preset, SpeechRequest, open_engine
-from engine.worker.step_output import PendingStep
 
 TEXT = "The morning train was late again, so she read the last chapter on the platform."
 PREDICTOR = ("predict", "add_norm", "gate", "attend_rows", "sum_rows", "draw_rows")
 TALKER = ("_product", "_attend", "_add_norm", "_gate", "talk")
-SEAMS = ("open_rows", "feed_rows", "close_rows")
-PROMPTS = ("_keep", "_attend_prompt")
-CODEC = ("convolve", "remember", "smooth", "sound")
+GLUE = ("predictor_inputs", "talker_inputs", "sample_next")
+PROMPTS = ("_store_keys", "_attend_prompt")
+CODEC = ("convolve", "update_past", "depthwise_norm", "output_conv")
 PARTS = ("talker", "prompts", "predictor", "rest", "codec", "copies")
 COPIES = ("Memcpy", "Memset")
-HOST = ("plan", "plan and launch", "wait and read", "commit", "deliver")  # printed parts
+HOST = ("plan", "launch", "wait for device", "read results", "commit", "deliver")  # printed parts
 LOUDEST = 14  # kernels and functions listed by name
-
-
-class Clock:
-    """Seconds and calls by name."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.calls: Counter[str] = Counter()
-
-    def timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any, **named: Any) -> Any:
-            begun = time.perf_counter()
-            try:
-                return work(*given, **named)
-            finally:
-                self.seconds[name] += time.perf_counter() - begun
-                self.calls[name] += 1
-
-        return run
-
-
-@contextmanager
-def clocked(engine: Engine) -> Iterator[Clock]:
-    """Patch the engine to time the parts of every turn."""
-    clock, loop = Clock(), engine.loop
-    own: list[tuple[Any, str, str]] = [
-        (loop, "_launch", "plan and launch"),
-        (loop.scheduler, "plan", "plan"),
-        *((PendingStep, name, "wait and read") for name in ("wait_codes", "result", "audio")),
-        (loop.scheduler, "commit", "commit"),
-        (loop, "deliver", "deliver"),
-        (loop, "run_once", "turn"),
-    ]
-    before = [(place, name, getattr(place, name)) for place, name, _ in own]
-    for place, name, told in own:
-        setattr(place, name, clock.timed(told, getattr(place, name)))
-    try:
-        yield clock
-    finally:
-        for place, name, work in before:
-            setattr(place, name, work)
 
 
 @dataclass(frozen=True)
@@ -107,14 +65,14 @@ def kernels(seen: torch.profiler.profile) -> list[Kernel]:
     return sorted(found, key=lambda kernel: kernel.begun)
 
 
-def beside(found: Iterable[Kernel]) -> set[int]:
+def codec_streams(found: Iterable[Kernel]) -> set[int]:
     """CUDA streams of the codec."""
-    return {kernel.stream for kernel in found if _named(kernel, CODEC)}
+    return {kernel.stream for kernel in found if _is_named(kernel, CODEC)}
 
 
-def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
+def by_step_part(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
     """Each kernel with its part of a step."""
-    aside, plain = beside(found), []
+    aside, plain = codec_streams(found), []
     for kernel in found:
         if kernel.copies:
             yield "copies", kernel
@@ -122,27 +80,27 @@ def parted(found: Sequence[Kernel]) -> Iterator[tuple[str, Kernel]]:
             yield "codec", kernel
         else:
             plain.append(kernel)
-    filling = {kernel.launch for kernel in plain if _named(kernel, PROMPTS)} - {0}
-    marks = [_mark(kernel, filling) for kernel in plain]
-    after = _next(marks)
+    filling = {kernel.launch for kernel in plain if _is_named(kernel, PROMPTS)} - {0}
+    marks = [_part_of(kernel, filling) for kernel in plain]
+    after = _next_marks(marks)
     before = None
     for kernel, mark, behind in zip(plain, marks, after, strict=True):
         before = mark or before
         yield mark or (before if before == behind and before else "rest"), kernel
 
 
-def _mark(kernel: Kernel, filling: set[int]) -> str | None:
+def _part_of(kernel: Kernel, filling: set[int]) -> str | None:
     """A kernel's part. Prompts and frames share kernels; a prefill graph's are the prompt's."""
-    if _named(kernel, SEAMS):
+    if _is_named(kernel, GLUE):
         return "rest"
-    if _named(kernel, PREDICTOR):
+    if _is_named(kernel, PREDICTOR):
         return "predictor"
-    if _named(kernel, TALKER):
+    if _is_named(kernel, TALKER):
         return "prompts" if kernel.launch in filling else "talker"
-    return "prompts" if _named(kernel, PROMPTS) else None
+    return "prompts" if _is_named(kernel, PROMPTS) else None
 
 
-def _next(marks: Sequence[str | None]) -> list[str | None]:
+def _next_marks(marks: Sequence[str | None]) -> list[str | None]:
     """The next mark at or after each place."""
     found, behind = [], None
     for mark in reversed(marks):
@@ -151,11 +109,11 @@ def _next(marks: Sequence[str | None]) -> list[str | None]:
     return found[::-1]
 
 
-def _named(kernel: Kernel, names: Iterable[str]) -> bool:
+def _is_named(kernel: Kernel, names: Iterable[str]) -> bool:
     return kernel.name in names
 
 
-def covered(found: Sequence[Kernel]) -> float:
+def busy_share(found: Sequence[Kernel]) -> float:
     """The share of the time in which any kernel ran."""
     busy, until = 0, found[0].begun
     for kernel in found:
@@ -194,14 +152,6 @@ class EndlessStreams:
             time.sleep(0.02)
 
 
-def host(engine: Engine, streams: EndlessStreams, seconds: float) -> dict[str, float]:
-    """Milliseconds of each part of a turn."""
-    with clocked(engine) as clock:
-        streams.steps(seconds)
-    turns = max(1, clock.calls["plan"])
-    return {name: round(1e3 * spent / turns, 3) for name, spent in clock.seconds.items()}
-
-
 def device(streams: EndlessStreams, engine: Engine, seconds: float) -> dict[str, Any]:
     """Milliseconds and kernels per step by part, and the longest kernels by name."""
     if not torch.cuda.is_available():
@@ -212,12 +162,12 @@ def device(streams: EndlessStreams, engine: Engine, seconds: float) -> dict[str,
         torch.cuda.synchronize()
         steps = max(1, engine.stats().steps - first)
     found = kernels(seen)
-    return {"busy": round(covered(found), 3), **by_part(found, steps)} if found else {}
+    return {"busy": round(busy_share(found), 3), **part_figures(found, steps)} if found else {}
 
 
-def by_part(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
+def part_figures(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
     spent, counts, names = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
-    for part, kernel in parted(found):
+    for part, kernel in by_step_part(found):
         spent[part] += kernel.lasted
         counts[part] += 1
         names[part, kernel.name[:80]] += kernel.lasted
@@ -229,7 +179,7 @@ def by_part(found: Sequence[Kernel], steps: int) -> dict[str, Any]:
     }
 
 
-def python(engine: Engine, streams: EndlessStreams, seconds: float) -> str:
+def python_profile(engine: Engine, streams: EndlessStreams, seconds: float) -> str:
     """A Python profile of the engine's thread."""
     profile = cProfile.Profile()
     engine.loop.commands.post(profile.enable)
@@ -241,27 +191,29 @@ def python(engine: Engine, streams: EndlessStreams, seconds: float) -> str:
     return told.getvalue()
 
 
-def measured(engine: Engine, rows: int, frames: int, seconds: float, out: Path) -> dict[str, Any]:
+def profile_rows(
+    engine: Engine, rows: int, frames: int, seconds: float, out: Path
+) -> dict[str, Any]:
     streams = EndlessStreams(engine, rows, frames)
     try:
         running = streams.settle(20)
         step = 1e3 / max(1e-9, streams.steps(seconds))
         found: dict[str, Any] = {"rows": rows, "running": running, "step_ms": round(step, 3)}
-        found |= {"host_ms": host(engine, streams, seconds)}
+        found |= {"host": host(engine, seconds)}
         found |= {"device": device(streams, engine, min(0.4, seconds))}
-        (out / f"python-{rows}.txt").write_text(python(engine, streams, seconds))
+        (out / f"python-{rows}.txt").write_text(python_profile(engine, streams, seconds))
     finally:
         streams.stop()
     return found
 
 
-def line(found: dict[str, Any]) -> str:
+def summary(found: dict[str, Any]) -> str:
     """A summary line."""
-    told, on = found["host_ms"], found["device"]
+    told, on = found["host"]["parts"], found["device"]
     parts = [
         f"{part} {ms} ({on['kernels'][part]:g})" for part, ms in on.get("ms", {}).items() if ms
     ]
-    own = [f"{name} {told.get(name, 0)}" for name in HOST]
+    own = [f"{name} {told[name]['mean']}" for name in HOST if name in told]
     return (
         f"{found['rows']:4} rows ({found['running']} ran): {found['step_ms']} ms a step, "
         f"busy {on.get('busy', '-')}; host: {', '.join(own)}; device: {', '.join(parts)}"
@@ -280,8 +232,8 @@ def main(
     report = []
     with open_engine([model], device=device, max_num_seqs=max(counts), max_waiting=1024) as engine:
         for count in counts:
-            report.append(measured(engine, count, frames, seconds, out))
-            print(line(report[-1]), flush=True)
+            report.append(profile_rows(engine, count, frames, seconds, out))
+            print(summary(report[-1]), flush=True)
     (out / "turns.json").write_text(json.dumps(report, indent=1))
 
 

@@ -24,7 +24,15 @@ import torch
 import typer
 
 from bench.__main__ import changes, machine
-from bench.gpu.soak_listener import Heard, Visit, again, judged, listen, sounds, two_bytes
+from bench.gpu.soak_listener import (
+    Received,
+    Visit,
+    compare,
+    is_half_precision,
+    listen,
+    rerun_alone,
+    sounds,
+)
 from bench.reference_sound import hum
 from bench.stress.soak_watch import WARM, Sample, Watch, slope
 from bench.workload import DESCRIPTION, TRANSCRIPT, Work
@@ -38,12 +46,12 @@ SAMPLINGS = (
     SamplingParams(temperature=0.3, predictor_temperature=0.3),
 )
 LENGTHS = (5, 150)  # frames
-LEAVES = 0.2  # share of the listeners that leave early
-CHUNKS = 6  # after which these leave at the latest
-EVERY = 5.0  # seconds between two memory samples
-REST = 10.0  # seconds until all resources must be free
+CANCEL_SHARE = 0.2  # share of the listeners that leave early
+MAX_CHUNKS = 6  # after which these leave at the latest
+SAMPLE_SECONDS = 5.0  # seconds between two memory samples
+CLEANUP_SECONDS = 10.0  # seconds until all resources must be free
 MEMORY = {"process": "megabytes", "allocated": "allocated", "reserved": "reserved"}
-TOLD = 10  # errors that are listed
+MAX_ERRORS = 10  # errors that are listed
 
 
 def voices(engine: Engine) -> list[Voice]:
@@ -57,7 +65,7 @@ def voices(engine: Engine) -> list[Voice]:
     return found
 
 
-def visits(speakers: Sequence[Voice], seed: int) -> Iterator[Visit]:
+def random_visits(speakers: Sequence[Voice], seed: int) -> Iterator[Visit]:
     """Endless random visits, the same for the same seed."""
     chance = random.Random(seed)
     for job in Work(("preset",), *LENGTHS, seed=seed).stream():
@@ -69,7 +77,7 @@ def visits(speakers: Sequence[Voice], seed: int) -> Iterator[Visit]:
             max_frames=job.frames,
             ignore_end=True,
         )
-        leaves = chance.randint(0, CHUNKS) if chance.random() < LEAVES else None
+        leaves = chance.randint(0, MAX_CHUNKS) if chance.random() < CANCEL_SHARE else None
         yield Visit(request, leaves)
 
 
@@ -81,9 +89,9 @@ class Account:
     chance: random.Random
     ends: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    kept: list[Heard] = field(default_factory=list)
+    kept: list[Received] = field(default_factory=list)
 
-    async def attend(self, engine: Engine, visit: Visit) -> None:
+    async def serve(self, engine: Engine, visit: Visit) -> None:
         try:
             heard = await listen(engine, visit)
         except Busy:
@@ -93,9 +101,9 @@ class Account:
         except Exception as error:  # a failed request is counted and does not end the run
             self._note("failed", repr(error))
         else:
-            self.take(heard, visit)
+            self.count(heard, visit)
 
-    def take(self, heard: Heard, visit: Visit) -> None:
+    def count(self, heard: Received, visit: Visit) -> None:
         early = heard.end.reason == "cancelled"
         fault = heard.fault or ("cancelled by nobody" if early and visit.leaves is None else "")
         if fault:
@@ -106,7 +114,7 @@ class Account:
             self.ends["whole"] += 1
             self._keep(heard)
 
-    def _keep(self, heard: Heard) -> None:
+    def _keep(self, heard: Received) -> None:
         """Reservoir sampling of complete answers."""
         if len(self.kept) < self.sample:
             self.kept.append(heard)
@@ -115,11 +123,11 @@ class Account:
 
     def _note(self, end: str, why: str) -> None:
         self.ends[end] += 1
-        if len(self.wrong) < TOLD:
+        if len(self.wrong) < MAX_ERRORS:
             self.wrong.append(f"{end}: {why}"[:300])
 
 
-async def arrive(
+async def poisson_arrivals(
     engine: Engine, coming: Iterator[Visit], rate: float, seconds: float, account: Account
 ) -> None:
     """Start visits at random times, `rate` per second on average."""
@@ -127,32 +135,32 @@ async def arrive(
     chance = random.Random(rate)
     while (due := due + chance.expovariate(rate)) < seconds:
         await asyncio.sleep(max(0.0, begun + due - time.perf_counter()))
-        task = asyncio.create_task(account.attend(engine, next(coming)))
+        task = asyncio.create_task(account.serve(engine, next(coming)))
         here.add(task)
         task.add_done_callback(here.discard)
     await asyncio.gather(*here)
 
 
 @dataclass(frozen=True)
-class Held(Sample):
+class MemorySample(Sample):
     """Megabytes of the process and of the GPU; 0 without one."""
 
     allocated: float
     reserved: float
 
 
-def look() -> Held:
+def sample_memory() -> MemorySample:
     card = torch.cuda.is_available()
     allocated = torch.cuda.memory_allocated() if card else 0
     reserved = torch.cuda.memory_reserved() if card else 0
-    return Held(**asdict(Watch(os.getpid()).look()), allocated=allocated / 2**20,
+    return MemorySample(**asdict(Watch(os.getpid()).look()), allocated=allocated / 2**20,
                 reserved=reserved / 2**20)  # fmt: skip
 
 
-async def watch(samples: list[Sample]) -> None:
+async def sample_memory_forever(samples: list[Sample]) -> None:
     while True:
-        samples.append(look())
-        await asyncio.sleep(EVERY)
+        samples.append(sample_memory())
+        await asyncio.sleep(SAMPLE_SECONDS)
 
 
 def memory(samples: list[Sample]) -> Report:
@@ -168,7 +176,7 @@ def memory(samples: list[Sample]) -> Report:
     return told
 
 
-def left(engine: Engine) -> dict[str, int]:
+def held_resources(engine: Engine) -> dict[str, int]:
     """Resources of requests that are not free."""
     stats, scheduler = engine.stats(), engine.loop.scheduler
     slots = scheduler.slots
@@ -182,55 +190,55 @@ def left(engine: Engine) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-async def rest(engine: Engine) -> dict[str, int]:
+async def wait_until_free(engine: Engine) -> dict[str, int]:
     """The same after time to clean up."""
-    until = time.monotonic() + REST
-    while left(engine) and time.monotonic() < until:
+    until = time.monotonic() + CLEANUP_SECONDS
+    while held_resources(engine) and time.monotonic() < until:
         await asyncio.sleep(0.1)
-    return left(engine)
+    return held_resources(engine)
 
 
-async def lived(
+async def run_load(
     engine: Engine, rate: float, seconds: float, account: Account, seed: int
 ) -> list[Sample]:
     samples: list[Sample] = []
-    watching = asyncio.create_task(watch(samples))
-    await arrive(engine, visits(voices(engine), seed), rate, seconds, account)
+    watching = asyncio.create_task(sample_memory_forever(samples))
+    await poisson_arrivals(engine, random_visits(voices(engine), seed), rate, seconds, account)
     watching.cancel()
-    return [*samples, look()]
+    return [*samples, sample_memory()]
 
 
 async def soak(
     engine: Engine, rate: float, seconds: float, sample: int, seed: int, growth: float
 ) -> Report:
     account = Account(sample, random.Random(seed))
-    samples = await lived(engine, rate, seconds, account, seed)
-    stuck, stats, held = await rest(engine), engine.stats(), memory(samples)
+    samples = await run_load(engine, rate, seconds, account, seed)
+    stuck, stats, held = await wait_until_free(engine), engine.stats(), memory(samples)
     told: Report = {
         "seconds": seconds,
         "rate": rate,
         "seed": seed,
-        "two_bytes": two_bytes(engine),
+        "two_bytes": is_half_precision(engine),
     }
     told |= {end: account.ends[end] for end in ("whole", "left", "refused", "failed", "stuck")}
     told |= {"remains": stuck, "slots": stats.slots, "failed_steps": stats.failed_steps}
     told |= {"gaps": stats.gaps, "steps": stats.steps, "memory": held}
-    told["again"], wrong = await compared(engine, account.kept)
-    told["wrong"] = [*account.wrong, *faults(told, growth), *wrong]
+    told["again"], wrong = await compare_with_alone(engine, account.kept)
+    told["wrong"] = [*account.wrong, *find_faults(told, growth), *wrong]
     return told | {"good": not told["wrong"]}
 
 
-async def compared(engine: Engine, kept: Sequence[Heard]) -> tuple[Report, list[str]]:
+async def compare_with_alone(engine: Engine, kept: Sequence[Received]) -> tuple[Report, list[str]]:
     """Compare with the same requests one by one, and with the codec alone."""
     try:
-        found = await again(engine, kept)
-        await rest(engine)
-        return judged(found, sounds(engine, kept), two_bytes(engine))
+        found = await rerun_alone(engine, kept)
+        await wait_until_free(engine)
+        return compare(found, sounds(engine, kept), is_half_precision(engine))
     except Exception as error:
         return {"error": repr(error)[:300]}, [f"nothing could be compared: {error!r}"[:300]]
 
 
-def faults(told: Report, growth: float) -> Iterator[str]:
+def find_faults(told: Report, growth: float) -> Iterator[str]:
     if told["remains"]:
         yield f"remains: {told['remains']}"
     if told["failed_steps"]:
@@ -240,7 +248,7 @@ def faults(told: Report, growth: float) -> Iterator[str]:
             yield f"memory ({name}) has grown by {held['grown_mb']} MB"
 
 
-def lines(told: Report) -> Iterator[str]:
+def summary(told: Report) -> Iterator[str]:
     """A summary of at most eight lines."""
     ends = ", ".join(f"{told[end]} {end}" for end in ("whole", "left", "refused", "failed"))
     yield f"{told['seconds']:g} s, {told['rate']:g} a second: {ends}, {told['stuck']} stuck"
@@ -248,11 +256,11 @@ def lines(told: Report) -> Iterator[str]:
     for name, held in told["memory"].items():
         span = f"{held['first_mb']:9.1f} to {held['last_mb']:9.1f} MB"
         yield f"{name:10}{span}, {held['mb_a_minute']:+.3f} a minute of the last two thirds"
-    yield from again_lines(told["again"])
+    yield from comparison_lines(told["again"])
     yield "good" if told["good"] else f"WRONG: {'; '.join(told['wrong'])}"
 
 
-def again_lines(found: Report) -> Iterator[str]:
+def comparison_lines(found: Report) -> Iterator[str]:
     if "error" in found:
         yield f"again: {found['error']}"
         return
@@ -285,7 +293,7 @@ def main(
         told = asyncio.run(soak(engine, rate, 60 * minutes, sample, seed, growth))
     out.mkdir(parents=True, exist_ok=True)
     (out / "soak.json").write_text(json.dumps({"model": model, **told, **machine()}, indent=1))
-    print("\n".join(lines(told)), flush=True)
+    print("\n".join(summary(told)), flush=True)
     sys.exit(not told["good"])
 
 

@@ -40,7 +40,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Heard:
+class Received:
     """Everything received for a request."""
 
     request: SpeechRequest
@@ -72,12 +72,12 @@ class Heard:
         return "" if frames == self.end.frames == asked else told
 
 
-async def listen(engine: Engine, visit: Visit) -> Heard:
+async def listen(engine: Engine, visit: Visit) -> Received:
     """Read to the end, also after leaving. Raises the stream's error."""
     return await asyncio.wait_for(_load_encoders(engine, visit), PATIENCE)
 
 
-async def _load_encoders(engine: Engine, visit: Visit) -> Heard:
+async def _load_encoders(engine: Engine, visit: Visit) -> Received:
     chunks: list[Chunk] = []
     async with engine.submit(visit.request) as stream:
         if visit.leaves == 0:
@@ -87,10 +87,10 @@ async def _load_encoders(engine: Engine, visit: Visit) -> Heard:
             if len(chunks) == visit.leaves:
                 stream.cancel()
     assert stream.end
-    return Heard(visit.request, chunks, stream.end)
+    return Received(visit.request, chunks, stream.end)
 
 
-def parted(one: Codes, two: Codes) -> int | None:
+def first_difference(one: Codes, two: Codes) -> int | None:
     """The first frame that differs; None: no frame differs."""
     length = min(len(one), len(two))
     others = np.flatnonzero((one[:length] != two[:length]).any(1))
@@ -125,11 +125,11 @@ class Offline:
         self._engine, self._device = engine, worker.device
         folder = next(iter(engine.checkpoints().values())).folder  # type: ignore[attr-defined]
         codec = load_codec(folder, worker.device, torch.float32)
-        dtype = torch.float16 if two_bytes(engine) else torch.float32
+        dtype = torch.float16 if is_half_precision(engine) else torch.float32
         self._codec_runner = CodecRunner(codec, 1, LRUCache(REFERENCES), dtype)
 
     @torch.inference_mode()
-    def sound(self, heard: Heard) -> Pcm:
+    def sound(self, heard: Received) -> Pcm:
         """Decode its codes in the pieces in which they came."""
         self._codec_runner.open([(0, self._reference(heard.request))])
         return np.concatenate([self._piece(chunk.codes) for chunk in heard.chunks])
@@ -158,24 +158,24 @@ def worker_of(engine: Engine) -> TorchWorker:
     return worker
 
 
-def two_bytes(engine: Engine) -> bool:
+def is_half_precision(engine: Engine) -> bool:
     """Whether sums are rounded to 16 bits, so that other batches can change samples."""
     return bool(worker_of(engine).dtype.itemsize == 2)
 
 
-async def again(engine: Engine, heard: Sequence[Heard]) -> list[int | None]:
+async def rerun_alone(engine: Engine, heard: Sequence[Received]) -> list[int | None]:
     """The first frames at which the same requests, alone, have other codes."""
     made = [await listen(engine, Visit(each.request)) for each in heard]
-    return [parted(one.codes, two.codes) for one, two in zip(heard, made, strict=True)]
+    return [first_difference(one.codes, two.codes) for one, two in zip(heard, made, strict=True)]
 
 
-def sounds(engine: Engine, heard: Sequence[Heard]) -> list[Distance]:
+def sounds(engine: Engine, heard: Sequence[Received]) -> list[Distance]:
     """Differences between the audio and that of its codes; the engine must be idle."""
     offline = Offline(engine)
     return [distance(each.pcm, offline.sound(each)) for each in heard]
 
 
-def judged(
+def compare(
     found: Sequence[int | None], sounds: Sequence[Distance], half: bool
 ) -> tuple[dict[str, Any], list[str]]:
     """A report of the comparison, and its errors."""

@@ -76,15 +76,6 @@ def _peak(row: NDArray[np.float64], lag: int) -> int:
     return lag
 
 
-def long_term(wave: Waveform, bands: int = 40) -> NDArray[np.float64]:
-    """Mean log power in bands up to 8 kHz, minus its mean."""
-    power = (np.abs(np.fft.rfft(frames_of(wave) * np.hanning(FRAME))) ** 2).mean(0)
-    inside = power[: FRAME * 8000 // SAMPLE_RATE]
-    floor = 1e-7 * inside.mean() + 1e-30  # 70 dB down
-    logs = np.log([band.mean() + floor for band in np.array_split(inside, bands)])
-    return np.asarray(logs - logs.mean())
-
-
 def centroid(wave: Waveform) -> float:
     """The centroid of the magnitude spectrum below 8 kHz, in Hz."""
     size = np.abs(np.fft.rfft(frames_of(wave) * np.hanning(FRAME))).mean(0)

@@ -81,14 +81,14 @@ def clones(recorder: Recorder, wave: Any, said: str) -> tuple[Any, Any]:
     return alone, replace(context, ref_spk_embedding=alone.ref_spk_embedding)
 
 
-def record(recorder: Recorder, given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def record(recorder: Recorder, args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tensors by `case.stage`, and the cases' parameters."""
     import soundfile
     import torch
 
-    wave, _ = soundfile.read(given.recording, dtype="float32")
+    wave, _ = soundfile.read(args.recording, dtype="float32")
     model, tensors, cases = recorder.model, {}, {}
-    alone, context = clones(recorder, wave, given.said)
+    alone, context = clones(recorder, wave, args.said)
 
     def keep(name: str, kind: str, call: Any, asked: dict[str, Any], **more: Any) -> None:
         recorder.kind(kind)
@@ -100,13 +100,13 @@ def record(recorder: Recorder, given: argparse.Namespace) -> tuple[dict[str, Any
         cases[name] = {"text": TEXT, "language": "English", **asked}
         cases[name] |= {"frames": frames, "ended_by_eos": ended}
 
-    keep("preset", "custom_voice", model.generate_custom_voice, {"speaker": given.speaker})
+    keep("preset", "custom_voice", model.generate_custom_voice, {"speaker": args.speaker})
     keep("design", "voice_design", model.generate_voice_design, {"instruct": INSTRUCTION})
     clone = model.generate_voice_clone
     keep("clone", "base", clone, {}, voice_clone_prompt=[alone])
     keep("clone_in_context", "base", clone, {}, voice_clone_prompt=[context])
     cases["clone"] |= {"x_vector_only_mode": True}
-    cases["clone_in_context"] |= {"ref_text": given.said}
+    cases["clone_in_context"] |= {"ref_text": args.said}
     tensors |= {
         "reference_wav": torch.from_numpy(np.asarray(wave, np.float32)),
         "reference_codes": context.ref_code.contiguous(),
@@ -122,16 +122,16 @@ def main() -> None:
     parser.add_argument("--recording", required=True)
     parser.add_argument("--said", required=True)
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    args = parser.parse_args()
     stand_in()
     with contextlib.redirect_stdout(sys.stderr):
-        tensors, cases = record(Recorder(given.model), given)
+        tensors, cases = record(Recorder(args.model), args)
     from safetensors.torch import save_file
 
-    given.out.mkdir(parents=True, exist_ok=True)
-    save_file({name: x.clone() for name, x in tensors.items()}, given.out / "golden.safetensors")
+    args.out.mkdir(parents=True, exist_ok=True)
+    save_file({name: x.clone() for name, x in tensors.items()}, args.out / "golden.safetensors")
     told = {"cases": cases, "greedy": GREEDY}
-    (given.out / "golden.json").write_text(json.dumps(told, indent=1) + "\n")
+    (args.out / "golden.json").write_text(json.dumps(told, indent=1) + "\n")
     print({name: case["frames"] for name, case in cases.items()})
 
 

@@ -30,12 +30,12 @@ SENTENCES = Path(__file__).parents[1].joinpath("sentences.txt").read_text().spli
 UNREACHED = ("sox", "torchaudio", "torchaudio.compliance", "torchaudio.compliance.kaldi")
 
 
-def stand_in(names: tuple[str, ...] = UNREACHED) -> None:
+def stand_in() -> None:
     """Install empty modules for imports that are not used."""
-    for name in names:
+    for name in UNREACHED:
         sys.modules[name] = types.ModuleType(name)
         sys.modules[name].__spec__ = importlib.machinery.ModuleSpec(name, None)
-    for name in names:
+    for name in UNREACHED:
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], child, sys.modules[name])
@@ -58,20 +58,20 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    given = arguments()
+    args = arguments()
     stand_in()
     with contextlib.redirect_stdout(sys.stderr):
         import torch
         from qwen_tts import Qwen3TTSModel
 
-        model = Qwen3TTSModel.from_pretrained(given.model, device_map="cpu", dtype=torch.float32)
-    model.model.tts_model_type = given.kind
+        model = Qwen3TTSModel.from_pretrained(args.model, device_map="cpu", dtype=torch.float32)
+    model.model.tts_model_type = args.kind
     call = (
-        model.generate_custom_voice if given.kind == "custom_voice" else model.generate_voice_design
+        model.generate_custom_voice if args.kind == "custom_voice" else model.generate_voice_design
     )
-    voice, rows, chance = speaker(given.model, given.kind), [], random.Random(7)
-    for index in range(given.requests + 1):  # the first request is a warm-up
-        text, frames = chance.choice(SENTENCES), chance.randint(*given.frames)
+    voice, rows, chance = speaker(args.model, args.kind), [], random.Random(7)
+    for index in range(args.requests + 1):  # the first request is a warm-up
+        text, frames = chance.choice(SENTENCES), chance.randint(*args.frames)
         torch.manual_seed(index)
         start = time.perf_counter()
         waves, rate = call(text=text, language="English", max_new_tokens=frames + 1, **voice)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -75,7 +75,6 @@ class BatchSynthesis:
         at_once: int = AT_ONCE,
         listening: bool = True,
         only: Collection[int] | None = None,
-        clock: Callable[[], float] = monotonic,
     ) -> None:
         """`listening`: it is played while it is spoken. `only`: speak only these lines."""
         self._speaker, self._sounds, self._listening = speaker, sounds, listening
@@ -85,11 +84,10 @@ class BatchSynthesis:
         self._tracks = {job.key: Track(job) for job in reversed(waiting)}
         self._order = list(dict.fromkeys(job.key for job in waiting))
         self._queue = deque(self._order)
-        self._forecast = Forecast(sum(job.size for job in waiting), clock)
+        self._forecast = Forecast(sum(job.size for job in waiting), monotonic)
         self._change = asyncio.Event()
         self._at_once = max(1, at_once)
         self._in_flight = 0
-        self._clock = clock
         self._pace = self._new_pace() if listening else None
         self._task: asyncio.Task[None] | None = None
 
@@ -305,7 +303,7 @@ class BatchSynthesis:
 
     def _new_pace(self) -> Pace:
         in_order = [self._tracks[key] for key in self._order]
-        return Pace(in_order, self._at_once, self._clock)
+        return Pace(in_order, self._at_once, monotonic)
 
     async def _submit(self, track: Track) -> SpeechStream:
         request = track.job.request

@@ -40,57 +40,57 @@ def main() -> None:
     speak.add_argument(
         "--at-once", type=int, default=8, help="requests in the engine; 128 on a GPU"
     )
-    speak.add_argument("--by", type=float, help="begin nothing after this time, since 1970")
+    speak.add_argument("--until", type=float, help="begin nothing after this time, since 1970")
     speak.add_argument("--device", default="auto")
     judge.add_argument("--beside", type=Path, help="another card.json, as a column of its own")
     judge.add_argument("--processes", type=int, default=1)
     judge.add_argument("--sentences", type=int, default=100, help="of a named voice")
     judge.add_argument("--clean", type=int, default=20, help="sentences of a voice for DNSMOS")
-    given = parser.parse_args()
-    if given.verb == "judge":
+    args = parser.parse_args()
+    if args.verb == "judge":
         from bench.quality.voice_card.judge import judge_card
 
-        judge_card(given.card, given.beside, given.processes, given.sentences, given.clean)
+        judge_card(args.card, args.beside, args.processes, args.sentences, args.clean)
         return
-    speak_for(given)
+    speak_for(args)
 
 
-def speak_for(given: argparse.Namespace) -> None:
-    sizes = plan.QUICK if given.quick else plan.Sizes()
-    if given.sentences:
-        sizes = replace(sizes, sentences=given.sentences)
-    parts = given.parts.split(",")
-    if given.teacher:
+def speak_for(args: argparse.Namespace) -> None:
+    sizes = plan.QUICK if args.quick else plan.Sizes()
+    if args.sentences:
+        sizes = replace(sizes, sentences=args.sentences)
+    parts = args.parts.split(",")
+    if args.teacher:
         from bench.quality.voice_card.teach import speak_teacher
 
         speak_teacher(
-            given.teacher,
-            given.said,
-            given.card,
+            args.teacher,
+            args.said,
+            args.card,
             sizes,
             parts,
-            given.format,
-            given.at_once,
-            given.device,
+            args.format,
+            args.at_once,
+            args.device,
         )
-    if given.codec:
+    if args.codec:
         from bench.quality.voice_card.teach import speak_codec
 
-        speak_codec(given.codec, given.card, given.format, given.device)
-    if given.model:
+        speak_codec(args.codec, args.card, args.format, args.device)
+    if args.model:
         from bench.quality.voice_card.speak import speak_model
 
-        references = given.references or given.card / "references"
+        references = args.references or args.card / "references"
         speak_model(
-            given.model,
-            given.card / "model",
+            args.model,
+            args.card / "model",
             references if references.exists() else None,
             sizes,
             parts,
-            given.format,
-            given.at_once,
-            given.device,
-            given.by,
+            args.format,
+            args.at_once,
+            args.device,
+            args.until,
         )
 
 

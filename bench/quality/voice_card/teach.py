@@ -23,11 +23,11 @@ from bench.quality.voice_card.recordings import Spoken
 from bench.quality.voice_card.speak import keep
 from engine import Pcm, Waveform, load_reference_audio
 from training import state as states
-from training.codec import ALL, Codec
+from training.codec import Codec, roundtrip
 from training.data.speakers import NAMED, Speaker, held_out
 from training.resume import codec_of
 from training.teachers import phonemes
-from training.teachers.phonemes import Said
+from training.teachers.phonemes import PhonemizedText
 from training.teachers.speak import Job, Teacher
 
 REFERENCES = 20  # held-out voices
@@ -60,7 +60,7 @@ class Texts:
         self._known = {each.text: each for each in phonemes.load(path)} if path else {}
         self._reader = None if path else phonemes.Reader()
 
-    def read(self, text: str) -> Said | None:
+    def read(self, text: str) -> PhonemizedText | None:
         """None: too long for the teacher, or not in the file."""
         return self._reader.read(text) if self._reader else self._known.get(text)
 
@@ -75,13 +75,6 @@ def references() -> list[Take]:
         for speaker in held_out()[:REFERENCES]
         for number, text in enumerate(plan.reference_texts())
     ]
-
-
-def save_phonemes(path: Path) -> None:
-    """What the teacher has to read for a card, for a machine without hibari."""
-    reader = phonemes.Reader()
-    texts = dict.fromkeys(take.text for take in [*asked(Sizes()), *references()])
-    phonemes.save([said for said in map(reader.read, texts) if said], path)
 
 
 def speak_teacher(
@@ -195,7 +188,7 @@ def speak_codec(path: Path, card: Path, kind: str, device: str) -> None:
     codec.to(place)
 
     def passed(each: Spoken) -> Spoken:
-        made = through(codec, torch.from_numpy(each.wave).to(place), ALL)
+        made = roundtrip(codec, torch.from_numpy(each.wave).to(place))
         return Spoken(each.take, pcm_of(made.cpu().numpy()), each.reason)
 
     there = recordings.groups(card / "codec")

@@ -15,6 +15,7 @@ Samples = NDArray[np.float64]  # 1.0 is full scale
 
 CEILING = -1.0  # dBTP
 MARGIN = 0.1  # dB below the ceiling, as the changing gain itself moves peaks a little
+HIGHEST = 10 ** ((CEILING - MARGIN) / 20)
 REACH = round(0.008 * SAMPLE_RATE)  # samples over which the gain falls, and rises
 OVERSAMPLING = 4
 _FILTER = 16  # samples beside a peak that its interpolation depends on
@@ -25,8 +26,7 @@ _HIGHEST = 2.0  # a peak between samples is at most so much higher than they are
 class Limiter:
     """`feed` returns what is ready, `finish` the rest: together as many samples as were fed."""
 
-    def __init__(self, ceiling: float = CEILING) -> None:
-        self._ceiling = 10 ** ((ceiling - MARGIN) / 20)
+    def __init__(self) -> None:
         window = np.hanning(2 * REACH + 3)[1:-1]
         self._window = window / window.sum()
         self._buffer: Samples = np.zeros(_CONTEXT)  # begins with the context of the next sample
@@ -45,11 +45,11 @@ class Limiter:
 
     def _limited(self, samples: Samples) -> Samples:
         """The samples with their gain, exact but for a context at each end."""
-        if np.abs(samples).max(initial=0.0) * _HIGHEST <= self._ceiling:
+        if np.abs(samples).max(initial=0.0) * _HIGHEST <= HIGHEST:
             return samples
         from scipy.ndimage import minimum_filter1d  # imported late: it takes a second
 
-        gain = np.minimum(1.0, self._ceiling / np.maximum(true_peaks(samples), 1e-9))
+        gain = np.minimum(1.0, HIGHEST / np.maximum(true_peaks(samples), 1e-9))
         lowest = minimum_filter1d(gain, 2 * REACH + 1, mode="nearest")
         smooth = np.convolve(np.pad(lowest, REACH, mode="edge"), self._window, "valid")
         limited: Samples = samples * smooth

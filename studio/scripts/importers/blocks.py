@@ -6,7 +6,7 @@ headings is read as typed text, so that dialogue is found in it. Knows no format
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from studio.scripts.importers.dialogue import read_text
@@ -24,7 +24,7 @@ class Block:
     silent: bool = False
 
 
-def passages_of(blocks: Iterable[Block], speakers: Collection[str] = ()) -> Iterator[Passage]:
+def passages_of(blocks: Iterable[Block]) -> Iterator[Passage]:
     """In order. The texts are not bounded here."""
     text: list[str] = []
     title: list[str] = []
@@ -35,7 +35,7 @@ def passages_of(blocks: Iterable[Block], speakers: Collection[str] = ()) -> Iter
             yield from _heading(title)
             text.append(block.text)
             continue
-        yield from read_text("\n\n".join(text), speakers)
+        yield from read_text("\n\n".join(text))
         text.clear()
         if block.silent:
             yield from _heading(title)
@@ -43,7 +43,7 @@ def passages_of(blocks: Iterable[Block], speakers: Collection[str] = ()) -> Iter
         else:
             title.append(" ".join(block.text.split()))
     yield from _heading(title)
-    yield from read_text("\n\n".join(text), speakers)
+    yield from read_text("\n\n".join(text))
 
 
 def _heading(title: list[str]) -> Iterator[Passage]:

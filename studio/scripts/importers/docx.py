@@ -22,7 +22,7 @@ _HEADING = re.compile(r"(?:heading [1-3]|title)", re.IGNORECASE)
 _SKIPPED = frozenset(("del", "moveFrom", "Fallback", "instrText", "delText", "footnote"))
 
 
-def read_docx(file: IO[bytes], speakers: Collection[str] = ()) -> Iterator[Passage]:
+def read_docx(file: IO[bytes]) -> Iterator[Passage]:
     """Passages in order. Raises InvalidText."""
     with open_archive(file, MOST_ENTRIES, MOST_BYTES) as archive:
         styles = _Styles()
@@ -30,7 +30,7 @@ def read_docx(file: IO[bytes], speakers: Collection[str] = ()) -> Iterator[Passa
             parse_xml(archive.blocks(STYLES), styles)
         document = _Document(styles.headings)
         parse_xml(archive.blocks(DOCUMENT), document)
-    yield from passages_of(document.blocks, speakers)
+    yield from passages_of(document.blocks)
 
 
 class _Styles:

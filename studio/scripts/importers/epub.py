@@ -7,7 +7,7 @@ Pictures, styles, notes' numbers and ruby readings are left out. Copy-protected 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import IO
 from urllib.parse import unquote
@@ -32,10 +32,10 @@ _SKIPPED = frozenset(_LEFT_OUT.split())
 _SPACES = " \t\n\r\f"
 
 
-def read_epub(file: IO[bytes], speakers: Collection[str] = ()) -> Iterator[Passage]:
+def read_epub(file: IO[bytes]) -> Iterator[Passage]:
     """Passages in order. Raises InvalidText."""
     with open_archive(file, MOST_ENTRIES, MOST_BYTES) as archive:
-        yield from passages_of(_blocks(archive), speakers)
+        yield from passages_of(_blocks(archive))
 
 
 def _blocks(archive: Archive) -> Iterator[Block]:

@@ -29,18 +29,18 @@ _INLINE = (
 )
 
 
-def read_markdown(text: str, speakers: tuple[str, ...] = ()) -> Iterator[Passage]:
+def read_markdown(text: str) -> Iterator[Passage]:
     """Passages of a Markdown text, in order."""
     block: list[str] = []
     for line in _blocks(_without_front_matter(_without_comments(text)).splitlines()):
         heading = _HEADING.fullmatch(line)
         if heading:
-            yield from read_text("\n".join(block), speakers)
+            yield from read_text("\n".join(block))
             yield Passage(inline(_closed(heading[1])), heading=True)
             block = []
         else:
             block.append(_spoken(line))
-    yield from read_text("\n".join(block), speakers)
+    yield from read_text("\n".join(block))
 
 
 def _closed(title: str) -> str:

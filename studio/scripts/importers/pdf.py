@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine import InvalidText
@@ -37,7 +37,7 @@ REASONS = {
 }
 
 
-def read_pdf(data: bytes, speakers: Collection[str] = ()) -> Iterator[Passage]:
+def read_pdf(data: bytes) -> Iterator[Passage]:
     """Passages in order. Raises InvalidText."""
     if b"%PDF-" not in data[:1024]:
         raise InvalidText(DAMAGED)
@@ -46,7 +46,7 @@ def read_pdf(data: bytes, speakers: Collection[str] = ()) -> Iterator[Passage]:
         raise InvalidText(
             "This PDF holds pictures of text, no text. Use a program that recognises it first."
         )
-    return passages_of(_blocks(pages), speakers)
+    return passages_of(_blocks(pages))
 
 
 def _pages(data: bytes) -> list[tuple[list[str], str]]:

@@ -36,9 +36,7 @@ def script_of_text(
     return build(read_text(_bounded(text), speakers), manner)
 
 
-def script_of_file(
-    name: str, data: bytes, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
-) -> Script:
+def script_of_file(name: str, data: bytes, manner: SpeechOptions = PLAIN) -> Script:
     """A script from an uploaded file; its extension tells the format."""
     suffix = PurePath(name).suffix.lower()
     if suffix not in SUFFIXES:
@@ -48,7 +46,7 @@ def script_of_file(
             there=", ".join(SUFFIXES),
         )
     passages = _book if suffix in BOOKS else _passages
-    return build(passages(suffix, data, speakers), manner)
+    return build(passages(suffix, data), manner)
 
 
 def decode(data: bytes) -> str:
@@ -66,11 +64,11 @@ def decode(data: bytes) -> str:
     return text
 
 
-def _book(suffix: str, data: bytes, speakers: Collection[str]) -> Iterator[Passage]:
+def _book(suffix: str, data: bytes) -> Iterator[Passage]:
     _check_size(data, MAX_BOOK_BYTES)
     if suffix == ".pdf":
-        return read_pdf(data, speakers)
-    return {".epub": read_epub, ".docx": read_docx}[suffix](io.BytesIO(data), speakers)
+        return read_pdf(data)
+    return {".epub": read_epub, ".docx": read_docx}[suffix](io.BytesIO(data))
 
 
 def _check_size(data: bytes, most: int) -> None:
@@ -82,14 +80,14 @@ def _check_size(data: bytes, most: int) -> None:
         )
 
 
-def _passages(suffix: str, data: bytes, speakers: Collection[str]) -> Iterator[Passage]:
+def _passages(suffix: str, data: bytes) -> Iterator[Passage]:
     text = _bounded(decode(data))
     if suffix == ".md":
-        return read_markdown(text, tuple(speakers))
+        return read_markdown(text)
     if suffix == ".csv":
         return read_table(text)
     if suffix == ".txt":
-        return read_text(text, speakers)
+        return read_text(text)
     return read_subtitles(text, suffix[1:])
 
 

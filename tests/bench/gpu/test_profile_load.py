@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from bench.gpu.profile_host import KINDS, OWN, REST, Clock, Turn, kinds_of, parts_of
+from bench.gpu.profile_host import KINDS, OWN, REST, Clock, Turn, kind_times, part_times
 from bench.gpu.profile_load import (
     LINES,
     Call,
-    called,
+    call_figures,
+    device_figures,
+    launch_wait,
     lines,
     main,
-    ran,
     shares,
     table,
+    trace_figures,
     trace_lines,
-    traced,
-    waited,
 )
-from bench.gpu.profile_step import Kernel, parted
+from bench.gpu.profile_step import CODEC, GLUE, PREDICTOR, PROMPTS, TALKER, Kernel, by_step_part
 from engine.plan import CodecDecode, Prefill, StepPlan
+from engine.worker import kernels
 
 STEP, ASIDE = 7, 9  # streams
+KERNELS = Path(kernels.__file__).parent
 
 
 def kernel(name: str, begun: int, ended: int, launch: int = 0, stream: int = STEP) -> Kernel:
@@ -51,24 +54,30 @@ def test_the_host_is_late_for_what_it_has_not_launched() -> None:
         kernel("predict", 450, 500, launch=3),  # launched long before
     ]
     calls = {1: Call("a", 1, 0, 90), 2: Call("b", 2, 230, 20), 3: Call("c", 3, 290, 20)}
-    assert waited(found, calls) == pytest.approx(50 / 400)
-    assert waited(found, {}) is None
+    assert launch_wait(found, calls) == pytest.approx(50 / 400)
+    assert launch_wait(found, {}) is None
 
 
 def test_prompts_are_told_from_frames_by_their_launch() -> None:
-    names = ("_add_norm", "gemm", "_keep", "_attend_prompt", "_add_norm", "pick")
+    names = ("_add_norm", "gemm", "_store_keys", "_attend_prompt", "_add_norm", "pick")
     prompt = [kernel(name, at, at + 1, 5) for at, name in enumerate(names)]
     others = ("predict", "pick", "_add_norm", "gemm", "_add_norm")
     frame = [kernel(name, at, at + 1, 6) for at, name in enumerate(others, 10)]
-    told = [part for part, _ in parted([*prompt, *frame])]
+    told = [part for part, _ in by_step_part([*prompt, *frame])]
     assert told[:6] == ["prompts"] * 5 + ["rest"]
     assert told[6:] == ["predictor", "rest", "talker", "talker", "talker"]
+
+
+def test_every_kernel_that_is_told_by_name_exists() -> None:
+    sources = [path.read_text() for path in KERNELS.rglob("*") if path.suffix in (".cu", ".py")]
+    known = {name for text in sources for name in re.findall(r"(?:def|\)|void)\s+(\w+)\(", text)}
+    assert {*PREDICTOR, *TALKER, *GLUE, *PROMPTS, *CODEC} <= known
 
 
 def test_a_trace_of_a_device_in_lines() -> None:
     found = [kernel("predict", 0, 2_000_000, 1), kernel("Memcpy DtoH", 2_000_000, 2_500_000, 2)]
     made = [Call("cudaGraphLaunch", 1, 0, 1000), Call("cudaLaunchKernel", 3, 2000, 500)]
-    told = called(made, 2) | ran(found, made, 2)
+    told = call_figures(made, 2) | device_figures(found, made, 2)
     assert (told["graphs"], told["outside"], told["host_late"]) == (0.5, 0.5, 0)
     assert (told["ms"]["predictor"], told["ms"]["copies"]) == (1, 0.25)
     assert [call["name"] for call in told["calls"]] == ["cudaGraphLaunch", "cudaLaunchKernel"]
@@ -88,7 +97,7 @@ def test_parts_are_the_whole_of_a_turn() -> None:
     assert sum(turn.parts.values()) == pytest.approx(turn.ended - turn.begun)
     assert turn.parts["frames"] >= 0.002
     assert dict(turn.calls) == {"launch": 1, "frames": 1}
-    told = dict(parts_of([turn], [turn]))
+    told = dict(part_times([turn], [turn]))
     assert list(told) == ["launch", "frames", REST]
     assert sum(part["share"] for part in told.values()) == pytest.approx(1, abs=1e-3)
 
@@ -101,13 +110,13 @@ def test_turns_are_told_by_what_is_in_them() -> None:
         StepPlan(2),
     ]
     plans.append(StepPlan(3, prefill=prompt, codec_decode=chunk))
-    told = dict(kinds_of([Turn(0, 1, plan=plan) for plan in plans]))
+    told = dict(kind_times([Turn(0, 1, plan=plan) for plan in plans]))
     assert [told[kind]["turns"] for kind in KINDS] == [1, 1, 1, 1]
     assert told["codec"]["rows"] == 2
 
 
 def test_a_trace_that_fails_is_told() -> None:
-    told = traced(None, 0)  # type: ignore[arg-type]
+    told = trace_figures(None, 0)  # type: ignore[arg-type]
     assert "AttributeError" in told["error"]
 
 

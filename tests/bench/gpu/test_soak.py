@@ -11,14 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.gpu.soak import EVERY, LEAVES, MEMORY, Account, Held, faults, main, memory, visits
-from bench.gpu.soak_listener import Distance, Heard, Visit, distance, judged, parted
+from bench.gpu.soak import (
+    CANCEL_SHARE,
+    MEMORY,
+    SAMPLE_SECONDS,
+    Account,
+    MemorySample,
+    find_faults,
+    main,
+    memory,
+    random_visits,
+)
+from bench.gpu.soak_listener import Distance, Received, Visit, compare, distance, first_difference
 from engine import FRAME_SAMPLES, Chunk, End, Preset, SpeechRequest
 
 FRAMES = 6
 
 
-def heard(seed: int = 0, reason: str = "length", frames: int = FRAMES) -> Heard:
+def heard(seed: int = 0, reason: str = "length", frames: int = FRAMES) -> Received:
     draw = np.random.default_rng(seed)
     chunks = [
         Chunk(
@@ -29,7 +39,7 @@ def heard(seed: int = 0, reason: str = "length", frames: int = FRAMES) -> Heard:
         for at in range(2)
     ]
     request = SpeechRequest("Hi.", Preset("ryan"), seed=seed, max_frames=FRAMES, ignore_end=True)
-    return Heard(request, chunks, End(reason, frames, seed))  # type: ignore[arg-type]
+    return Received(request, chunks, End(reason, frames, seed))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("model", ["custom_voice-1b7", "base-1b7"])
@@ -57,13 +67,13 @@ def test_soak_of_a_small_model(
 
 
 def test_visits_are_of_all_kinds_and_the_same_for_a_seed() -> None:
-    some = list(islice(visits([Preset("ryan"), Preset("eric")], 3), 400))
-    assert some == list(islice(visits([Preset("ryan"), Preset("eric")], 3), 400))
+    some = list(islice(random_visits([Preset("ryan"), Preset("eric")], 3), 400))
+    assert some == list(islice(random_visits([Preset("ryan"), Preset("eric")], 3), 400))
     assert len({visit.request.voice for visit in some}) == 2
     assert len({str(visit.request.sampling) for visit in some}) == 3
     assert {visit.request.max_frames for visit in some} >= {5, 150}
-    left = sum(visit.leaves is not None for visit in some)
-    assert left / len(some) == pytest.approx(LEAVES, abs=0.06)
+    held_resources = sum(visit.leaves is not None for visit in some)
+    assert held_resources / len(some) == pytest.approx(CANCEL_SHARE, abs=0.06)
 
 
 def test_what_is_not_whole_is_told() -> None:
@@ -81,9 +91,9 @@ def test_what_is_not_whole_is_told() -> None:
 def test_some_of_the_whole_are_kept_and_the_rest_is_counted() -> None:
     account = Account(3, random.Random(0))
     for seed in range(20):
-        account.take(heard(seed), Visit(heard().request))
-    account.take(heard(reason="cancelled"), Visit(heard().request, leaves=1))
-    account.take(heard(reason="cancelled"), Visit(heard().request))  # he had not left
+        account.count(heard(seed), Visit(heard().request))
+    account.count(heard(reason="cancelled"), Visit(heard().request, leaves=1))
+    account.count(heard(reason="cancelled"), Visit(heard().request))  # he had not left
     assert account.ends == {"whole": 20, "left": 1, "failed": 1}
     assert account.wrong == ["failed: cancelled by nobody"]
     assert len({each.request.seed for each in account.kept}) == 3
@@ -93,9 +103,9 @@ def test_where_codes_part() -> None:
     one = heard(frames=FRAMES).codes
     other = one.copy()
     other[4, 7] += 1
-    assert parted(one, one) is None
-    assert parted(one, other) == 4
-    assert parted(one, one[:2]) == 2
+    assert first_difference(one, one) is None
+    assert first_difference(one, other) == 4
+    assert first_difference(one, one[:2]) == 2
 
 
 def test_a_wrong_frame_is_heard() -> None:
@@ -111,16 +121,16 @@ def test_a_wrong_frame_is_heard() -> None:
 
 def test_parted_codes_are_wrong_in_float32_alone() -> None:
     exact = distance(heard().pcm, heard().pcm)
-    told, wrong = judged([None, 7], [exact, exact], half=True)
+    told, wrong = compare([None, 7], [exact, exact], half=True)
     assert (told["same"], told["parted_at"], wrong) == (1, [7], [])
-    assert judged([None, 7], [exact], half=False)[1] == ["1 have other codes when they are alone"]
-    assert judged([], [], half=True)[1] == ["no answer was compared"]
+    assert compare([None, 7], [exact], half=False)[1] == ["1 have other codes when they are alone"]
+    assert compare([], [], half=True)[1] == ["no answer was compared"]
 
 
 def test_growth_and_what_remains_are_wrong() -> None:
-    def held(at: int) -> Held:
+    def held(at: int) -> MemorySample:
         grown = max(0, at - 10)
-        return Held(EVERY * at, 500 + grown, 8, 4, 100, 200)
+        return MemorySample(SAMPLE_SECONDS * at, 500 + grown, 8, 4, 100, 200)
 
     found = memory([held(at) for at in range(31)])
     assert found.keys() == MEMORY.keys()
@@ -128,5 +138,5 @@ def test_growth_and_what_remains_are_wrong() -> None:
     assert found["process"]["grown_mb"] == pytest.approx(20)
     assert found["allocated"]["grown_mb"] == 0
     told = {"remains": {"slots": 1}, "failed_steps": 0, "memory": found}
-    assert len([*faults(told, 64)]) == 1
-    assert len([*faults(told, 10)]) == 2
+    assert len([*find_faults(told, 64)]) == 1
+    assert len([*find_faults(told, 10)]) == 2
