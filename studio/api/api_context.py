@@ -17,7 +17,7 @@ from studio.api.bodies.schemas import SpeechOptions
 from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
-from studio.api.voice_resolver import Voices
+from studio.api.voice_resolver import VoiceResolver
 from studio.settings import ApiSettings
 
 
@@ -52,14 +52,14 @@ class ApiContext:
     settings: ApiSettings
     rates: Rates
     metrics: Metrics
-    voices: Voices
+    voices: VoiceResolver
     sockets: Places
 
     async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
         """Build the engine's request from a body. Raises RequestError or ApiError."""
         return SpeechRequest(
             text=text,
-            voice=await self.voices.of(manner),
+            voice=await self.voices.resolve(manner),
             language=manner.language,
             sampling=manner.sampling(),
             seed=manner.seed,
@@ -83,7 +83,7 @@ class ApiContext:
 def build_context(
     engine: SpeechEngine, library: Library, settings: ApiSettings, rates: Rates | None = None
 ) -> ApiContext:
-    voices = Voices(engine, library, settings)
+    voices = VoiceResolver(engine, library, settings)
     places = Places(settings.sockets, settings.address_sockets)
     rates = rates or Rates(settings)
     return ApiContext(engine, library, settings, rates, Metrics(engine), voices, places)
@@ -91,18 +91,18 @@ def build_context(
 
 def context_of(connection: HTTPConnection) -> ApiContext:
     """The context of a request or a WebSocket."""
-    wire: ApiContext = connection.app.state.wire
-    return wire
+    context: ApiContext = connection.app.state.context
+    return context
 
 
 # Dependencies are async: FastAPI runs plain functions in another thread.
 
 
-async def _wire(connection: HTTPConnection) -> ApiContext:
+async def _context(connection: HTTPConnection) -> ApiContext:
     return context_of(connection)
 
 
-Shared: TypeAlias = Annotated[ApiContext, Depends(_wire)]
+Shared: TypeAlias = Annotated[ApiContext, Depends(_context)]
 
 
 async def json_only(request: Request) -> None:

@@ -38,15 +38,15 @@ def create_api(
     """
     settings = settings or ApiSettings()
     api = FastAPI(title="Timbre", docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
-    api.state.wire = build_context(engine, library, settings, rates)
+    api.state.context = build_context(engine, library, settings, rates)
     for routes in (speech, voices, status, elevenlabs, captioned_speech):
         api.include_router(routes.router)
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
     # Bound here, since the state of a request that passed through the page is Gradio's.
-    refuse = partial(_refuse, api.state.wire.metrics)
+    refuse = partial(_refuse, api.state.context.metrics)
     for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
         api.add_exception_handler(kind, refuse)
-    api.add_middleware(_Doors, wire=api.state.wire)
+    api.add_middleware(_Doors, context=api.state.context)
     # For the page too: Gradio adds no CORS if its parent has this middleware.
     api.add_middleware(
         CORSMiddleware,
@@ -64,8 +64,8 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 class _Doors:
     """The AuthGate for the API's paths; other paths pass without it."""
 
-    def __init__(self, app: ASGIApp, wire: ApiContext) -> None:
-        gate = AuthGate(app, wire.settings, wire.rates, wire.metrics.refuse)
+    def __init__(self, app: ASGIApp, context: ApiContext) -> None:
+        gate = AuthGate(app, context.settings, context.rates, context.metrics.refuse)
         self._app = ForPaths(app, RequestLabels(ForPaths(app, gate, GUARDED)), OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

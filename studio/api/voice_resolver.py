@@ -38,7 +38,7 @@ from studio.voices.voice_catalog import Choices, Method
 NO_NAMES = ("", "default")
 
 
-class Voices:
+class VoiceResolver:
     """Resolves names and recordings to voices."""
 
     def __init__(self, engine: SpeechEngine, library: Library, settings: ApiSettings) -> None:
@@ -46,9 +46,9 @@ class Voices:
         self._choices = Choices(engine.capabilities(), library)
         self._recordings = RecordingQueue()
 
-    async def of(self, manner: SpeechOptions) -> Voice:
+    async def resolve(self, manner: SpeechOptions) -> Voice:
         _check(manner)
-        voice = await self._asked(manner)
+        voice = await self._by_kind(manner)
         _check_task(manner.task_type, voice)
         return voice
 
@@ -72,7 +72,7 @@ class Voices:
         """A speaker, an uploaded voice, a blend, or a name of another service."""
         return self._choices.requested(name, instruct, method)
 
-    def mixed(self, recipe: str, method: Method) -> Clone:
+    def blend(self, recipe: str, method: Method) -> Clone:
         """A written blend as a vector."""
         voice = self._engine.resolve(self._choices.blend(recipe, method)).voice
         assert isinstance(voice, Clone)  # blends are vectors
@@ -97,7 +97,7 @@ class Voices:
             )
             raise ApiError(400, said, "consent_missing", "consent")
 
-    async def heard(
+    async def reference_voice(
         self, source: str, transcript: str, model: str | None, param: str, consent: object = None
     ) -> Clone:
         """The voice of a data: URL, or the uploaded voice with this id."""
@@ -116,32 +116,32 @@ class Voices:
     def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
         return self._engine.clone(load_reference_audio(recording).waveform, transcript, model)
 
-    async def _asked(self, manner: SpeechOptions) -> Voice:
+    async def _by_kind(self, manner: SpeechOptions) -> Voice:
         if manner.speaker_embedding is not None:
             return Clone(np.asarray(manner.speaker_embedding, np.float32))
         if manner.ref_audio is not None:
-            return await self._reference(manner)
+            return await self._by_reference(manner)
         if manner.task_type == "VoiceDesign":
             return Design(manner.instructions)
         name = manner.voice.id if isinstance(manner.voice, VoiceId) else manner.voice or ""
         named = name.strip().lower() not in NO_NAMES
-        voice = await self._find(name, manner) if named else self._default(manner)
+        voice = await self._by_name(name, manner) if named else self._default(manner)
         if manner.x_vector_only_mode and isinstance(voice, Clone):
             return voice_alone(voice)
         return voice
 
-    async def _find(self, name: str, manner: SpeechOptions) -> Voice:
+    async def _by_name(self, name: str, manner: SpeechOptions) -> Voice:
         """Find a named voice; the library is read in a thread."""
         if name.casefold() in map(str.casefold, self.speakers()):
             return self.named(name, manner.instructions)
         asked = (name, manner.instructions, manner.blend_method)
         return await anyio.to_thread.run_sync(self.named, *asked)
 
-    async def _reference(self, manner: SpeechOptions) -> Clone:
+    async def _by_reference(self, manner: SpeechOptions) -> Clone:
         transcript = "" if manner.x_vector_only_mode else (manner.ref_text or "").strip()
         model = self.model(manner.model)
         source = manner.ref_audio or ""
-        voice = await self.heard(source, transcript, model, "ref_audio", manner.consent)
+        voice = await self.reference_voice(source, transcript, model, "ref_audio", manner.consent)
         return voice_alone(voice) if manner.x_vector_only_mode else voice
 
     def _default(self, manner: SpeechOptions) -> Voice:

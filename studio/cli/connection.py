@@ -48,31 +48,31 @@ class Connection:
         try:
             return ServerError(str(json.loads(body)["error"]["message"]))
         except (ValueError, KeyError, TypeError):
-            return self.stranger(status)
+            return self.not_timbre(status)
 
-    def stranger(self, status: int) -> ServerError:
+    def not_timbre(self, status: int) -> ServerError:
         said = f"{self.base} answers {status}, and not as a Timbre server does."
         return ServerError(f"{said} Check --server.")
 
-    def broken(self) -> ServerError:
+    def interrupted(self) -> ServerError:
         return ServerError(f"{self.base} broke off in the middle. Try again.")
 
-    def misspelt(self) -> ServerError:
+    def invalid_address(self) -> ServerError:
         return ServerError(f"'{self.address}' is no address. Write http://HOST:PORT.")
 
-    def nobody(self) -> ServerError:
+    def unreachable(self) -> ServerError:
         return ServerError(f"No server answers at {self.base}. Start one there, or check --server.")
 
     @contextmanager
-    def plainly(self) -> Iterator[None]:
+    def explained_errors(self) -> Iterator[None]:
         """Convert HTTP errors to ServerError."""
         try:
             yield
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise self.misspelt() from error
+            raise self.invalid_address() from error
         except httpx.ConnectError as error:
-            raise self.nobody() from error
+            raise self.unreachable() from error
         except httpx.TimeoutException as error:
             raise ServerError(f"{self.base} did not answer in time. Try again later.") from error
         except httpx.TransportError as error:
-            raise self.broken() from error
+            raise self.interrupted() from error

@@ -34,17 +34,17 @@ class HttpSpeech:
         self.reason = "cancelled"
 
     def __iter__(self) -> Iterator[Pcm]:
-        with self._connection.plainly():
+        with self._connection.explained_errors():
             client = self._held.enter_context(self._connection.client())
             answer = self._held.enter_context(client.stream("POST", PATH, json=self._body))
             self._connection.check(answer)
             for line in answer.iter_lines():
                 if line.startswith("data: "):
-                    yield from self._heard(json.loads(line[6:]))
+                    yield from self._read_event(json.loads(line[6:]))
         if self.reason == "cancelled":
-            raise self._connection.broken()
+            raise self._connection.interrupted()
 
-    def _heard(self, event: dict[str, Any]) -> Iterator[Pcm]:
+    def _read_event(self, event: dict[str, Any]) -> Iterator[Pcm]:
         if event["type"] == "speech.audio.delta":
             yield np.frombuffer(b64decode(event["audio"]), "<i2").astype(np.int16)
         elif event["type"] == "speech.audio.done":
@@ -63,7 +63,7 @@ class Server:
     @contextmanager
     def open(self, options: SayOptions) -> Iterator[Speech]:
         """The speech for these options; the request is sent when iteration starts."""
-        manner = _manner(options)
+        manner = _voice_fields(options)
         with ExitStack() as held:
             if options.words is None:
                 yield HttpSpeech(self.connection, {"input": options.text, **manner}, held)
@@ -72,7 +72,7 @@ class Server:
 
     def voices(self) -> Iterator[str]:
         """A line for each voice of the server."""
-        with self.connection.plainly(), self.connection.client() as client:
+        with self.connection.explained_errors(), self.connection.client() as client:
             answer = client.get("/v1/audio/voices")
             self.connection.check(answer)
         listing = answer.json()
@@ -83,7 +83,7 @@ class Server:
             yield f"{voice['name']}\t{kind}\t{voice['speaker_description'] or ''}".rstrip()
 
 
-def _manner(options: SayOptions) -> dict[str, Any]:
+def _voice_fields(options: SayOptions) -> dict[str, Any]:
     """The options except the text in the API's names, without those that were not given."""
     said = {
         "response_format": "pcm",

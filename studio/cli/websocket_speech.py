@@ -31,23 +31,23 @@ class WebSocketSpeech:
         held: ExitStack,
         tell: Reporter,
     ) -> None:
-        self._connection, self._manner, self._words = connection, manner, words
+        self._connection, self._voice_fields, self._words = connection, manner, words
         self._held, self._tell = held, tell
         self._said = False
         self.seed: int | None = manner.get("seed")
         self.reason = "cancelled"
 
     def __iter__(self) -> Iterator[Pcm]:
-        with self._plainly():
+        with self._explained_errors():
             socket = self._held.enter_context(self._connect())
-            _send(socket, "session.config", **self._manner)
+            _send(socket, "session.config", **self._voice_fields)
             self._feed(socket)
             while self.reason == "cancelled":
                 message = _receive(socket)
                 if isinstance(message, bytes):
                     yield np.frombuffer(message, "<i2").astype(np.int16)
                 else:
-                    self._hear(json.loads(message))
+                    self._read_message(json.loads(message))
 
     def _feed(self, socket: ClientConnection) -> None:
         def append(text: str) -> None:
@@ -59,7 +59,7 @@ class WebSocketSpeech:
 
         feed(self._words, append, close, self._tell)
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _read_message(self, message: dict[str, Any]) -> None:
         if message["type"] == "audio.start":
             self.seed = message["seed"]
         elif message["type"] == "session.done":
@@ -73,21 +73,21 @@ class WebSocketSpeech:
         return connect(address, additional_headers=headers, max_size=None, close_timeout=1)
 
     @contextmanager
-    def _plainly(self) -> Iterator[None]:
+    def _explained_errors(self) -> Iterator[None]:
         """Convert errors of the socket to ServerError."""
         try:
             yield
         except InvalidURI as error:
-            raise self._connection.misspelt() from error
+            raise self._connection.invalid_address() from error
         except InvalidStatus as error:
             answer = error.response
             raise self._connection.refusal(answer.status_code, bytes(answer.body or b"")) from error
         except ConnectionClosed as error:
             if not self._said:
                 raise InvalidText("There is nothing to say. Give some words.") from error
-            raise self._connection.broken() from error
+            raise self._connection.interrupted() from error
         except (InvalidHandshake, OSError) as error:
-            raise self._connection.nobody() from error
+            raise self._connection.unreachable() from error
 
 
 def _send(socket: ClientConnection, type: str, **fields: Any) -> None:

@@ -30,7 +30,7 @@ def protect(
     application: FastAPI, engine: SpeechEngine, own: StudioSettings, login: Login | None = None
 ) -> None:
     """Add protection; called after all routes are added. `login` None: no login."""
-    rates = application.state.wire.rates
+    rates = application.state.context.rates
     engine.admission_hook = admission(own, rates)
     for middleware in reversed(around(own, login or Login(()), rates, api=OURS)):
         application.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)

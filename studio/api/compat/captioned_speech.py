@@ -20,7 +20,7 @@ from studio.api.api_context import Shared, json_only
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import SpeechBody
 from studio.api.responses.audio_output import render
-from studio.api.responses.disconnect import unless_left
+from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.streaming_response import whole
 
 router = APIRouter(tags=["captions"], route_class=BoundedJson)
@@ -34,13 +34,13 @@ class CaptionedBody(SpeechBody):
 
 
 @router.post("/dev/captioned_speech", dependencies=[Depends(json_only)])
-async def captioned_speech(body: CaptionedBody, wire: Shared, request: Request) -> Response:
+async def captioned_speech(body: CaptionedBody, context: Shared, request: Request) -> Response:
     """One object, as the body or as the only line of a stream."""
-    watch = wire.metrics.watch("whole", body.response_format)
-    stream = wire.engine.submit(await wire.request(body, body.input, live=False))
+    watch = context.metrics.watch("whole", body.response_format)
+    stream = context.engine.submit(await context.request(body, body.input, live=False))
     async with stream:
         try:
-            pcm = await unless_left(request, whole(stream))
+            pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
     data = await anyio.to_thread.run_sync(render, pcm, body.response_format, body.speed)

@@ -43,9 +43,9 @@ class SpeechText(Body):
 
 @router.get("/v1/voices")
 @router.get("/v2/voices")
-async def voices(wire: Shared) -> dict[str, Any]:
-    saved = await anyio.to_thread.run_sync(wire.library.list)
-    listed = [(name, name, "premade") for name in wire.voices.speakers()]
+async def voices(context: Shared) -> dict[str, Any]:
+    saved = await anyio.to_thread.run_sync(context.library.list)
+    listed = [(name, name, "premade") for name in context.voices.speakers()]
     listed += [(each.id, each.card.name, each.card.kind) for each in saved]
     own = [{"voice_id": id, "name": name, "category": kind} for id, name, kind in listed]
     return {"voices": own, "has_more": False, "total_count": len(own), "next_page_token": None}
@@ -54,7 +54,7 @@ async def voices(wire: Shared) -> dict[str, Any]:
 @router.post("/v1/text-to-speech/{voice}", dependencies=[Depends(json_only)])
 @router.post("/v1/text-to-speech/{voice}/stream", dependencies=[Depends(json_only)])
 async def text_to_speech(
-    voice: str, body: SpeechText, wire: Shared, output_format: FormatName = "mp3_24000"
+    voice: str, body: SpeechText, context: Shared, output_format: FormatName = "mp3_24000"
 ) -> Response:
     """Always streamed, since the SDK joins the pieces."""
     asked = SpeechBody(
@@ -67,7 +67,7 @@ async def text_to_speech(
         response_format=_format(output_format),
         stream=True,
     )
-    answer: Response = await speech(asked, wire)
+    answer: Response = await speech(asked, context)
     return answer
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 async def left(receive: Receive) -> None:
@@ -18,7 +18,7 @@ async def left(receive: Receive) -> None:
         pass
 
 
-async def unless_left(request: Request, work: Awaitable[Made]) -> Made:
+async def cancel_on_disconnect(request: Request, work: Awaitable[Result]) -> Result:
     """The work's result; if the client disconnects, cancels it and raises ClientDisconnect."""
     task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left(request.receive))
     try:

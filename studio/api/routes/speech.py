@@ -20,7 +20,7 @@ from studio.api.bodies.schemas import BatchBody, BatchItem, SpeechBody
 from studio.api.errors import ApiError, explain
 from studio.api.rates import address_of
 from studio.api.responses.audio_output import render
-from studio.api.responses.disconnect import unless_left
+from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.encoding import MEDIA_TYPES
 from studio.api.responses.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
@@ -30,27 +30,27 @@ router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
 @router.post("/v1/audio/speech", dependencies=[Depends(json_only)], response_class=Response)
-async def speech(body: SpeechBody, wire: Shared) -> Any:
+async def speech(body: SpeechBody, context: Shared) -> Any:
     """Speak a text: complete, as a raw stream, or as server-sent events."""
-    watch = wire.metrics.watch(body.delivery, body.response_format)
-    asked = await wire.request(body, body.input, live=body.delivery != "whole")
-    stream = wire.engine.submit(asked)
+    watch = context.metrics.watch(body.delivery, body.response_format)
+    asked = await context.request(body, body.input, live=body.delivery != "whole")
+    stream = context.engine.submit(asked)
     hold = body.initial_codec_chunk_frames
     delivery = Delivery(body.delivery, body.response_format, body.speed, hold)
-    return Answer(stream, delivery, watch, wire.settings.stall_timeout)
+    return Answer(stream, delivery, watch, context.settings.stall_timeout)
 
 
 @router.post("/v1/audio/speech/batch", dependencies=[Depends(json_only)])
-async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, Any]:
+async def batch(body: BatchBody, context: Shared, request: Request) -> dict[str, Any]:
     """Speak many texts; results are in order, each with its own error."""
-    most = wire.settings.batch_items
+    most = context.settings.batch_items
     if len(body.items) > most:
         said = f"A batch has at most {most} items; this one has {len(body.items)}."
         raise ApiError(400, said, "too_many_items", "items")
-    wire.charge(request, len(body.items) - 1)  # the first was counted with the request
-    turns = asyncio.Semaphore(wire.settings.batch_parallel)
-    work = [_one(wire, turns, index, fields) for index, fields in enumerate(body.bodies())]
-    results = await unless_left(request, asyncio.gather(*work))
+    context.charge(request, len(body.items) - 1)  # the first was counted with the request
+    turns = asyncio.Semaphore(context.settings.batch_parallel)
+    work = [_one(context, turns, index, fields) for index, fields in enumerate(body.bodies())]
+    results = await cancel_on_disconnect(request, asyncio.gather(*work))
     succeeded = sum(result["status"] == "success" for result in results)
     counts = {"total": len(results), "succeeded": succeeded, "failed": len(results) - succeeded}
     return {"id": f"speech-batch-{uuid.uuid4().hex}", "results": results, **counts}
@@ -59,15 +59,15 @@ async def batch(body: BatchBody, wire: Shared, request: Request) -> dict[str, An
 @router.websocket("/v1/audio/speech/stream")
 async def stream(socket: WebSocket) -> None:
     """Text in as it is written, audio out from the first words on."""
-    wire = context_of(socket)
-    with wire.sockets.place(address_of(socket.scope)):
+    context = context_of(socket)
+    with context.sockets.place(address_of(socket.scope)):
         offered = offered_protocols(socket.headers)
         await socket.accept(next((name for name in offered if name == REALTIME), None))
-        await WsSession(socket, wire).run()
+        await WsSession(socket, context).run()
 
 
 async def _one(
-    wire: ApiContext, turns: asyncio.Semaphore, index: int, fields: dict[str, Any]
+    context: ApiContext, turns: asyncio.Semaphore, index: int, fields: dict[str, Any]
 ) -> dict[str, Any]:
     async with turns:
         try:
@@ -75,17 +75,17 @@ async def _one(
                 "index": index,
                 "status": "success",
                 "error": None,
-                **await _spoken(wire, fields),
+                **await _spoken(context, fields),
             }
         except (TimbreError, ApiError, ValidationError) as error:
             return {"index": index, "status": "error", **explain(error).body()}
 
 
-async def _spoken(wire: ApiContext, fields: dict[str, Any]) -> dict[str, Any]:
+async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]:
     item = BatchItem.model_validate(fields)
     format = item.response_format
-    watch = wire.metrics.watch("batch", format)
-    stream = wire.engine.submit(await wire.request(item, item.input, live=False))
+    watch = context.metrics.watch("batch", format)
+    stream = context.engine.submit(await context.request(item, item.input, live=False))
     async with stream:
         try:
             pcm = await whole(stream)

@@ -18,49 +18,49 @@ _OWNER = {"created": 0, "owned_by": "timbre"}
 
 
 @router.get("/v1/models")
-async def models(wire: Shared) -> dict[str, Any]:
-    every = wire.engine.capabilities()
+async def models(context: Shared) -> dict[str, Any]:
+    every = context.engine.capabilities()
     here = [_model(name, own) for name, own in every.items()]
     return {"object": "list", "data": [*here, *map(_alias, OPENAI_MODELS)]}
 
 
 @router.get("/v1/audio/models")
-async def audio_models(wire: Shared) -> dict[str, Any]:
+async def audio_models(context: Shared) -> dict[str, Any]:
     """The list in the form of Open WebUI."""
-    names = [*wire.engine.capabilities(), *OPENAI_MODELS]
+    names = [*context.engine.capabilities(), *OPENAI_MODELS]
     return {"models": [{"id": name, "name": name} for name in names]}
 
 
 @router.get("/v1/models/{name:path}")
-async def model(name: str, wire: Shared) -> dict[str, Any]:
+async def model(name: str, context: Shared) -> dict[str, Any]:
     if name in OPENAI_MODELS:
         return _alias(name)
-    own = wire.voices.model(name)
+    own = context.voices.model(name)
     if own is None:
         raise ApiError(404, f"No model is called '{name}'.", "model_not_found", "model")
-    return _model(own, wire.engine.capabilities()[own])
+    return _model(own, context.engine.capabilities()[own])
 
 
 @router.get("/health")
-async def health(wire: Shared) -> JSONResponse:
+async def health(context: Shared) -> JSONResponse:
     """Alive: this process answers, and is of use. 503 when its engine has ended for good."""
-    if wire.engine.ended:
+    if context.engine.ended:
         return JSONResponse({"status": "ended"}, 503)
     return JSONResponse({"status": "ok"})
 
 
 @router.get("/ready")
-async def ready(wire: Shared) -> JSONResponse:
+async def ready(context: Shared) -> JSONResponse:
     """Loaded: a request would be spoken at once."""
-    talkers = list(wire.engine.stats().talkers)
-    able = wire.engine.alive and bool(talkers)
-    status = "ready" if able else "loading" if wire.engine.alive else "closed"
+    talkers = list(context.engine.stats().talkers)
+    able = context.engine.alive and bool(talkers)
+    status = "ready" if able else "loading" if context.engine.alive else "closed"
     return JSONResponse({"status": status, "models": talkers}, 200 if able else 503)
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(wire: Shared) -> Response:
-    return Response(wire.metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+async def metrics(context: Shared) -> Response:
+    return Response(context.metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
 
 
 def _alias(name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from studio.api.bodies.forms import Form, read_form
 from studio.api.bodies.json_body import BoundedJson, check_separators
 from studio.api.bodies.schemas import BlendBody, Numbers
 from studio.api.errors import ApiError
-from studio.api.responses.disconnect import unless_left
+from studio.api.responses.disconnect import cancel_on_disconnect
 from studio.api.responses.streaming_response import Answer, Delivery
 from studio.api.voice_resolver import NO_NAMES
 from studio.voices.consent import blend_consent, is_consent
@@ -46,129 +46,129 @@ _EMBEDDING = {
 
 @router.get("/v1/audio/voices")
 async def voices(
-    wire: Shared, request: Request, form: Literal["names", "objects"] | None = None
+    context: Shared, request: Request, form: Literal["names", "objects"] | None = None
 ) -> dict[str, Any]:
     """`voices` are names for most clients, and objects for those that know OpenAI's.
 
     Open WebUI (which asks with Python's requests) wants objects; vllm-omni's and Kokoro-FastAPI's
     clients want names at the same path. `?form=` says which.
     """
-    listing = await anyio.to_thread.run_sync(wire.library.list)
-    names = [*wire.voices.speakers(), *(saved.card.name for saved in listing), "default"]
+    listing = await anyio.to_thread.run_sync(context.library.list)
+    names = [*context.voices.speakers(), *(saved.card.name for saved in listing), "default"]
     names = sorted(set(names), key=str.casefold)
     agent = request.headers.get("user-agent", "")
     objects = form == "objects" or (form is None and agent.startswith(WANT_OBJECTS))
     return {
         "voices": [{"id": name, "name": name} for name in names] if objects else names,
-        "presets": list(wire.voices.speakers()),
-        "aliases": wire.voices.aliases(),
+        "presets": list(context.voices.speakers()),
+        "aliases": context.voices.aliases(),
         "uploaded_voices": [_describe(saved) for saved in listing],
     }
 
 
 @router.post("/v1/audio/voices")
-async def upload(request: Request, wire: Shared) -> dict[str, Any]:
-    form = await read_form(request, _UPLOAD, wire.settings.audio_bytes)
-    name = await _new_name(form.need("name"), wire)
+async def upload(request: Request, context: Shared) -> dict[str, Any]:
+    form = await read_form(request, _UPLOAD, context.settings.audio_bytes)
+    name = await _new_name(form.need("name"), context)
     if not is_consent(form.need("consent")):
         said = "Only upload a voice whose owner has agreed, and say so: consent=true."
         raise ApiError(400, said, "consent_missing", "consent")
-    voice = await unless_left(request, _uploaded(form, wire))
+    voice = await cancel_on_disconnect(request, _uploaded(form, context))
     made_from = form.filename or "a vector"
     details = {"consent": True, "note": form.text("note"), "made_from": made_from[:400]}
-    return _created(await _save(wire, name, voice, **details))
+    return _created(await _save(context, name, voice, **details))
 
 
 @router.post("/v1/audio/voices/blend", dependencies=[Depends(json_only)])
-async def blend(body: BlendBody, wire: Shared) -> dict[str, Any]:
+async def blend(body: BlendBody, context: Shared) -> dict[str, Any]:
     """Blend voices and save the result."""
-    name = await _new_name(body.name, wire)
+    name = await _new_name(body.name, context)
     recipe = body.recipe
-    voice = await anyio.to_thread.run_sync(wire.voices.mixed, recipe, body.method)
+    voice = await anyio.to_thread.run_sync(context.voices.blend, recipe, body.method)
     parts = [part for part, _ in parse_blend(recipe)]
-    consent = await anyio.to_thread.run_sync(blend_consent, parts, wire.library)
+    consent = await anyio.to_thread.run_sync(blend_consent, parts, context.library)
     details = {"kind": "blend", "consent": consent, "made_from": recipe[:400]}
-    return _created(await _save(wire, name, voice, **details))
+    return _created(await _save(context, name, voice, **details))
 
 
 @router.delete("/v1/audio/voices/{name}")
-async def delete(name: str, wire: Shared) -> dict[str, Any]:
-    saved = await _saved(wire, name)
-    await anyio.to_thread.run_sync(wire.library.delete, saved.id)
+async def delete(name: str, context: Shared) -> dict[str, Any]:
+    saved = await _saved(context, name)
+    await anyio.to_thread.run_sync(context.library.delete, saved.id)
     said = f"The voice '{saved.card.name}' is in the trash."
     return {"success": True, "id": saved.id, "deleted": True, "message": said}
 
 
 @router.get("/v1/audio/voices/{name}/preview", response_class=Response)
-async def preview(name: str, wire: Shared) -> Any:
+async def preview(name: str, context: Shared) -> Any:
     """A fixed sentence in this voice as WAV, always the same."""
-    voice = await anyio.to_thread.run_sync(wire.voices.named, name)
+    voice = await anyio.to_thread.run_sync(context.voices.named, name)
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
-    watch = wire.metrics.watch("whole", "wav")
-    stream = wire.engine.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
-    return Answer(stream, Delivery("whole", "wav"), watch, wire.settings.stall_timeout)
+    watch = context.metrics.watch("whole", "wav")
+    stream = context.engine.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
+    return Answer(stream, Delivery("whole", "wav"), watch, context.settings.stall_timeout)
 
 
 @router.post("/v1/audio/embeddings")
-async def embeddings(request: Request, wire: Shared) -> dict[str, Any]:
+async def embeddings(request: Request, context: Shared) -> dict[str, Any]:
     """The speaker vector of a recording (multipart: audio, consent, model)."""
-    form = await read_form(request, _EMBEDDING, wire.settings.audio_bytes)
-    wire.voices.check_consent(form.text("consent"))
-    model = wire.voices.model(form.text("model"))
-    clone = await unless_left(request, wire.voices.clone(form.need_audio(), "", model))
+    form = await read_form(request, _EMBEDDING, context.settings.audio_bytes)
+    context.voices.check_consent(form.text("consent"))
+    model = context.voices.model(form.text("model"))
+    clone = await cancel_on_disconnect(request, context.voices.clone(form.need_audio(), "", model))
     numbers = {"object": "embedding", "index": 0, "embedding": clone.vector.tolist()}
     return {"object": "list", "data": [numbers], "width": len(clone.vector), "model": model}
 
 
-async def _uploaded(form: Form, wire: ApiContext) -> Clone:
+async def _uploaded(form: Form, context: ApiContext) -> Clone:
     """A voice from a recording, or from its embedding."""
     if (form.audio is None) == (not form.text("embedding")):
         raise ApiError(400, "Send either audio or embedding.", "invalid_value", "audio")
     if form.audio is not None:
-        model = wire.voices.model(form.text("model"))
-        return await wire.voices.clone(form.audio, form.text("transcript").strip(), model)
-    return Clone(_vector(form.text("embedding"), wire))
+        model = context.voices.model(form.text("model"))
+        return await context.voices.clone(form.audio, form.text("transcript").strip(), model)
+    return Clone(_vector(form.text("embedding"), context))
 
 
-def _vector(text: str, wire: ApiContext) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _vector(text: str, context: ApiContext) -> np.ndarray[Any, np.dtype[np.float32]]:
     try:
         check_separators(text, MOST_NUMBERS)
         numbers = TypeAdapter(Numbers).validate_json(text)
     except (ApiError, ValidationError):
         said = "embedding is a JSON list of finite numbers."
         raise ApiError(400, said, "invalid_value", "embedding") from None
-    widths = {own.width for own in wire.engine.capabilities().values()}
+    widths = {own.width for own in context.engine.capabilities().values()}
     if len(numbers) not in widths:
         there = " or ".join(map(str, sorted(widths)))
         raise InvalidVoice(f"This vector has {len(numbers)} numbers; the models here take {there}.")
     return np.asarray(numbers, np.float32)
 
 
-async def _new_name(name: str, wire: ApiContext) -> str:
+async def _new_name(name: str, context: ApiContext) -> str:
     """A name that is not in use, before any work; the library looks again when it saves."""
     plain = " ".join(name.split())
     if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
         said = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
         raise ApiError(400, said, "invalid_name", "name")
-    listing = await anyio.to_thread.run_sync(wire.library.list)
-    taken = [*wire.voices.speakers(), *(saved.card.name for saved in listing)]
+    listing = await anyio.to_thread.run_sync(context.library.list)
+    taken = [*context.voices.speakers(), *(saved.card.name for saved in listing)]
     if plain.casefold() in map(str.casefold, taken):
         said = f"There is a voice called '{plain}' already. Delete it, or choose another name."
         raise ApiError(409, said, "name_taken", "name")
-    if len(taken) >= wire.settings.saved_voices:
+    if len(taken) >= context.settings.saved_voices:
         raise ApiError(409, "The library is full. Delete a voice first.", "library_full")
     return plain
 
 
-async def _save(wire: ApiContext, name: str, voice: Clone, **details: Any) -> SavedVoice:
+async def _save(context: ApiContext, name: str, voice: Clone, **details: Any) -> SavedVoice:
     def save() -> SavedVoice:
-        return wire.library.save(name, voice, **details)
+        return context.library.save(name, voice, **details)
 
     return await anyio.to_thread.run_sync(save)
 
 
-async def _saved(wire: ApiContext, name: str) -> SavedVoice:
-    saved = await anyio.to_thread.run_sync(wire.library.find, name)
+async def _saved(context: ApiContext, name: str) -> SavedVoice:
+    saved = await anyio.to_thread.run_sync(context.library.find, name)
     if saved is None:
         raise ApiError(404, f"No uploaded voice is called '{name}'.", "voice_not_found", "voice")
     return saved

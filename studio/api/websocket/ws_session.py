@@ -55,10 +55,10 @@ _MESSAGES: dict[str, type[Message]] = {
 class WsSession:
     """One WebSocket, from acceptance to close."""
 
-    def __init__(self, socket: WebSocket, wire: ApiContext) -> None:
-        self._socket, self._wire = socket, wire
-        self._outlet = WsOutlet(socket, wire.settings.stall_timeout)
-        self._speaker = WsSender(self._outlet, wire.metrics)
+    def __init__(self, socket: WebSocket, context: ApiContext) -> None:
+        self._socket, self._context = socket, context
+        self._outlet = WsOutlet(socket, context.settings.stall_timeout)
+        self._speaker = WsSender(self._outlet, context.metrics)
         self._how = Configuration(type="session.config")
         self._request: SpeechRequest | None = None  # None: not built yet
         self._configured = True  # false after a refused session.config
@@ -103,7 +103,7 @@ class WsSession:
 
     def _left(self) -> float:
         """Seconds until the idle timeout; it does not run while complete text is spoken."""
-        patience = self._wire.settings.idle_timeout
+        patience = self._context.settings.idle_timeout
         if self._speaker.turns and not self._open:
             return patience
         return self._outlet.active + patience - time.monotonic()
@@ -118,7 +118,7 @@ class WsSession:
             known = ", ".join(_MESSAGES)
             said = f"A message is a JSON object whose type is one of {known}."
             raise ApiError(400, said, "invalid_message", "type") from None
-        if kind is not Configuration and len(text) > self._wire.settings.message_bytes:
+        if kind is not Configuration and len(text) > self._context.settings.message_bytes:
             raise ApiError(413, "This message is too long. Send the text in pieces.", "too_large")
         if kind is Configuration:
             self._configured = False  # until it is accepted
@@ -127,7 +127,7 @@ class WsSession:
     async def _take(self, message: Message) -> None:
         """Handle a message."""
         if isinstance(message, Configuration):
-            self._request = await self._wire.request(message, "")
+            self._request = await self._context.request(message, "")
             self._how, self._configured = message, True
         elif isinstance(message, InputText):
             await self._feed(message.text)
@@ -144,16 +144,16 @@ class WsSession:
             said = "The last session.config was refused. Send a valid one before more text."
             raise ApiError(409, said, "not_configured")
         if self._request is None:
-            self._request = await self._wire.request(self._how, "")
+            self._request = await self._context.request(self._how, "")
         return self._begin(self._request, text) if text.strip() else None
 
     def _begin(self, request: SpeechRequest, text: str) -> None:
-        if self._speaker.crowded(self._wire.settings.utterances):
+        if self._speaker.crowded(self._context.settings.utterances):
             said = "Too many utterances are waiting. Cancel, or wait for the next session.done."
             raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
-        self._wire.charge(self._socket)
+        self._context.charge(self._socket)
         kind = Split if self._how.split_granularity == "sentence" else Flowing
-        utterance = kind(request, self._wire.engine.submit, text)
+        utterance = kind(request, self._context.engine.submit, text)
         self._open = Turn(self._count, utterance, self._how)
         self._count += 1
         self._speaker.add(self._open)
