@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from bench.gpu_monitor import watched
 from bench.in_process import InProcess
 from bench.load_generator import Measured, Run, burst, closed_loop, measure, poisson
-from bench.plot import draw, line
 from bench.report import figures, json_line, percentile, table
 from bench.workload import Job, Work
 from engine import FRAME_SECONDS, Preset, SpeechRequest
@@ -136,17 +135,6 @@ def test_a_random_checkpoint_speaks_until_its_budget(tmp_path: Path) -> None:
     assert (stream.end.reason, stream.end.frames) == ("length", 12)
     assert len(pcm) == 12 * 1920
     assert pcm.any()
-
-
-def test_reports_are_drawn(tmp_path: Path) -> None:
-    row = {"first_p50_ms": 9.0, "first_p99_ms": 20.0, "audio_per_second": 30.0}
-    loads = [{**row, "load": f"closed {count}"} for count in (16, 1, 4)]
-    loads += [{**row, "load": "closed 4", "first_p50_ms": 11.0}, {"load": "poisson 2", "failed": 3}]
-    assert line({"loads": loads}, "closed", "first_p50_ms") == [(1, 9), (4, 10), (16, 9)]
-    assert line({"loads": loads}, "poisson", "first_p95_ms") == []
-    for reports in ({"ours": {"loads": loads}, "none": {"loads": []}}, {}):
-        draw(reports, tmp_path / "load.svg")
-        assert ("ours" in (tmp_path / "load.svg").read_text()) == bool(reports)
 
 
 def test_the_card_is_sampled_until_the_load_ends(tmp_path: Path) -> None:
