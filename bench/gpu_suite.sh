@@ -9,8 +9,7 @@
 # defaults  the same alone, with no setting changed: ready and memory of a plain start
 # http      the same as engine from outside, by two clients
 # clones    voices from recordings, known and never heard before
-# turns     where the time of a step goes, on the device and on the host
-# loads     the same while requests come and end: closed loops and a burst
+# loads     where the time goes while requests come and end, on the device and on the host
 # soak      listeners of all kinds for SOAK_MINUTES: whole, right, nothing left of them
 # recordings  into codes and vectors, as it is written and replayed
 # kernels codec steps exact     parts of a step alone; replayed frames against written ones
@@ -89,10 +88,6 @@ stage_http() {
     kill $server
     wait $server
 }
-stage_turns() {
-    need custom_voice && python3 -m bench.gpu.profile_step "$MODELS/custom_voice" --rows "$ROWS" \
-        --device "$DEVICE" --out "$out"
-}
 stage_loads() {
     need custom_voice && python3 -m bench.gpu.profile_load "$MODELS/custom_voice" $MIXED --device "$DEVICE" \
         --set "max_num_seqs=$SLOTS" --set max_waiting=512 --set "max_seq_len=$POSITIONS" --out "$out"
@@ -123,7 +118,7 @@ limit() { # seconds of a stage
     case $1 in
     http) echo 330 ;; engine) echo 240 ;; check | exact) echo 300 ;;
     soak) echo $((${SOAK_MINUTES%.*} * 60 + 300)) ;;
-    loads) echo 120 ;; codec | turns | clones | steps) echo 200 ;; *) echo 150 ;;
+    loads) echo 120 ;; codec | clones | steps) echo 200 ;; *) echo 150 ;;
     esac
 }
 
@@ -154,7 +149,7 @@ EOF
         ;;
     loads) grep -A 99 '^load ' "$out/loads.log" || tail -n 6 "$out/loads.log" ;;
     soak) tail -n 8 "$out/soak.log" ;;
-    turns | check | make) tail -n 4 "$out/$1.log" ;;
+    check | make) tail -n 4 "$out/$1.log" ;;
     steps) grep '^{' "$out/steps.log" | cut -c1-110 ;;
     recordings) cat "$out/recordings.log" ;;
     kernels) grep '_ms' "$out/kernels.log" ;;

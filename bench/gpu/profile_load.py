@@ -1,9 +1,8 @@
 """`python -m bench.gpu.profile_load MODEL -c 32`: profiles the engine while requests come and end.
 
-`profile_step` does this for endless streams. Here the load is that of `python -m bench`, so
-prompts, admissions and first chunks are included. First the turns of the engine's thread are timed
-for every load, then a short part of every load is traced, on a GPU too. Turns are longer under the
-trace, so its shares relate to its own turns.
+The load is that of `python -m bench`, so prompts, admissions and first chunks are included. First
+the turns of the engine's thread are timed for every load, then a short part of every load is
+traced, on a GPU too. Turns are longer under the trace, so its shares relate to its own turns.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as Profile
 
 from bench.__main__ import changes, machine
+from bench.gpu.kernel_trace import PARTS, Kernel, codec_streams, kernels, part_figures
 from bench.gpu.profile_host import Report, host, host_lines
-from bench.gpu.profile_step import PARTS, Kernel, codec_streams, kernels, part_figures
 from bench.in_process import InProcess
 from bench.load_generator import Listen, Run, burst, closed_loop
 from bench.workload import Job, Work

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.gpu.kernel_trace import CODEC, GLUE, PREDICTOR, PROMPTS, TALKER, Kernel, by_step_part
 from bench.gpu.profile_host import KINDS, OWN, REST, Clock, Turn, kind_times, part_times
 from bench.gpu.profile_load import (
     LINES,
@@ -23,7 +24,6 @@ from bench.gpu.profile_load import (
     trace_figures,
     trace_lines,
 )
-from bench.gpu.profile_step import CODEC, GLUE, PREDICTOR, PROMPTS, TALKER, Kernel, by_step_part
 from engine.plan import CodecDecode, Prefill, StepPlan
 from engine.worker import kernels
 
