@@ -42,8 +42,8 @@ class Pupil:
 def one_of_them(rank: int, folder: Path, steps: int, minutes: float) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     args = argparse.Namespace(
-        peers=COUNT, rank=rank, meeting=folder / "meeting", until=None, minutes=minutes, steps=steps,
-        log_every=10**9, save_every=10**9, state=folder / "saved.pt",
+        peers=COUNT, rank=rank, meeting=folder / "meeting", state=folder / "saved.pt",
+        until=None, minutes=minutes, steps=steps, log_every=10**9, save_every=10**9,
     )  # fmt: skip
     pupil = Pupil(rank)
     others = peers.join(args, torch.device("cpu"), [pupil.network])
