@@ -5,7 +5,7 @@
 # in OUT what is new: weights in half precision in pieces of 15 MiB, and the ends of the logs.
 #
 # FOLDER gets texts, teacher, speech, states and logs. What is there already is used again:
-# said.json.gz and said-held-out.json.gz (or PACKAGES says where wordnet-base and wamerican were
+# said.json.gz and said-aside.json.gz (or PACKAGES says where wordnet-base and wamerican were
 # unpacked), kokoro.pt (or SITE says where the teacher's packages are, or it is waited for). Weights
 # are gone on from those of BEGIN (empty: from nothing), or of FOLDER/begin if that is there.
 #
@@ -82,7 +82,7 @@ on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=${THREADS:-4} $python
 
 if [ ! -f "$work/said.json.gz" ]; then
     $python -m training.data.text --root "${PACKAGES:-/}" --out "$work/corpus.json"
-    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-held-out.json.gz" --held-out
+    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-aside.json.gz" --held-out
     $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said.json.gz"
 fi
 [ -f "$work/kokoro.pt" ] || [ -z "${SITE:-}" ] ||
@@ -115,7 +115,7 @@ for number in $(seq "$makers"); do [ "$second" = 0 ] || speech 0 $((number + mak
 
 validation() { # speech that the talker is judged by and never learns from
     until_taught
-    on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-held-out.json.gz" \
+    on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
         --out "$work/validation" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/validation.log" 2>&1
     touch "$work/validation.done"
 }

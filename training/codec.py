@@ -20,7 +20,7 @@ from engine.model.encoder import Codebook, CodecEncoder, ResidualQuantizer
 from engine.model.layers import Causal
 from training import model_config
 from training.data.phones import PHONES
-from training.data.speech_format import FRAME, PHONES_A_FRAME
+from training.data.speech_format import PHONES_A_FRAME
 
 DECAY = 0.99
 DEAD_USAGE = 0.15  # an entry used less than this share of the average is restarted
@@ -131,14 +131,6 @@ class Codec(nn.Module):
             book.cluster_usage.fill_(1)
             layer._codebook.embedding_sum.copy_(table)
             layer._codebook.cluster_usage.fill_(1)
-
-
-@torch.no_grad()
-def roundtrip(codec: Codec, wave: Tensor) -> Tensor:
-    """A wave [samples] coded and decoded."""
-    whole = F.pad(wave, (0, -len(wave) % FRAME))
-    depth = torch.tensor([ALL_CODEBOOKS], device=wave.device)
-    return codec(whole[None], depth).wave[0, : len(wave)]
 
 
 def synthesize(decoder: CodecDecoder, latent: Tensor, window: Tensor | None = None) -> Tensor:

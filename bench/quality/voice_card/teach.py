@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from training.hear_codec import through
 
 from bench.quality.voice_card import plan, recordings
 from bench.quality.voice_card.plan import Sizes, Take
@@ -23,8 +22,9 @@ from bench.quality.voice_card.recordings import Spoken
 from bench.quality.voice_card.speak import keep
 from engine import Pcm, Waveform, load_reference_audio
 from training import state as states
-from training.codec import Codec, roundtrip
+from training.codec import Codec
 from training.data.speakers import NAMED, Speaker, held_out
+from training.hear_codec import roundtrip
 from training.resume import codec_of
 from training.teachers import phonemes
 from training.teachers.phonemes import PhonemizedText
