@@ -103,10 +103,7 @@ def run(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.set_up(args)
     trainer = Trainer(device, args.rate, args.compile)
-    advance = train_loop.make_step(trainer.advance, args)
-    if args.cuda_graphs and train_loop.is_fresh(args):
-        trainer.warm_up(advance, args.batch)
-        print("warm", flush=True)
+    advance = train_loop.make_step(trainer, args, args.batch)
     if args.state.exists():
         trainer.resume(args.state, args.restart)
     if args.rank:  # the same weights, other speech

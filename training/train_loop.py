@@ -26,6 +26,8 @@ class Trainer(ABC):
     """`learning_rate` is a tensor on the device, so that a captured step follows it."""
 
     optimizer: torch.optim.Optimizer
+    advance: Step  # one step on a batch
+    warm_up: Callable[..., None]  # compiles and captures steps, without learning from them
     OPTIMIZER: ClassVar[str]  # its name in a saved state
     WARM_UP: ClassVar[int]  # steps
     END: ClassVar[float]  # of the highest rate, which is left in the end
@@ -112,8 +114,16 @@ def trainer_parser(about: str | None, **defaults: float) -> argparse.ArgumentPar
     return parser
 
 
-def make_step(advance: Step, args: argparse.Namespace) -> Step:
-    return GraphedStep(advance) if args.cuda_graphs else advance
+def make_step(trainer: Trainer, args: argparse.Namespace, *sizes: int) -> Step:
+    """The trainer's step. Where it is captured and no optimizer is to be restored, it is captured
+    now, in these sizes."""
+    if not args.cuda_graphs:
+        return trainer.advance
+    step = GraphedStep(trainer.advance)
+    if is_fresh(args):
+        trainer.warm_up(step, *sizes)
+        print("warm", flush=True)
+    return step
 
 
 def train(

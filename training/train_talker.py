@@ -245,10 +245,7 @@ def run(args: argparse.Namespace) -> None:
     trainer = Trainer(
         device, args.dropout, args.rate, args.guidance, args.voice_swaps, args.compile
     )
-    advance = train_loop.make_step(trainer.advance, args)
-    if args.cuda_graphs and train_loop.is_fresh(args):
-        trainer.warm_up(advance, args.rows, args.frames)
-        print("warm", flush=True)
+    advance = train_loop.make_step(trainer, args, args.rows, args.frames)
     train_loop.wait_for(args.codec, args.speaker)
     tokenizer = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
     dataset = open_dataset(args, tokenizer, device)

@@ -29,39 +29,13 @@ LONGEST = 160  # phonemes: about ten seconds
 PAUSE = PHONES.index("pau")
 STRESSES = "ˈˌ"
 # Misaki's letters as the recipe's phones, which codec and talker are taught by.
-_ALIKE = {
-    **dict(A="ey", I="ay", O="ow", Q="ow", W="aw", Y="oy", T="d", i="iy", u="uw", j="y", h="hh"),
-    "ɪ": "ih",
-    "ᵻ": "ih",
-    "ʊ": "uh",
-    "ɛ": "eh",
-    "æ": "ae",
-    "ɑ": "aa",
-    "ɒ": "aa",
-    "ɔ": "ao",
-    "ʌ": "ah",
-    "ə": "ax",
-    "ɐ": "ax",
-    "ᵊ": "ax",
-    "ɜ": "er",
-    "ɚ": "er",
-    "ɹ": "r",
-    "ɾ": "d",
-    "ɡ": "g",
-    "ŋ": "ng",
-    "ʃ": "sh",
-    "ʒ": "zh",
-    "ʤ": "jh",
-    "ʧ": "ch",
-    "θ": "th",
-    "ð": "dh",
-    "a": "aa",
-    "e": "eh",
-    "o": "ow",
-    "r": "r",
-    "x": "k",
-    "ʔ": "t",
-    **{letter: letter for letter in "bdfklmnpstvwz"},
+_LETTERS = "AIOQWYTiujhɪᵻʊɛæɑɒɔʌəɐᵊɜɚɹɾɡŋʃʒʤʧθðaeorxʔ"
+_PHONES = (
+    "ey ay ow ow aw oy d iy uw y hh ih ih uh eh ae aa aa ao ah ax ax ax er er r d g ng sh zh "
+    "jh ch th dh aa eh ow r k t"
+)
+_ALIKE = dict(zip(_LETTERS, _PHONES.split(), strict=True)) | {
+    letter: letter for letter in "bdfklmnpstvwz"
 }
 PHONE_OF = {letter: PHONES.index(name) for letter, name in _ALIKE.items()}
 
