@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from engine import (
@@ -18,18 +17,9 @@ from engine import (
     Preset,
     SpeechRequest,
 )
-from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
-
-RYAN = Preset("ryan")
-VECTOR = np.ones(16, np.float32)
-CUSTOM = FakeCheckpoint(fake_capabilities("custom", clone=False, design=False))
-BASE = FakeCheckpoint(fake_capabilities("base", speakers=(), preset=False, design=False))
-DESIGN = FakeCheckpoint(fake_capabilities("design", speakers=(), preset=False, clone=False))
-
-
-def ask(text: str = "hello there", voice: object = RYAN, **more: object) -> SpeechRequest:
-    return SpeechRequest(text, voice, **more)
+from tests.engine.test_engine import BASE, CUSTOM, DESIGN, RYAN, VECTOR, ask
 
 
 def test_a_model_is_loaded_when_somebody_wants_it():
