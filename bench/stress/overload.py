@@ -46,7 +46,7 @@ async def visit(server: Server, job: Job, start: float) -> Visit:
     try:
         await hear(server, job, meter)
     except Refused as refused:
-        return Visit(asked, retry=retry_after(refused.body), broken=trouble(refused))
+        return Visit(asked, retry=retry_after(refused.body), broken=fault_of(refused))
     except OSError as error:
         return Visit(asked, broken=repr(error)[:200])
     return Visit(asked, meter.first, meter.deficit, time.perf_counter() - start - asked)
@@ -69,12 +69,12 @@ def retry_after(body: bytes) -> float | None:
         return None
 
 
-def trouble(refused: Refused) -> str:
+def fault_of(refused: Refused) -> str:
     """Empty for a plain refusal that says when to come back."""
     return "" if retry_after(refused.body) is not None else str(refused)[:200]
 
 
-def longer(jobs: list[Job]) -> list[Job]:
+def with_long_texts(jobs: list[Job]) -> list[Job]:
     """Every fifth text several times as long."""
     return [
         replace(job, text=" ".join([job.text] * LONG)) if number % LONG == 0 else job
@@ -82,9 +82,9 @@ def longer(jobs: list[Job]) -> list[Job]:
     ]
 
 
-async def bearable(server: Server, listeners: int, count: int) -> float:
+async def closed_loop_rate(server: Server, listeners: int, count: int) -> float:
     """Requests a second in a closed loop."""
-    jobs = iter(longer(Work(seed=1).jobs(WARM + count)))
+    jobs = iter(with_long_texts(Work(seed=1).jobs(WARM + count)))
     start, ended = time.perf_counter(), list[float]()
 
     async def listener() -> None:
@@ -100,7 +100,7 @@ async def overload(server: Server, rate: float, seconds: float) -> list[Visit]:
     """Arrivals at random times, `rate` a second."""
     asked, chance, due = [], random.Random(3), 0.0
     start = time.perf_counter()
-    for job in longer(list(islice(Work(seed=2).stream(), int(2 * rate * seconds) + 10))):
+    for job in with_long_texts(list(islice(Work(seed=2).stream(), int(2 * rate * seconds) + 10))):
         due += chance.expovariate(rate)
         if due > seconds:
             break
@@ -113,7 +113,7 @@ def report(visits: list[Visit]) -> dict[str, Any]:
     served = [each for each in visits if each.first]
     refused = [each for each in visits if each.retry is not None]
     told = [each.retry or 0.0 for each in refused]
-    true = [truth(each, served) for each in refused]
+    true = [true_wait(each, served) for each in refused]
     off = [max(0.0, low - said, said - high) for said, (low, high) in zip(told, true, strict=True)]
     return {
         "asked": len(visits),
@@ -131,7 +131,7 @@ def report(visits: list[Visit]) -> dict[str, Any]:
     }
 
 
-def truth(refused: Visit, served: list[Visit]) -> tuple[float, float]:
+def true_wait(refused: Visit, served: list[Visit]) -> tuple[float, float]:
     """Seconds after which everybody ahead had been heard, and had heard everything."""
     ahead = [each for each in served if each.asked < refused.asked]
     heard = max((each.asked + each.first for each in ahead), default=0.0)
@@ -147,9 +147,9 @@ def spread(values: list[float]) -> dict[str, float]:
         ("least", "middle", "most"), (low, middle, high), strict=True)}  # fmt: skip
 
 
-async def measured(url: str, times: float, seconds: float, listeners: int) -> dict[str, Any]:
+async def measure(url: str, times: float, seconds: float, listeners: int) -> dict[str, Any]:
     server = Server(url)
-    rate = await bearable(server, listeners, 3 * listeners)
+    rate = await closed_loop_rate(server, listeners, 3 * listeners)
     visits = await overload(server, times * rate, seconds)
     server.close()
     return {"bearable_per_s": round(rate, 3), "times": times, "seconds": seconds, **report(visits)}
@@ -165,7 +165,7 @@ def main(
     with ExitStack() as stack:
         if not url:
             url, _ = stack.enter_context(studio(model or "presets/mini"))
-        told = asyncio.run(measured(url.rstrip("/"), times, seconds, listeners))
+        told = asyncio.run(measure(url.rstrip("/"), times, seconds, listeners))
     print(json.dumps(told))
     raise SystemExit(1 if told["broken"] else 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.stress.overload import Visit, measured, report, truth
+from bench.stress.overload import Visit, measure, report, true_wait
 from engine import EngineSettings, Library
 from engine.testing import Costs, FakeEngine
 from studio.api import create_api
@@ -20,7 +20,7 @@ def test_a_server_that_is_asked_too_much(tmp_path: Path) -> None:
         FakeEngine(settings=settings, costs=Costs(step=0.002)) as engine,
         serving(create_api(engine, Library(tmp_path))) as url,
     ):
-        told = asyncio.run(measured(url, times=9, seconds=2, listeners=2))
+        told = asyncio.run(measure(url, times=9, seconds=2, listeners=2))
     assert told["broken"] == []
     assert told["served"] + told["refused"] == told["asked"]
     assert told["served"] > 2
@@ -30,7 +30,7 @@ def test_a_server_that_is_asked_too_much(tmp_path: Path) -> None:
 
 def test_truth_is_when_everybody_ahead_was_heard() -> None:
     served = [Visit(0, first=1, total=30), Visit(1, first=9, total=12), Visit(5, first=90)]
-    assert truth(Visit(2, retry=4), served) == (8, 28)
+    assert true_wait(Visit(2, retry=4), served) == (8, 28)
     told = report([*served, Visit(2, retry=4), Visit(3, broken="reset")])
     assert told["off_s"]["most"] == pytest.approx(4)
     assert report([*served, Visit(2, retry=20)])["off_s"]["most"] == 0
