@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.test_batches import TEXT_IDS, UTTERANCES, fake_ids, make_dataset
+from tests.training.batching.test_batches import TEXT_IDS, UTTERANCES, fake_ids, make_dataset
 from training import optimizers, state, train_codec, train_loop, train_talker
 from training.batching.batches import Batcher, Instructions
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.training.test_batches import TEXT_IDS, fake_ids, make_dataset
+from tests.training.batching.test_batches import TEXT_IDS, fake_ids, make_dataset
 from training import model_config
 from training.batching import perturbation
 from training.batching.batches import NONE, Batch, Batcher, Instructions

@@ -9,7 +9,7 @@ import torch
 
 from engine.model.layers import Causal
 from engine.model.talker import Talker
-from tests.training.test_perturbation import batcher, drawn
+from tests.training.batching.test_perturbation import batcher, drawn
 from training import model_config
 from training.batching import self_rollout
 from training.batching.batches import NONE, Batch, Batcher
