@@ -17,6 +17,8 @@ DEFAULTS = {
     "RAY_SERVE_PROXY_USE_GRPC": "1",
     # A proxy that misses three of these is started again: 30 seconds without.
     "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
+    # On a busy machine one starts for longer than 5 seconds, and would be started again for that.
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "30",
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "studio.cluster.proxy_retry:middlewares",
     "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",  # the same in HAProxy's words
 }
