@@ -238,5 +238,6 @@ def _scale(cluster: ClusterSettings, slots: int) -> dict[str, Any]:
         "target_ongoing_requests": max(1.0, TARGET * slots),
         "upscale_delay_s": UP_SECONDS,
         "look_back_period_s": UP_SECONDS,
+        "metrics_interval_s": UP_SECONDS / 2,
     }
     return {"autoscaling_config": scaling}

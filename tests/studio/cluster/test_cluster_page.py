@@ -83,6 +83,9 @@ def test_every_tab_speaks_through_the_replicas(
     page.locator("#script-lines").get_by_text("2 lines · 2 rendered").wait_for()
 
     go("Library")
+    page.locator(".timbre-take").locator("visible=true").first.wait_for()
+
+    go("Voices")
     page.get_by_text("Mama").locator("visible=true").first.wait_for()
 
     go("Engine")
