@@ -42,6 +42,7 @@ from engine.process.channel import (
     Reply,
     Report,
 )
+from engine.process.returned_blocks import return_large_blocks
 from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence, TextPiece
 from engine.stats import Stats
@@ -78,6 +79,7 @@ class ProcessEngine(BaseEngine):
         self._calls: dict[int, Future[Any]] = {}
         self._numbers, self._lock = count(1), Lock()
         self._losses, self._closing = 0, False
+        return_large_blocks()
         ready, messages = self._start({})
         super().__init__(ready.checkpoints, ready.settings, clock)
         self._reader = Thread(
