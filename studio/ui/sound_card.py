@@ -39,7 +39,8 @@ class Card(NamedTuple):
 
 
 def sound_cards(cards: Sequence[Card]) -> gr.HTML:
-    return gr.HTML(html_of(cards), js_on_load=PRESSES, elem_classes="timbre-plain", padding=False)
+    places = ["timbre-plain", "timbre-sounding", f"of-{len(cards)}"]  # as high as its cards will be
+    return gr.HTML(html_of(cards), js_on_load=PRESSES, elem_classes=places, padding=False)
 
 
 def html_of(cards: Sequence[Card]) -> str:
