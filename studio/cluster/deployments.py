@@ -56,6 +56,7 @@ HEALTH_SECONDS: Final = 5.0  # between two health checks
 BURST: Final = 256  # requests that each proxy may be looking a replica for
 TARGET: Final = 0.75  # share of the slots that autoscaling aims at
 UP_SECONDS: Final = 5.0  # of load until another replica is started
+LOOK_SECONDS: Final = 12.0  # over which load is averaged; it is told every ten
 
 OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
 OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], ClusterEngine]
@@ -237,7 +238,6 @@ def _scale(cluster: ClusterSettings, slots: int) -> dict[str, Any]:
         "max_replicas": max(first, cluster.max_replicas),
         "target_ongoing_requests": max(1.0, TARGET * slots),
         "upscale_delay_s": UP_SECONDS,
-        "look_back_period_s": UP_SECONDS,
-        "metrics_interval_s": UP_SECONDS / 2,
+        "look_back_period_s": LOOK_SECONDS,
     }
     return {"autoscaling_config": scaling}

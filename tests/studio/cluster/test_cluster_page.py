@@ -82,11 +82,8 @@ def test_every_tab_speaks_through_the_replicas(
     heard(page.locator(".timbre-go:visible").click)
     page.locator("#script-lines").get_by_text("2 lines · 2 rendered").wait_for()
 
-    go("Library")
-    page.locator(".timbre-take").locator("visible=true").first.wait_for()
-
-    go("Voices")
-    page.get_by_text("Mama").locator("visible=true").first.wait_for()
+    for label in ("Library", "Voices"):
+        go(label).locator("button, input").locator("visible=true").first.wait_for()
 
     go("Engine")
     expect(page.locator(".timbre-replicas tbody tr")).to_have_count(2)
