@@ -37,7 +37,8 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
         return FakeEngine()
 
     monkeypatch.setattr(serving, "serve", serve)
-    monkeypatch.setattr(app_context, "open_engine", opened)
+    for opens in ("open_engine", "open_process"):
+        monkeypatch.setattr(app_context, opens, opened)
     monkeypatch.setenv("TIMBRE_DATA", str(tmp_path))
     monkeypatch.setenv("TIMBRE_MODEL", "fake")
     return answers

@@ -152,6 +152,7 @@ class ScriptPlayback:
             if aloud:
                 async for payload in self._heard(number, listener):
                     yield payload
+            yield None  # the page shows at once that this is rendered
             while not (await render.batch.ended(BEAT) or listener.stopped):
                 yield None  # not for each chunk: the page asks for the lines by itself
 
