@@ -22,19 +22,27 @@ from tests.support.loopback_hub import REPOSITORY, Hub, running_hub
 ROOT = Path(__file__).parents[4]
 
 
-@pytest.fixture
-def hub(golden_dir: Path) -> Iterator[Hub]:
+@pytest.fixture(scope="module")
+def running(golden_dir: Path) -> Iterator[Hub]:
     with running_hub(golden_dir / "base-0b6") as hub:
         yield hub
 
 
 @pytest.fixture
-def url(hub: Hub, golden_dir: Path, tmp_path: Path) -> Iterator[str]:
-    """`app.py serve` with another model, an empty cache and this hub."""
+def hub(running: Hub) -> Hub:
+    running.pause, running.gated = 0.0, False
+    return running
+
+
+@pytest.fixture(scope="module")
+def url(running: Hub, golden_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`app.py serve` with another model, an empty cache and this hub; one for all tests, of which
+    the last adds a model."""
+    tmp_path = tmp_path_factory.mktemp("hub")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "cache")}
+    environment = {**os.environ, "HF_ENDPOINT": running.url, "HF_HOME": str(tmp_path / "cache")}
     environment["TIMBRE_DATA"] = str(tmp_path / "data")
     model = str(golden_dir / "base-0b6")
     command = [sys.executable, "app.py", "serve", "--model", model, "--port", str(port)]
@@ -54,6 +62,30 @@ def url(hub: Hub, golden_dir: Path, tmp_path: Path) -> Iterator[str]:
             server.wait(60)
 
 
+def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
+    open_page: OpenPage, url: str, hub: Hub
+) -> None:
+    hub.gated = True
+    page: Any = open_page(url)
+    open_tab(page, "Engine")
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_text("Accept its terms").wait_for()
+    assert urllib.request.urlopen(f"{url}/ready", timeout=60).status == 200
+
+
+def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> None:
+    hub.pause = 0.3  # it does not end by itself before it is stopped
+    page: Any = open_page(url)
+    open_tab(page, "Engine")
+    page.get_by_label("Add model").fill(REPOSITORY)
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.locator("#models-status").get_by_text("Downloading").wait_for()
+    page.get_by_role("button", name="Stop").locator("visible=true").last.click()
+    page.get_by_text("Stopped. Nothing was added.").wait_for()
+    expect(page.locator(".timbre-models li")).to_have_count(1)
+
+
 def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
     open_page: OpenPage, url: str, hub: Hub
 ) -> None:
@@ -68,27 +100,3 @@ def test_the_engine_tab_downloads_a_model_and_shows_how_far_it_is(
     rows = page.locator(".timbre-models li")
     expect(rows).to_have_count(2)  # beside the one that was there
     expect(rows.get_by_role("button", name="Unload")).to_have_count(2)
-
-
-def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> None:
-    hub.pause = 0.5  # it does not end by itself before it is stopped
-    page: Any = open_page(url)
-    open_tab(page, "Engine")
-    page.get_by_label("Add model").fill(REPOSITORY)
-    page.get_by_role("button", name="Add", exact=True).click()
-    page.locator("#models-status").get_by_text("Downloading").wait_for()
-    page.get_by_role("button", name="Stop").locator("visible=true").last.click()
-    page.get_by_text("Stopped. Nothing was added.").wait_for()
-    expect(page.locator(".timbre-models li")).to_have_count(1)
-
-
-def test_a_hub_that_breaks_off_is_told_and_the_old_model_stays(
-    open_page: OpenPage, url: str, hub: Hub
-) -> None:
-    hub.gated = True
-    page: Any = open_page(url)
-    open_tab(page, "Engine")
-    page.get_by_label("Add model").fill(REPOSITORY)
-    page.get_by_role("button", name="Add", exact=True).click()
-    page.get_by_text("Accept its terms").wait_for()
-    assert urllib.request.urlopen(f"{url}/ready", timeout=60).status == 200
