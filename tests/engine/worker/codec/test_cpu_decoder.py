@@ -26,6 +26,7 @@ from engine.worker.codec.cpu_decoder import MAX_FRAMES, CpuDecoder, supports
 from engine.worker.device import multiplies_bfloat16
 from engine.worker.loading.model_loader import load_codec
 from studio.cli.app_context import MINI
+from tests.support.random_codec import random_codec
 
 ROWS, THREADS, CPU = 4, 2, torch.device("cpu")
 BLOCK = TransformerConfig(
@@ -39,22 +40,9 @@ SHAPE = CodecConfig(
 KINDS = [False, *([True] if multiplies_bfloat16() else [])]
 
 
-def random_codec() -> CodecDecoder:
-    draw = torch.Generator().manual_seed(0)
-    made = CodecDecoder(SHAPE).requires_grad_(False).eval()
-    for name, value in [*made.named_parameters(), *made.named_buffers()]:
-        fan = value[0].numel() ** -0.5 if value.dim() > 1 else 0.2
-        even = float("usage" in name or ("norm" in name and "weight" in name))
-        value.normal_(0, 1.0 if "embedding" in name else fan, generator=draw).add_(even)
-    codes = torch.randint(0, SHAPE.codebook_size, (4, SHAPE.codebooks, 9), generator=draw)
-    for _ in range(2):  # the first time it was clamped
-        made.decoder[-1].conv.weight.mul_(0.05 / made(codes).std())
-    return made
-
-
 @pytest.fixture(scope="module")
 def codec() -> CodecDecoder:
-    return random_codec()
+    return random_codec(SHAPE, 0.05)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)

@@ -23,6 +23,7 @@ from engine.worker.codec.codec_runner import CodecRunner  # noqa: E402
 from engine.worker.codec.fused_decoder import MAX_FRAMES, FusedDecoder, supports  # noqa: E402
 from engine.worker.device import disable_tf32  # noqa: E402
 from engine.worker.reference.reference_encoder import LRUCache  # noqa: E402
+from tests.support.random_codec import random_codec  # noqa: E402
 
 disable_tf32(HERE)  # as the worker does: the plain decoder's convolutions would have ten bits
 
@@ -40,16 +41,7 @@ SHAPE = CodecConfig(
 
 @pytest.fixture(scope="module")
 def codec() -> CodecDecoder:
-    draw = torch.Generator().manual_seed(0)
-    made = CodecDecoder(SHAPE).requires_grad_(False).eval()
-    for name, value in [*made.named_parameters(), *made.named_buffers()]:
-        fan = value[0].numel() ** -0.5 if value.dim() > 1 else 0.2
-        even = float("usage" in name or ("norm" in name and "weight" in name))
-        value.normal_(0, 1.0 if "embedding" in name else fan, generator=draw).add_(even)
-    codes = torch.randint(0, SHAPE.codebook_size, (4, SHAPE.codebooks, 9), generator=draw)
-    made.decoder[-1].conv.weight.mul_(0.1 / made(codes).std())
-    made.decoder[-1].conv.weight.mul_(0.1 / made(codes).std())  # the first time it was clamped
-    return made.to(HERE)
+    return random_codec(SHAPE, 0.1).to(HERE)
 
 
 @settings(max_examples=3, deadline=None)
