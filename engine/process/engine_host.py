@@ -98,11 +98,8 @@ class EngineHost:
     def _call(self, call: Call) -> None:
         try:
             value = getattr(self.engine, call.method)(*call.arguments)
-        except TimbreError as error:
-            self.channel.post(Reply(call.number, None, error))
         except Exception as error:
-            failed = EngineError("{kind}: {error}", kind=type(error).__name__, error=str(error))
-            self.channel.post(Reply(call.number, None, failed))
+            self.channel.post(Reply(call.number, None, _as_timbre_error(error)))
         else:
             self.channel.post(Reply(call.number, value))
 
@@ -120,6 +117,13 @@ class EngineHost:
                 last = report
 
 
+def _as_timbre_error(error: Exception) -> TimbreError:
+    """The error as the other side can read it."""
+    if isinstance(error, TimbreError):
+        return error
+    return EngineError("{kind}: {error}", kind=type(error).__name__, error=str(error))
+
+
 def main(handle: int) -> None:
     """The life of the process; `handle` is its end of the socket."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -130,10 +134,7 @@ def main(handle: int) -> None:
     try:
         engine: Engine = make(checkpoints)
     except Exception as error:
-        plain = error if isinstance(error, TimbreError) else EngineError(
-            "{kind}: {error}", kind=type(error).__name__, error=str(error)
-        )  # fmt: skip
-        channel.post(Failed(plain))
+        channel.post(Failed(_as_timbre_error(error)))
     else:
         gc.collect()
         gc.freeze()  # what is loaded stays; a full collection would hold up a step
