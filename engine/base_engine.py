@@ -5,7 +5,9 @@ Subclasses bring the requests to a device. Knows no device and no thread.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from typing_extensions import Self
 
@@ -13,10 +15,12 @@ from engine.config import EngineSettings
 from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.requests.input_processor import InputProcessor
+from engine.requests.output_queue import Output, OutputQueue
 from engine.requests.registry import RequestRegistry
+from engine.requests.sequence import Sequence, TextPiece
 from engine.speech_engine import AdmissionHook, admit_all
-from engine.stream import Postprocess
-from engine.types import Capabilities, Voice
+from engine.stream import Handles, Postprocess, SpeechStream
+from engine.types import Capabilities, SpeechRequest, Voice
 from engine.voices.routing import Routed, route_voice
 
 CLOSED = Message("The engine is closed. Start it again.")
@@ -80,3 +84,40 @@ class BaseEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class LocalEngine(BaseEngine, ABC):
+    """An engine whose steps run on this machine: requests are checked here and then started."""
+
+    def submit(self, request: SpeechRequest) -> SpeechStream:
+        """Start a request and return at once.
+
+        Raises RequestError for what cannot be served, EngineClosed, and what `start` raises.
+        """
+        self._registry.check_open()
+        on_admitted = self.admission_hook()
+        accepted = self._input_processor.process(request)
+        sequence, output = accepted.sequence, OutputQueue()
+        self.start(sequence, output)
+        if accepted.text:
+            accepted.text.connect(partial(self.add_text, sequence))
+        handles = Handles(partial(self.cancel, sequence, output), accepted.text, self.note_lag)
+        stream = SpeechStream(output, sequence, handles, self.postprocess)
+        on_admitted(stream)
+        return stream
+
+    @abstractmethod
+    def start(self, sequence: Sequence, output: Output) -> None:
+        """Start a request that was checked."""
+
+    @abstractmethod
+    def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
+        """Add text to a request that was started."""
+
+    @abstractmethod
+    def cancel(self, sequence: Sequence, output: Output) -> None:
+        """Also called from finalisers, so it must not take a lock."""
+
+    @abstractmethod
+    def note_lag(self, seconds: float) -> None:
+        """A chunk reached its reader so long after it was made."""

@@ -15,17 +15,16 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 
-from engine.base_engine import CLOSED, BaseEngine
+from engine.base_engine import CLOSED, LocalEngine
 from engine.config import EngineSettings
 from engine.errors import Busy, EngineClosed, EngineError, InvalidSetting
 from engine.loop import Loop
 from engine.messages import Message
 from engine.plan import Checkpoint, Worker
-from engine.requests.output_queue import Output, OutputQueue
+from engine.requests.output_queue import Output
 from engine.requests.sequence import Sequence, TextPiece
 from engine.stats import Counters, Stats
-from engine.stream import Handles, SpeechStream
-from engine.types import Clone, SpeechRequest, Waveform
+from engine.types import Clone, Waveform
 from engine.voices.routing import cloner, restrict
 from engine.watchdog import Watchdog
 
@@ -36,7 +35,7 @@ MAX_REPLACEMENTS = 3  # workers in a row that got stuck before they completed a 
 log = logging.getLogger("timbre")
 
 
-class Engine(BaseEngine):
+class Engine(LocalEngine):
     """Serves many requests at the same time. Use it in a `with` block, or close it."""
 
     def __init__(
@@ -65,38 +64,18 @@ class Engine(BaseEngine):
 
     # Requests.
 
-    def submit(self, request: SpeechRequest) -> SpeechStream:
-        """Start a request and return at once.
-
-        Raises RequestError for what cannot be served, Busy when too many wait, EngineClosed.
-        """
-        self._registry.check_open()
-        on_admitted = self.admission_hook()
-        accepted = self._input_processor.process(request)
-        sequence, output = accepted.sequence, OutputQueue()
-        self.start(sequence, output)
-        if accepted.text:
-            accepted.text.connect(partial(self.add_text, sequence))
-        handles = Handles(partial(self.cancel, sequence, output), accepted.text, self.note_lag)
-        stream = SpeechStream(output, sequence, handles, self.postprocess)
-        on_admitted(stream)
-        return stream
-
     def start(self, sequence: Sequence, output: Output) -> None:
         """Start a request that was checked. Raises Busy and EngineClosed."""
         self._register(sequence, output)
         self.loop.commands.post(partial(self.loop.begin, sequence))
 
     def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
-        """Add text to a request that was started."""
         self.loop.commands.post(partial(self.loop.add_text, sequence, piece))
 
     def note_lag(self, seconds: float) -> None:
-        """A chunk reached its reader so long after it was made."""
         self.loop.commands.post(partial(self.loop.note_lag, seconds))
 
     def cancel(self, sequence: Sequence, output: Output) -> None:
-        """Also called from finalisers, so it must not take a lock."""
         if not output.end:
             self.loop.commands.post(partial(self.loop.cancel, sequence))
 

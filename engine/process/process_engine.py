@@ -18,12 +18,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from threading import Lock, Thread
 from typing import Any
 
-from engine.base_engine import CLOSED, BaseEngine
+from engine.base_engine import CLOSED, LocalEngine
 from engine.engine import Engine
 from engine.errors import EngineClosed, EngineError, InvalidSetting
 from engine.messages import Message
@@ -43,11 +42,11 @@ from engine.process.channel import (
     Report,
 )
 from engine.process.returned_blocks import return_large_blocks
-from engine.requests.output_queue import OutputQueue
+from engine.requests.output_queue import Output
 from engine.requests.sequence import Sequence, TextPiece
 from engine.stats import Stats
-from engine.stream import LAG, Handles, SpeechStream
-from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
+from engine.stream import LAG
+from engine.types import Chunk, Clone, End, Waveform
 from engine.voices.routing import cloner, restrict
 
 LOST = Message("The engine's process has ended and is starting anew. Try again in a minute.")
@@ -65,7 +64,7 @@ Make = Callable[[Mapping[str, Checkpoint]], Engine]
 log = logging.getLogger("timbre")
 
 
-class ProcessEngine(BaseEngine):
+class ProcessEngine(LocalEngine):
     """Serves many requests at the same time. Use it in a `with` block, or close it."""
 
     def __init__(self, make: Make, clock: Callable[[], float] = time.monotonic) -> None:
@@ -90,15 +89,11 @@ class ProcessEngine(BaseEngine):
 
     # Requests.
 
-    def submit(self, request: SpeechRequest) -> SpeechStream:
-        """Start a request and return at once. An engine that is full says so in the stream's end.
+    def start(self, sequence: Sequence, output: Output) -> None:
+        """Start a request that was checked. An engine that is full says so in the stream's end.
 
-        Raises RequestError for what cannot be served, EngineClosed.
+        Raises EngineClosed.
         """
-        self._registry.check_open()
-        on_admitted = self.admission_hook()
-        accepted = self._input_processor.process(request)
-        sequence, output = accepted.sequence, OutputQueue()
         self._sequences[sequence.id] = sequence
         try:
             self._registry.register(sequence, output, lambda ahead: None)
@@ -106,12 +101,17 @@ class ProcessEngine(BaseEngine):
             del self._sequences[sequence.id]
             raise
         self._channel.post(Begin(sequence))
-        if accepted.text:
-            accepted.text.connect(partial(self._add_text, sequence))
-        handles = Handles(partial(self._cancel, sequence, output), accepted.text, self._note_lag)
-        stream = SpeechStream(output, sequence, handles, self.postprocess)
-        on_admitted(stream)
-        return stream
+
+    def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
+        sequence.append(piece, self._clock())  # counts its ids
+        self._channel.post(AddText(sequence.id, piece))
+
+    def cancel(self, sequence: Sequence, output: Output) -> None:
+        if not output.end:
+            self._channel.post(Cancel(sequence.id))
+
+    def note_lag(self, seconds: float) -> None:
+        self._channel.post(Lag(seconds))
 
     def clone(self, audio: Waveform, transcript: str = "", model: str | None = None) -> Clone:
         """Make a voice from checked reference audio; the caller waits."""
@@ -227,7 +227,7 @@ class ProcessEngine(BaseEngine):
             self._deliver(message.id, message.item)
             lag = time.monotonic() - message.at
             if lag > LAG:
-                self._note_lag(lag)
+                self.note_lag(lag)
         elif isinstance(message, Reply):
             with self._lock:
                 done = self._calls.pop(message.number, None)
@@ -279,15 +279,3 @@ class ProcessEngine(BaseEngine):
                 raise TimeoutError
             self._registry.check_open()
         return done.result()
-
-    def _cancel(self, sequence: Sequence, output: OutputQueue) -> None:
-        """Also called from finalisers, so it must not take a lock."""
-        if not output.end:
-            self._channel.post(Cancel(sequence.id))
-
-    def _note_lag(self, seconds: float) -> None:
-        self._channel.post(Lag(seconds))
-
-    def _add_text(self, sequence: Sequence, piece: TextPiece) -> None:
-        sequence.append(piece, self._clock())  # counts its ids
-        self._channel.post(AddText(sequence.id, piece))
