@@ -13,6 +13,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
@@ -201,9 +202,11 @@ class SpeechStream:
         end = self.end
         if end is None or len(self._output):
             return False
+        self._abandoned.detach()  # there is nothing left to cancel
         if end.error and not self._raised:
             self._raised = True
-            raise end.error
+            # A copy: what is raised holds this stream by its traceback, and must not be held by it.
+            raise copy(end.error) from end.error.__cause__
         return True
 
     async def _changed(self, rest: float | None = None) -> None:

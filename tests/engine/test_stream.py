@@ -6,6 +6,8 @@ import asyncio
 import gc
 import threading
 import time
+import weakref
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -126,6 +128,35 @@ def test_async_errors_come_after_the_chunks():
         fail_from(fake, 5)
         with pytest.raises(StepFailed):
             asyncio.run(listen(fake))
+
+
+def read_all(stream: SpeechStream) -> None:
+    with suppress(StepFailed):
+        list(stream)
+
+
+async def read_all_async(stream: SpeechStream) -> None:
+    async with stream:
+        with suppress(StepFailed):
+            async for _ in stream:
+                pass
+
+
+@pytest.mark.parametrize("read", [read_all, lambda stream: asyncio.run(read_all_async(stream))])
+def test_a_stream_that_ended_with_an_error_is_freed_at_once(read):
+    """Not kept by the traceback of its own error, with all that its reader had at hand."""
+    gc.disable()
+    try:
+        with engine() as fake:
+            fail_from(fake, 0)
+            stream = fake.submit(request())
+            kept = weakref.ref(stream)
+            read(stream)
+            assert stream.end.reason == "error"
+            del stream
+            until(lambda: kept() is None)  # the engine may be waking its reader
+    finally:
+        gc.enable()
 
 
 def test_leaving_the_block_early_cancels():
