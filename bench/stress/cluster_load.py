@@ -2,12 +2,14 @@
 
     python -m bench.stress.cluster_load --replicas 0 1 2 4 --streams 64 --seconds 20
     python -m bench.stress.cluster_load --replicas 0 1 --streams 1 --frames 40  # first audio
+    python -m bench.stress.cluster_load --replicas 1 2 4 8 --slower 32 --frames 400 --seconds 5
 
 Each replica is a torch-free twin whose steps take as long as on the card (`--step-ms`, and
-`--row-us` more for each stream); `--slower 4` is a card of a quarter of the speed, so that more of
-them fit in the same cores. 0 replicas: one process without Ray. Listeners read PCM over HTTP from
-processes of their own, as fast as it comes. Where the host's cores are the limit, the table says
-so: "cores" near their number.
+`--row-us` more for each stream). With `--slower 32` all of them, their admission and the listeners
+live by a clock that is so much slower (bench/stress/slow_clock.py); seconds, rates and cores are
+then those of that clock, CPU time is as it was. 0 replicas: one process without Ray. Listeners read
+PCM over HTTP from processes of their own, as fast as it comes. Where the host's cores are the
+limit, the table says so: "busy" near their number.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import httpx
 
@@ -36,6 +38,7 @@ from bench.stress.cluster_processes import (
     processes,
 )
 from bench.stress.light_listener import Heard, listener
+from bench.stress.slow_clock import SlowClock, slow_streams
 from engine import ClusterEngine, Engine, Replicas, load_profile
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from studio.cli.app_context import AppContext
@@ -44,6 +47,8 @@ from studio.cli.serve import build_application
 from studio.cluster.ray_environment import ray_environment
 from studio.server import serving
 from studio.settings import ClusterSettings, StudioSettings
+
+OpenTwin: TypeAlias = Callable[[AppContext], Engine]
 
 CHUNK_SECONDS = 0.96  # 12 frames
 KINDS = {
@@ -55,8 +60,12 @@ KINDS = {
 }
 
 
-def open_twin(costs: Costs, place: AppContext) -> Engine:
-    return FakeEngine(settings=load_profile("balanced", **place.own.engine_changes()), costs=costs)
+def open_twin(costs: Costs, slower: float, place: AppContext) -> Engine:
+    """In a process of its own."""
+    clock = SlowClock(slower)
+    slow_streams(clock)
+    settings = load_profile("balanced", **place.own.engine_changes())
+    return FakeEngine(settings=settings, costs=costs, clock=clock)
 
 
 def open_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
@@ -65,13 +74,17 @@ def open_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEng
     return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
 
 
-def measure(port: int, listeners: int, streams: int, text: str, seconds: float) -> str:
-    """`listeners` processes of `streams` each."""
-    before, start, told = _used(), time.perf_counter(), []
+def measure(
+    port: int, listeners: int, streams: int, text: str, slower: float, seconds: float
+) -> str:
+    """`listeners` processes of `streams` each, for so many seconds of the slower clock."""
+    clock = SlowClock(slower)
+    before, start, told = _used(), clock.now(), []
     spawn = multiprocessing.get_context("spawn")
     for _ in range(listeners):
         mine, theirs = spawn.Pipe(duplex=False)
-        process = spawn.Process(target=listener, args=(theirs, port, text, streams, seconds))
+        work = (theirs, port, text, streams, clock, seconds)
+        process = spawn.Process(target=listener, args=work)
         process.start()
         theirs.close()  # so that a listener that fails is noticed
         told.append((mine, process))
@@ -79,18 +92,20 @@ def measure(port: int, listeners: int, streams: int, text: str, seconds: float) 
     for pipe, process in told:
         heard.add(pipe.recv())
         process.join()
-    wall, after = time.perf_counter() - start, _used()
+    passed, after = clock.now() - start, _used()
     used = {kind: after[kind] - before[kind] for kind in KINDS}
     chunks = max(1.0, heard.seconds / CHUNK_SECONDS)
     cost = "  ".join(f"{kind} {1e6 * used[kind] / chunks:.0f}" for kind in KINDS if used[kind])
+    cores = "  ".join(f"{kind} {used[kind] / passed:.2f}" for kind in KINDS if used[kind])
+    busy = (sum(used.values()) + heard.used) / passed / slower
     return (
         f"{heard.seconds / seconds:7.1f} audio s/s  {heard.streams} streams, {heard.gaps} gaps, "
         f"{heard.refused} refused, {heard.broken} broken; first audio "
         f"{1000 * statistics.median(heard.firsts or [0]):.1f} ms (worst "
         f"{1000 * max(heard.firsts or [0]):.0f})  {heard.seconds / max(1, heard.pieces):.2f} s a "
         f"piece  us a chunk of 12 frames: {cost}, listeners {1e6 * heard.used / chunks:.0f}  "
-        f"cores: cluster {sum(used.values()) / wall:.2f}, listeners {heard.used / wall:.2f} "
-        f"of {os.cpu_count()}"
+        f"cores: {cores}, listeners {heard.used / passed:.2f}  "
+        f"busy {busy:.2f} of {os.cpu_count()}, load {os.getloadavg()[0]:.0f}"
     )
 
 
@@ -99,17 +114,17 @@ def _used() -> dict[str, float]:
 
 
 @contextmanager
-def serving_replicas(own: StudioSettings, costs: Costs) -> Iterator[None]:
+def serving_replicas(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
     from studio.cluster.deployments import Engines
     from studio.cluster.run import running
 
-    with running(AppContext(own, Console()), Engines(partial(open_twin, costs), open_front)):
+    with running(AppContext(own, Console()), Engines(open_engine, open_front)):
         yield
 
 
 @contextmanager
-def serving_alone(own: StudioSettings, costs: Costs) -> Iterator[None]:
-    process = multiprocessing.get_context("spawn").Process(target=_alone, args=(own, costs))
+def serving_alone(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
+    process = multiprocessing.get_context("spawn").Process(target=_alone, args=(own, open_engine))
     process.start()
     try:
         yield
@@ -118,9 +133,9 @@ def serving_alone(own: StudioSettings, costs: Costs) -> Iterator[None]:
         process.join()
 
 
-def _alone(own: StudioSettings, costs: Costs) -> None:
+def _alone(own: StudioSettings, open_engine: OpenTwin) -> None:
     place = AppContext(own, Console())
-    with open_twin(costs, place) as engine:
+    with open_engine(place) as engine:
         application = build_application(place, engine, False)
         serving.serve(application, serving.listen(own.host, own.port))
 
@@ -144,12 +159,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--step-ms", type=float, default=5.0)
     parser.add_argument("--row-us", type=float, default=10.0)
-    parser.add_argument("--slower", type=float, default=1.0, help="than the card")
+    parser.add_argument("--slower", type=float, default=1.0, help="than the wall's clock")
     parser.add_argument("--haproxy", action="store_true")
     parser.add_argument("--port", type=int, default=7899)
     given = parser.parse_args()
     os.environ.update(ray_environment(ClusterSettings(haproxy=given.haproxy), os.environ))
-    costs = Costs(given.slower * given.step_ms / 1000, given.slower * given.row_us / 1e6)
+    costs = Costs(given.step_ms / 1000, given.row_us / 1e6)
+    open_engine = partial(open_twin, costs, given.slower)
     for count in given.replicas:
         with tempfile.TemporaryDirectory() as data:
             cluster: dict[str, Any] = {"replicas": count, "gpus": 0, "cpus": 0.1}
@@ -158,11 +174,11 @@ def main() -> None:
                 "engine": {"max_num_seqs": given.streams},
                 "cluster": {**cluster, "haproxy": given.haproxy},
             })  # fmt: skip
-            with (serving_replicas if count else serving_alone)(own, costs):
+            with (serving_replicas if count else serving_alone)(own, open_engine):
                 wait_ready(given.port)
-                text, many = "x" * given.frames, max(1, count)
-                measure(given.port, many, given.streams, text, 3)  # the first requests are slower
-                told = measure(given.port, many, given.streams, text, given.seconds)
+                load = (given.port, max(1, count), given.streams, "x" * given.frames, given.slower)
+                measure(*load, 3 / given.slower)  # the first requests are slower
+                told = measure(*load, given.seconds)
                 print(f"{count} x {given.streams}: {told}", flush=True)
 
 

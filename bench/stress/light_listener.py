@@ -1,7 +1,8 @@
 """Listeners that cost little: HTTP/1.0 over asyncio streams, audio counted and thrown away.
 
 HTTP/1.0 has no chunked bodies, so that what arrives is audio. A gap is counted when audio arrives
-after all of it before has been played, if it is played from the first byte on.
+after all of it before has been played, if it is played from the first byte on. Times are those of a
+clock that may be slower than the wall's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+
+from bench.stress.slow_clock import SlowClock
 
 SECOND_BYTES = 48_000
 LARGEST = 1 << 20  # bytes that are read at once
@@ -34,7 +37,7 @@ class Heard:
             setattr(self, name, getattr(self, name) + value)
 
 
-async def hear(port: int, text: str, until: float, heard: Heard) -> None:
+async def hear(port: int, text: str, clock: SlowClock, until: float, heard: Heard) -> None:
     """One stream, from a connection of its own, until its end or then."""
     body = {"input": text, "voice": "ryan", "response_format": "pcm", "stream": True}
     data = json.dumps(body).encode()
@@ -42,17 +45,17 @@ async def hear(port: int, text: str, until: float, heard: Heard) -> None:
         "POST /v1/audio/speech HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(data)}\r\n\r\n"
     )
-    start = time.perf_counter()
+    start = clock.now()
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LARGEST)
     try:
         writer.write(head.encode() + data)
         if b" 200 " not in (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0]:
             heard.refused += 1
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.5 * clock.factor)
             return
         played, count = 0.0, 0
         while piece := await reader.read(LARGEST):
-            now = time.perf_counter()
+            now = clock.now()
             if not count:
                 heard.firsts.append(now - start)
                 heard.streams, played = heard.streams + 1, now
@@ -69,20 +72,22 @@ async def hear(port: int, text: str, until: float, heard: Heard) -> None:
         writer.close()
 
 
-async def hear_many(port: int, text: str, streams: int, seconds: float) -> Heard:
+async def hear_many(port: int, text: str, streams: int, clock: SlowClock, seconds: float) -> Heard:
     """One stream after another on each of so many connections."""
-    heard, until = Heard(), time.perf_counter() + seconds
+    heard, until = Heard(), clock.now() + seconds
 
     async def one(number: int) -> None:
-        await asyncio.sleep(number * min(1.0, seconds / 10) / streams)
-        while time.perf_counter() < until:
-            await hear(port, text, until, heard)
+        await asyncio.sleep(clock.factor * number * min(1.0, seconds / 10) / streams)
+        while clock.now() < until:
+            await hear(port, text, clock, until, heard)
 
     await asyncio.gather(*(one(number) for number in range(streams)))
     heard.used = time.process_time()
     return heard
 
 
-def listener(pipe: Connection, port: int, text: str, streams: int, seconds: float) -> None:
+def listener(
+    pipe: Connection, port: int, text: str, streams: int, clock: SlowClock, seconds: float
+) -> None:
     """The target of a process."""
-    pipe.send(asyncio.run(hear_many(port, text, streams, seconds)))
+    pipe.send(asyncio.run(hear_many(port, text, streams, clock, seconds)))

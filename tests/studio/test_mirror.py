@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import fsspec
@@ -117,6 +119,97 @@ def test_nothing_is_written_outside_or_half(pair: tuple[Machine, Machine], store
     settle(pair)
     assert two.files() == {}
     assert {path.name for path in two.folder.parent.iterdir()} <= {"one", "two"}
+
+
+@pytest.mark.parametrize("emptied", [True, False], ids=["emptied", "another"])
+def test_a_store_that_is_emptied_or_another_one_takes_nothing_away(
+    pair: tuple[Machine, Machine], store: str, emptied: bool
+) -> None:
+    one, two = pair
+    one.library.save("Anna", Design("calm"))
+    settle(pair)
+    there, root = fsspec.core.url_to_fs(store)
+    if emptied:
+        there.rm(root, recursive=True)
+    else:
+        store = f"{store}-other"
+        Machine(two.folder.with_name("three"), store).mirror.sync()
+    again = Machine(one.folder, store), Machine(two.folder, store)
+    settle(again)
+    assert names(one) == names(two) == ["Anna"]
+
+
+def test_a_process_that_takes_over_goes_on_where_the_other_ended(
+    store: str, tmp_path: Path
+) -> None:
+    first, second = Machine(tmp_path / "one", store), Machine(tmp_path / "one", store)
+    file = first.folder / "takes" / "a.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("before")
+    first.mirror.sync()
+    file.write_text("edited")
+    second.mirror.load()
+    second.mirror.sync()
+    assert file.read_text() == "edited"
+    there, root = fsspec.core.url_to_fs(store)
+    assert there.cat_file(f"{root}/takes/a.json") == b"edited"
+
+
+class Unwilling:
+    """A store that fails for one file, and is told when another is read."""
+
+    def __init__(self, store: Any, wrong: str, read: Callable[[], object] = lambda: None) -> None:
+        self._store, self._wrong, self._read = store, wrong, read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def pipe_file(self, name: str, data: bytes) -> None:
+        if name.endswith(self._wrong):
+            raise PermissionError(name)
+        self._store.pipe_file(name, data)
+
+    def cat_file(self, name: str) -> bytes:
+        self._read()
+        data: bytes = self._store.cat_file(name)
+        return data
+
+
+def test_one_file_that_cannot_be_copied_keeps_no_other_from_it(
+    pair: tuple[Machine, Machine],
+) -> None:
+    one, two = pair
+    places = [one.folder / "takes" / f"{name}.flac" for name in "abc"]
+    places[0].parent.mkdir(parents=True)
+    for place in places:
+        place.write_bytes(b"sound")
+        place.with_suffix(".json").write_bytes(b"card")
+    one.mirror._store = Unwilling(one.mirror._store, "a.flac")
+    for _ in range(2):
+        with pytest.raises(PermissionError):
+            one.mirror.sync()
+    two.mirror.sync()
+    kept = {f"takes/{name}.{end}" for name in "bc" for end in ("flac", "json")}
+    assert two.files().keys() == kept  # and no card without its sound
+
+
+def test_an_edit_during_a_round_waits_for_the_next(pair: tuple[Machine, Machine]) -> None:
+    one, two = pair
+    file = "scripts/b.json"
+    for machine in pair:
+        (machine.folder / "scripts").mkdir(parents=True)
+    for name in ("scripts/a.json", file):
+        (one.folder / name).write_text("old")
+    settle(pair)
+    (one.folder / "scripts/a.json").write_text("new")
+    (one.folder / file).unlink()
+    one.mirror.sync()
+    edit = partial((two.folder / file).write_text, "edited meanwhile")
+    two.mirror._store = Unwilling(two.mirror._store, "none", edit)
+    two.mirror.sync()
+    assert (two.folder / file).read_text() == "edited meanwhile"
+    settle(pair)
+    assert (one.folder / file).read_text() == "edited meanwhile"
 
 
 EDITS = st.lists(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from studio.cluster.proxy_retry import LARGEST, REPLICA, SPEECH, TRIES, ProxyRetry
+from studio.cluster.proxy_retry import LARGEST, SPEECH, TRIES, ProxyRetry
 
 BODY = [b"the ", b"text"]
-NAMED = [(REPLICA, b"one")]
 
 
 class Proxy:
@@ -20,8 +20,8 @@ class Proxy:
     0: the replica dies while it is heard. 1: before, of which the proxy says nothing.
     """
 
-    def __init__(self, statuses: Iterable[int], named: bool = False) -> None:
-        self._statuses, self._named = iter(statuses), named
+    def __init__(self, statuses: Iterable[int]) -> None:
+        self._statuses = iter(statuses)
         self.bodies: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -33,14 +33,13 @@ class Proxy:
         status = next(self._statuses)
         if status == 1:
             return
-        headers = NAMED if status in (0, 200) or self._named else []
-        await send({"type": "http.response.start", "status": status or 200, "headers": headers})
+        await send({"type": "http.response.start", "status": status or 200, "headers": []})
         await send({"type": "http.response.body", "body": b"audio", "more_body": not status})
         if not status:
             raise RuntimeError("the replica died while it was heard")
 
 
-def ask(proxy: Proxy, path: str = SPEECH, pieces: list[bytes] = BODY) -> list[Message]:
+def ask(proxy: Proxy, path: str = SPEECH[0], pieces: list[bytes] = BODY) -> list[Message]:
     told: list[Message] = []
     left = list(pieces)
 
@@ -63,9 +62,12 @@ def status(told: list[Message]) -> int:
 
 @pytest.mark.parametrize("lost", range(TRIES))
 @pytest.mark.parametrize("told", [1, 503])
-def test_a_request_that_nobody_heard_is_sent_again_as_it_was(lost: int, told: int) -> None:
+@pytest.mark.parametrize("path", [SPEECH[0], f"{SPEECH[1]}ryan/stream"])
+def test_a_request_that_nobody_heard_is_sent_again_as_it_was(
+    path: str, lost: int, told: int
+) -> None:
     proxy = Proxy([told] * lost + [200])
-    assert status(ask(proxy)) == 200
+    assert status(ask(proxy, path)) == 200
     assert proxy.bodies == [b"".join(BODY)] * (lost + 1)
 
 
@@ -75,9 +77,34 @@ def test_the_last_error_is_told() -> None:
     assert len(proxy.bodies) == TRIES
 
 
-@pytest.mark.parametrize("code", [200, 400, 429, 500, 503])
+def test_who_gets_no_answer_at_all_is_told_to_try_again() -> None:
+    proxy = Proxy([1] * 10)
+    start, body = ask(proxy)
+    assert start["status"] == 503
+    assert (b"retry-after", b"5") in start["headers"]
+    assert json.loads(body["body"])["error"]["code"] == "replica_lost"
+    assert len(proxy.bodies) == TRIES
+
+
+def test_who_has_left_is_not_spoken_to() -> None:
+    told: list[Message] = []
+
+    async def proxy(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    asyncio.run(ProxyRetry(proxy, pause=0)({"type": "http", "path": SPEECH[0]}, receive, send))
+    assert not told
+
+
+@pytest.mark.parametrize("code", [200, 400, 429, 500])
 def test_what_a_replica_says_is_passed_on(code: int) -> None:
-    proxy = Proxy([code], named=True)
+    proxy = Proxy([code])
     assert status(ask(proxy)) == code
     assert len(proxy.bodies) == 1
 
@@ -91,7 +118,7 @@ def test_who_has_heard_a_part_gets_no_other() -> None:
 
 @pytest.mark.parametrize(
     ("path", "pieces"),
-    [("/v1/audio/voices", BODY), ("/", BODY), (SPEECH, [b"x" * LARGEST, b"x"])],
+    [("/v1/audio/voices", BODY), ("/", BODY), (SPEECH[0], [b"x" * LARGEST, b"x"])],
     ids=["saves", "page", "large"],
 )
 def test_what_may_not_be_sent_twice_is_not(path: str, pieces: list[bytes]) -> None:
