@@ -5,10 +5,12 @@ Knows no components and no pages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from engine import Library, SpeechEngine
 from studio.scripts.project_uploads import ProjectUploads
+from studio.settings import StudioSettings
 from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.voices.transcription import Transcribe
@@ -29,6 +31,8 @@ class Studio:
 
     transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
     uploads: ProjectUploads | None = None  # of large files; None: only Gradio's routes are reached
+    # What tabs want deleted regularly; the server runs it (studio/server/retention.py).
+    upkeep: list[Callable[[StudioSettings], object]] = field(default_factory=list)
 
     def choices(self) -> Choices:
         """The voices that are available now, with the library as it is."""

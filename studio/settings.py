@@ -209,6 +209,12 @@ class StudioSettings(Settings):
     guest_days: float = Field(
         7.0, gt=0, description="Days after which what a guest has made is deleted."
     )
+    superseded_days: float = Field(
+        30.0,
+        gt=0,
+        description="Days after which audio of a script is deleted that no line, take or undo step "
+        "has used since.",
+    )
     guest_requests: int = Field(
         8, ge=1, description="Requests of one guest that run or wait at the same time."
     )

@@ -40,7 +40,7 @@ def serve_studio(place: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.server import serving
     from studio.server.process.data_lock import data_lock
-    from studio.server.retention import TRASH_DAYS, every_hour
+    from studio.server.retention import HOUR, TRASH_DAYS, every
     from studio.takes.take_store import DAY
 
     own = place.own
@@ -51,7 +51,7 @@ def serve_studio(place: AppContext) -> None:
     ):
         application = build_application(place, engine, own.page)
         if not own.guests:
-            every_hour(partial(place.library().purge, TRASH_DAYS * DAY))
+            every(HOUR, partial(place.library().purge, TRASH_DAYS * DAY))
         greet(place)
         if slow := describe_speed(engine.stats().speed):
             place.tell.line(slow)
@@ -108,10 +108,14 @@ def _mount_page(
     application: FastAPI, engine: SpeechEngine, library: Library, place: AppContext, login: Login
 ) -> None:
     from studio.server import public_server
+    from studio.server.retention import every
+    from studio.takes.take_store import DAY
     from studio.ui.page import mount_page
 
     takes = public_server.open_takes(place.own)
     guests, transcribe = place.own.guests, place.transcribe()
-    mount_page(
+    studio = mount_page(
         application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
     )
+    for work in studio.upkeep:
+        every(DAY, partial(work, place.own))

@@ -7,8 +7,6 @@ knows no scripts and no engine.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -62,15 +60,14 @@ class LineAudio:
             raise InvalidAudio("This is no key of a sound.")
         return self._folder / f"{key}{SUFFIX}"
 
-    def drop_all_but(self, keys: Collection[str]) -> int:
-        """Delete files of all other keys; returns their number."""
+    def keys(self) -> set[str]:
         with self._lock:
-            unused = [key for key in self._samples if key not in keys]
-        for key in unused:
-            self._forget(key)
-            with suppress(OSError):
-                self.path(key).unlink()
-        return len(unused)
+            return {*self._samples}
+
+    def drop(self, key: str) -> None:
+        """Delete a file."""
+        self._forget(key)
+        self.path(key).unlink(missing_ok=True)
 
     def _count(self, key: str) -> int:
         try:

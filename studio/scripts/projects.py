@@ -2,6 +2,7 @@
 
     scripts/20261120-101530-3f9a2c41/project.json      replaced as a whole
                                      sounds/<key>.flac each whole or not there
+                                     superseded.json   since when sounds have been unused
                                      rendering         while it is rendered; stays after a crash
 
 Whether a line is spoken is derived from its audio, so it survives a crash or a reload. Deleting
@@ -13,7 +14,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -26,6 +27,7 @@ from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Delivery
 from studio.scripts.line_takes import LineTakes
 from studio.scripts.model import Record, Script
+from studio.scripts.superseded import note_superseded
 from studio.storage import (
     Timestamp,
     is_plain_file,
@@ -140,6 +142,13 @@ class Projects:
                 sweep_unfinished(folder)
                 self._sounds[number] = LineAudio(folder / "sounds")
             return self._sounds[number]
+
+    def superseded(self, number: str, used: Collection[str], older_than: float) -> set[str]:
+        """Keys of audio that was not among `used` for so many seconds, whenever this was called."""
+        unused = self.sounds(number).keys().difference(used)
+        now = self._clock()
+        times = note_superseded(self._path(number).parent, unused, now)
+        return {key for key, since in times.items() if now - since >= older_than}
 
     def begin_rendering(self, number: str) -> None:
         folder = self._path(number).parent

@@ -20,7 +20,7 @@ from studio.server.middleware.headers import SafeHeaders
 from studio.server.middleware.page_assets import PageAssets
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.middleware.request_guard import RequestGuard
-from studio.server.retention import TRASH_DAYS, every_hour, tidy
+from studio.server.retention import HOUR, TRASH_DAYS, every, tidy
 from studio.server.visitors import Visitors, guests
 from studio.settings import StudioSettings
 from studio.takes.take_store import Keeping, Takes
@@ -55,9 +55,9 @@ def open_takes(own: StudioSettings) -> Takes:
     """The take store; with guests a separate one, whose takes are deleted after some days."""
     if not own.guests:
         takes = Takes(own.data / "takes")
-        every_hour(partial(takes.tidy, Keeping(most=None, trash_days=TRASH_DAYS)))
+        every(HOUR, partial(takes.tidy, Keeping(most=None, trash_days=TRASH_DAYS)))
         return takes
     place = guests(own.data)
     takes = Takes(place / "takes")
-    every_hour(partial(tidy, place, takes, own.guest_days))
+    every(HOUR, partial(tidy, place, takes, own.guest_days))
     return takes

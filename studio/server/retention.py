@@ -33,8 +33,8 @@ def tidy(guests: Path, takes: Takes, days: float) -> int:
     return gone
 
 
-def every_hour(work: Callable[[], object]) -> threading.Thread:
-    """Run work now and every hour, in a thread."""
+def every(seconds: float, work: Callable[[], object]) -> threading.Thread:
+    """Run work now and then regularly, in a thread."""
 
     def run() -> None:
         while True:
@@ -42,7 +42,7 @@ def every_hour(work: Callable[[], object]) -> threading.Thread:
                 work()
             except Exception:
                 log.exception("old data could not be removed")
-            time.sleep(HOUR)
+            time.sleep(seconds)
 
     thread = threading.Thread(target=run, name="timbre-tidy", daemon=True)
     thread.start()

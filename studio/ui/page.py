@@ -47,8 +47,8 @@ def mount_page(
     guests: bool = False,
     login: Login | None = None,
     transcribe: Transcribe | None = None,
-) -> None:
-    """Add the studio at / to an application that may have routes of its own.
+) -> Studio:
+    """Add the studio at / to an application that may have routes of its own; returns its state.
 
     `takes` None: kept beside the voices. `raw` False where only Gradio's own routes are reached.
     `guests` True where strangers come: each sees only own takes, and nobody loads models.
@@ -67,6 +67,7 @@ def mount_page(
     remember(shell, SESSIONS)
     gr.mount_gradio_app(application, shell, "/", **looks(), **door.asking)
     door.guard(application.routes[-1].app)  # type: ignore[attr-defined]  # the mount
+    return studio
 
 
 def looks() -> dict[str, Any]:

@@ -54,7 +54,33 @@ def test_a_project_survives_a_reload_with_what_was_spoken(tmp_path: Path) -> Non
     statuses = [status_of(job, again.sounds(number)) for job in jobs_of(opened)]
     assert statuses == ["done", "waiting", "done"]
     assert [each.title for each in again.listed()] == ["A day"]
-    assert again.sounds(number).drop_all_but({job.key for job in jobs_of(opened)}) == 1
+    [superseded] = again.superseded(number, {job.key for job in jobs_of(opened)}, 0)
+    assert superseded == jobs_of(project)[1].key
+
+
+def test_a_sound_is_superseded_once_nothing_has_used_it_for_a_while(tmp_path: Path) -> None:
+    now = [1000.0]
+    projects = Projects(tmp_path, lambda: now[0])
+    number = projects.create(project_of())
+    for key in ("first", "second", "third"):
+        projects.sounds(number).keep(key, np.zeros(10, np.int16))
+
+    def superseded(*used: str) -> set[str]:
+        return projects.superseded(number, used, older_than=10)
+
+    assert superseded("first") == set()
+    now[0] += 9
+    assert superseded("first", "second") == set()  # the second is used again
+    now[0] += 1
+    assert superseded("first") == {"third"}
+    projects = Projects(tmp_path, lambda: now[0])
+    assert superseded("first") == {"third"}  # times survive a restart
+    now[0] -= 500  # a clock that was wrong
+    assert superseded("first") == set()
+    now[0] += 10
+    assert superseded("first") == {"second", "third"}
+    (tmp_path / number / "superseded.json").write_bytes(b"damaged")
+    assert superseded("first") == set()
 
 
 def test_delete_restore_and_purge(tmp_path: Path) -> None:

@@ -44,10 +44,17 @@ class History:
         self.size -= len(state)
         if not states:
             del self._past[number]
-        return Project.model_validate_json(zlib.decompress(state))
+        return _unpacked(state)
+
+    def states(self, number: str) -> list[Project]:
+        return [_unpacked(state) for state in self._past.get(number, ())]
 
     def _drop_oldest(self, number: str) -> None:
         states = self._past[number]
         self.size -= len(states.popleft())
         if not states:
             del self._past[number]
+
+
+def _unpacked(state: bytes) -> Project:
+    return Project.model_validate_json(zlib.decompress(state))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TypeVar
@@ -37,11 +38,13 @@ from studio.scripts.importers.reader import MAX_BOOK_BYTES
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
 from studio.scripts.project_files import export_project, import_project, title_in
 from studio.scripts.text.cues import without_cues
+from studio.settings import StudioSettings
 from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
 from studio.voices.voice_catalog import BLEND_MARKS
 
-TRASH = 30 * 86_400.0  # seconds that a deleted script can be brought back, at least
+DAY = 86_400.0
+TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
 LARGEST_UPLOAD = 100 << 20  # bytes that the page accepts, as in studio/ui/page.py
 TITLE = 60  # letters of a title that nobody has written
@@ -92,7 +95,6 @@ class ScriptStore:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
         self._projects = Projects(studio.library.folder.parent / "scripts")
-        self._projects.purge(TRASH)
         self._past = History()
         self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
         self._lock = threading.RLock()
@@ -254,6 +256,35 @@ class ScriptStore:
         self._projects.restore(number)
         return self.open(number)
 
+    # Retention.
+
+    def tidy(self, settings: StudioSettings) -> None:
+        """Delete what was in the trash for long, and audio that nothing has used for long."""
+        unused = settings.superseded_days * DAY
+        self._projects.purge(TRASH)
+        for summary in self._projects.listed():
+            with suppress(RequestError, OSError):  # deleted meanwhile
+                self._drop_superseded(summary.id, unused)
+
+    def _drop_superseded(self, number: str, older_than: float) -> None:
+        sounds = self._projects.sounds(number)
+        with self._lock:  # no change brings a sound back meanwhile
+            states = [self._projects.open(number), *self._past.states(number)]
+            project, *past = map(self._rekeyed, states)
+            lines = {line.id for state in (project, *past) for line in state.script.lines}
+            takes = {take.key for line in lines for take in project.takes.get(line, ())}
+            used = takes | self._keys(project)
+            due = self._projects.superseded(number, used, older_than)
+            for key in due.difference(*map(self._keys, past)) if due else ():
+                sounds.drop(key)
+
+    def _keys(self, project: Project) -> set[str]:
+        """Keys of the audio of all lines, whichever models are loaded."""
+        voices, digests = self._voices(project)
+        able: tuple[Collection[str], ...] = (project.script.speakers, ())
+        jobs = (plan(project.script, voices, project.delivery, digests, each) for each in able)
+        return {key for each in jobs for job in each for key in (job.key, job.natural) if key}
+
     # Voices.
 
     def resolve(self, name: str) -> Voice:
@@ -292,6 +323,9 @@ class ScriptStore:
         project = self._projects.open(number)
         if project.deleted is not None:
             raise RequestError("This script was deleted. Restore it, or open another one.")
+        return self._rekeyed(project)
+
+    def _rekeyed(self, project: Project) -> Project:
         return project.having(casting=project.casting.rekeyed(self._studio.choices().key))
 
     def _keeping_takes(self, number: str, before: Project, after: Project) -> Project:
@@ -309,13 +343,7 @@ class ScriptStore:
         return after.having(takes=with_takes(after.takes, had)) if had else after
 
     def _opened(self, number: str, project: Project, remember: bool = True) -> OpenScript:
-        casting, speakers = project.casting, project.script.speakers
-        voices = {who: self._found(casting.voice_of(who)) for who in speakers}
-        digests = {
-            who: casting.digests.get(casting.voice_of(who), "")
-            for who, voice in voices.items()
-            if voice is _MISSING_VOICE
-        }
+        voices, digests = self._voices(project)
         refusal = self._studio.choices().refusal
         able = frozenset(
             who
@@ -327,6 +355,17 @@ class ScriptStore:
             with self._lock:
                 _remember(self._planned, number, (project.changed, jobs, able))
         return OpenScript(number, project, jobs, self._projects.sounds(number), able)
+
+    def _voices(self, project: Project) -> tuple[dict[str, Voice], dict[str, str]]:
+        """The voice of each speaker, and the digests of those that are gone."""
+        casting = project.casting
+        voices = {who: self._found(casting.voice_of(who)) for who in project.script.speakers}
+        digests = {
+            who: casting.digests.get(casting.voice_of(who), "")
+            for who, voice in voices.items()
+            if voice is _MISSING_VOICE
+        }
+        return voices, digests
 
     def _found(self, key: str) -> Voice:
         """The voice of a key. A preset is known by name while its model is not loaded."""

@@ -128,6 +128,7 @@ class Hidden(NamedTuple):
 def build(studio: Studio) -> None:
     """Build the tab in the current block."""
     tab = ScriptTab(studio)
+    studio.upkeep.append(tab.store.tidy)
     hidden = _hidden()
     page = _script_form(tab, large=studio.uploads is not None)
     manner = reading_fields(tab.store.languages())

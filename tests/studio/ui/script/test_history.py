@@ -20,8 +20,10 @@ def test_states_come_back_as_they_were() -> None:
     states = [project(f"Sentence {number}. Grüße, 北京.") for number in range(3)]
     for state in states:
         past.push("a", state)
+    assert past.states("a") == states
     assert [past.pop("a") for _ in states] == states[::-1]
     assert "a" not in past
+    assert past.states("a") == []
     assert past.size == 0
 
 
