@@ -5,14 +5,17 @@ The caller resolves keys to voices. This module knows no library and no engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import Field
 
 from engine import Message, UnknownVoice, Voice
-from studio.scripts.model import Record
+from studio.scripts.model import Record, Script
+from studio.scripts.speaker_sex import Sex, speaker_sexes
 
 Resolve = Callable[[str], Voice]  # raises UnknownVoice
+_SEX = re.compile(r"\b(?:woman|girl|female|(man|boy|male))\b", re.IGNORECASE)
 
 
 class Casting(Record):
@@ -54,15 +57,32 @@ def resolve_cast(speakers: Iterable[str], casting: Casting, resolve: Resolve) ->
     return voices
 
 
-def suggest(speakers: Sequence[str], voices: Mapping[str, str], default: str) -> Casting:
+def suggest(
+    script: Script, voices: Mapping[str, str], default: str, notes: Mapping[str, str] | None = None
+) -> Casting:
     """A first cast: the voice with the speaker's name, else another voice for each speaker.
 
-    `voices`: keys by shown name.
+    `voices`: keys by shown name. `notes`: descriptions by key; a woman gets a voice that is
+    described as one where there is one, and so does a man.
     """
+    speakers = [who for who in script.speakers if who]
     by_name = {name.casefold(): voice for name, voice in voices.items()}
-    named = {who: by_name[who.casefold()] for who in speakers if who.casefold() in by_name}
-    taken = {*named.values(), default}
-    spare = [voice for voice in voices.values() if voice not in taken]
-    others = [who for who in speakers if who and who not in named]
-    dealt = {who: spare[i % len(spare)] for i, who in enumerate(others)} if spare else {}
-    return Casting(default=default, voices={**dealt, **named})
+    cast = {who: by_name[who.casefold()] for who in speakers if who.casefold() in by_name}
+    uses = {voice: 0 for voice in voices.values() if voice not in {*cast.values(), default}}
+    sexes = speaker_sexes(script)
+    described = {voice: _described_sex((notes or {}).get(voice, "")) for voice in uses}
+    # Who is known chooses first.
+    for who in sorted(speakers, key=lambda each: each not in sexes):
+        if who not in cast and uses:
+            wanted = sexes.get(who)
+            fitting = [voice for voice in uses if wanted in (None, described[voice])]
+            vague = [voice for voice in uses if fitting and described[voice] is None]
+            cast[who] = min([*fitting, *vague] or uses, key=uses.__getitem__)
+            uses[cast[who]] += 1
+    return Casting(default=default, voices=cast)
+
+
+def _described_sex(note: str) -> Sex | None:
+    """The sex of a voice by its description."""
+    found = {"male" if own[1] else "female" for own in _SEX.finditer(note)}
+    return ("male" if "male" in found else "female") if len(found) == 1 else None

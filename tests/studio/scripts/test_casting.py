@@ -10,8 +10,11 @@ from engine import (
     Preset,
     UnknownVoice,
 )
+from studio.scripts import speaker_sex
 from studio.scripts.casting import Casting, resolve_cast, suggest
 from studio.scripts.importers.reader import script_of_text
+from studio.scripts.model import Line, Script
+from studio.scripts.speaker_sex import speaker_sexes
 from tests.support.script_makers import TEXT
 
 
@@ -35,8 +38,67 @@ def test_casting_names_everybody_without_a_voice() -> None:
     st.lists(st.sampled_from(["anna", "Ben", "x", "y"]), unique=True, min_size=1),
 )
 def test_a_suggested_cast_uses_voices_there_are(speakers: list[str], voices: list[str]) -> None:
-    casting = suggest(speakers, {voice: voice for voice in voices}, voices[0])
+    lines = (Line(id=place, text="Hello.", speaker=who) for place, who in enumerate(speakers))
+    script = Script(lines=tuple(lines))
+    casting = suggest(script, {voice: voice for voice in voices}, voices[0])
     for speaker in speakers:
         assert casting.voice_of(speaker) in voices
         if speaker.casefold() in {voice.casefold() for voice in voices} and speaker:
             assert casting.voice_of(speaker).casefold() == speaker.casefold()
+
+
+NOTES = {
+    "robert": "A calm American man with a full tone.",
+    "angus": "A Scottish man, quick and friendly.",
+    "karl": "The classic talking computer.",
+    "iris": "A warm, unhurried woman's voice.",
+    "vera": "A high, bright girl's voice.",
+}
+DIALOGUE = """
+Mr Grey: Good evening.
+
+Anna: Good evening.
+
+Robin: There you are.
+
+Kim: At last.
+
+Robin laughed, for she knew. Kim shook his head.
+"""
+
+
+def test_a_first_cast_gives_women_and_men_voices_of_theirs() -> None:
+    script = script_of_text(DIALOGUE)
+    there = {name.capitalize(): name for name in ("clara", *NOTES)}
+    cast = suggest(script, there, "clara", NOTES).voices
+    assert cast == {"Mr Grey": "robert", "Anna": "iris", "Robin": "vera", "Kim": "angus"}
+
+
+def test_voices_of_one_sex_alone_are_shared_by_all() -> None:
+    script = script_of_text("Anna: Hello.\n\nBen: Hello.\n\nXq: Hello.")
+    cast = suggest(script, {"x": "x", "y": "y"}, "z", {"x": "a man", "y": "a man"}).voices
+    assert set(cast) == {"Anna", "Ben", "Xq"}
+    assert set(cast.values()) == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "sex"),
+    [
+        ("Mrs Thomas: Hello.", "female"),
+        ("Dr Smith: Hello.\n\nDr Smith took off his coat.", "male"),
+        ("王小姐：你好。", "female"),
+        ("小明：你好。\n\n小明说他来了。", "male"),
+        ("Giulia Rossi: Ciao.", "female"),
+        ("Sasha: Hello.\n\nSasha saw Ben. He waved.", None),
+        ("Sasha: Hello.\n\nSasha took her hat, and Sasha put on his coat.", None),
+    ],
+)
+def test_name_and_text_tell_whether_a_speaker_is_a_woman(text: str, sex: str | None) -> None:
+    script = script_of_text(f"Ben: Yes.\n\n{text}\n\n{text}")
+    speaker = next(who for who in script.speakers if who not in ("", "Ben"))
+    assert speaker_sexes(script).get(speaker) == sex
+
+
+def test_no_name_is_in_both_lists() -> None:
+    for words in (speaker_sex.TITLES, speaker_sex.NAMES):
+        assert not {*words["female"].split()} & {*words["male"].split()}

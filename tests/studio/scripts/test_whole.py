@@ -27,7 +27,7 @@ def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> N
     projects = sc.Projects(tmp_path / "scripts")
     script = sc.script_of_file("book.md", BOOK)
     there = {name: name for name in ("ryan", "vivian", "anna")}
-    casting = sc.suggest(script.speakers, there, "ryan")
+    casting = sc.suggest(script, there, "ryan")
     number = projects.create(sc.Project(title="Book", script=script, casting=casting))
     project, sounds = projects.open(number), projects.sounds(number)
     voices = sc.resolve_cast(script.speakers, project.casting, lambda _: Preset("ryan"))

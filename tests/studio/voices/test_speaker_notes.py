@@ -23,7 +23,7 @@ def test_the_embedded_speakers_are_described_by_the_names_of_the_recipe() -> Non
 def test_menus_show_the_lines(tmp_path: Path) -> None:
     choices = Choices(read_capabilities([str(MINI)]), Library(tmp_path))
     notes = {choice.name: choice.note for choice in choices.list()}
-    assert notes["otto"] == "Deep and slow, a born narrator."
+    assert notes["otto"] == "A deep, slow man, a born narrator."
 
 
 def test_a_speaker_without_a_line_has_a_dialect_at_least(tmp_path: Path) -> None:

@@ -161,9 +161,7 @@ class ScriptStore:
         """Change the lines; earlier takes of changed lines are kept."""
 
         def edited(own: Project) -> Project:
-            return self._keeping_takes(
-                number, own, _with_script(own, work(own.script), self.voices())
-            )
+            return self._keeping_takes(number, own, self._with_script(own, work(own.script)))
 
         return self.change(number, edited)
 
@@ -204,7 +202,7 @@ class ScriptStore:
         def anew(own: Project) -> Project:
             manner, known = own.delivery.manner, own.script.speakers
             script = revise(own.script, script_of_text(text, manner, known))
-            return self._keeping_takes(number, own, _with_script(own, script, self.voices()))
+            return self._keeping_takes(number, own, self._with_script(own, script))
 
         return self.change(number, anew)
 
@@ -212,7 +210,7 @@ class ScriptStore:
         """A copy with this text, as another tab has changed the original."""
         own = self._load(number)
         script = revise(own.script, script_of_text(text, own.delivery.manner, own.script.speakers))
-        fresh = _with_script(own, script, self.voices())
+        fresh = self._with_script(own, script)
         return self.open(self._projects.copy(number, fresh.having(title=f"{own.title[:190]} (2)")))
 
     def receive(self, path: Path, taken: Collection[str] = ()) -> OpenScript:
@@ -375,9 +373,20 @@ class ScriptStore:
             saved = key.startswith("#") or any(mark in key for mark in BLEND_MARKS)
             return _MISSING_VOICE if saved else Preset(key)
 
+    def _first_cast(self, script: Script, default: str) -> Casting:
+        notes = {own.key: own.note for own in self._studio.choices().list()}
+        return suggest(script, dict(self.voices()), default, notes)
+
+    def _with_script(self, own: Project, script: Script) -> Project:
+        """The project with another script; new speakers get voices."""
+        if own.casting.voices.keys() >= {*filter(None, script.speakers)}:
+            return own.having(script=script)
+        cast = self._first_cast(script, own.casting.default).voices
+        casting = own.casting.having(voices={**cast, **own.casting.voices})
+        return own.having(script=script, casting=casting)
+
     def _create(self, title: str, script: Script) -> OpenScript:
-        voices = self.voices()
-        casting = suggest(script.speakers, dict(voices), voices[0][1])
+        casting = self._first_cast(script, self.voices()[0][1])
         named = (title.strip() or title_of(script))[:200]
         number = self._projects.create(Project(title=named, script=script, casting=casting))
         return self.open(number)
@@ -407,13 +416,6 @@ def chosen_file(path: str | None) -> Path:
         there = ", ".join([*SUFFIXES, PROJECT_SUFFIX])
         raise RequestError("Choose a file first: {there}.", there=there)
     return Path(path)
-
-
-def _with_script(own: Project, script: Script, voices: list[tuple[str, str]]) -> Project:
-    """The project with another script; new speakers get voices."""
-    cast = suggest(script.speakers, dict(voices), own.casting.default).voices
-    casting = own.casting.having(voices={**cast, **own.casting.voices})
-    return own.having(script=script, casting=casting)
 
 
 def _remember(known: dict[str, Kept], number: str, value: Kept) -> None:
