@@ -50,8 +50,7 @@ def speak(url: str, seconds: float = 30) -> str:
             http.stream("POST", f"{url}/v1/audio/speech", json=body) as answer,
         ):
             if answer.status_code != 200:
-                by = "a replica" if "x-replica" in answer.headers else "the proxy"
-                return f"refused {answer.status_code} by {by}"
+                return _refusal(answer)
             for piece in answer.iter_bytes():
                 heard += len(piece)
     except httpx.ConnectError:
@@ -59,6 +58,15 @@ def speak(url: str, seconds: float = 30) -> str:
     except httpx.HTTPError:
         return "broken while heard" if heard else "broken unheard"
     return "whole" if heard == WHOLE else "SHORT AND NOT SAID"
+
+
+def _refusal(answer: httpx.Response) -> str:
+    """Replicas name the reason, Serve does not."""
+    try:
+        reason = answer.read() and answer.json()["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        reason = "by Serve"
+    return f"refused {answer.status_code} {reason}"
 
 
 def client(seconds: float) -> httpx.Client:

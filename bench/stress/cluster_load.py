@@ -2,7 +2,7 @@
 
     python -m bench.stress.cluster_load --replicas 0 1 2 4 --streams 64 --seconds 20
     python -m bench.stress.cluster_load --replicas 0 1 --streams 1 --frames 40  # first audio
-    python -m bench.stress.cluster_load --replicas 1 2 4 8 --slower 32 --frames 400 --seconds 5
+    python -m bench.stress.cluster_load --replicas 1 2 4 8 --slower 48 --before 1 --seconds 3
 
 Each replica is a torch-free twin whose steps take as long as on the card (`--step-ms`, and
 `--row-us` more for each stream). With `--slower 32` all of them, their admission and the listeners
@@ -37,7 +37,7 @@ from bench.stress.cluster_processes import (
     cpu_seconds,
     processes,
 )
-from bench.stress.light_listener import Heard, listener
+from bench.stress.light_listener import Heard, Load, listener
 from bench.stress.slow_clock import SlowClock, slow_streams
 from engine import ClusterEngine, Engine, Replicas, load_profile
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
@@ -74,17 +74,14 @@ def open_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEng
     return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
 
 
-def measure(
-    port: int, listeners: int, streams: int, text: str, slower: float, seconds: float
-) -> str:
-    """`listeners` processes of `streams` each, for so many seconds of the slower clock."""
-    clock = SlowClock(slower)
+def measure(load: Load, listeners: int) -> str:
+    """So many processes of listeners."""
+    clock = load.clock
     before, start, told = _used(), clock.now(), []
     spawn = multiprocessing.get_context("spawn")
     for _ in range(listeners):
         mine, theirs = spawn.Pipe(duplex=False)
-        work = (theirs, port, text, streams, clock, seconds)
-        process = spawn.Process(target=listener, args=work)
+        process = spawn.Process(target=listener, args=(theirs, load))
         process.start()
         theirs.close()  # so that a listener that fails is noticed
         told.append((mine, process))
@@ -94,13 +91,13 @@ def measure(
         process.join()
     passed, after = clock.now() - start, _used()
     used = {kind: after[kind] - before[kind] for kind in KINDS}
-    chunks = max(1.0, heard.seconds / CHUNK_SECONDS)
+    chunks = max(1.0, heard.seconds / load.seconds * passed / CHUNK_SECONDS)
     cost = "  ".join(f"{kind} {1e6 * used[kind] / chunks:.0f}" for kind in KINDS if used[kind])
     cores = "  ".join(f"{kind} {used[kind] / passed:.2f}" for kind in KINDS if used[kind])
-    busy = (sum(used.values()) + heard.used) / passed / slower
+    busy = (sum(used.values()) + heard.used) / passed / clock.factor
     return (
-        f"{heard.seconds / seconds:7.1f} audio s/s  {heard.streams} streams, {heard.gaps} gaps, "
-        f"{heard.refused} refused, {heard.broken} broken; first audio "
+        f"{heard.seconds / load.seconds:7.1f} audio s/s  {heard.streams} streams, "
+        f"{heard.gaps} gaps, {heard.refused} refused, {heard.broken} broken; first audio "
         f"{1000 * statistics.median(heard.firsts or [0]):.1f} ms (worst "
         f"{1000 * max(heard.firsts or [0]):.0f})  {heard.seconds / max(1, heard.pieces):.2f} s a "
         f"piece  us a chunk of 12 frames: {cost}, listeners {1e6 * heard.used / chunks:.0f}  "
@@ -156,6 +153,7 @@ def main() -> None:
     parser.add_argument("--replicas", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--streams", type=int, default=64, help="of each replica")
     parser.add_argument("--frames", type=int, default=1_200, help="of a text: 96 s")
+    parser.add_argument("--before", type=float, default=3, help="seconds before audio counts")
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--step-ms", type=float, default=5.0)
     parser.add_argument("--row-us", type=float, default=10.0)
@@ -176,9 +174,9 @@ def main() -> None:
             })  # fmt: skip
             with (serving_replicas if count else serving_alone)(own, open_engine):
                 wait_ready(given.port)
-                load = (given.port, max(1, count), given.streams, "x" * given.frames, given.slower)
-                measure(*load, 3 / given.slower)  # the first requests are slower
-                told = measure(*load, given.seconds)
+                clock, text = SlowClock(given.slower), "x" * given.frames
+                load = Load(given.port, text, given.streams, clock, given.before, given.seconds)
+                told = measure(load, max(1, count))
                 print(f"{count} x {given.streams}: {told}", flush=True)
 
 

@@ -37,57 +37,70 @@ class Heard:
             setattr(self, name, getattr(self, name) + value)
 
 
-async def hear(port: int, text: str, clock: SlowClock, until: float, heard: Heard) -> None:
-    """One stream, from a connection of its own, until its end or then."""
+@dataclass(frozen=True)
+class Load:
+    """What a process of listeners does, in seconds of its clock: audio counts after `before`."""
+
+    port: int
+    text: str
+    streams: int
+    clock: SlowClock
+    before: float
+    seconds: float
+
+
+async def hear(load: Load, text: str, start: float, heard: Heard) -> None:
+    """One stream, from a connection of its own, until its end or that of the load."""
     body = {"input": text, "voice": "ryan", "response_format": "pcm", "stream": True}
     data = json.dumps(body).encode()
     head = (
         "POST /v1/audio/speech HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(data)}\r\n\r\n"
     )
-    start = clock.now()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=LARGEST)
+    clock, counted = load.clock, start + load.before
+    asked = clock.now()
+    reader, writer = await asyncio.open_connection("127.0.0.1", load.port, limit=LARGEST)
     try:
         writer.write(head.encode() + data)
         if b" 200 " not in (await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0]:
             heard.refused += 1
             await asyncio.sleep(0.5 * clock.factor)
             return
-        played, count = 0.0, 0
+        played = 0.0
         while piece := await reader.read(LARGEST):
             now = clock.now()
-            if not count:
-                heard.firsts.append(now - start)
+            if not played:
+                heard.firsts.append(now - asked)
                 heard.streams, played = heard.streams + 1, now
             heard.gaps += now > played
-            heard.pieces += 1
-            count += len(piece)
             played = max(played, now) + len(piece) / SECOND_BYTES
-            if now > until:
+            if now > counted + load.seconds:
                 break
-        heard.seconds += count / SECOND_BYTES
+            if now > counted:
+                heard.pieces += 1
+                heard.seconds += len(piece) / SECOND_BYTES
     except (OSError, asyncio.IncompleteReadError):
         heard.broken += 1
     finally:
         writer.close()
 
 
-async def hear_many(port: int, text: str, streams: int, clock: SlowClock, seconds: float) -> Heard:
-    """One stream after another on each of so many connections."""
-    heard, until = Heard(), clock.now() + seconds
+async def hear_many(load: Load) -> Heard:
+    """One stream after another on each connection; the first ones end one by one."""
+    heard, start = Heard(), load.clock.now()
 
     async def one(number: int) -> None:
-        await asyncio.sleep(clock.factor * number * min(1.0, seconds / 10) / streams)
-        while clock.now() < until:
-            await hear(port, text, clock, until, heard)
+        await asyncio.sleep(load.clock.factor * number * min(1.0, load.before / 2) / load.streams)
+        text = load.text[: 1 + len(load.text) * (number + 1) // load.streams]
+        while load.clock.now() < start + load.before + load.seconds:
+            await hear(load, text, start, heard)
+            text = load.text
 
-    await asyncio.gather(*(one(number) for number in range(streams)))
+    await asyncio.gather(*(one(number) for number in range(load.streams)))
     heard.used = time.process_time()
     return heard
 
 
-def listener(
-    pipe: Connection, port: int, text: str, streams: int, clock: SlowClock, seconds: float
-) -> None:
+def listener(pipe: Connection, load: Load) -> None:
     """The target of a process."""
-    pipe.send(asyncio.run(hear_many(port, text, streams, clock, seconds)))
+    pipe.send(asyncio.run(hear_many(load)))

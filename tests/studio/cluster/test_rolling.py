@@ -87,9 +87,7 @@ def test_load_starts_more_replicas(url: str, place: AppContext) -> None:
         wait_until(lambda: len(processes(SPEECH)) >= 2, PATIENCE)
         spoken = ends["whole"]
         wait_until(lambda: ends["whole"] >= spoken + 14, PATIENCE)
-    assert set(ends) <= {
-        "whole",
-        "refused 429 by the proxy",
-    }  # one replica may be full; nobody is cut off
+    # One replica may be full; nobody is cut off.
+    assert all(end == "whole" or end.startswith("refused 429") for end in ends), ends
     deploy(place.own)
     wait_until(lambda: len(processes(SPEECH)) == 2, PATIENCE)
