@@ -64,7 +64,9 @@ class ApiSettings(Settings):
     body_bytes: int = Field(16 * 2**20, ge=1024, description="Bytes of one request.")
     audio_bytes: int = Field(10 * 2**20, ge=1024, description="Bytes of one recording.")
     page_bytes: int = Field(
-        2 * 2**30, ge=2**20, description="Bytes of one address to the page in an hour."
+        2 * 2**30,
+        ge=2**20,
+        description="Bytes of one address to the page in an hour, project files apart.",
     )
     message_bytes: int = Field(
         128 * 2**10, ge=1024, description="Bytes of one text message of a WebSocket."

@@ -29,11 +29,15 @@ NOTE_BYTES: Final = 16 << 10
 
 @dataclass(frozen=True)
 class Route:
-    """`path` is a pattern of the whole path; `body` the most bytes that may be sent to it."""
+    """`path` is a pattern of the whole path; `body` the most bytes that may be sent to it.
+
+    `quota`: they count for what an address may send in an hour, as Gradio keeps files that long.
+    """
 
     methods: tuple[str, ...]
     path: str
     body: int = 0
+    quota: bool = True
 
     def matches(self, method: str, path: str) -> bool:
         return method in self.methods and re.fullmatch(self.path, path) is not None
@@ -55,7 +59,8 @@ OPEN: Final = (
     Route(("POST",), r"/login/?", NOTE_BYTES),
     Route(READ, r"/logout"),
     Route(READ, r"/timbre/.+"),  # live audio and downloads, beside the page
-    Route(("POST",), r"/timbre/projects", MOST_FILE),
+    # Few lie there, for minutes: a second try of a large one must not lock its sender out.
+    Route(("POST",), r"/timbre/projects", MOST_FILE, quota=False),
 )
 LOGIN: Final = re.compile(r"/login/?")
 
@@ -74,7 +79,7 @@ class PageRoutes:
             return await self._app(scope, receive, send)
         try:
             route = self._admit(scope)
-            if route.body and not _length(scope):
+            if route.body and route.quota and not _length(scope):
                 receive = self._counted(address_of(scope), receive)
             if route.body == EVENT_BYTES:
                 receive = await _read_whole(receive, route.body)
@@ -95,7 +100,7 @@ class PageRoutes:
         if _length(scope) > route.body:
             raise _too_large(route.body)
         if route.body:
-            self._take(address_of(scope), path, _length(scope))
+            self._take(address_of(scope), path, _length(scope) if route.quota else 0)
         return route
 
     def _take(self, address: str, path: str, length: int) -> None:

@@ -74,6 +74,14 @@ def test_uploads_have_a_quota(told: bool) -> None:
     assert sent[-3:] == [429] * 3
 
 
+def test_a_project_that_is_sent_again_locks_nobody_out() -> None:
+    client = visit(page_bytes=2**20)
+    for _ in range(4):
+        assert client.post("/timbre/projects", content=bytes(2**19)).status_code == 200
+    assert client.post("/gradio_api/upload", content=bytes(2**18)).status_code == 200
+    assert join(client) == 200
+
+
 def test_wrong_passwords_meet_a_limit() -> None:
     rates = Rates(ApiSettings())
     guesser, other = visit(rates=rates), visit("192.0.2.2", rates)
