@@ -9,10 +9,10 @@ import pytest
 
 from studio.context import Studio
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
-from tests.support.browser import browser, open_page, open_pages
+from tests.support.browser import browser, open_page, open_pages, visitors
 from tests.support.tab_makers import make_studio
 
-__all__ = ["browser", "open_page", "open_pages"]
+__all__ = ["browser", "open_page", "open_pages", "visitors"]
 
 
 @pytest.fixture

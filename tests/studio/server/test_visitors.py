@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import Tap, browser, open_page
+from tests.support.browser import Tap
 from tests.support.guest_visit import KEY
 from tests.support.visiting import ROOT, visited
-
-__all__ = ["browser", "open_page"]
 
 
 def told(what: str, folder: Path) -> Any:
