@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
 # -rs: says why tests are skipped (no Ray, no GPU, no Chromium).
-PYTEST = $(BIN)/python -m pytest -rs -n $(WORKERS) --dist loadfile
+PYTEST = $(BIN)/python -m pytest -rs -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: install run test test-long check bench clean
 

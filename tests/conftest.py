@@ -37,6 +37,12 @@ def logged_in_full() -> Iterator[None]:
         logger.filters[:] = filters
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with a browser first: theirs are the longest, and at the end a worker would idle."""
+    slow = {item.path for item in items if "browser" in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def pytest_collection_finish() -> None:
     """What is imported by now stays, so no collection need look at it again: 0.3 s each time."""
     gc.collect()
