@@ -34,7 +34,7 @@ from tests.support.golden_cases import Case, speech_cases
 CASES = speech_cases()
 STREAMED = [case for case in CASES if case.layout == "streamed"]
 FRAMES = 8
-quick = settings(max_examples=12, deadline=None)
+quick = settings(max_examples=8, deadline=None)
 
 DRAWS = st.builds(
     ResolvedSampling,

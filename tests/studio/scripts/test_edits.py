@@ -148,7 +148,7 @@ CHAPTERS = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(-2, 12)), min_size=1, max_size=6))
 def test_moved_lines_are_the_same_lines_in_the_order_of_the_text(
     moves: list[tuple[int, int]],
