@@ -6,8 +6,13 @@ result is one sum in one order, whatever other rows there are and however many t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from torch import Tensor
 
 from engine.worker.kernels.cpu.compiler import compiled
@@ -16,30 +21,72 @@ from engine.worker.kernels.cpu.threads import ThreadTeam, barrier
 from engine.worker.kernels.cpu.tiles import LANES, ROWS, STORE, VECTORS, product
 
 SPAN = VECTORS * LANES
-_LEVELS = torch.arange(-128, 128).bfloat16().view(torch.int16).numpy()  # as bfloat16
+
+
+@intrinsic
+def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, to: Any) -> Any:
+    """LANES outputs' next 2 * LANES weights, from number `at` on: pairs of inputs, one after the
+    other, each with all outputs."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        source, target = (
+            context.make_array(signature.args[which])(context, builder, given[which]).data
+            for which in (0, 3)
+        )
+        _, start, stride, _, place = given
+        small, whole = (ir.VectorType(ir.IntType(bits), 2 * LANES) for bits in (8, 32))
+        half = ir.VectorType(ir.IntType(16), 2 * LANES)
+        number, pairs = (
+            ir.VectorType(ir.FloatType(), 2 * LANES),
+            ir.VectorType(ir.IntType(32), LANES),
+        )
+        above = ir.Constant(whole, [16] * 2 * LANES)
+        rows = []
+        for row in range(LANES):
+            own = builder.add(start, builder.mul(stride, ir.Constant(stride.type, row)))
+            pointer = builder.bitcast(builder.gep(source, [own]), small.as_pointer())
+            value = builder.sitofp(builder.sext(builder.load(pointer, align=1), whole), number)
+            upper = builder.lshr(builder.bitcast(value, whole), above)  # as bfloat16, exactly
+            rows.append(builder.bitcast(builder.trunc(upper, half), pairs))
+        step = LANES // 2
+        while step:  # halves, quarters … change places
+            low = [lane if not lane & step else LANES + lane - step for lane in range(LANES)]
+            high = [lane + step if not lane & step else LANES + lane for lane in range(LANES)]
+            for row in range(LANES):
+                if not row & step:
+                    both = rows[row], rows[row + step]
+                    rows[row], rows[row + step] = (
+                        builder.shuffle_vector(*both, ir.Constant(pairs, order))
+                        for order in (low, high)
+                    )
+            step //= 2
+        for row, value in enumerate(rows):
+            own = builder.add(place, ir.Constant(place.type, row * 2 * LANES))
+            pointer = builder.bitcast(builder.gep(target, [own]), pairs.as_pointer())
+            builder.store(value, pointer, align=2)
+        return context.get_dummy_value()
+
+    return types.none(weights, types.int64, types.int64, panel, types.int64), generate
 
 
 @compiled()
-def _unpack(weights, first, last, levels, panel):
+def _unpack(weights, first, last, panel):
     """Weights [outputs, inputs] of some outputs as `product` reads them."""
     inputs = weights.shape[1]
-    for n in range(first, last):
-        start = (n - first) // LANES * inputs * LANES + (n - first) % LANES * 2
-        own = weights[n]
-        for pair in range(inputs // 2):
-            at = start + pair * 2 * LANES
-            panel[at] = levels[own[2 * pair] + 128]
-            panel[at + 1] = levels[own[2 * pair + 1] + 128]
+    for n in range(first, last, LANES):
+        for start in range(0, inputs, 2 * LANES):
+            to = (n - first) * inputs + start * LANES
+            _unpack_square(weights, n * inputs + start, inputs, panel, to)
 
 
 @compiled()
-def _multiply(number, threads, weights, scales, x, levels, panels, constants, out, counter):
+def _multiply(number, threads, weights, scales, x, panels, constants, out, counter):
     outputs, inputs = weights.shape
     rows, panel = len(x) // inputs, panels[number]
     groups = -(-outputs // SPAN)
     for group in range(groups * number // threads, groups * (number + 1) // threads):
         first, last = group * SPAN, min(group * SPAN + SPAN, outputs)
-        _unpack(weights, first, last, levels, panel)
+        _unpack(weights, first, last, panel)
         for row in range(0, rows, ROWS):
             count = min(ROWS, rows - row)
             product(
@@ -68,7 +115,7 @@ class RowProducts:
         out = torch.empty(len(rows), len(weight))
         flat = rows.contiguous().view(torch.int16).flatten()
         given = (
-            array(weight), array(scales.float()), array(flat), _LEVELS, self._panels,
+            array(weight), array(scales.float()), array(flat), self._panels,
             np.zeros(SPAN, np.float32), array(out.flatten()), self._counter,
         )  # fmt: skip
 
