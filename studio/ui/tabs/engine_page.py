@@ -57,12 +57,12 @@ def figures(engine: SpeechEngine, stats: Stats, made: float | None) -> str:
         "Waiting": str(stats.waiting),
         "Latency, median": _milliseconds(stats, 0),
         "Latency, p95": _milliseconds(stats, 1),
-        "Speed": "–" if made is None else f"{made:.1f}× real time",
+        "Speed": _times(made),
         "Audio so far": f"{stats.audio_seconds:,.0f} s",
         "Lowest buffer": _seconds(stats.lowest_lead),
         "Dropouts": str(stats.gaps),
         "Real-time capacity": str(stats.realtime_capacity),
-        "One stream alone": "–" if stats.speed is None else f"{stats.speed:.1f}× real time",
+        "One stream alone": _times(stats.speed),
         "Memory": _bytes(stats.memory),
         "Profile": both(profile_of(engine)),
     }
@@ -133,6 +133,10 @@ def _plot(name: str, values: Sequence[float]) -> str:
         f'<svg viewBox="0 -0.04 1 1.08" preserveAspectRatio="none" role="img" aria-label="{name}">'
         f'<polyline points="{points}"/></svg></figure>'
     )
+
+
+def _times(speed: float | None) -> str:
+    return "–" if speed is None else both("{speed}× real time", speed=f"{speed:.1f}")
 
 
 def _seconds(value: float | None) -> str:
