@@ -14,6 +14,7 @@ import logging
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
@@ -148,6 +149,7 @@ class Mirror:
             target.unlink(missing_ok=True)
             with suppress(OSError):  # there is more in it
                 target.parent.rmdir()
+            self._mark_changed(path)
             return Synced()
         data = self._store.cat_file(f"{self._root}/{path}")
         if _digest(data) == before.digest:  # only its mark is another one
@@ -159,7 +161,14 @@ class Mirror:
             written = _local_mark(part)  # not of what another process may write a moment later
             if _local_mark(target) != here:
                 raise FileNotFoundError(f"{target} has changed since it was listed")
+        self._mark_changed(path)
         return Synced(written, there, _digest(data))
+
+    def _mark_changed(self, path: str) -> None:
+        """Give the folder of all voices, takes or scripts a new time, by which readers see it."""
+        now = time.time_ns()
+        with suppress(OSError):
+            os.utime(self._folder / PurePosixPath(path).parts[0], ns=(now, now))
 
     def _save(self) -> None:
         state = {"marker": self._marker, "same": self._same}

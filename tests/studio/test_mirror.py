@@ -62,11 +62,15 @@ def test_a_voice_is_there_on_both_and_goes_from_both(pair: tuple[Machine, Machin
     one, two = pair
     kept = one.library.save("Anna", Design("calm"))
     two.library.save("Ben", Design("loud"))
+    before = (two.folder / "voices").stat().st_mtime_ns
     settle(pair)
     assert names(one) == names(two) == ["Anna", "Ben"]
+    assert (two.folder / "voices").stat().st_mtime_ns > before
+    edited = (one.folder / "voices").stat().st_mtime_ns
     two.library.rename(kept.id, "Annabel")
     settle(pair)
     assert names(one) == ["Annabel", "Ben"]
+    assert (one.folder / "voices").stat().st_mtime_ns > edited  # though only a card has changed
     ticket = one.library.delete(kept.id)
     settle(pair)
     assert names(two) == ["Ben"]
