@@ -55,16 +55,20 @@ class Rates:
         if not self._quota.hit(self._sent, "sent", address, cost=-(-count // KIB)):
             wait = self._quota.get_window_stats(self._sent, "sent", address).reset_time
             most = f"{self._sent.amount / KIB:g} MiB"
-            said = f"More than {most} were sent from this address within an hour. Try again later."
-            raise too_many(said, "quota", wait - time.time())
+            message = (
+                f"More than {most} were sent from this address within an hour. Try again later."
+            )
+            raise too_many(message, "quota", wait - time.time())
 
     def check_guesses(self, address: str) -> None:
         """Refuse an address that has guessed too often. Raises ApiError."""
         self._heed_clock()
         if not self._limiter.test(GUESSES, "guess", address):
             wait = self._limiter.get_window_stats(GUESSES, "guess", address).reset_time
-            said = "Too many wrong keys or passwords came from this address. Try again in a minute."
-            raise too_many(said, "too_many_guesses", wait - time.time())
+            message = (
+                "Too many wrong keys or passwords came from this address. Try again in a minute."
+            )
+            raise too_many(message, "too_many_guesses", wait - time.time())
 
     def count_guess(self, address: str) -> None:
         self._limiter.hit(GUESSES, "guess", address)
@@ -79,8 +83,8 @@ class Rates:
     def _refusal(self, item: RateLimitItem, kind: str, who: str) -> ApiError:
         wait = self._limiter.get_window_stats(item, kind, who).reset_time - time.time()
         whose = "address" if kind == "page" else kind
-        said = f"The limit is {item.amount} requests in {item.get_expiry()} s for one {whose}."
-        return too_many(f"{said} Try again in {max(1, round(wait))} s.", "rate_limit", wait)
+        message = f"The limit is {item.amount} requests in {item.get_expiry()} s for one {whose}."
+        return too_many(f"{message} Try again in {max(1, round(wait))} s.", "rate_limit", wait)
 
 
 def address_of(scope: Scope) -> str:

@@ -55,9 +55,9 @@ class VoiceResolver:
     def model(self, name: str) -> str | None:
         """A checkpoint's name; None for a name of another service: the voice picks one."""
         wanted = name.rstrip("/").rpartition("/")[2].casefold()
-        for own in self._engine.capabilities():
-            if own.casefold() in (wanted, name.casefold()):
-                return own
+        for model in self._engine.capabilities():
+            if model.casefold() in (wanted, name.casefold()):
+                return model
         if name.strip() and name.lower() not in OPENAI_MODELS:
             report_ignored("model")
         return None
@@ -91,11 +91,11 @@ class VoiceResolver:
     def check_consent(self, given: object) -> None:
         """Require consent for a recording sent with a request. Raises ApiError."""
         if self._settings.reference_consent != "operator" and not is_consent(given):
-            said = (
+            message = (
                 "Only send a recording whose owner has agreed that the voice is copied, "
                 "and say so in the request: consent: true."
             )
-            raise ApiError(400, said, "consent_missing", "consent")
+            raise ApiError(400, message, "consent_missing", "consent")
 
     async def reference_voice(
         self, source: str, transcript: str, model: str | None, param: str, consent: object = None
@@ -109,8 +109,10 @@ class VoiceResolver:
         refuse_address(source, param)
         saved = self._library.find(source)
         if not saved or not isinstance(saved.voice, Clone):
-            said = f"No uploaded voice is called '{source[:200]}'. Upload it, or send a data: URL."
-            raise ApiError(404, said, "voice_not_found", param)
+            message = (
+                f"No uploaded voice is called '{source[:200]}'. Upload it, or send a data: URL."
+            )
+            raise ApiError(404, message, "voice_not_found", param)
         return saved.voice
 
     def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
@@ -147,8 +149,8 @@ class VoiceResolver:
     def _default(self, manner: SpeechOptions) -> Voice:
         """The voice of a request without one."""
         model = self.model(manner.model)
-        own = self._engine.capabilities()
-        able = Choices({model: own[model]} if model else own, self._library)
+        capabilities = self._engine.capabilities()
+        able = Choices({model: capabilities[model]} if model else capabilities, self._library)
         if not able.speakers() and not manner.instructions:
             names = ", ".join(choice.name for choice in able.list()[:40])
             there = f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
@@ -173,8 +175,8 @@ def _check(manner: SpeechOptions) -> None:
 def _check_task(task: str | None, voice: Voice) -> None:
     kinds = {"CustomVoice": (Preset, Blend), "Base": (Clone, Blend), "VoiceDesign": (Design,)}
     if task and not isinstance(voice, kinds[task]):
-        said = f"task_type {task} does not fit this voice. Leave task_type out."
-        raise ApiError(422, said, "not_capable", "task_type")
+        message = f"task_type {task} does not fit this voice. Leave task_type out."
+        raise ApiError(422, message, "not_capable", "task_type")
 
 
 def voice_alone(voice: Clone) -> Clone:

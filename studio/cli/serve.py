@@ -32,8 +32,8 @@ CONSENT = {
 }
 
 
-def _is_open_to_all(own: StudioSettings) -> bool:
-    return own.host not in LOOPBACK and not own.api.keys and not own.guests
+def _is_open_to_all(settings: StudioSettings) -> bool:
+    return settings.host not in LOOPBACK and not settings.api.keys and not settings.guests
 
 
 def serve_studio(place: AppContext) -> None:
@@ -43,19 +43,19 @@ def serve_studio(place: AppContext) -> None:
     from studio.server.retention import HOUR, TRASH_DAYS, every
     from studio.takes.take_store import DAY
 
-    own = place.own
+    settings = place.own
     with (
-        serving.listen(own.host, own.port) as address,
-        data_lock(own.data),
+        serving.listen(settings.host, settings.port) as address,
+        data_lock(settings.data),
         place.engine(serving=True) as engine,
     ):
-        application = build_application(place, engine, own.page)
-        if not own.guests:
+        application = build_application(place, engine, settings.page)
+        if not settings.guests:
             every(HOUR, partial(place.library().purge, TRASH_DAYS * DAY))
         greet(place)
         if slow := describe_speed(engine.stats().speed):
             place.tell.line(slow)
-        serving.serve(application, address, partial(engine.drain, own.grace), own.proxies)
+        serving.serve(application, address, partial(engine.drain, settings.grace), settings.proxies)
 
 
 def build_application(
@@ -66,23 +66,23 @@ def build_application(
     from studio.server import public_server
     from studio.server.login import Login
 
-    own, library = place.own, place.shelves()
-    application = create_api(engine, library, own.decided_api(), rates)
-    login = Login(own.api.keys)
+    settings, library = place.own, place.shelves()
+    application = create_api(engine, library, settings.decided_api(), rates)
+    login = Login(settings.api.keys)
     if page:
         _mount_page(application, engine, library, place, login)
-    public_server.protect(application, engine, own, login)
+    public_server.protect(application, engine, settings, login)
     return application
 
 
 def greet(place: AppContext) -> None:
     """Say who can use it, and where it is."""
-    own = place.own
-    if _is_open_to_all(own):
+    settings = place.own
+    if _is_open_to_all(settings):
         place.tell.line(OPEN_TO_ALL)
-    place.tell.line(CONSENT[own.decided_api().reference_consent])
-    what = "in a browser" if own.page else "from a program (docs/api.md)"
-    place.tell.line(f"Open http://{own.host}:{own.port} {what}. Ctrl-C stops.")
+    place.tell.line(CONSENT[settings.decided_api().reference_consent])
+    what = "in a browser" if settings.page else "from a program (docs/api.md)"
+    place.tell.line(f"Open http://{settings.host}:{settings.port} {what}. Ctrl-C stops.")
 
 
 def serve_lent(place: AppContext) -> None:
@@ -91,17 +91,17 @@ def serve_lent(place: AppContext) -> None:
     from studio.server import public_server, zerogpu
     from studio.server.process.data_lock import data_lock
 
-    own = place.own
-    device = "cuda" if own.device == "auto" else own.device
-    changes, finish = own.engine_changes(), place.finish()
+    settings = place.own
+    device = "cuda" if settings.device == "auto" else settings.device
+    changes, finish = settings.engine_changes(), place.finish()
     with (
-        data_lock(own.data),
+        data_lock(settings.data),
         open_zerogpu(
-            place.models(), spaces.GPU, device, own.dtype, own.profile, **changes
+            place.models(), spaces.GPU, device, settings.dtype, settings.profile, **changes
         ) as engine,
     ):
         engine.postprocess = finish
-        zerogpu.serve(engine, place.shelves(), public_server.open_takes(own), own)
+        zerogpu.serve(engine, place.shelves(), public_server.open_takes(settings), settings)
 
 
 def _mount_page(

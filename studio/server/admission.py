@@ -15,10 +15,10 @@ from studio.server.visitors import Share, page_address
 from studio.settings import StudioSettings
 
 
-def admission(own: StudioSettings, rates: Rates) -> AdmissionHook:
+def admission(settings: StudioSettings, rates: Rates) -> AdmissionHook:
     """An engine's admission hook."""
     hooks: list[AdmissionHook] = [PageRate(rates)]
-    return all_of([*hooks, Share(own.guest_requests)] if own.guests else hooks)
+    return all_of([*hooks, Share(settings.guest_requests)] if settings.guests else hooks)
 
 
 class PageRate:

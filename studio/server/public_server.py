@@ -27,37 +27,39 @@ from studio.takes.take_store import Keeping, Takes
 
 
 def protect(
-    application: FastAPI, engine: SpeechEngine, own: StudioSettings, login: Login | None = None
+    application: FastAPI, engine: SpeechEngine, settings: StudioSettings, login: Login | None = None
 ) -> None:
     """Add protection; called after all routes are added. `login` None: no login."""
     rates = application.state.context.rates
-    engine.admission_hook = admission(own, rates)
-    for middleware in reversed(around(own, login or Login(()), rates, api=OURS)):
+    engine.admission_hook = admission(settings, rates)
+    for middleware in reversed(around(settings, login or Login(()), rates, api=OURS)):
         application.add_middleware(middleware.cls, *middleware.args, **middleware.kwargs)
 
 
 def around(
-    own: StudioSettings, login: Login, rates: Rates, api: tuple[str, ...] = ()
+    settings: StudioSettings, login: Login, rates: Rates, api: tuple[str, ...] = ()
 ) -> list[Middleware]:
     """The middleware, the outermost first."""
-    embedded = bool(own.frame_ancestors)
+    embedded = bool(settings.frame_ancestors)
     layers = [
-        Middleware(RequestGuard, hosts=own.hosts, origins=own.api.origins, embedded=embedded),
-        Middleware(SafeHeaders, frame_ancestors=own.frame_ancestors),
+        Middleware(
+            RequestGuard, hosts=settings.hosts, origins=settings.api.origins, embedded=embedded
+        ),
+        Middleware(SafeHeaders, frame_ancestors=settings.frame_ancestors),
         Middleware(Compression),
         Middleware(PageAssets),
         Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
-    return [*layers, Middleware(Visitors, embedded=embedded)] if own.guests else layers
+    return [*layers, Middleware(Visitors, embedded=embedded)] if settings.guests else layers
 
 
-def open_takes(own: StudioSettings) -> Takes:
+def open_takes(settings: StudioSettings) -> Takes:
     """The take store; with guests a separate one, whose takes are deleted after some days."""
-    if not own.guests:
-        takes = Takes(own.data / "takes")
+    if not settings.guests:
+        takes = Takes(settings.data / "takes")
         every(HOUR, partial(takes.tidy, Keeping(most=None, trash_days=TRASH_DAYS)))
         return takes
-    place = guests(own.data)
+    place = guests(settings.data)
     takes = Takes(place / "takes")
-    every(HOUR, partial(tidy, place, takes, own.guest_days))
+    every(HOUR, partial(tidy, place, takes, settings.guest_days))
     return takes

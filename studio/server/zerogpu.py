@@ -28,17 +28,17 @@ from studio.ui.page import looks
 from studio.ui.shell import build_shell
 
 
-def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSettings) -> None:
+def serve(engine: SpeechEngine, library: Library, takes: Takes, settings: StudioSettings) -> None:
     """Serve until the process ends."""
     studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
-    guests, rates = own.model_copy(update={"guests": True}), Rates(own.api)
+    guests, rates = settings.model_copy(update={"guests": True}), Rates(settings.api)
     engine.admission_hook = admission(guests, rates)
-    door, shell = Login(own.api.keys), build_shell(studio)
+    door, shell = Login(settings.api.keys), build_shell(studio)
     for work in studio.upkeep:
-        every(DAY, partial(work, own))
+        every(DAY, partial(work, settings))
     page, _, _ = shell.launch(
-        server_name=own.host,
-        server_port=own.port,
+        server_name=settings.host,
+        server_port=settings.port,
         quiet=True,
         prevent_thread_lock=True,
         app_kwargs=_around(takes, door, guests, rates),
@@ -49,9 +49,9 @@ def serve(engine: SpeechEngine, library: Library, takes: Takes, own: StudioSetti
     shell.block_thread()
 
 
-def _around(takes: Takes, door: Login, own: StudioSettings, rates: Rates) -> dict[str, object]:
+def _around(takes: Takes, door: Login, settings: StudioSettings, rates: Rates) -> dict[str, object]:
     """The routes and middleware besides Gradio's."""
     beside = FastAPI()
     beside.include_router(downloads.router(takes), dependencies=[Depends(door.check)])
-    proxies = Middleware(ProxyHeadersMiddleware, trusted_hosts=list(own.proxies))
-    return {"routes": beside.routes, "middleware": [proxies, *around(own, door, rates)]}
+    proxies = Middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.proxies))
+    return {"routes": beside.routes, "middleware": [proxies, *around(settings, door, rates)]}

@@ -71,8 +71,8 @@ async def upload(request: Request, context: Shared) -> dict[str, Any]:
     form = await read_form(request, _UPLOAD, context.settings.audio_bytes)
     name = await _new_name(form.need("name"), context)
     if not is_consent(form.need("consent")):
-        said = "Only upload a voice whose owner has agreed, and say so: consent=true."
-        raise ApiError(400, said, "consent_missing", "consent")
+        message = "Only upload a voice whose owner has agreed, and say so: consent=true."
+        raise ApiError(400, message, "consent_missing", "consent")
     voice = await cancel_on_disconnect(request, _uploaded(form, context))
     made_from = form.filename or "a vector"
     details = {"consent": True, "note": form.text("note"), "made_from": made_from[:400]}
@@ -95,8 +95,8 @@ async def blend(body: BlendBody, context: Shared) -> dict[str, Any]:
 async def delete(name: str, context: Shared) -> dict[str, Any]:
     saved = await _saved(context, name)
     await anyio.to_thread.run_sync(context.library.delete, saved.id)
-    said = f"The voice '{saved.card.name}' is in the trash."
-    return {"success": True, "id": saved.id, "deleted": True, "message": said}
+    message = f"The voice '{saved.card.name}' is in the trash."
+    return {"success": True, "id": saved.id, "deleted": True, "message": message}
 
 
 @router.get("/v1/audio/voices/{name}/preview", response_class=Response)
@@ -135,8 +135,8 @@ def _vector(text: str, context: ApiContext) -> np.ndarray[Any, np.dtype[np.float
         check_separators(text, MOST_NUMBERS)
         numbers = TypeAdapter(Numbers).validate_json(text)
     except (ApiError, ValidationError):
-        said = "embedding is a JSON list of finite numbers."
-        raise ApiError(400, said, "invalid_value", "embedding") from None
+        message = "embedding is a JSON list of finite numbers."
+        raise ApiError(400, message, "invalid_value", "embedding") from None
     widths = {own.width for own in context.engine.capabilities().values()}
     if len(numbers) not in widths:
         there = " or ".join(map(str, sorted(widths)))
@@ -148,13 +148,13 @@ async def _new_name(name: str, context: ApiContext) -> str:
     """A name that is not in use, before any work; the library looks again when it saves."""
     plain = " ".join(name.split())
     if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
-        said = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
-        raise ApiError(400, said, "invalid_name", "name")
+        message = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
+        raise ApiError(400, message, "invalid_name", "name")
     listing = await anyio.to_thread.run_sync(context.library.list)
     taken = [*context.voices.speakers(), *(saved.card.name for saved in listing)]
     if plain.casefold() in map(str.casefold, taken):
-        said = f"There is a voice called '{plain}' already. Delete it, or choose another name."
-        raise ApiError(409, said, "name_taken", "name")
+        message = f"There is a voice called '{plain}' already. Delete it, or choose another name."
+        raise ApiError(409, message, "name_taken", "name")
     if len(taken) >= context.settings.saved_voices:
         raise ApiError(409, "The library is full. Delete a voice first.", "library_full")
     return plain

@@ -200,9 +200,9 @@ class SpeakHandlers:
 
     def act(self, owner: str, ids: Shown, event: gr.EventData) -> tuple[Update, ...]:
         """Handle a button of the list or of a card."""
-        takes, told = self._studio.takes, event._data
+        takes, data = self._studio.takes, event._data
         try:
-            ids = act(takes, ids, str(told.get("do")), str(told.get("take")))
+            ids = act(takes, ids, str(data.get("do")), str(data.get("take")))
         except RequestError as error:
             raise gr.Error(tell(error.message), print_exception=False) from error
         return self.last(owner), *shown(self._studio, ids, FILL)
@@ -214,8 +214,8 @@ class SpeakHandlers:
         asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
         numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
-        said = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
-        return *said, *advanced, asked.speed, asked.spellings, True
+        spoken = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
+        return *spoken, *advanced, asked.speed, asked.spellings, True
 
     def last(self, owner: str) -> str:
         """The latest takes of a browser, or the empty state."""
@@ -275,8 +275,8 @@ class SpeakHandlers:
         kind = both(kinds[own.kind])
         stranger = tell(choices.stranger(choices.named(name)))
         note = both(own.note) if described(own.name) == own.note else escape(own.note)
-        told = f"{kind}: {note}" if own.note else kind
-        return f"{told}<br>⚠️ {escape(stranger)}" if stranger else told
+        text = f"{kind}: {note}" if own.note else kind
+        return f"{text}<br>⚠️ {escape(stranger)}" if stranger else text
 
 
 def read(

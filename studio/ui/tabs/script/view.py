@@ -135,7 +135,7 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
         own.chapter != "" and own.chapter == line.text
     )  # the title is spoken, so it stands there already
     heading = f'<h4 class="chapter">{escape(own.chapter)}</h4>' * (own.chapter != "" and not titled)
-    said = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
+    text = f"<p>{escape(shown(line)) or both('(silence)')}</p>"
     error = f'<em role="alert">{escape(tell(own.error))}</em>' if own.error else ""
     if own.dropped:
         error += f'<em class="note">⚠️ {_left_out(own.dropped)}</em>'
@@ -144,7 +144,7 @@ def row(own: Row, speakers: Sequence[str]) -> Item:
         f' data-status="{own.status}" aria-label="{_told_of("Line {place}", own)}">{heading}'
         f"{'' if titled else _grip(own)}"
         f"{_button('play', 'listen', _told_of('Listen to line {place}', own), 'listen')}"
-        f'<div class="said">{_who(own)}{said}{error}</div>{_sound(own)}'
+        f'<div class="said">{_who(own)}{text}{error}</div>{_sound(own)}'
         f'<div class="does">{_does(own)}</div>{_takes(own)}{_form(own, speakers)}</article>'
     )
     return f"line-{number}", html
@@ -165,9 +165,9 @@ def bar(view: View, summary: Summary) -> Item:
 
 def interrupted() -> Item:
     """The server ended while it rendered the script."""
-    told = both("Rendering was interrupted. Rendered lines are kept; press Speak to continue.")
+    text = both("Rendering was interrupted. Rendered lines are kept; press Speak to continue.")
     button = f'<button type="button" data-act="dismiss">{both("Dismiss")}</button>'
-    return "interrupted", f'<div class="interrupted" role="status"><p>⚠️ {told}</p>{button}</div>'
+    return "interrupted", f'<div class="interrupted" role="status"><p>⚠️ {text}</p>{button}</div>'
 
 
 def search() -> Item:
@@ -178,12 +178,12 @@ def search() -> Item:
 
 
 def matches(count: int) -> Item:
-    told = (
+    text = (
         both("No results")
         if not count
         else both("1 line" if count == 1 else "{count} lines", count=f"{count:,}")
     )
-    return "matches", f'<p class="matches" role="status">{told}</p>'
+    return "matches", f'<p class="matches" role="status">{text}</p>'
 
 
 def pager(view: View, count: int) -> list[Item]:
@@ -194,13 +194,13 @@ def pager(view: View, count: int) -> list[Item]:
     page = places.start // PAGE
     before = _turn("Previous", page - 1, page > 0)
     after = _turn("Next", page + 1, places.stop < count)
-    told = both(
+    text = both(
         "{first} to {last} of {count}",
         first=f"{places.start + 1:,}",
         last=f"{places.stop:,}",
         count=f"{count:,}",
     )
-    return [("pager", f'<nav class="pager">{before}<span>{told}</span>{after}</nav>')]
+    return [("pager", f'<nav class="pager">{before}<span>{text}</span>{after}</nav>')]
 
 
 def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool) -> Item:
@@ -233,7 +233,7 @@ def duration(seconds: float) -> str:
 
 def _told(own: Summary) -> str:
     if own.progress is None:
-        told = both(
+        text = both(
             "1 line · {spoken} rendered · {length}"
             if own.lines == 1
             else "{lines} lines · {spoken} rendered · {length}",
@@ -241,7 +241,7 @@ def _told(own: Summary) -> str:
             spoken=f"{own.spoken:,}",
             length=duration(own.seconds),
         )
-        return f"<p>{told}</p>"
+        return f"<p>{text}</p>"
     done = own.progress.done + own.progress.failed
     bounds = f'max="{own.progress.total}" value="{done}"'
     meter = f'<progress {bounds} aria-label="{_attribute("Spoken")}"></progress>'
@@ -264,22 +264,22 @@ def _going(own: Progress) -> str:
 def _who(own: Row) -> str:
     direction = f" ({own.line.direction})" if own.line.direction else ""
     seed = own.line.seed
-    told = f"{own.line.speaker}{direction}"
+    text = f"{own.line.speaker}{direction}"
     if seed is not None:
-        told = " · ".join(filter(None, [told, tell(Message("seed {seed}", seed=seed))]))
-    return f"<small>{escape(told)}</small>" if told else ""
+        text = " · ".join(filter(None, [text, tell(Message("seed {seed}", seed=seed))]))
+    return f"<small>{escape(text)}</small>" if text else ""
 
 
 def _left_out(cues: Sequence[str]) -> str:
-    told = ", ".join(f"[{cue}]" for cue in cues)
-    return both("{cues} is skipped: this voice follows no instructions.", cues=told)
+    text = ", ".join(f"[{cue}]" for cue in cues)
+    return both("{cues} is skipped: this voice follows no instructions.", cues=text)
 
 
 def _sound(own: Row) -> str:
     if not own.seconds:
         return f'<div class="sound"><span>{both(WORDS[own.status])}</span></div>'
-    told = both(WORDS[own.status]) or f"{own.seconds:.1f} s"
-    return f'<div class="sound">{_wave(own.peaks)}<span>{told}</span></div>'
+    text = both(WORDS[own.status]) or f"{own.seconds:.1f} s"
+    return f'<div class="sound">{_wave(own.peaks)}<span>{text}</span></div>'
 
 
 def _wave(peaks: Sequence[int]) -> str:
@@ -317,11 +317,11 @@ def _take(number: int, own: TakeRow) -> str:
     use = f'<button type="button" data-act="pick" {key} aria-label="{label}">{both("Use")}</button>'
     state = f"<strong>{both('In use')}</strong>" if own.picked else use
     current = ' aria-current="true"' if own.picked else ""
-    said = f"<small>{escape(own.text)}</small>" if own.text else ""
+    text = f"<small>{escape(own.text)}</small>" if own.text else ""
     return (
         f"<li{current}>{_button('play', 'take', listen, 'listen', key)}"
         f'<span>{both("Take {number}", number=number)}</span><div class="sound">'
-        f"{_wave(own.peaks)}<span>{own.seconds:.1f} s</span></div>{state}{said}</li>"
+        f"{_wave(own.peaks)}<span>{own.seconds:.1f} s</span></div>{state}{text}</li>"
     )
 
 
