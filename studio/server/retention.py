@@ -1,4 +1,4 @@
-"""Deletes the data of guests after some days, starred or not, and empties trash.
+"""Deletes the data of guests after some days, starred or not, empties trash, runs work regularly.
 
 It looks at folders and their age, and at takes.
 """

@@ -286,32 +286,7 @@ def _moment(field: Any) -> str:
 def _exports(tab: ScriptTab, hidden: Hidden, uploads: ProjectUploads | None) -> None:
     """The Export section."""
     with gr.Accordion(word("Export"), open=False, elem_id="script-export"):
-        with gr.Row():
-            kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
-            by_line = gr.Radio(
-                [(word("One file"), False), (word("One file per line (.zip)"), True)],
-                value=False,
-                label=word("Files"),
-                min_width=240,
-            )
-        with gr.Row():
-            texts = gr.Checkbox(True, label=word("Subtitles and chapters"), min_width=180)
-            loudness = gr.Dropdown(
-                [*((f"{each:.0f} LUFS", each) for each in TARGETS), (word("As spoken"), 0.0)],
-                value=WANTED,
-                label=word("Loudness target"),
-                min_width=180,
-            )
-            partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
-        with gr.Row():
-            rates: list[Any] = [(f"{each / 1000:g} kHz", each) for each in RATES]
-            rate = gr.Dropdown(rates, value=RATES[0], label=word("Sample rate"), min_width=140)
-            kbits: list[Any] = [
-                (word("Default"), 0),
-                *((f"{each} kbit/s", each) for each in BITRATES),
-            ]
-            bitrate = gr.Dropdown(kbits, value=0, label=word("Bit rate of MP3, M4B"), min_width=140)
-            artist = gr.Textbox("", label=word("Artist"), max_lines=1, min_width=180)
+        fields = _export_fields()
         with gr.Row():
             press = gr.Button(word("Export"))
             project = gr.Button(word("Save project (.zip)"))
@@ -343,10 +318,40 @@ def _exports(tab: ScriptTab, hidden: Hidden, uploads: ProjectUploads | None) -> 
         return gr.skip()
 
     project.click(saved, hidden.opened, files, concurrency_limit=None, api_visibility="private")
-    fields = [kind, by_line, texts, loudness, partial, rate, bitrate, artist]
     press.click(
         exported, [hidden.opened, *fields], files, concurrency_limit=None, api_visibility="private"
     )
+
+
+def _export_fields() -> list[Any]:
+    """In the order of `ExportOptions`."""
+    with gr.Row():
+        kind = gr.Radio(list(KINDS), value="mp3", label=word("Format"), min_width=240)
+        by_line = gr.Radio(
+            [(word("One file"), False), (word("One file per line (.zip)"), True)],
+            value=False,
+            label=word("Files"),
+            min_width=240,
+        )
+    with gr.Row():
+        texts = gr.Checkbox(True, label=word("Subtitles and chapters"), min_width=180)
+        loudness = gr.Dropdown(
+            [*((f"{each:.0f} LUFS", each) for each in TARGETS), (word("As spoken"), 0.0)],
+            value=WANTED,
+            label=word("Loudness target"),
+            min_width=180,
+        )
+        partial = gr.Checkbox(False, label=word("Skip unrendered lines"), min_width=180)
+    with gr.Row():
+        rates: list[Any] = [(f"{each / 1000:g} kHz", each) for each in RATES]
+        rate = gr.Dropdown(rates, value=RATES[0], label=word("Sample rate"), min_width=140)
+        kbits: list[Any] = [
+            (word("Default"), 0),
+            *((f"{each} kbit/s", each) for each in BITRATES),
+        ]
+        bitrate = gr.Dropdown(kbits, value=0, label=word("Bit rate of MP3, M4B"), min_width=140)
+        artist = gr.Textbox("", label=word("Artist"), max_lines=1, min_width=180)
+    return [kind, by_line, texts, loudness, partial, rate, bitrate, artist]
 
 
 def _endpoint(studio: Studio, tab: ScriptTab) -> None:
