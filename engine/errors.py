@@ -9,7 +9,8 @@ TimbreError
 │   ├── NotCapable          the checkpoint cannot do this (and what it can do)
 │   ├── InvalidAudio        a recording that cannot be used as a reference
 │   └── InvalidVoice        a vector of the wrong width, a damaged voice file
-│       └── NameTaken       a saved voice has this name already
+│       ├── NameTaken       a saved voice has this name already
+│       └── LibraryFull     it may not have more voices
 ├── Busy                    too many requests are waiting; retry after `retry_after` seconds
 │   └── TooMany             one visitor has more requests than allowed
 ├── CheckpointError         a model folder that cannot be loaded
@@ -78,6 +79,9 @@ class InvalidVoice(RequestError): ...
 
 
 class NameTaken(InvalidVoice): ...
+
+
+class LibraryFull(InvalidVoice): ...
 
 
 class Busy(TimbreError):

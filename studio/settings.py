@@ -75,7 +75,12 @@ class ApiSettings(Settings):
     batch_parallel: int = Field(
         8, ge=1, description="Items of one batch that run at the same time."
     )
-    saved_voices: int = Field(1000, ge=0, description="Voices in the library.")
+    saved_voices: int = Field(
+        2000,
+        ge=0,
+        description="Voices that may be saved, and as many in the trash; past that the oldest "
+        "deleted ones go for good.",
+    )
     sockets: int = Field(256, ge=1, description="WebSockets open at the same time.")
     address_sockets: int = Field(64, ge=1, description="WebSockets of one address.")
     utterances: int = Field(4, ge=1, description="Utterances of one WebSocket that run or wait.")
@@ -217,6 +222,7 @@ class StudioSettings(Settings):
         description="Days after which audio of a script is deleted that no line, take or undo step "
         "has used since.",
     )
+    guest_voices: int = Field(200, ge=0, description="Voices that one guest may save.")
     guest_requests: int = Field(
         8, ge=1, description="Requests of one guest that run or wait at the same time."
     )

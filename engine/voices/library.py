@@ -2,7 +2,8 @@
 
 A voice is saved, deleted to the trash and restored by one rename of its folder, so a crash leaves
 it complete or absent. Names are free text, ids are safe file names, and no path leads out of the
-library. Damaged folders are reported and not touched.
+library. Damaged folders are reported and not touched. Each folder has an index in memory
+(`VoiceIndex`), so that what a save or a search costs does not grow with the number of voices.
 """
 
 from __future__ import annotations
@@ -16,48 +17,44 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
-from functools import partial
+from functools import partial, reduce
 from itertools import chain, count
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
 from engine.atomic import LOCK, PARTIAL_SUFFIX, exclusive, explain_write_errors, sync, write_atomic
-from engine.errors import InvalidVoice, NameTaken, NotSaved, UnknownVoice
+from engine.errors import InvalidVoice, LibraryFull, NameTaken, NotSaved, UnknownVoice
 from engine.messages import misfit
 from engine.types import Clone, Design
 from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
+from engine.voices.voice_index import VoiceIndex, mark_changed, read_index, with_voice
 from engine.voices.voice_store import (
     CARD,
     ID,
     DamagedVoice,
     SavedVoice,
-    Stamp,
     Storable,
     fill_folder,
-    look_into,
     read_folder,
-    stamp_of,
 )
 
 TRASH = ".trash"
 ID_MARK = "#"
-REMEMBERED = 10_000  # voices, some 10 kB each
+REMEMBERED = 10_000  # voices of all folders, some 10 kB each
+COUNTED = 20  # ids like anna-2 that are tried before one is drawn
 LONGEST_NUMBERED = 74  # characters of a name before its number
 STALE = 3600.0  # seconds after which an unfinished voice is deleted
 _RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")  # not allowed as file names on Windows
-
-
-_Found = TypeVar("_Found", SavedVoice, DamagedVoice)
 
 
 class Library:
     """The voices of a folder; `built_in` names a second folder that is only read.
 
     `folder` may be a function, which is called at each use: each visitor may have a folder.
-    `most`: how many voices a folder may have; None: as many as there are.
+    `most`: how many voices a folder may have, and its trash; None: as many as there are.
     """
 
     def __init__(
@@ -71,7 +68,7 @@ class Library:
         self._most = most
         self._lock = RLock()  # of writers in this process; `_writing` holds off the others
         self._depth = 0
-        self._known: dict[Path, tuple[Stamp, SavedVoice | DamagedVoice]] = {}
+        self._indexes: dict[Path, VoiceIndex] = {}
 
     @property
     def folder(self) -> Path:
@@ -87,11 +84,13 @@ class Library:
 
     def list(self) -> tuple[SavedVoice, ...]:
         """Every voice that can be read, by name."""
-        return tuple(sorted(self._scan(SavedVoice), key=lambda own: (own.name.casefold(), own.id)))
+        own, *others = self._read()
+        built_in = (saved for index in others for saved in index.ordered)
+        return reduce(with_voice, built_in, own.ordered)
 
     def damaged(self) -> tuple[DamagedVoice, ...]:
         """Folders in the library that cannot be read."""
-        return tuple(self._scan(DamagedVoice))
+        return tuple(chain.from_iterable(index.damaged for index in self._read()))
 
     def get(self, voice_id: str) -> SavedVoice:
         """One voice by its id. Raises UnknownVoice or InvalidVoice."""
@@ -104,10 +103,13 @@ class Library:
         `#anna` is the voice with that id, also where another one has the name.
         """
         wanted = name.strip().casefold()
-        voices = sorted(self._scan(SavedVoice), key=lambda saved: saved.card.created)
-        by_id = (saved for saved in voices if saved.id == wanted.removeprefix(ID_MARK))
-        by_name = (saved for saved in voices if saved.name.casefold() == wanted)
-        return next(by_id, None) or next(by_name, None)
+        by_id = (index.get(wanted.removeprefix(ID_MARK)) for index in self._read())
+        return next(filter(None, by_id), None) or self.named(wanted)
+
+    def named(self, name: str) -> SavedVoice | None:
+        """A voice by name alone, ignoring case; the oldest if several share the name."""
+        found = [saved for index in self._read() for saved in index.named(name.strip())]
+        return min(found, key=lambda saved: saved.card.created, default=None)
 
     def rename(self, voice_id: str, name: str) -> SavedVoice:
         return self.change(voice_id, name=name)
@@ -118,15 +120,20 @@ class Library:
             saved = self._own(voice_id)
             card = _card({**saved.card.model_dump(), **details}, saved.voice)
             self._check_free(card.name, own=voice_id)
+            index = self._index(self.folder)
             write_atomic(self.folder / voice_id / CARD, write_card(card))
-            return SavedVoice(voice_id, card, saved.voice)
+            return self._added(index, SavedVoice(voice_id, card, saved.voice))
 
     def delete(self, voice_id: str) -> str:
         """Move a voice to the trash. Returns the ticket for `restore`."""
         with self._writing():
             self._own(voice_id)
-            self._known.pop(self.folder / voice_id, None)
-            return _move(self.folder / voice_id, self._trash(), voice_id).name
+            index, trash = self._index(self.folder), self._trash()
+            self._empty(trash)
+            ticket = _move(self.folder / voice_id, trash, voice_id).name
+            mark_changed(self.folder)
+            self._remember(index.without(voice_id))
+            return ticket
 
     def restore(self, ticket: str) -> SavedVoice:
         """Restore a deleted voice, under another id if its own was taken since."""
@@ -134,20 +141,26 @@ class Library:
             place = self._trash() / _safe(ticket)
             if not os.path.lexists(place):
                 raise UnknownVoice("The trash holds no voice '{ticket}'.", ticket=ticket)
-            self._check_room()
+            self.check_room()
             name = read_folder(place).name
             free = self._free_name(name)
-            back = _move(place, self.folder, ticket, self._built_in)
-            return self.rename(back.name, free) if free != name else read_folder(back)
+            index = self._index(self.folder)
+            back = read_folder(_move(place, self.folder, ticket, self._built_in))
+            self._added(index, back)
+            return self.rename(back.id, free) if free != name else back
 
     def purge(self, older_than: float, now: float | None = None) -> int:
-        """Delete what has been in the trash for so many seconds; returns the number of voices."""
+        """Delete what has been in the trash for so many seconds; returns the number of voices.
+
+        What a crash left unfinished goes too, unless it is recent and may still be written.
+        """
         latest = (time.time() if now is None else now) - older_than
         trash = self.folder / TRASH
         with self._writing():
             there = list(trash.iterdir()) if trash.is_dir() and not trash.is_symlink() else []
             gone = [place for place in there if _moved(place) <= latest]
-            for place in gone:
+            left = self.folder.glob(f".*{PARTIAL_SUFFIX}")
+            for place in (*gone, *(each for each in left if time.time() - _moved(each) > STALE)):
                 shutil.rmtree(place, ignore_errors=True)
         return len(gone)
 
@@ -173,6 +186,14 @@ class Library:
             card = card.model_copy(update={"name": self._free_name(card.name)})
             return self._store(card, voice)
 
+    def check_room(self) -> None:
+        """Whether one more voice may be saved. Raises LibraryFull."""
+        if self._most is not None and len(self._index(self.folder).ordered) >= self._most:
+            raise LibraryFull(
+                "The library is full: it may have {most:,} voices. Delete one first.",
+                most=self._most,
+            )
+
     @contextmanager
     def _writing(self, create: bool = False) -> Iterator[None]:
         """One writer at a time, of this process and of others. May be nested."""
@@ -190,30 +211,24 @@ class Library:
 
     def _check_free(self, name: str, own: str = "") -> None:
         """Raises NameTaken if a voice other than `own` has this name."""
-        if name.casefold() in self._names(own):
+        if self._is_taken(name, own):
             raise NameTaken(
                 "There is a voice called '{name}' already. Choose another name.", name=name
             )
 
-    def _check_room(self) -> None:
-        own = sum(not saved.built_in for saved in self._scan(SavedVoice))
-        if self._most is not None and own >= self._most:
-            raise InvalidVoice("The library is full. Delete a voice first.")
-
     def _free_name(self, name: str) -> str:
         """The name, with a number if it is taken."""
-        taken = self._names()
         numbered = (f"{name[:LONGEST_NUMBERED]} {number}" for number in count(2))
-        return next(each for each in chain([name], numbered) if each.casefold() not in taken)
+        return next(each for each in chain([name], numbered) if not self._is_taken(each))
 
-    def _names(self, but: str = "") -> set[str]:
-        return {saved.name.casefold() for saved in self._scan(SavedVoice) if saved.id != but}
+    def _is_taken(self, name: str, own: str = "") -> bool:
+        return any(each.id != own for index in self._read() for each in index.named(name))
 
     def _store(self, card: VoiceCard, voice: Storable) -> SavedVoice:
         """Write to a temporary folder, then rename it."""
         with explain_write_errors(self.folder / slug(card.name)):
-            self._check_room()
-            self._sweep()
+            self.check_room()
+            index = self._index(self.folder)
             aside = self.folder / f".{secrets.token_hex(6)}{PARTIAL_SUFFIX}"
             aside.mkdir()
             try:
@@ -221,13 +236,13 @@ class Library:
                 place = _move(aside, self.folder, slug(card.name), self._built_in)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
-            return SavedVoice(place.name, card, kept)
+            return self._added(index, SavedVoice(place.name, card, kept))
 
-    def _sweep(self) -> None:
-        """Delete folders that a crash left unfinished; recent ones may still be written."""
-        for aside in self.folder.glob(f".*{PARTIAL_SUFFIX}"):
-            if time.time() - aside.lstat().st_mtime > STALE:
-                shutil.rmtree(aside, ignore_errors=True)
+    def _added(self, index: VoiceIndex, saved: SavedVoice) -> SavedVoice:
+        """Put a voice that was written just now into the index, as it was before."""
+        mark_changed(self.folder)
+        self._remember(index.having(saved))
+        return saved
 
     def _own(self, voice_id: str) -> SavedVoice:
         saved = self.get(voice_id)
@@ -237,33 +252,28 @@ class Library:
             )
         return saved
 
-    def _scan(self, wanted: type[_Found]) -> Iterator[_Found]:
-        for place in self._places():
-            found = self._look(place)
-            if isinstance(found, wanted):
-                yield found
+    def _read(self) -> tuple[VoiceIndex, ...]:
+        """The visitor's own voices, and those that come with the program."""
+        folders = (self.folder, self._built_in)
+        return tuple(self._index(folder) for folder in folders if folder is not None)
 
-    def _look(self, place: Path) -> SavedVoice | DamagedVoice:
-        """The voice in a folder, read again only when it has changed."""
-        stamp, known = stamp_of(place), self._known.get(place)
-        if known is None or known[0] != stamp:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = stamp, look_into(place, built_in=place.parent == self._built_in)
-            self._known[place] = known
-        return known[1]
+    def _index(self, folder: Path) -> VoiceIndex:
+        """A folder's voices; it is read again only when it has changed."""
+        known = self._indexes.get(folder)
+        if known is None or not known.current:
+            known = read_index(folder, folder == self._built_in, known)
+            self._remember(known)
+        return known
 
-    def _places(self) -> Iterator[Path]:
-        for folder in self._folders():
-            yield from sorted(place for place in folder.iterdir() if place.name[0] != ".")
-
-    def _folders(self) -> tuple[Path, ...]:
-        both = (self.folder, self._built_in)
-        return tuple(folder for folder in both if folder is not None and folder.is_dir())
+    def _remember(self, index: VoiceIndex) -> None:
+        others = sum(1 + len(each.found) for each in tuple(self._indexes.values()))
+        if others + len(index.found) > REMEMBERED:
+            self._indexes.clear()
+        self._indexes[index.folder] = index
 
     def _find(self, voice_id: str) -> Path:
-        places = [folder / _safe(voice_id) for folder in self._folders()]
-        for place in places:
+        folders = (self.folder, self._built_in)
+        for place in (folder / _safe(voice_id) for folder in folders if folder is not None):
             if os.path.lexists(place):
                 return place
         raise UnknownVoice("No saved voice has the id '{voice_id}'.", voice_id=voice_id)
@@ -275,6 +285,15 @@ class Library:
         with explain_write_errors(trash):
             trash.mkdir(parents=True, exist_ok=True)
         return trash
+
+    def _empty(self, trash: Path) -> None:
+        """Make room for one more: the oldest go for good."""
+        with os.scandir(trash) as found:
+            there = list(found)
+        if self._most is not None and len(there) >= max(1, self._most):
+            there.sort(key=lambda entry: _moved(Path(entry.path)))
+            for entry in there[: len(there) - max(1, self._most) + 1]:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def slug(name: str) -> str:
@@ -291,11 +310,11 @@ def _safe(voice_id: str) -> str:
 
 
 def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> Path:
-    """Rename a voice's folder to the wanted id, or to the first free numbered one."""
-    base = _safe(wanted)[:56]
+    """Rename a voice's folder to the wanted id, or to one with a number or letters that is free."""
+    base = _safe(wanted)[:52]
     for number in count(2):
         target = folder / wanted
-        wanted = f"{base}-{number}"
+        wanted = f"{base}-{number if number < COUNTED else secrets.token_hex(5)}"
         if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
             continue
         try:

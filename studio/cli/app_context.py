@@ -68,7 +68,7 @@ class AppContext:
         own = self.own
         if not own.guests:
             return self.library()
-        return Library(shelf(own.data), BUILT_IN_VOICES, own.api.saved_voices)
+        return Library(shelf(own.data), BUILT_IN_VOICES, own.guest_voices)
 
     def models(self) -> tuple[str, ...]:
         return self.own.model or (_mini(),)

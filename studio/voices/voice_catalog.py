@@ -200,9 +200,7 @@ class Choices:
 
     def _find(self, name: str) -> SavedVoice | None:
         """By its name, else by its id."""
-        wanted = name.strip().casefold()
-        named = (own for own in self._library.list() if own.name.casefold() == wanted)
-        return next(named, None) or self._library.find(name)
+        return self._library.named(name) or self._library.find(name)
 
     def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
         """A written blend with its parts' names replaced; other text is unchanged."""

@@ -150,13 +150,12 @@ async def _new_name(name: str, context: ApiContext) -> str:
     if not plain or plain.casefold() in NO_NAMES or any(mark in plain for mark in MARKS):
         message = f"A voice's name is one or more words without any of {' '.join(MARKS)}"
         raise ApiError(400, message, "invalid_name", "name")
-    listing = await anyio.to_thread.run_sync(context.library.list)
-    taken = [*context.voices.speakers(), *(saved.card.name for saved in listing)]
-    if plain.casefold() in map(str.casefold, taken):
+    speakers = map(str.casefold, context.voices.speakers())
+    saved = await anyio.to_thread.run_sync(context.library.named, plain)
+    if saved or plain.casefold() in speakers:
         message = f"There is a voice called '{plain}' already. Delete it, or choose another name."
         raise ApiError(409, message, "name_taken", "name")
-    if len(taken) >= context.settings.saved_voices:
-        raise ApiError(409, "The library is full. Delete a voice first.", "library_full")
+    await anyio.to_thread.run_sync(context.library.check_room)
     return plain
 
 

@@ -103,8 +103,8 @@ def checked_name(studio: Studio, name: str, own: str = "") -> str:
     if not wanted:
         raise InvalidVoice("Give the voice a name first.")
     speakers = {speaker.casefold() for speaker in studio.choices().speakers()}
-    saved = {each.name.casefold() for each in studio.library.list() if each.id != own}
-    if wanted.casefold() in speakers | saved:
+    saved = studio.library.named(wanted)
+    if wanted.casefold() in speakers or (saved and saved.id != own):
         raise InvalidVoice(
             "There is a voice called '{name}' already. Choose another name.", name=wanted
         )

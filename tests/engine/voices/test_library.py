@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from engine.errors import InvalidVoice, UnknownVoice
+from engine.errors import InvalidVoice, NameTaken, UnknownVoice
 from engine.types import Clone, Design
 from engine.voices import voice_store
 from engine.voices.library import Library, slug
@@ -155,6 +155,8 @@ def test_any_name_gives_a_safe_id(tmp_path: Path, name: str) -> None:
     library = Library(tmp_path / "voices")
     try:
         saved = library.save(name, Clone(VECTOR))
+    except NameTaken:  # but for its case, by an example before
+        return
     except InvalidVoice:
         kinds = {unicodedata.category(mark) for mark in " ".join(name.split())}
         turning = any(
@@ -209,6 +211,7 @@ def test_what_is_damaged_is_told_skipped_and_kept(library: Library, damage: str)
     library.save("Berta", CLONE)
     DAMAGES[damage](library.folder / "anna")
     files = sorted((library.folder / "anna").iterdir())
+    library = Library(library.folder)
     assert [saved.id for saved in library.list()] == ["berta"]
     assert [found.path.name for found in library.damaged()] == ["anna"]
     with pytest.raises(InvalidVoice):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -158,6 +159,7 @@ def test_listening_speaks_the_voice(tab, kept, studio):
 def test_a_damaged_voice_is_named_and_left_alone(tab, kept, studio):
     card = Path(studio.library.folder) / kept[0].id / "voice.json"
     card.write_text("{")
+    os.utime(studio.library.folder)  # or some seconds later
     assert kept[0].id in tab.search("", "all", "", [])[1]
     assert not tab.show(kept[0].id)[0]["visible"]
     assert card.read_text() == "{"
