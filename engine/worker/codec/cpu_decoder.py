@@ -18,7 +18,7 @@ from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeB
 from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
 from engine.worker.kernels.cpu.layers import Floats, array
-from engine.worker.kernels.cpu.threads import ThreadTeam, fastest
+from engine.worker.kernels.cpu.threads import ThreadTeam, fastest, new_sync
 from engine.worker.kernels.cpu.tiles import KEEP, LANES, RESIDUAL, SNAKE, STORE, pack
 
 MAX_FRAMES = 16  # of all rows of a step: more are not faster, and take memory
@@ -234,7 +234,7 @@ class CpuDecoder:
             np.zeros(size, np.float32),
             np.zeros(wide, np.float32),
             np.zeros((self.team.size, own), np.float32),
-            np.zeros(1, np.int64),
+            new_sync(),
         )
         return [
             Memory(np.zeros((2, size), network.weights.dtype), *shared)

@@ -58,7 +58,7 @@ class Memory(NamedTuple):
     sums: Floats  # what later layers add to
     wide: Floats  # products that no activation follows
     own: Floats  # [threads, positions + 2 * head_dim or channels]
-    counter: NDArray[np.int64]  # of the barrier
+    sync: NDArray[np.int64]  # of the barrier
 
 
 class State(NamedTuple):
@@ -336,8 +336,8 @@ def decode(number, threads, network, layers, state, index, codes, cos, sin, memo
             _activate(number, threads, layer, total, memory.wide, out)
         if kind != PRODUCT or (layer[FOLLOWS] & STORE and not layer[TO_WIDE]):
             which = 1 - which
-        barrier(memory.counter, threads)
+        barrier(memory.sync, threads)
     if number == 0 and last:
         for row in range(rows):
             state.frames[index[row]] += frames
-    barrier(memory.counter, threads)
+    barrier(memory.sync, threads)

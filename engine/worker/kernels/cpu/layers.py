@@ -23,7 +23,7 @@ from engine.model.layers import Block, Transformer
 from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, multiply
-from engine.worker.kernels.cpu.threads import barrier
+from engine.worker.kernels.cpu.threads import barrier, new_sync
 
 Floats: TypeAlias = NDArray[np.float32]
 SERIES = tuple(np.float32(1 / math.factorial(n)) for n in range(6, -1, -1))  # of exp
@@ -57,7 +57,7 @@ class Scratch(NamedTuple):
     products: Floats  # [rows, 2 * intermediate or width]
     normed: Floats  # [threads, rows, width]
     own: Floats  # [threads, positions + head_dim]
-    counter: NDArray[np.int64]  # of the barrier
+    sync: NDArray[np.int64]  # of the barrier
 
     @classmethod
     def allocate(
@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
         shared = (np.zeros((rows, size), np.float32) for size in sizes)
         normed = np.zeros((threads, rows, width), np.float32)
         own = np.zeros((threads, positions + config.head_dim), np.float32)
-        return cls(*shared, normed, own, np.zeros(1, np.int64))
+        return cls(*shared, normed, own, new_sync())
 
 
 def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
@@ -150,11 +150,11 @@ def span(size, number, threads):
 
 
 @compiled(reorder=True)
-def multiply_all(number, threads, weights, scales, x, rows, out, counter):
+def multiply_all(number, threads, weights, scales, x, rows, out, sync):
     """out[:rows] = x[:rows] @ weights.T * scales"""
     start, stop = span(len(weights), number, threads)
     multiply(weights, scales, x, rows, start, stop, out)
-    barrier(counter, threads)
+    barrier(sync, threads)
 
 
 @compiled(reorder=True)
@@ -259,7 +259,7 @@ def run_layers(
         multiply(
             weights.qkv[layer], weights.qkv_scales[layer], normed, rows, start, stop, scratch.qkv
         )
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
         for unit in range(number, slots * kept, threads):
             slot, head = unit // kept, unit % kept
             for row in range(slot * per_row, (slot + 1) * per_row):
@@ -269,7 +269,7 @@ def run_layers(
                     values[layer, index[slot], head], cos[at], sin[at], weights.head_norms[layer],
                     eps, head, heads, at, scratch.own[number], scratch.attended[row],
                 )  # fmt: skip
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
         start, stop = span(width, number, threads)
         multiply(
             weights.out[layer], weights.out_scales[layer], scratch.attended, rows, start, stop,
@@ -278,7 +278,7 @@ def run_layers(
         for row in range(rows):
             for n in range(start, stop):
                 x[row, n] += products[row, n]
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
         for row in range(rows):
             norm(x[row], weights.norms[layer, 1], eps, normed[row])
         first, last = span(middle, number, threads)
@@ -289,11 +289,11 @@ def run_layers(
             for n in range(first, last):
                 gate = products[row, n]
                 inner[row, n] = gate / (float32(1) + exponential(-gate)) * products[row, middle + n]
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
         for n in range(start, stop):
             for row in range(rows):
                 x[row, n] += dot(weights.down[layer, n], inner[row]) * weights.down_scales[layer, n]
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
     for row in range(rows):
         norm(x[row], weights.last_norm, eps, normed[row])
-    barrier(scratch.counter, threads)
+    barrier(scratch.sync, threads)

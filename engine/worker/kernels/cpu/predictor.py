@@ -141,7 +141,7 @@ def _predict(
         if number == 0:
             for row in range(count):
                 positions[row] = row % 2 if book == 0 else book + 1
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
         start, stop = span(width, number, threads)
         if len(books.projection):
             multiply(
@@ -154,7 +154,7 @@ def _predict(
                     scratch.x[row, n] += books.projection_bias[n]
                 else:
                     scratch.x[row, n] = inputs[row, n]
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
         run_layers(
             number, threads, weights, cos, sin, index, positions, rows, per_row, keys, values,
             scratch,
@@ -164,7 +164,7 @@ def _predict(
             for i in range(width):  # the last of each row's positions
                 normed[row, i] = normed[row * per_row + per_row - 1, i]
         multiply(books.heads[book], books.head_scales[book], normed, rows, start, stop, logits)
-        barrier(scratch.counter, threads)
+        barrier(scratch.sync, threads)
     book = len(books.heads)
     for row in range(number, rows, threads):
         code = _pick(
@@ -174,7 +174,7 @@ def _predict(
         frame.codes[row, book - 1] = code
         for i in range(inputs.shape[1]):
             frame.total[row, i] += books.tables[book - 1, code, i]
-    barrier(scratch.counter, threads)
+    barrier(scratch.sync, threads)
 
 
 class CpuPredictor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.layers import array
-from engine.worker.kernels.cpu.threads import ThreadTeam, barrier
+from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
 from engine.worker.kernels.cpu.tiles import LANES, ROWS, STORE, VECTORS, product
 
 SPAN = VECTORS * LANES
@@ -80,7 +80,7 @@ def _unpack(weights, first, last, panel):
 
 
 @compiled()
-def _multiply(number, threads, weights, scales, x, panels, constants, out, counter):
+def _multiply(number, threads, weights, scales, x, panels, constants, out, sync):
     outputs, inputs = weights.shape
     rows, panel = len(x) // inputs, panels[number]
     groups = -(-outputs // SPAN)
@@ -96,7 +96,7 @@ def _multiply(number, threads, weights, scales, x, panels, constants, out, count
             for each in range(row, row + count):
                 for n in range(first, last):
                     out[each * outputs + n] *= scales[n]
-    barrier(counter, threads)
+    barrier(sync, threads)
 
 
 class RowProducts:
@@ -105,7 +105,7 @@ class RowProducts:
     def __init__(self, team: ThreadTeam) -> None:
         self._team = team
         self._panels = np.zeros((team.size, 0), np.int16)
-        self._counter = np.zeros(1, np.int64)
+        self._sync = new_sync()
 
     def __call__(self, rows: Tensor, weight: Tensor, scales: Tensor) -> Tensor:
         """rows [M, inputs] in bfloat16, weight [outputs, inputs] in 8 bits -> [M, outputs]."""
@@ -116,7 +116,7 @@ class RowProducts:
         flat = rows.contiguous().view(torch.int16).flatten()
         given = (
             array(weight), array(scales.float()), array(flat), self._panels,
-            np.zeros(SPAN, np.float32), array(out.flatten()), self._counter,
+            np.zeros(SPAN, np.float32), array(out.flatten()), self._sync,
         )  # fmt: skip
 
         def kernel(number: int, threads: int) -> None:

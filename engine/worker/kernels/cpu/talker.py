@@ -48,7 +48,7 @@ class CpuTalker:
         given = *self._head, array(hidden.contiguous()), len(hidden), array(logits)
 
         def kernel(number: int, threads: int) -> None:
-            multiply_all(number, threads, *given, self._scratch.counter)
+            multiply_all(number, threads, *given, self._scratch.sync)
 
         self._team.run(kernel, self.threads)
         return logits

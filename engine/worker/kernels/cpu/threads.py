@@ -13,9 +13,11 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, TypeAlias
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from engine.worker.kernels.cpu.compiler import compiled
 
@@ -23,6 +25,8 @@ Kernel: TypeAlias = Callable[[int, int], object]  # called with the thread's num
 THREADS = (1, 2, 4, 6, 8, 12, 16, 24, 32)  # that are tried
 TRIALS = 3
 SPINS = 2000  # before a waiting thread offers its core to others
+ARRIVED, OPENINGS, SYNC = 0, 8, 16  # places in a sync: each on a cache line of its own
+_INT64 = ir.IntType(64)
 _yield_core = types.ExternalFunction(
     "SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32()
 )
@@ -81,35 +85,64 @@ def _seconds(run: Callable[[int], object], count: int) -> float:
 
 
 @intrinsic
-def _arrive(typing: Any, counter: Any) -> Any:
-    """Add one to the first number of an int64 array; returns what it was."""
+def _arrive(typing: Any, sync: Any) -> Any:
+    """Count one more thread; how many had come before."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        pointer = context.make_array(signature.args[0])(context, builder, given[0]).data
-        return builder.atomic_rmw("add", pointer, ir.Constant(ir.IntType(64), 1), "seq_cst")
+        arrived = _pointer(context, builder, signature, given, ARRIVED)
+        return builder.atomic_rmw("add", arrived, _INT64(1), "seq_cst")
 
-    return types.int64(counter), generate
+    return types.int64(sync), generate
 
 
 @intrinsic
-def _arrived(typing: Any, counter: Any) -> Any:
-    """The first number of an int64 array."""
+def _openings(typing: Any, sync: Any) -> Any:
+    """How often the barrier has let all go on."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        pointer = context.make_array(signature.args[0])(context, builder, given[0]).data
-        return builder.load_atomic(pointer, "seq_cst", 8)
+        openings = _pointer(context, builder, signature, given, OPENINGS)
+        return builder.load_atomic(openings, "seq_cst", 8)
 
-    return types.int64(counter), generate
+    return types.int64(sync), generate
+
+
+@intrinsic
+def _open(typing: Any, sync: Any) -> Any:
+    """Count from zero again, then let those go on who wait."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        arrived, openings = (
+            _pointer(context, builder, signature, given, at) for at in (ARRIVED, OPENINGS)
+        )
+        builder.store_atomic(_INT64(0), arrived, "seq_cst", 8)
+        return builder.atomic_rmw("add", openings, _INT64(1), "seq_cst")
+
+    return types.int64(sync), generate
+
+
+def _pointer(context: Any, builder: Any, signature: Any, given: Any, at: int) -> Any:
+    """Where the number `at` of the array is that an intrinsic was given."""
+    data = context.make_array(signature.args[0])(context, builder, given[0]).data
+    return builder.gep(data, [_INT64(at)])
+
+
+def new_sync() -> NDArray[np.int64]:
+    """What one team's barriers need. Between two of them nobody is counted, so that kernels of
+    different numbers of threads can share it."""
+    return np.zeros(SYNC, np.int64)
 
 
 @compiled()
-def barrier(counter, threads):
-    """Wait until all threads have come here. counter: int64 [1], zero at first."""
+def barrier(sync, threads):
+    """Wait until all threads have come here."""
     if threads == 1:
         return
-    due = (_arrive(counter) // threads + 1) * threads
+    before = _openings(sync)
+    if _arrive(sync) == threads - 1:
+        _open(sync)
+        return
     spins = 0
-    while _arrived(counter) < due:
+    while _openings(sync) == before:
         spins += 1
         if spins > SPINS:
             _yield_core()

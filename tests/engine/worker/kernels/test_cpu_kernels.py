@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from numba import njit
@@ -15,7 +16,7 @@ from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.prompts import RowProducts
-from engine.worker.kernels.cpu.threads import ThreadTeam, fastest
+from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, fastest, new_sync
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
@@ -24,7 +25,7 @@ from engine.worker.talker.cpu_kernels import CpuKernels, _build, _choose_threads
 from engine.worker.talker.decode_step import FrameStep
 from studio.cli.app_context import MINI
 
-ROWS, THREADS, CPU = 3, 2, torch.device("cpu")
+ROWS, THREADS, CPU = 3, 3, torch.device("cpu")
 Frames = tuple[Tensor, Tensor, SamplingTensors, Tensor]
 
 
@@ -147,6 +148,31 @@ def test_a_closed_team_runs_on_the_calling_thread_alone() -> None:
     team.close()
     team.run(lambda number, threads: seen.append((number, threads)), 3)
     assert seen == [(0, 1)]
+
+
+@compiled()
+def _meet(number, threads, rounds, sync, times, failures):  # type: ignore[no-untyped-def]
+    """Count each round, and what others have not counted when the barrier lets a thread go on."""
+    for done in range(1, rounds + 1):
+        times[number] = done
+        barrier(sync, threads)
+        for other in range(threads):
+            failures[number] += times[other] < done
+        barrier(sync, threads)
+
+
+def test_a_barrier_waits_for_all_whatever_their_number_was_before() -> None:
+    most = 5
+    team, sync, failures = ThreadTeam(most), new_sync(), np.zeros(most, np.int64)
+    for threads in [*range(1, most + 1), *range(most, 0, -1), 2, 5, 3, 4]:
+        times = np.zeros(most, np.int64)
+        team.run(
+            lambda number, count, times=times: _meet(number, count, 20, sync, times, failures),  # type: ignore[misc]
+            threads,
+        )
+        assert times[:threads].tolist() == [20] * threads
+    assert not failures.any()
+    team.close()
 
 
 def test_kernels_are_compiled_where_no_folder_can_be_written(
