@@ -31,6 +31,7 @@ from bench.stress.soak_watch import Watch
 from bench.stress.target import Tally, Target, look_at
 
 KEY: Final = "a-key-of-the-mixed-load"
+ROOM: Final = 1000  # voices that may be saved besides those of the beginning
 API_ACTIONS: Final = ("file", "stream", "events", "socket", "listing")
 
 
@@ -115,6 +116,7 @@ def main(
     attack_niceness: Annotated[
         int, typer.Option(help="19 where they share the server's cores: they take what is left.")
     ] = 0,
+    saved_voices: Annotated[int, typer.Option(help="In the library from the beginning.")] = 0,
     page: Annotated[bool, typer.Option(help="Serve the page, and attack it.")] = True,
     out: Annotated[Path | None, typer.Option(help="A file for the report.")] = None,
 ) -> None:
@@ -127,9 +129,11 @@ def main(
         attack_niceness,
     )
     own = {"TIMBRE_API_KEYS": key, "TIMBRE_PAGE": str(page).lower()}
+    own["TIMBRE_API_SAVED_VOICES"] = str(saved_voices + ROOM)
     with ExitStack() as stack:
         if not url:
-            place = studio(model or "presets/mini", own, cores_of(server_cores))
+            cores = cores_of(server_cores)
+            place = studio(model or "presets/mini", own, cores, saved_voices)
             url, pid = stack.enter_context(place)
         context = multiprocessing.get_context("spawn")
         pool = stack.enter_context(ProcessPoolExecutor(load.processes, mp_context=context))

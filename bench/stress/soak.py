@@ -30,6 +30,7 @@ import typer
 
 from bench.stress.soak_visits import Broken, Visitor
 from bench.stress.soak_watch import Watch
+from engine import Design, Library
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAVES = 0.25  # of the visits that can be left, which is a fifth of all
@@ -160,15 +161,22 @@ def report(crowd: Crowd, account: Account, watch: Watch, left: dict[str, float])
 
 @contextmanager
 def studio(
-    model: str, variables: Mapping[str, str] | None = None, cores: Sequence[int] = ()
+    model: str,
+    variables: Mapping[str, str] | None = None,
+    cores: Sequence[int] = (),
+    saved_voices: int = 0,
 ) -> Iterator[tuple[str, int]]:
     """Start the program on a free port; yields its address and process id.
 
-    `variables` are added to its environment; `cores` are the only ones it may use.
+    `variables` are added to its environment; `cores` are the only ones it may use. Its library
+    has `saved_voices` voices, made from descriptions.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as data:
+        library = Library(Path(data) / "voices")
+        for number in range(saved_voices):
+            library.save(f"Saved {number}", Design("A calm voice."))
         command = [sys.executable, "app.py", "serve", "--port", str(port), "--data", data]
         environment = {**os.environ, **(variables or {})}
         with pinned(cores):
