@@ -152,6 +152,7 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path, name: str, where: str)
         os.mkfifo(target)
     else:
         target.symlink_to(tmp_path / "secret" if name == "secret" else target)
+    library = Library(tmp_path / "voices")  # one that has not read it before
     assert library.list() == ()
     assert len(library.damaged()) == 1
     with pytest.raises((InvalidVoice, UnknownVoice)):

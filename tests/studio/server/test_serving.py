@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,7 +59,12 @@ def test_the_page_is_there_for_guests_or_for_friends(
     served: list[Any], monkeypatch: pytest.MonkeyPatch, guests: str
 ) -> None:
     mounted: list[bool] = []
-    monkeypatch.setattr(page, "mount_page", lambda *_, guests, **how: mounted.append(guests))
+
+    def mount(*_: object, guests: bool, **how: object) -> SimpleNamespace:
+        mounted.append(guests)
+        return SimpleNamespace(upkeep=[])
+
+    monkeypatch.setattr(page, "mount_page", mount)
     monkeypatch.setenv("TIMBRE_GUESTS", guests)
     result = run()
     assert result.exit_code == 0, result.output
