@@ -3,7 +3,13 @@
 Importing this package leaves torch out: the device side is loaded by `open_engine` alone.
 """
 
-from engine.atomic import PARTIAL_SUFFIX, atomic_replace, explain_write_errors, write_atomic
+from engine.atomic import (
+    PARTIAL_SUFFIX,
+    atomic_replace,
+    explain_write_errors,
+    mark_changed,
+    write_atomic,
+)
 from engine.audio.audio_io import (
     Loudspeaker,
     SoundWriter,
@@ -170,6 +176,7 @@ __all__ = [
     "load_profile",
     "load_reference_audio",
     "lower_thread_priority",
+    "mark_changed",
     "may_have_gpu",
     "mix",
     "open_cluster",

@@ -25,12 +25,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from engine.atomic import LOCK, PARTIAL_SUFFIX, exclusive, explain_write_errors, sync, write_atomic
+from engine.atomic import (
+    LOCK,
+    PARTIAL_SUFFIX,
+    exclusive,
+    explain_write_errors,
+    mark_changed,
+    sync,
+    write_atomic,
+)
 from engine.errors import InvalidVoice, LibraryFull, NameTaken, NotSaved, UnknownVoice
 from engine.messages import misfit
 from engine.types import Clone, Design
 from engine.voices.voice_format import VoiceCard, pack, unpack, write_card
-from engine.voices.voice_index import VoiceIndex, mark_changed, read_index, with_voice
+from engine.voices.voice_index import VoiceIndex, read_index, with_voice
 from engine.voices.voice_store import (
     CARD,
     ID,

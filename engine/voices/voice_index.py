@@ -11,7 +11,6 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -102,14 +101,6 @@ def stamp_of_folder(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns
-
-
-def mark_changed(folder: Path) -> None:
-    """Give a folder a time of its own, to the nanosecond: clocks of file systems stand still for
-    some milliseconds, in which another change would not be seen."""
-    now = time.time_ns()
-    with suppress(OSError):
-        os.utime(folder, ns=(now, now))
 
 
 def with_voice(voices: tuple[SavedVoice, ...], saved: SavedVoice) -> tuple[SavedVoice, ...]:

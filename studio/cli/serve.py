@@ -108,8 +108,7 @@ def _mount_page(
     application: FastAPI, engine: SpeechEngine, library: Library, place: AppContext, login: Login
 ) -> None:
     from studio.server import public_server
-    from studio.server.retention import every
-    from studio.takes.take_store import DAY
+    from studio.server.retention import start_upkeep
     from studio.ui.page import mount_page
 
     takes = public_server.open_takes(place.own)
@@ -117,5 +116,4 @@ def _mount_page(
     studio = mount_page(
         application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
     )
-    for work in studio.upkeep:
-        every(DAY, partial(work, place.own))
+    start_upkeep(studio, place.own)

@@ -14,14 +14,13 @@ import logging
 import os
 import secrets
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from engine import InvalidSetting, atomic_replace
+from engine import InvalidSetting, atomic_replace, mark_changed
 
 KEPT: Final = ("voices", "takes", "scripts")  # folders
 TRASH: Final = ".trash"  # the only hidden folder that is kept
@@ -166,9 +165,7 @@ class Mirror:
 
     def _mark_changed(self, path: str) -> None:
         """Give the folder of all voices, takes or scripts a new time, by which readers see it."""
-        now = time.time_ns()
-        with suppress(OSError):
-            os.utime(self._folder / PurePosixPath(path).parts[0], ns=(now, now))
+        mark_changed(self._folder / PurePosixPath(path).parts[0])
 
     def _save(self) -> None:
         state = {"marker": self._marker, "same": self._same}

@@ -10,9 +10,12 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from studio.context import Studio
+from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Keeping, Takes
 
 HOUR: Final = 3600.0
@@ -31,6 +34,12 @@ def tidy(guests: Path, takes: Takes, days: float) -> int:
             shutil.rmtree(folder, ignore_errors=True)
             gone += 1
     return gone
+
+
+def start_upkeep(studio: Studio, settings: StudioSettings) -> None:
+    """Run daily what the tabs want deleted regularly."""
+    for work in studio.upkeep:
+        every(DAY, partial(work, settings))
 
 
 def every(seconds: float, work: Callable[[], object]) -> threading.Thread:

@@ -7,8 +7,6 @@ studio/server/connections.py do not hold here; proxies are believed as everywher
 
 from __future__ import annotations
 
-from functools import partial
-
 from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -19,11 +17,11 @@ from studio.context import Studio
 from studio.server.admission import admission
 from studio.server.login import Login
 from studio.server.public_server import around
-from studio.server.retention import every
+from studio.server.retention import start_upkeep
 from studio.settings import StudioSettings
 from studio.takes import downloads
 from studio.takes.live_takes import LiveTakes
-from studio.takes.take_store import DAY, Takes
+from studio.takes.take_store import Takes
 from studio.ui.page import looks
 from studio.ui.shell import build_shell
 
@@ -34,8 +32,7 @@ def serve(engine: SpeechEngine, library: Library, takes: Takes, settings: Studio
     guests, rates = settings.model_copy(update={"guests": True}), Rates(settings.api)
     engine.admission_hook = admission(guests, rates)
     door, shell = Login(settings.api.keys), build_shell(studio)
-    for work in studio.upkeep:
-        every(DAY, partial(work, settings))
+    start_upkeep(studio, settings)
     page, _, _ = shell.launch(
         server_name=settings.host,
         server_port=settings.port,

@@ -39,11 +39,11 @@ from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_tak
 from studio.scripts.project_files import export_project, import_project, title_in
 from studio.scripts.text.cues import without_cues
 from studio.settings import StudioSettings
+from studio.takes.take_store import DAY
 from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
 from studio.voices.voice_catalog import BLEND_MARKS
 
-DAY = 86_400.0
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
 LARGEST_UPLOAD = 100 << 20  # bytes that the page accepts, as in studio/ui/page.py
