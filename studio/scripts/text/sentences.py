@@ -51,4 +51,4 @@ def _should_join(before: str, part: str, breath: SpokenPiece) -> bool:
     if not part.strip() or not before.strip():
         return True
     sizes = spoken_size(before.strip()), spoken_size(part.strip())
-    return min(sizes) < breath.shortest and sum(sizes) <= breath.longest
+    return min(sizes) < breath.shortest and spoken_size((before + part).strip()) <= breath.longest

@@ -59,6 +59,7 @@ def test_breaths_joined_are_the_text(text: str, breath: SpokenPiece) -> None:
 @settings(max_examples=150)
 @given(TEXTS, BREATHS)
 @example("[oh! )你好。'))']", SpokenPiece(shortest=0))
+@example("Hello Hello Hello there. 一二三 \n\n Hello", SpokenPiece(shortest=10, longest=40))
 def test_breaths_keep_tags_whole_and_stay_within_their_length(
     text: str, breath: SpokenPiece
 ) -> None:
