@@ -138,10 +138,12 @@ class Visitors:
         if context is not self._shared:
             context.close()
             return
-        for page in context.pages:
-            if page is not self._keeper:
-                self._forget(page.url)
-                page.close()
+        pages = [page for page in context.pages if page is not self._keeper]
+        addresses = {page.url for page in pages}
+        for page in pages:
+            page.close()
+        for address in addresses:  # only now: no script runs that would miss what it stored
+            self._forget(address)
         context.clear_cookies()
         self._free = True
 
@@ -171,9 +173,10 @@ def _opening(visitors: Visitors) -> Iterator[OpenPage]:
         return page
 
     yield open_
+    seen = [*errors]  # before pages close, which breaks off what they load
     for context in opened:
         visitors.leave(context)
-    assert errors == []
+    assert seen == [], seen
 
 
 open_page = pytest.fixture(_opening, name="open_page")
