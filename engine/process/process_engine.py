@@ -24,7 +24,7 @@ from typing import Any
 
 from engine.base_engine import CLOSED, LocalEngine
 from engine.engine import Engine
-from engine.errors import EngineClosed, EngineError, InvalidSetting
+from engine.errors import EngineClosed, EngineError, InvalidSetting, TimbreError
 from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.process.channel import (
@@ -98,7 +98,7 @@ class ProcessEngine(LocalEngine):
         try:
             self._registry.register(sequence, output, lambda ahead: None)
         except EngineClosed:
-            del self._sequences[sequence.id]
+            self._sequences.pop(sequence.id, None)
             raise
         self._channel.post(Begin(sequence))
 
@@ -171,11 +171,10 @@ class ProcessEngine(LocalEngine):
         self._closing = True
         super().close()
         self._channel.post(Close())
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+        self._reader.join(STOP_SECONDS)
+        if self._reader.is_alive():
             self._process.kill()
-        self._reader.join()
+            self._reader.join()
 
     # The process.
 
@@ -186,9 +185,9 @@ class ProcessEngine(LocalEngine):
             self._process = subprocess.Popen(
                 [sys.executable, "-c", boot], stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
             )
-        self._channel = Channel(here.detach())
-        self._channel.post((self._make, checkpoints))
-        messages = self._channel.receive()
+        channel = Channel(here.detach())
+        channel.post((self._make, checkpoints))
+        self._channel, messages = channel, channel.receive()
         first: Ready | Failed | None = next(messages, None)
         if isinstance(first, Ready):
             self._report = Report()
@@ -215,12 +214,14 @@ class ProcessEngine(LocalEngine):
                 if self._losses > MOST_LOSSES:
                     raise EngineError(GONE)
                 ready, messages = self._start(self._checkpoints)
-            except EngineError as error:
+            except Exception as error:
                 log.critical("The engine has stopped.", exc_info=error)
-                self._registry.end_all(error.message)
+                self._registry.end_all(_reason(error))
                 return
             self._replace_checkpoints(ready.checkpoints)
             self._registry.resume()
+            if self._closing:  # `close` may have told the process before
+                self._channel.post(Close())
 
     def _take(self, message: Deliver | Reply | Report) -> None:
         if isinstance(message, Deliver):
@@ -244,6 +245,8 @@ class ProcessEngine(LocalEngine):
     def _deliver(self, id: int, item: Chunk | End) -> None:
         sequence = self._sequences.get(id)
         if sequence is None:  # it has ended here
+            if isinstance(item, Chunk):
+                self._channel.post(Cancel(id))
             return
         if isinstance(item, End):
             del self._sequences[id]
@@ -274,8 +277,19 @@ class ProcessEngine(LocalEngine):
         with self._lock:
             self._calls[number] = done
         self._channel.post(Call(number, method, arguments))
-        while not wait([done], timeout or CALL_POLL).done:
-            if timeout is not None:
-                raise TimeoutError
-            self._registry.check_open()
+        try:
+            while not wait([done], timeout or CALL_POLL).done:
+                if timeout is not None:
+                    raise TimeoutError
+                self._registry.check_open()
+        finally:
+            with self._lock:
+                self._calls.pop(number, None)
         return done.result()
+
+
+def _reason(error: Exception) -> Message:
+    """Why no process could be started."""
+    if isinstance(error, TimbreError):
+        return error.message
+    return Message("The engine has stopped ({error}). Start it again.", error=error)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import cast
 
 import numpy as np
@@ -59,6 +62,13 @@ def no_model(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
 
 def no_process(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
     os._exit(7)
+
+
+def model_once(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    if mark.exists():
+        no_model(checkpoints)
+    mark.touch()
+    return fake(None, {}, checkpoints)
 
 
 def only_once(mark: Path, checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
@@ -189,6 +199,72 @@ def test_processes_that_die_before_they_speak_are_given_up(
         soon(lambda: engine._process is not first and engine.alive)
         kill(engine)
         soon(lambda: engine.ended)
+
+
+def test_a_process_that_cannot_be_made_again_is_the_end(tmp_path: Path) -> None:
+    with closing(ProcessEngine(partial(model_once, tmp_path / "mark"))) as engine:
+        kill(engine)
+        soon(lambda: engine.ended, seconds=30)
+        with pytest.raises(EngineClosed, match="no model in there"):
+            engine.submit(HELLO)
+
+
+def test_closing_while_another_process_starts_ends_that_one_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = ProcessEngine(partial(fake, None, {}))
+    first, starts, pair = engine._process, Event(), socket.socketpair
+
+    def late_pair() -> tuple[socket.socket, socket.socket]:
+        starts.set()
+        soon(lambda: engine._closing)
+        time.sleep(0.2)  # `close` has written to the old process
+        return pair()
+
+    monkeypatch.setattr(socket, "socketpair", late_pair)
+    kill(engine)
+    assert starts.wait(60)
+    closing_thread = Thread(target=engine.close, daemon=True)
+    closing_thread.start()
+    closing_thread.join(30)
+    assert not closing_thread.is_alive()
+    assert engine._process is not first
+    assert engine._process.poll() == 0
+
+
+def test_a_request_whose_process_is_lost_as_it_starts_is_refused(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine()
+
+    def lost(*_: object) -> None:
+        engine._sequences.clear()
+        raise EngineClosed(process_engine.LOST)
+
+    monkeypatch.setattr(engine._registry, "register", lost)
+    with pytest.raises(EngineClosed):
+        engine.submit(HELLO)
+
+
+def test_what_has_ended_here_is_not_spoken_there(open_engine: Open) -> None:
+    engine = open_engine(SLOW)
+    stream = engine.submit(replace(HELLO, max_frames=4000, ignore_end=True))  # 40 s
+    next(stream)
+    engine._end_all(EngineClosed(process_engine.LOST))  # as if it had begun in the next process
+    engine._registry.resume()
+    soon(lambda: not engine.stats().running, seconds=20)
+
+
+def test_an_answer_that_is_late_is_not_waited_for(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_engine, "STATS_SECONDS", 0.1)
+    engine = open_engine()
+    engine._process.send_signal(signal.SIGSTOP)
+    for _ in range(3):
+        engine.stats()
+    engine._process.send_signal(signal.SIGCONT)
+    assert not engine._calls
 
 
 def test_an_engine_that_cannot_be_opened_says_why() -> None:
