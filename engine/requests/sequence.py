@@ -274,6 +274,11 @@ class Attempt:
         return self.sequence.playback.began is None
 
     @property
+    def plays(self) -> bool:
+        """Whether its listener has audio."""
+        return not self.before_first_chunk
+
+    @property
     def can_decode(self) -> bool:
         """Whether its next frame may be planned."""
         return (

@@ -24,6 +24,10 @@ NOT_STARTED = -1.0  # slack before the first chunk
 # chunk is at most one further: the first gives too little lead for more.
 MAX_SIZE_STEPS = 2
 
+# Where a step takes more than this share of real time, the lead hardly grows, and chunks with it: a
+# stream begins with the lead for chunks that cost less.
+TIGHT = 0.75
+
 MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # a longer step would delay first chunks too much
 BASE_PREFILL_ROWS = 512  # prompt rows of one step that are always acceptable
 FAST_PREFILL_SECONDS = 0.01  # more rows are, if they are measured to take no longer than this
@@ -113,16 +117,18 @@ def next_chunk_size(
 ) -> int:
     """Frames of the next chunk, from the chunk schedule.
 
-    The first chunk is the smallest whose audio lasts until the second. Later ones, also those of
-    a text's next group, grow as long as the buffered audio covers the time to make them. Files use
-    the largest, which is the cheapest;
-    so do streams on a machine that is slower than real time: no size keeps them from gaps.
+    The first chunk is the smallest whose audio lasts until the second, or on a machine near real
+    time until the third. Later ones, also those of a text's next group, grow as long as the
+    buffered audio covers the time to make them. Files use the largest, which is the cheapest; so do
+    streams on a machine that is slower than real time: no size keeps them from gaps.
     """
     sizes, factor = settings.chunk_schedule, settings.lead_factor
     if not attempt.sequence.live or slow:
         return sizes[-1]
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
-        lasting = (size for size in sizes if size * FRAME_SECONDS >= step_seconds * factor)
+        steps = 2 if step_seconds > TIGHT * FRAME_SECONDS else 1
+        needed = steps * step_seconds * factor
+        lasting = (size for size in sizes if size * FRAME_SECONDS >= needed)
         return next(lasting, sizes[-1])
     highest = attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)
     for size in reversed(sizes[: highest + 1]):

@@ -203,16 +203,26 @@ class Scheduler:
         """Process the codes of a step."""
         step = self._in_flight[result.number]
         prompt_rows = sum(piece.stop - piece.start for piece in step.plan.prefill)
+        self._observe_lateness(step, prompt_rows, result.seconds, now)
         self.step_cost.observe(len(step.plan.decode), prompt_rows, result.seconds)
-        if any(each.sequence.live for each in step.attempts.values()):
-            self.lateness.observe(result.seconds, now)
-        else:
-            self.lateness.reset()
         deliveries = self._failed_admissions(step, result)
         for slot, frame in result.frames.items():
             step.attempts[slot].add_frame(frame.codes, frame.ended)
         self._release_finished()
         return deliveries
+
+    def _observe_lateness(
+        self, step: InFlightStep, prompt_rows: int, seconds: float, now: float
+    ) -> None:
+        """Where nobody hears anything yet, a prompt holds up nobody: then only what it takes longer
+        than others did is a sign of hold-ups."""
+        live = [each for each in step.attempts.values() if each.sequence.live]
+        if prompt_rows and not any(each.plays for each in live):
+            seconds -= self.step_cost.prefill.seconds(prompt_rows) or seconds
+        if live:
+            self.lateness.observe(seconds, now)
+        else:
+            self.lateness.reset()
 
     def commit_audio(self, number: int, audio: Mapping[int, Pcm], now: float) -> list[Delivery]:
         """Process the audio of a committed step."""

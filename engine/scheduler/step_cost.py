@@ -52,7 +52,8 @@ class LinearCost:
         self._recent = [old * FORGET + new for old, new in zip(self._recent, now, strict=True)]
 
     def seconds(self, rows: int) -> float:
-        return self.expected(rows) if self and rows else 0.0
+        """0 if nothing is known."""
+        return self.expected(rows) if rows and (self or self.anchored) else 0.0
 
     def expected(self, rows: int) -> float:
         """The same, from anchors alone if nothing was measured."""

@@ -97,13 +97,15 @@ class Costs:
     step: float = 0.0
     row: float = 0.0
     prefill_row: float = 0.0
+    decoded_chunk: float = 0.0
     decoded_frame: float = 0.0
 
     def of(self, plan: StepPlan) -> float:
         decoded = sum(piece.stop - piece.start for piece in plan.codec_decode)
+        chunks = self.decoded_chunk * len(plan.codec_decode)
         prefilled = sum(piece.stop - piece.start for piece in plan.prefill)
         frames = (self.step + self.row * len(plan.decode)) if plan.decode else 0.0
-        return frames + self.prefill_row * prefilled + self.decoded_frame * decoded
+        return frames + self.prefill_row * prefilled + chunks + self.decoded_frame * decoded
 
 
 @dataclass

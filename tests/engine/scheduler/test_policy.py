@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
 from engine.scheduler.policy import (
+    TIGHT,
     by_urgency,
     next_chunk_size,
     realtime_capacity,
@@ -80,13 +81,14 @@ def test_the_first_chunk_of_a_texts_next_group_does_not_wait_for_others():
 
 @given(step=st.floats(0.001, 0.3))
 @settings(deadline=None, max_examples=30)
-def test_a_first_chunk_lasts_until_the_second(step):
+def test_a_first_chunk_lasts_until_the_second_or_near_real_time_until_the_third(step):
     [run] = attempts(1)
     run.planned_codec_frames, run.sequence.playback.began = 0, None
     size = next_chunk_size(run, 0.0, step, SETTINGS)
-    assert size * FRAME_SECONDS >= step * SETTINGS.lead_factor
+    needed = step * SETTINGS.lead_factor * (2 if step > TIGHT * FRAME_SECONDS else 1)
+    assert size * FRAME_SECONDS >= min(needed, SETTINGS.chunk_schedule[-1] * FRAME_SECONDS)
     smaller = [each for each in SETTINGS.chunk_schedule if each < size]
-    assert not smaller or smaller[-1] * FRAME_SECONDS < step * SETTINGS.lead_factor
+    assert not smaller or smaller[-1] * FRAME_SECONDS < needed
 
 
 def test_the_unheard_come_first_then_the_shortest_lead_then_files():
@@ -161,6 +163,14 @@ def test_a_timed_device_is_not_forgotten_after_a_time_alone(fixed, each, steps):
     assert timed.seconds(32) == pytest.approx(fixed + each * 32, rel=0.01)
     assert untimed.seconds(32) > 0.9 * 32 * (fixed + each)
     assert not StepCost().decode
+
+
+def test_a_timed_device_is_known_before_its_first_step():
+    step_cost = StepCost()
+    assert step_cost.seconds(1) == 0.0
+    step_cost.decode.anchor({1: 0.05, 4: 0.08})
+    assert step_cost.seconds(1) == pytest.approx(0.05, rel=0.01)
+    assert not step_cost.decode
 
 
 def test_pace_forgets_a_bad_first_step():
