@@ -94,6 +94,7 @@ class WsSender:
             turn.cancel()
 
     async def run(self) -> None:
+        """Until the client is gone, or has read nothing for too long."""
         try:
             while await self._work.wait():
                 self._work.clear()

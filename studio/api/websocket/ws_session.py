@@ -6,8 +6,9 @@ new one on the same socket (barge-in). docs/api.md describes the messages.
 
 from __future__ import annotations
 
-import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Literal
 
 import anyio
@@ -58,7 +59,7 @@ class WsSession:
     def __init__(self, socket: WebSocket, context: ApiContext) -> None:
         self._socket, self._context = socket, context
         self._outlet = WsOutlet(socket, context.settings.stall_timeout)
-        self._speaker = WsSender(self._outlet, context.metrics)
+        self._sender = WsSender(self._outlet, context.metrics)
         self._how = Configuration(type="session.config")
         self._request: SpeechRequest | None = None  # None: not built yet
         self._configured = True  # false after a refused session.config
@@ -67,15 +68,13 @@ class WsSession:
         self._count = 0
 
     async def run(self) -> None:
-        speaking = asyncio.ensure_future(self._speaker.run())
+        """Until the client leaves, or has read nothing for too long."""
         try:
-            await self._listen()
-        except GONE:
-            pass  # the client has disconnected
+            async with anyio.create_task_group() as halves:
+                for half in (self._sender.run, self._listen):
+                    halves.start_soon(_run_half, half, halves.cancel_scope)
         finally:
-            self._speaker.cancel()
-            speaking.cancel()
-            await asyncio.gather(speaking, return_exceptions=True)
+            self._sender.cancel()
 
     async def _listen(self) -> None:
         while (text := await self._next()) is not None:
@@ -104,7 +103,7 @@ class WsSession:
     def _left(self) -> float:
         """Seconds until the idle timeout; it does not run while complete text is spoken."""
         patience = self._context.settings.idle_timeout
-        if self._speaker.turns and not self._open:
+        if self._sender.turns and not self._open:
             return patience
         return self._outlet.active + patience - time.monotonic()
 
@@ -134,7 +133,7 @@ class WsSession:
         elif isinstance(message, InputDone):
             await self._finish_text()
         elif isinstance(message, InputCancel):
-            self._speaker.cancel()
+            self._sender.cancel()
             self._cancelled, self._open = self._open is not None, None
 
     async def _feed(self, text: str) -> None:
@@ -148,7 +147,7 @@ class WsSession:
         return self._begin(self._request, text) if text.strip() else None
 
     def _begin(self, request: SpeechRequest, text: str) -> None:
-        if self._speaker.crowded(self._context.settings.utterances):
+        if self._sender.crowded(self._context.settings.utterances):
             said = "Too many utterances are waiting. Cancel, or wait for the next session.done."
             raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
         self._context.charge(self._socket)
@@ -156,7 +155,7 @@ class WsSession:
         utterance = kind(request, self._context.engine.submit, text)
         self._open = Turn(self._count, utterance, self._how)
         self._count += 1
-        self._speaker.add(self._open)
+        self._sender.add(self._open)
 
     async def _finish_text(self) -> None:
         if self._open:
@@ -171,3 +170,10 @@ class WsSession:
             )
             self._count += 1
         self._cancelled, self._open = False, None
+
+
+async def _run_half(half: Callable[[], Awaitable[None]], whole: anyio.CancelScope) -> None:
+    """Run one half of a session, and end the other with it."""
+    with suppress(*GONE):  # the client has disconnected
+        await half()
+    whole.cancel()

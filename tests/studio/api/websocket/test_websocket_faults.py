@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import random
+import socket
+import struct
+from base64 import b64encode
+from contextlib import closing
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,6 +19,7 @@ from starlette.websockets import WebSocketDisconnect
 from engine import Engine, EngineSettings, Library
 from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
+from tests.studio.api.conftest import Serve
 from tests.studio.api.websocket.ws_client import CANCEL, DONE, LONG, PATH, config, hear, say, words
 from tests.support.serving import wait_until
 
@@ -68,6 +74,29 @@ def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
         assert refused.value.json()["error"]["retry_after"] == 5
     with client.websocket_connect(PATH):
         pass
+
+
+def unread(url: str, *messages: dict[str, Any]) -> socket.socket:
+    """A socket that says something and reads nothing of the answer."""
+    place, wire = urlsplit(url), socket.socket()
+    wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    wire.connect((place.hostname, place.port))
+    names = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13")
+    key = b64encode(bytes(16)).decode()
+    head = (f"GET {PATH} HTTP/1.1", "Host: x", *names, f"Sec-WebSocket-Key: {key}", "", "")
+    wire.sendall("\r\n".join(head).encode())
+    assert b" 101 " in wire.recv(1024)
+    for data in (json.dumps(message).ljust(126).encode() for message in messages):
+        wire.sendall(struct.pack(">BBHI", 0x81, 0x80 | 126, len(data), 0) + data)
+    return wire
+
+
+def test_who_reads_nothing_loses_the_place(engine: Engine, library: Library, serve: Serve) -> None:
+    api = create_api(engine, library, ApiSettings(stall_timeout=0.3, sockets=1))
+    endless = config(max_new_tokens=2500, ignore_eos=True)
+    with closing(unread(serve(api), endless, LONG, DONE)):
+        wait_until(lambda: engine.stats().ended)
+        wait_until(lambda: not api.state.context.sockets._taken)
 
 
 @pytest.mark.parametrize(
