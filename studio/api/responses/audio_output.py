@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine import Pcm
-from studio.api.responses.encoding import Format, encode, open_encoder
+from studio.api.responses.encoding import UNCOMPRESSED, Format, encode, open_encoder
 from studio.time_stretch import Stretch, stretch
 
 
@@ -15,6 +15,7 @@ class Render:
     def __init__(self, format: Format, speed: float) -> None:
         self._encoder = open_encoder(format)
         self._stretch = None if speed == 1 else Stretch(speed)
+        self.only_copies = speed == 1 and format in UNCOMPRESSED  # takes next to no time
         self.samples = 0  # of output so far
 
     def feed(self, pcm: Pcm) -> bytes:

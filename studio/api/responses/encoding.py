@@ -27,6 +27,7 @@ MEDIA_TYPES: dict[Format, str] = {
     "wav": "audio/wav",
     "pcm": "audio/pcm",
 }
+UNCOMPRESSED: tuple[Format, ...] = ("wav", "pcm")
 UNKNOWN_LENGTH = 0xFFFFFFFF  # players read until the stream ends
 _WAV_HEAD = 44
 _PAGE_LATENCY = 0x1302  # libsndfile's SFC_SET_OGG_PAGE_LATENCY_MS

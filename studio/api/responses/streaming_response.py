@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -186,17 +186,25 @@ class Answer(Response):
 
 
 async def pieces(stream: SpeechStream, render: Render, hold: int = 0) -> AsyncIterator[bytes]:
-    """A stream's audio as encoded bytes; the first piece has at least `hold` frames."""
+    """A stream's audio as encoded bytes; the first piece has at least `hold` frames.
+
+    Encoders run in other threads: a second of Opus takes 13 ms, for which all streams would wait.
+    """
+    run = _here if render.only_copies else anyio.to_thread.run_sync
     frames, ready = 0, b""
     async for chunk in stream.joined():
         frames += chunk.frames
-        ready += render.feed(chunk.pcm)
+        ready += await run(render.feed, chunk.pcm)
         if ready and frames >= hold:
             yield ready
             ready = b""
-    ready += render.finish()
+    ready += await run(render.finish)
     if ready:
         yield ready
+
+
+async def _here(work: Callable[..., bytes], *values: Pcm) -> bytes:
+    return work(*values)
 
 
 async def whole(stream: SpeechStream) -> Pcm:

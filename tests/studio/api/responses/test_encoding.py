@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import threading
 from itertools import pairwise
 
 import av
@@ -12,9 +14,10 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import SAMPLE_RATE
+from engine import SAMPLE_RATE, Engine, Pcm, Preset, SpeechRequest
 from studio.api.responses.audio_output import Render, render
 from studio.api.responses.encoding import MEDIA_TYPES, Format, encode, open_encoder, wav_header
+from studio.api.responses.streaming_response import pieces
 from studio.time_stretch import Stretch, stretch
 
 READABLE = ("wav", "flac", "mp3", "opus")
@@ -42,6 +45,27 @@ def read(data: bytes) -> np.ndarray:
     samples, rate = soundfile.read(io.BytesIO(data), dtype="int16")
     assert rate == SAMPLE_RATE
     return samples
+
+
+@pytest.mark.parametrize(("format", "speed"), [("mp3", 1.0), ("opus", 1.0), ("pcm", 1.5)])
+def test_no_stream_waits_while_another_is_encoded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, format: Format, speed: float
+) -> None:
+    render, threads = Render(format, speed), set[int]()
+    feed = render.feed
+
+    def watched(pcm: Pcm) -> bytes:
+        threads.add(threading.get_ident())
+        return feed(pcm)
+
+    async def listen() -> int:
+        monkeypatch.setattr(render, "feed", watched)
+        stream = engine.submit(SpeechRequest("Hello there.", Preset("ryan")))
+        return sum([len(piece) async for piece in pieces(stream, render)])
+
+    assert asyncio.run(listen())
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("format", READABLE)
