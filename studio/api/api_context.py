@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
+import anyio.to_thread
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from engine import Library, SpeechEngine, SpeechRequest
+from engine import Library, SpeechEngine, SpeechRequest, SpeechStream
 from studio.api.auth import IDENTITY
 from studio.api.bodies.schemas import SpeechOptions
 from studio.api.errors import ApiError, too_many
@@ -19,6 +20,9 @@ from studio.api.metrics import Metrics
 from studio.api.rates import Rates
 from studio.api.voice_resolver import VoiceResolver
 from studio.settings import ApiSettings
+
+# Characters: a longer text is split and turned into ids in a thread. A book takes half a second.
+LONG_TEXT: Final = 4_000
 
 
 class Places:
@@ -69,6 +73,12 @@ class ApiContext:
             ignore_end=manner.ignore_eos,
             model=self.voices.model(manner.model),
         )
+
+    async def submit(self, request: SpeechRequest) -> SpeechStream:
+        """Start a request. Raises as the engine does."""
+        if len(request.text) <= LONG_TEXT:
+            return self.engine.submit(request)
+        return await anyio.to_thread.run_sync(self.engine.submit, request)
 
     def _frames(self, most: int | None) -> int | None:
         """A frame limit, at most the engine's."""

@@ -107,7 +107,7 @@ class VoiceResolver:
             recording = await anyio.to_thread.run_sync(audio_of, source, limit, param)
             return await self.clone(recording, transcript, model, param)
         refuse_address(source, param)
-        saved = self._library.find(source)
+        saved = await anyio.to_thread.run_sync(self._library.find, source)
         if not saved or not isinstance(saved.voice, Clone):
             message = (
                 f"No uploaded voice is called '{source[:200]}'. Upload it, or send a data: URL."
@@ -127,7 +127,7 @@ class VoiceResolver:
             return Design(manner.instructions)
         name = manner.voice.id if isinstance(manner.voice, VoiceId) else manner.voice or ""
         named = name.strip().lower() not in NO_NAMES
-        voice = await self._by_name(name, manner) if named else self._default(manner)
+        voice = await (self._by_name(name, manner) if named else self._default(manner))
         if manner.x_vector_only_mode and isinstance(voice, Clone):
             return voice_alone(voice)
         return voice
@@ -146,13 +146,14 @@ class VoiceResolver:
         voice = await self.reference_voice(source, transcript, model, "ref_audio", manner.consent)
         return voice_alone(voice) if manner.x_vector_only_mode else voice
 
-    def _default(self, manner: SpeechOptions) -> Voice:
+    async def _default(self, manner: SpeechOptions) -> Voice:
         """The voice of a request without one."""
         model = self.model(manner.model)
         capabilities = self._engine.capabilities()
         able = Choices({model: capabilities[model]} if model else capabilities, self._library)
         if not able.speakers() and not manner.instructions:
-            names = ", ".join(choice.name for choice in able.list()[:40])
+            choices = await anyio.to_thread.run_sync(able.list)
+            names = ", ".join(choice.name for choice in choices[:40])
             there = f"There are: {names}." if names else "Upload one: POST /v1/audio/voices."
             raise ApiError(400, f"Name a voice. {there}", "voice_missing", "voice")
         return able.default(manner.instructions)

@@ -37,13 +37,17 @@ class CaptionedBody(SpeechBody):
 async def captioned_speech(body: CaptionedBody, context: Shared, request: Request) -> Response:
     """One object, as the body or as the only line of a stream."""
     watch = context.metrics.watch("whole", body.response_format)
-    stream = context.engine.submit(await context.request(body, body.input, live=False))
+    stream = await context.submit(await context.request(body, body.input, live=False))
     async with stream:
         try:
             pcm = await cancel_on_disconnect(request, whole(stream))
         finally:
             watch.end(stream.end)
-    data = await anyio.to_thread.run_sync(render, pcm, body.response_format, body.speed)
+    return await anyio.to_thread.run_sync(_answer, body, pcm, stream.seed)
+
+
+def _answer(body: CaptionedBody, pcm: Pcm, seed: int) -> Response:
+    data = render(pcm, body.response_format, body.speed)
     times = word_times(body.input, pcm) if body.return_timestamps else []
     told: dict[str, Any] = {
         "audio": b64encode(data).decode(),
@@ -57,7 +61,7 @@ async def captioned_speech(body: CaptionedBody, context: Shared, request: Reques
             for word, start, stop in times
         ],
     }
-    return JSONResponse(told, headers={"x-seed": str(stream.seed)})
+    return JSONResponse(told, headers={"x-seed": str(seed)})
 
 
 def word_times(text: str, pcm: Pcm) -> list[tuple[str, float, float]]:

@@ -10,9 +10,9 @@ from typing import Any
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Request, WebSocket
 from pydantic import ValidationError
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from engine import TimbreError
+from engine import Pcm, TimbreError
 from studio.api.api_context import ApiContext, Shared, context_of, json_only
 from studio.api.auth import offered_protocols
 from studio.api.bodies.json_body import BoundedJson
@@ -21,7 +21,7 @@ from studio.api.errors import ApiError, explain
 from studio.api.rates import address_of
 from studio.api.responses.audio_output import render
 from studio.api.responses.disconnect import cancel_on_disconnect
-from studio.api.responses.encoding import MEDIA_TYPES
+from studio.api.responses.encoding import MEDIA_TYPES, Format
 from studio.api.responses.streaming_response import Answer, Delivery, usage, whole
 from studio.api.websocket.ws_session import WsSession
 
@@ -34,14 +34,14 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
     """Speak a text: complete, as a raw stream, or as server-sent events."""
     watch = context.metrics.watch(body.delivery, body.response_format)
     asked = await context.request(body, body.input, live=body.delivery != "whole")
-    stream = context.engine.submit(asked)
+    stream = await context.submit(asked)
     hold = body.initial_codec_chunk_frames
     delivery = Delivery(body.delivery, body.response_format, body.speed, hold)
     return Answer(stream, delivery, watch, context.settings.stall_timeout)
 
 
 @router.post("/v1/audio/speech/batch", dependencies=[Depends(json_only)])
-async def batch(body: BatchBody, context: Shared, request: Request) -> dict[str, Any]:
+async def batch(body: BatchBody, context: Shared, request: Request) -> Response:
     """Speak many texts; results are in order, each with its own error."""
     most = context.settings.batch_items
     if len(body.items) > most:
@@ -53,7 +53,8 @@ async def batch(body: BatchBody, context: Shared, request: Request) -> dict[str,
     results = await cancel_on_disconnect(request, asyncio.gather(*work))
     succeeded = sum(result["status"] == "success" for result in results)
     counts = {"total": len(results), "succeeded": succeeded, "failed": len(results) - succeeded}
-    return {"id": f"speech-batch-{uuid.uuid4().hex}", "results": results, **counts}
+    told = {"id": f"speech-batch-{uuid.uuid4().hex}", "results": results, **counts}
+    return await anyio.to_thread.run_sync(JSONResponse, told)
 
 
 @router.websocket("/v1/audio/speech/stream")
@@ -85,18 +86,22 @@ async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]
     item = BatchItem.model_validate(fields)
     format = item.response_format
     watch = context.metrics.watch("batch", format)
-    stream = context.engine.submit(await context.request(item, item.input, live=False))
+    stream = await context.submit(await context.request(item, item.input, live=False))
     async with stream:
         try:
             pcm = await whole(stream)
         finally:
             watch.end(stream.end)
     assert stream.end is not None  # read to its end
-    data = await anyio.to_thread.run_sync(render, pcm, format, item.speed)
+    data = await anyio.to_thread.run_sync(_in_base64, pcm, format, item.speed)
     return {
-        "audio_data": b64encode(data).decode(),
+        "audio_data": data,
         "media_type": MEDIA_TYPES[format],
         "finish_reason": stream.end.reason,
         "seed": stream.end.seed,
         "usage": usage(stream, stream.end),
     }
+
+
+def _in_base64(pcm: Pcm, format: Format, speed: float) -> str:
+    return b64encode(render(pcm, format, speed)).decode()

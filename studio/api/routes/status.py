@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio.to_thread
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
@@ -52,7 +53,8 @@ async def health(context: Shared) -> JSONResponse:
 @router.get("/ready")
 async def ready(context: Shared) -> JSONResponse:
     """Loaded: a request would be spoken at once."""
-    talkers = list(context.engine.stats().talkers)
+    stats = await anyio.to_thread.run_sync(context.engine.stats)  # may be told by another process
+    talkers = list(stats.talkers)
     able = context.engine.alive and bool(talkers)
     status = "ready" if able else "loading" if context.engine.alive else "closed"
     return JSONResponse({"status": status, "models": talkers}, 200 if able else 503)
@@ -60,7 +62,8 @@ async def ready(context: Shared) -> JSONResponse:
 
 @router.get("/metrics", response_class=Response)
 async def metrics(context: Shared) -> Response:
-    return Response(context.metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+    text = await anyio.to_thread.run_sync(context.metrics.text)
+    return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
 
 def _alias(name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import anyio.to_thread
 import numpy as np
 from fastapi import APIRouter, Depends, Request
 from pydantic import TypeAdapter, ValidationError
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
 from studio.api.api_context import ApiContext, Shared, json_only
@@ -47,23 +47,28 @@ _EMBEDDING = {
 @router.get("/v1/audio/voices")
 async def voices(
     context: Shared, request: Request, form: Literal["names", "objects"] | None = None
-) -> dict[str, Any]:
+) -> Response:
     """`voices` are names for most clients, and objects for those that know OpenAI's.
 
     Open WebUI (which asks with Python's requests) wants objects; vllm-omni's and Kokoro-FastAPI's
     clients want names at the same path. `?form=` says which.
     """
-    listing = await anyio.to_thread.run_sync(context.library.list)
-    names = [*context.voices.speakers(), *(saved.card.name for saved in listing), "default"]
-    names = sorted(set(names), key=str.casefold)
     agent = request.headers.get("user-agent", "")
     objects = form == "objects" or (form is None and agent.startswith(WANT_OBJECTS))
-    return {
+    return await anyio.to_thread.run_sync(_listing, context, objects)
+
+
+def _listing(context: ApiContext, objects: bool) -> Response:
+    listing = context.library.list()
+    names = [*context.voices.speakers(), *(saved.card.name for saved in listing), "default"]
+    names = sorted(set(names), key=str.casefold)
+    told = {
         "voices": [{"id": name, "name": name} for name in names] if objects else names,
         "presets": list(context.voices.speakers()),
         "aliases": context.voices.aliases(),
         "uploaded_voices": [_describe(saved) for saved in listing],
     }
+    return JSONResponse(told)
 
 
 @router.post("/v1/audio/voices")
@@ -105,7 +110,7 @@ async def preview(name: str, context: Shared) -> Any:
     voice = await anyio.to_thread.run_sync(context.voices.named, name)
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
     watch = context.metrics.watch("whole", "wav")
-    stream = context.engine.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
+    stream = await context.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
     return Answer(stream, Delivery("whole", "wav"), watch, context.settings.stall_timeout)
 
 

@@ -1,0 +1,84 @@
+"""What takes long, or asks another process, leaves the event loop to the streams."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from engine import Engine, Library
+from studio.api.api_context import LONG_TEXT
+from studio.api.compat import captioned_speech
+from studio.api.routes import speech, voices
+from tests.studio.api.routes.test_voices import upload
+
+BOOK = {"input": "A word. " * (LONG_TEXT // 8 + 1), "max_new_tokens": 10}
+HELLO = {"input": "Hello there."}
+
+Ask = Callable[[TestClient], Any]
+
+
+def on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def listed(client: TestClient) -> Any:
+    return client.get("/v1/audio/voices")
+
+
+def by_id(client: TestClient) -> Any:
+    return client.post("/v1/audio/speech", json={**HELLO, "ref_audio": "ada"})
+
+
+def with_times(client: TestClient) -> Any:
+    return client.post("/dev/captioned_speech", json=HELLO)
+
+
+def in_batch(client: TestClient) -> Any:
+    return client.post("/v1/audio/speech/batch", json={"items": [BOOK]})
+
+
+CASES: list[tuple[str, Ask]] = [
+    ("engine.stats", lambda client: client.get("/ready")),
+    ("engine.stats", lambda client: client.get("/metrics")),
+    ("engine.submit", lambda client: client.post("/v1/audio/speech", json=BOOK)),
+    ("engine.submit", lambda client: client.post("/dev/captioned_speech", json=BOOK)),
+    ("engine.submit", in_batch),
+    ("speech.b64encode", in_batch),
+    ("library.find", by_id),
+    ("voices._describe", listed),
+    ("captions.word_times", with_times),
+]
+
+
+@pytest.mark.parametrize(("method", "ask"), CASES)
+def test_it_is_done_in_a_thread(
+    client: TestClient,
+    engine: Engine,
+    library: Library,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    ask: Ask,
+) -> None:
+    upload(client)
+    holder, name = method.split(".")
+    modules = {"captions": captioned_speech, "speech": speech, "voices": voices}
+    owner: Any = {"engine": engine, "library": library, **modules}[holder]
+    work, places = getattr(owner, name), list[bool]()
+
+    def watched(*values: Any) -> Any:
+        places.append(on_loop())
+        return work(*values)
+
+    monkeypatch.setattr(owner, name, watched)
+    answer = ask(client)
+    assert answer.status_code == 200, answer.text
+    assert places
+    assert not any(places)
