@@ -15,7 +15,7 @@ from torch import Tensor, nn
 GROUP = 32  # inputs that share a scale, in 4 bits
 _INPUTS, _OUTPUTS = 32, 16  # what the products take is a multiple of these
 _LEVELS = {8: 127, 4: 15}
-# rows [M, inputs] in bfloat16, weights [outputs, inputs] in 8 bits, scales -> [M, outputs]
+# rows [M, inputs] in bfloat16, weights in 8 bits or panels, scales -> [M, outputs]
 Multiply: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -23,13 +23,15 @@ class QuantizedLinear(nn.Module):
     """`weight` is whole until `pack` is called, so that it is filled as that of any other layer."""
 
     scales: Tensor  # 8 bits: [outputs]; 4 bits: [groups, outputs, 2], scales and zeros
+    levels: Tensor | None = None  # 4 bits: [outputs, inputs], while a model is loaded
+    panels: Tensor | None = None  # the same in another product's order, if there is one
 
     def __init__(self, linear: nn.Linear, bits: int) -> None:
         """In place of a layer whose weights are not read yet."""
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
         self.bits = bits
-        self.multiply: Multiply | None = None  # 8 bits: in place of torch's product
+        self.multiply: Multiply | None = None  # in place of torch's product
         self.weight, self.bias = linear.weight, linear.bias
 
     @staticmethod
@@ -38,10 +40,20 @@ class QuantizedLinear(nn.Module):
 
     def pack(self) -> None:
         """Keep the weights in few bits alone."""
-        packed, scales = (_in_8_bits if self.bits == 8 else _in_4_bits)(self.weight.detach())
+        if self.bits == 8:
+            packed, scales = _in_8_bits(self.weight.detach())
+        else:
+            self.levels, scales = _in_4_bits(self.weight.detach())
+            packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(self.levels.int(), 1)
         del self.weight
         self.register_buffer("weight", packed)
         self.register_buffer("scales", scales)
+
+    def take_panels(self, multiply: Multiply) -> None:
+        """Keep the panels alone, for this product."""
+        assert self.panels is not None
+        self.weight, self.panels, self.multiply = self.panels, None, multiply
+        self.scales = torch.ones(self.out_features)  # panels hold theirs
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, self.in_features).bfloat16()
@@ -68,6 +80,5 @@ def _in_4_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
     scales = ((high - low).clamp(min=1e-12) / _LEVELS[4]).bfloat16()
     zeros = (low + 8 * scales.float()).bfloat16()  # the value of level 8
     levels = ((groups - zeros.float()[..., None]) / scales.float()[..., None] + 8).round()
-    whole = levels.clamp(0, _LEVELS[4]).flatten(1).to(torch.int32)
-    packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole, 1)
-    return packed, torch.stack((scales, zeros), 2).transpose(0, 1).contiguous()
+    whole = levels.clamp(0, _LEVELS[4]).flatten(1).to(torch.uint8)
+    return whole, torch.stack((scales, zeros), 2).transpose(0, 1).contiguous()

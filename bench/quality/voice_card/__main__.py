@@ -42,6 +42,7 @@ def main() -> None:
     )
     speak.add_argument("--until", type=float, help="begin nothing after this time, since 1970")
     speak.add_argument("--device", default="auto")
+    speak.add_argument("--weights", default="auto", help="on CPUs: full, 8bit or 4bit")
     judge.add_argument("--beside", type=Path, help="another card.json, as a column of its own")
     judge.add_argument("--processes", type=int, default=1)
     judge.add_argument("--sentences", type=int, default=100, help="of a named voice")
@@ -91,6 +92,7 @@ def speak_for(args: argparse.Namespace) -> None:
             args.at_once,
             args.device,
             args.until,
+            args.weights,
         )
 
 

@@ -140,9 +140,10 @@ def speak_model(
     at_once: int,
     device: str = "auto",
     by: float | None = None,
+    weights: str = "auto",
 ) -> None:
     """Everything that a model is asked for."""
-    with open_model(model, device, at_once) as engine:
+    with open_model(model, device, at_once, weights) as engine:
         cast = Cast(engine, references)
         (able,) = engine.capabilities().values()
 
@@ -175,8 +176,7 @@ def plans(
     return [list(plan.named_voices(speakers, sizes)) if "voices" in parts else [], wanted]
 
 
-def open_model(model: str, device: str, at_once: int) -> Engine:
+def open_model(model: str, device: str, at_once: int, weights: str = "auto") -> Engine:
     """An engine that has room for all that is asked for at once."""
-    return open_engine(
-        [model], device, max_num_seqs=at_once, max_waiting=4 * at_once, file_share=1.0
-    )
+    room = {"max_num_seqs": at_once, "max_waiting": 4 * at_once, "file_share": 1.0}
+    return open_engine([model], device, weights=weights, **room)

@@ -46,7 +46,7 @@ def supports(config: CodecConfig) -> bool:
 class _Table:
     """Rows of the kernel's table, with the weights and constants that they name."""
 
-    half: bool
+    kind: str  # of the weights
     rows: list[list[int]] = field(default_factory=list)
     weights: list[np.ndarray] = field(default_factory=list)
     constants: list[Tensor] = field(default_factory=list)
@@ -104,7 +104,7 @@ class _Table:
             WIDTH=width + missing, FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front, PAST=past,
             SUMS_FRONT=sums_front,
         )  # fmt: skip
-        self.weights.append(pack(flat, self.half))
+        self.weights.append(pack(flat, self.kind))
         self.length *= rate
         return row
 
@@ -195,13 +195,14 @@ class CpuDecoder:
 
     `half`: from the first wide convolution on, where nearly all the work is, weights and inputs are
     bfloat16. What comes before stays in float32: its rounding would be heard more than all that.
+    But its weights are kept in float16: they are most of what a chunk of one frame reads.
     """
 
     def __init__(self, codec: CodecDecoder, threads: int, half: bool) -> None:
         assert supports(codec.config)
         self.config, self.receptive_frames = codec.config, codec.receptive_frames
         self.team, self.threads, self.half = ThreadTeam(threads), threads, half
-        table = _Table(half=False)
+        table = _Table("float16" if half else "float32")
         table.add(kernel.EMBED, WIDTH=codec.config.codebook_dim)
         table.conv(codec.pre_conv, STORE)
         table.transformer(codec.pre_transformer)
@@ -211,7 +212,7 @@ class CpuDecoder:
         tables = [table]
         if half:
             table.rows[-1][kernel.TO_WIDE] = 1
-            tables.append(_Table(half, length=table.length, pasts=table.pasts))
+            tables.append(_Table("bfloat16", length=table.length, pasts=table.pasts))
             tables[-1].add(kernel.TAKE, WIDTH=codec.config.latent_dim)
         tables[-1].decoder(*codec.decoder)
         block = codec.config.transformer
@@ -236,10 +237,10 @@ class CpuDecoder:
             np.zeros((self.team.size, own), np.float32),
             new_sync(),
         )
-        return [
-            Memory(np.zeros((2, size), network.weights.dtype), *shared)
-            for network in self._networks
+        kinds = [
+            np.int16 if each.weights.dtype == np.int16 else np.float32 for each in self._networks
         ]
+        return [Memory(np.zeros((2, size), kind), *shared) for kind in kinds]
 
     def step(self, codes: Tensor, state: CodecState, rows: Tensor) -> Tensor:
         """Advance these rows [B] of the state by codes [B, codebooks, T] -> [B, T * hop]."""

@@ -1,7 +1,7 @@
 """Puts frames on numba's kernels, on a CPU where these run and agree with the plain form.
 
-They take weights of 8 bits or float32, and neither operators nor Python run between a frame's
-layers.
+They take weights of 8 bits, of 4 where the processor has VNNI, or float32, and neither operators
+nor Python run between a frame's layers.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import nn
 
 from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.backends import Candidate, select_backend
@@ -43,6 +44,8 @@ def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
         lambda kernels: _difference(step, kernels),
     )
     kernels = select_backend([candidate], None, 1.0)
+    for layer in _quantized(step.talker):
+        layer.levels, layer.panels = None, layer.panels if kernels else None
     if kernels is None:
         return None
     _choose_threads(step, kernels)
@@ -53,10 +56,13 @@ def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
     return kernels.team
 
 
+def _quantized(network: nn.Module) -> list[QuantizedLinear]:
+    return [each for each in network.modules() if isinstance(each, QuantizedLinear)]
+
+
 def _use_row_products(step: FrameStep, team: ThreadTeam) -> None:
     """For prompts, which alone pass the layers' own products now."""
-    modules = step.talker.model.layers.modules()
-    layers = [each for each in modules if isinstance(each, QuantizedLinear)]
+    layers = _quantized(step.talker.model.layers)
 
     def build() -> RowProducts | None:
         from engine.worker.kernels.cpu.prompts import RowProducts
@@ -65,17 +71,25 @@ def _use_row_products(step: FrameStep, team: ThreadTeam) -> None:
 
     candidate = Candidate("the kernel of prompts", build, lambda own: _row_difference(layers, own))
     multiply = select_backend([candidate], None, ROWS_TOLERANCE)
+    if multiply is None:
+        return
     for layer in layers:
         layer.multiply = multiply
+    for layer in _quantized(step.talker):
+        if layer.panels is not None:
+            layer.take_panels(multiply)
 
 
 @torch.inference_mode()
 def _row_difference(layers: list[QuantizedLinear], multiply: RowProducts) -> float:
     """From torch's product, relative."""
-    random = torch.Generator().manual_seed(0)
-    x = torch.randn(TRIAL_PROMPT, layers[0].in_features, generator=random)
-    plain = layers[0](x)
-    own = multiply(x.bfloat16(), layers[0].weight, layers[0].scales)
+    first, random = layers[0], torch.Generator().manual_seed(0)
+    x = torch.randn(TRIAL_PROMPT, first.in_features, generator=random)
+    plain = first(x)
+    if first.panels is None:
+        own = multiply(x.bfloat16(), first.weight, first.scales)
+    else:
+        own = multiply(x.bfloat16(), first.panels, torch.ones(first.out_features))
     return float((own - plain).norm() / plain.norm())
 
 

@@ -44,7 +44,7 @@ class Network(NamedTuple):
     """What does not change: weights and constants of all layers, by the table's places."""
 
     table: NDArray[np.int64]  # [layers, COLUMNS]
-    weights: NDArray[Any]  # float32, or bfloat16 in int16
+    weights: NDArray[Any]  # float32, float16 in uint16, or bfloat16 in int16
     constants: Floats
     codes: Floats  # [codebooks * size, width]
     heads: int
@@ -54,7 +54,9 @@ class Network(NamedTuple):
 class Memory(NamedTuple):
     """Memory of a step; its threads share what is not by thread."""
 
-    inputs: NDArray[Any]  # [2, size]: of the layer that runs, and of the next one; as the weights
+    inputs: NDArray[
+        Any
+    ]  # [2, size]: of the layer that runs, and of the next one; float32 or bfloat16
     sums: Floats  # what later layers add to
     wide: Floats  # products that no activation follows
     own: Floats  # [threads, positions + 2 * head_dim or channels]

@@ -1,8 +1,9 @@
 """A transformer's layers for a few new positions, as one kernel on some threads.
 
 Each output is one sum over its row of weights, in the same order for any number of rows and
-threads: a row's result does not depend on what else is computed. Weights are float32, or 8 bits
-with a scale for each output; inputs and sums are float32. Knows no slots and no codes.
+threads: a row's result does not depend on what else is computed. Weights are float32, 8 bits
+with a scale for each output, or panels of 4 bits (`nibbles`); sums are float32, and so are inputs
+but for 4 bits. Knows no slots and no codes.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import numpy as np
 import torch
 from llvmlite import ir
 from numba import float32, int32, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from engine.model.configs import TransformerConfig
 from engine.model.layers import Block, Transformer
 from engine.model.quantized_linear import QuantizedLinear
+from engine.worker.kernels.cpu import nibbles
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.dots import MULTIPLE, multiply
 from engine.worker.kernels.cpu.threads import barrier, new_sync
@@ -31,7 +33,8 @@ ALIGN = 16  # outputs: threads never write to one cache line
 
 
 class Weights(NamedTuple):
-    """The weights of all layers: matrices [layers, outputs, inputs], scales [layers, outputs]."""
+    """The weights of all layers: matrices [layers, outputs, inputs], scales [layers, outputs]; in
+    4 bits panels [layers, panels, bytes], which hold their scales."""
 
     qkv: NDArray[Any]
     qkv_scales: Floats
@@ -47,6 +50,24 @@ class Weights(NamedTuple):
     eps: np.float32
 
 
+class Rounded(NamedTuple):
+    """A thread's inputs of a product with 4 bits, see `nibbles.round_inputs`."""
+
+    values: NDArray[np.int8]  # [rows, inputs]
+    steps: Floats  # [rows, groups]
+    offsets: Floats  # [rows, groups]
+    starts: NDArray[np.int32]  # [rows, groups]
+
+    @classmethod
+    def allocate(cls, threads: int, rows: int, inputs: int) -> Rounded:
+        """All threads' memory: each array has one more dimension."""
+        size = threads, rows, inputs // nibbles.GROUP
+        values = np.zeros((threads, rows, inputs), np.int8)
+        return cls(
+            values, np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32)
+        )
+
+
 class Scratch(NamedTuple):
     """Memory of a kernel for up to `rows` rows; its threads share what is not by thread."""
 
@@ -57,6 +78,7 @@ class Scratch(NamedTuple):
     products: Floats  # [rows, 2 * intermediate or width]
     normed: Floats  # [threads, rows, width]
     own: Floats  # [threads, positions + head_dim]
+    rounded: Rounded  # by thread
     sync: NDArray[np.int64]  # of the barrier
 
     @classmethod
@@ -70,11 +92,14 @@ class Scratch(NamedTuple):
         shared = (np.zeros((rows, size), np.float32) for size in sizes)
         normed = np.zeros((threads, rows, width), np.float32)
         own = np.zeros((threads, positions + config.head_dim), np.float32)
-        return cls(*shared, normed, own, new_sync())
+        rounded = Rounded.allocate(threads, rows, max(width, heads, inner))
+        return cls(*shared, normed, own, rounded, new_sync())
 
 
 def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
     """Weights and scales of equal linear layers, side by side; the layers keep views of them."""
+    if getattr(layers[0], "bits", 8) == 4:
+        return _pack_panels(layers), np.ones((len(layers), 0), np.float32)
     given = [layer.weight.detach() for layer in layers]  # type: ignore[union-attr]
     like = torch.empty(0, dtype=given[0].dtype).numpy().dtype
     # numpy takes huge pages where Linux has them: a thread reads 14 GB/s from them, otherwise 11
@@ -90,6 +115,17 @@ def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
         return weights.numpy(), np.ones(weights.shape[:2], np.float32)
     scales = torch.stack([layer.scales for layer in layers])
     return weights.numpy(), scales.float().numpy()
+
+
+def _pack_panels(layers: list[Any]) -> NDArray[np.uint8]:
+    """Equal layers of 4 bits as panels, side by side; each layer keeps a view of its own."""
+    outputs, groups = layers[0].out_features, layers[0].in_features // nibbles.GROUP
+    size = len(layers), outputs // nibbles.LANES, groups * nibbles.GROUP_BYTES
+    panels = np.empty(size, np.uint8)
+    for layer, own in zip(layers, panels, strict=True):
+        own[:] = nibbles.pack(layer.levels, layer.scales)
+        layer.panels = torch.from_numpy(own)
+    return panels
 
 
 def layer_weights(network: Transformer) -> Weights:
@@ -123,11 +159,11 @@ def supports(network: Transformer) -> bool:
     ]  # fmt: skip
     kinds = {(type(each), getattr(each, "bits", 8), each.bias is None) for each in linears}
     dtypes = {parameter.dtype for parameter in network.layers.parameters()}
-    if any(each.in_features % MULTIPLE for each in linears):
+    if any(each.in_features % MULTIPLE for each in linears) or dtypes != {torch.float32}:
         return False
-    return kinds in ({(nn.Linear, 8, True)}, {(QuantizedLinear, 8, True)}) and dtypes == {
-        torch.float32
-    }
+    if kinds == {(QuantizedLinear, 4, True)}:
+        return nibbles.VNNI and config.intermediate_size % ALIGN == 0
+    return kinds in ({(nn.Linear, 8, True)}, {(QuantizedLinear, 8, True)})
 
 
 def array(tensor: Tensor) -> NDArray[Any]:
@@ -155,6 +191,70 @@ def multiply_all(number, threads, weights, scales, x, rows, out, sync):
     start, stop = span(len(weights), number, threads)
     multiply(weights, scales, x, rows, start, stop, out)
     barrier(sync, threads)
+
+
+def prepare(weights, x, rows, inputs, number, rounded):
+    """Round inputs for a product, where its weights have 4 bits."""
+
+
+def linear(weights, scales, x, rows, start, stop, number, rounded, out):
+    """out[:rows, start:stop] = x[:rows] @ weights[start:stop].T, after `prepare`."""
+
+
+def add_linear(weights, scales, x, rows, start, stop, number, rounded, out, total):
+    """The same, added to `total`; `out` is memory."""
+
+
+@overload(prepare)
+def _prepare(weights, x, rows, inputs, number, rounded):
+    if weights.dtype != types.uint8:
+        return lambda weights, x, rows, inputs, number, rounded: None
+
+    def round_inputs(weights, x, rows, inputs, number, rounded):
+        nibbles.round_inputs(
+            x, rows, inputs, rounded.values[number], rounded.steps[number],
+            rounded.offsets[number], rounded.starts[number],
+        )  # fmt: skip
+
+    return round_inputs
+
+
+@overload(linear)
+def _linear(weights, scales, x, rows, start, stop, number, rounded, out):
+    if weights.dtype != types.uint8:
+
+        def whole(weights, scales, x, rows, start, stop, number, rounded, out):
+            multiply(weights, scales, x, rows, start, stop, out)
+
+        return whole
+
+    def panels(weights, scales, x, rows, start, stop, number, rounded, out):
+        nibbles.multiply_panels(
+            weights, rows, start, stop, rounded.values[number], rounded.steps[number],
+            rounded.offsets[number], rounded.starts[number], out,
+        )  # fmt: skip
+
+    return panels
+
+
+@overload(add_linear, jit_options={"fastmath": True})  # as `run_layers`
+def _add_linear(weights, scales, x, rows, start, stop, number, rounded, out, total):
+    if weights.dtype != types.uint8:
+
+        def whole(weights, scales, x, rows, start, stop, number, rounded, out, total):
+            for n in range(start, stop):
+                for row in range(rows):
+                    total[row, n] += dot(weights[n], x[row]) * scales[n]
+
+        return whole
+
+    def panels(weights, scales, x, rows, start, stop, number, rounded, out, total):
+        linear(weights, scales, x, rows, start, stop, number, rounded, out)
+        for row in range(rows):
+            for n in range(start, stop):
+                total[row, n] += out[row, n]
+
+    return panels
 
 
 @compiled(reorder=True)
@@ -247,7 +347,7 @@ def run_layers(
     are computed, with `per_row` adjacent rows for each, at `positions` in ascending order.
     """
     x, normed, inner = scratch.x, scratch.normed[number], scratch.inner
-    products = scratch.products
+    products, rounded = scratch.products, scratch.rounded
     rows, dim, kept = slots * per_row, keys.shape[4], keys.shape[2]
     heads = (scratch.attended.shape[1] // dim, kept)
     width, middle = x.shape[1], inner.shape[1]
@@ -256,9 +356,9 @@ def run_layers(
         for row in range(rows):
             norm(x[row], weights.norms[layer, 0], eps, normed[row])
         start, stop = span(scratch.qkv.shape[1], number, threads)
-        multiply(
-            weights.qkv[layer], weights.qkv_scales[layer], normed, rows, start, stop, scratch.qkv
-        )
+        qkv, scales = weights.qkv[layer], weights.qkv_scales[layer]
+        prepare(qkv, normed, rows, width, number, rounded)
+        linear(qkv, scales, normed, rows, start, stop, number, rounded, scratch.qkv)
         barrier(scratch.sync, threads)
         for unit in range(number, slots * kept, threads):
             slot, head = unit // kept, unit % kept
@@ -271,10 +371,9 @@ def run_layers(
                 )  # fmt: skip
         barrier(scratch.sync, threads)
         start, stop = span(width, number, threads)
-        multiply(
-            weights.out[layer], weights.out_scales[layer], scratch.attended, rows, start, stop,
-            products,
-        )  # fmt: skip
+        attended, out, scales = scratch.attended, weights.out[layer], weights.out_scales[layer]
+        prepare(out, attended, rows, attended.shape[1], number, rounded)
+        linear(out, scales, attended, rows, start, stop, number, rounded, products)
         for row in range(rows):
             for n in range(start, stop):
                 x[row, n] += products[row, n]
@@ -283,16 +382,20 @@ def run_layers(
             norm(x[row], weights.norms[layer, 1], eps, normed[row])
         first, last = span(middle, number, threads)
         gate_up, scales = weights.gate_up[layer], weights.gate_up_scales[layer]
-        multiply(gate_up, scales, normed, rows, first, last, products)
-        multiply(gate_up, scales, normed, rows, middle + first, middle + last, products)
+        prepare(gate_up, normed, rows, width, number, rounded)
+        for begin in (0, middle):
+            linear(
+                gate_up, scales, normed, rows, begin + first, begin + last, number, rounded,
+                products,
+            )  # fmt: skip
         for row in range(rows):
             for n in range(first, last):
                 gate = products[row, n]
                 inner[row, n] = gate / (float32(1) + exponential(-gate)) * products[row, middle + n]
         barrier(scratch.sync, threads)
-        for n in range(start, stop):
-            for row in range(rows):
-                x[row, n] += dot(weights.down[layer, n], inner[row]) * weights.down_scales[layer, n]
+        down, scales = weights.down[layer], weights.down_scales[layer]
+        prepare(down, inner, rows, middle, number, rounded)
+        add_linear(down, scales, inner, rows, start, stop, number, rounded, products, x)
         barrier(scratch.sync, threads)
     for row in range(rows):
         norm(x[row], weights.last_norm, eps, normed[row])

@@ -1,6 +1,6 @@
-"""Products of many rows with weights of 8 bits, where the processor multiplies bfloat16.
+"""Products of many rows with weights of 8 or 4 bits, where the processor multiplies bfloat16.
 
-Some outputs' weights at a time become bfloat16, which holds them exactly, and meet all rows. Each
+Some outputs' weights at a time become bfloat16, which holds 8 bits exactly, and meet all rows. Each
 result is one sum in one order, whatever other rows there are and however many threads.
 """
 
@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 from torch import Tensor
 
+from engine.worker.kernels.cpu import nibbles
 from engine.worker.kernels.cpu.compiler import compiled
 from engine.worker.kernels.cpu.layers import array
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
@@ -69,24 +70,41 @@ def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, 
     return types.none(weights, types.int64, types.int64, panel, types.int64), generate
 
 
-@compiled()
-def _unpack(weights, first, last, panel):
-    """Weights [outputs, inputs] of some outputs as `product` reads them."""
-    inputs = weights.shape[1]
-    for n in range(first, last, LANES):
-        for start in range(0, inputs, 2 * LANES):
-            to = (n - first) * inputs + start * LANES
-            _unpack_square(weights, n * inputs + start, inputs, panel, to)
+def unpack(weights, inputs, first, last, panel):
+    """Weights of some outputs as `product` reads them, from [outputs, inputs] or panels."""
+
+
+@overload(unpack)
+def _unpack(weights, inputs, first, last, panel):
+    if weights.dtype == types.uint8:
+
+        def panels(weights, inputs, first, last, panel):
+            groups = inputs // nibbles.GROUP
+            for n in range(first, last, LANES):
+                for group in range(groups):
+                    at = (n // LANES * groups + group) * nibbles.GROUP_BYTES
+                    to = (n - first) * inputs + group * nibbles.GROUP * LANES
+                    nibbles.unpack_group(weights, at, panel, to)
+
+        return panels
+
+    def rows(weights, inputs, first, last, panel):
+        for n in range(first, last, LANES):
+            for start in range(0, inputs, 2 * LANES):
+                to = (n - first) * inputs + start * LANES
+                _unpack_square(weights, n * inputs + start, inputs, panel, to)
+
+    return rows
 
 
 @compiled()
-def _multiply(number, threads, weights, scales, x, panels, constants, out, sync):
-    outputs, inputs = weights.shape
+def _multiply(number, threads, weights, scales, x, inputs, panels, constants, out, sync):
+    outputs = len(scales)
     rows, panel = len(x) // inputs, panels[number]
     groups = -(-outputs // SPAN)
     for group in range(groups * number // threads, groups * (number + 1) // threads):
         first, last = group * SPAN, min(group * SPAN + SPAN, outputs)
-        _unpack(weights, first, last, panel)
+        unpack(weights, inputs, first, last, panel)
         for row in range(0, rows, ROWS):
             count = min(ROWS, rows - row)
             product(
@@ -108,14 +126,15 @@ class RowProducts:
         self._sync = new_sync()
 
     def __call__(self, rows: Tensor, weight: Tensor, scales: Tensor) -> Tensor:
-        """rows [M, inputs] in bfloat16, weight [outputs, inputs] in 8 bits -> [M, outputs]."""
+        """rows [M, inputs] in bfloat16, weight [outputs, inputs] in 8 bits or panels of 4
+        -> [M, outputs]."""
         size = SPAN * rows.shape[1]
         if self._panels.shape[1] < size:
             self._panels = np.zeros((self._team.size, size), np.int16)
-        out = torch.empty(len(rows), len(weight))
+        out = torch.empty(len(rows), len(scales))
         flat = rows.contiguous().view(torch.int16).flatten()
         given = (
-            array(weight), array(scales.float()), array(flat), self._panels,
+            array(weight), array(scales.float()), array(flat), rows.shape[1], self._panels,
             np.zeros(SPAN, np.float32), array(out.flatten()), self._sync,
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from torch import Tensor, nn
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.model.quantized_linear import QuantizedLinear
 from engine.worker.device import multiplies_bfloat16
-from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu import nibbles
+from engine.worker.kernels.cpu.compiler import VERSION, compiled, version_of
+from engine.worker.kernels.cpu.layers import Rounded, pack
 from engine.worker.kernels.cpu.prompts import RowProducts
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, fastest, new_sync
 from engine.worker.loading.model_loader import load_talker
@@ -26,10 +29,17 @@ from engine.worker.talker.decode_step import FrameStep
 from studio.cli.app_context import MINI
 
 ROWS, THREADS, CPU = 3, 3, torch.device("cpu")
+ERRORS = {32: 1e-5, 8: 0.03, 4: 0.03}  # relative, of hidden states, by bits of the weights
 Frames = tuple[Tensor, Tensor, SamplingTensors, Tensor]
 
 
-@pytest.fixture(scope="module", params=["full", "8bit"])
+VNNI = pytest.mark.skipif(not nibbles.VNNI, reason="this processor has no such products")
+BFLOAT16 = pytest.mark.skipif(
+    not multiplies_bfloat16(), reason="this processor does not multiply bfloat16"
+)
+
+
+@pytest.fixture(scope="module", params=["full", "8bit", pytest.param("4bit", marks=VNNI)])
 def pair(request: pytest.FixtureRequest) -> Iterator[tuple[FrameStep, CpuKernels]]:
     with torch.inference_mode():
         checkpoint = LocalCheckpoint(MINI, 64, "mini")
@@ -98,12 +108,12 @@ def test_hidden_states_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKer
     random = torch.Generator().manual_seed(1)
     x = torch.randn(ROWS, 9, step.slots.hidden.shape[1], generator=random)
     rows, at = torch.arange(ROWS), torch.arange(9).expand(ROWS, -1)
+    bits = getattr(step.talker.model.layers[0].mlp.down_proj, "bits", 32)
     plain = step.run(x, rows, rows, at, 9)
     for place in range(9):  # one by one, over keys and values of their own
         own = kernels.talk(x[:, place].contiguous(), rows, at[:, place].contiguous())
         error = (own - plain[:, place]).norm() / plain[:, place].norm()
-        assert error < (1e-5 if step.talker.model.layers[0].mlp.down_proj.weight.is_floating_point()
-                        else 0.03)  # fmt: skip
+        assert error < ERRORS[bits]
 
 
 @torch.inference_mode()
@@ -116,13 +126,38 @@ def test_logits_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKernels]) 
         assert torch.equal(kernels.talk.logits(hidden[row : row + 1])[0], own[row])
 
 
-@torch.inference_mode()
-def test_4_bits_are_left_to_torch() -> None:
-    checkpoint = LocalCheckpoint(MINI, 64, "mini")
+def in_4_bits() -> ModelRunner:
     talker = load_talker(MINI, CPU, torch.float32, "4bit")
-    runner = ModelRunner(talker, checkpoint.ids, 1, 64, CPU, torch.float32)
+    checkpoint = LocalCheckpoint(MINI, 64, "mini")
+    return ModelRunner(talker, checkpoint.ids, 1, 64, CPU, torch.float32)
+
+
+def layers_of(runner: ModelRunner) -> list[QuantizedLinear]:
+    modules = runner.step.talker.modules()
+    return [each for each in modules if isinstance(each, QuantizedLinear) and each.bits == 4]
+
+
+@torch.inference_mode()
+def test_4_bits_are_left_to_torch_on_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nibbles, "VNNI", False)
+    runner = in_4_bits()
     assert not runner.use_cpu_kernels(1)
     assert runner.step.talk_one is None
+    assert all(each.levels is each.panels is None for each in layers_of(runner))
+
+
+@VNNI
+@BFLOAT16
+@torch.inference_mode()
+def test_weights_of_4_bits_are_kept_once() -> None:
+    runner = in_4_bits()
+    layers = layers_of(runner)
+    weights = sum(each.in_features * each.out_features for each in layers)
+    assert runner.use_cpu_kernels(1)
+    kept = sum(each.weight.nbytes + each.scales.nbytes for each in layers)
+    assert kept < 0.66 * weights  # half a byte, and four bytes of each group of 32
+    assert all(each.levels is each.panels is None for each in layers)
+    runner.close()
 
 
 @torch.inference_mode()
@@ -187,20 +222,61 @@ def test_kernels_are_compiled_where_no_folder_can_be_written(
     assert compiled()(lambda x: x + 1)(1) == 2
 
 
-@pytest.mark.skipif(not multiplies_bfloat16(), reason="this processor does not multiply bfloat16")
+def test_a_kernel_is_compiled_again_when_another_that_it_calls_has_changed(tmp_path: Path) -> None:
+    """Numba finds what it has kept by a function's name and its own file."""
+    for name in ("caller.py", "called.py"):
+        (tmp_path / name).write_text("one", encoding="utf-8")
+    before = version_of(tmp_path)
+    assert version_of(tmp_path) == before
+    (tmp_path / "called.py").write_text("two", encoding="utf-8")
+    assert version_of(tmp_path) != before
+    assert barrier.py_func.__qualname__.endswith(VERSION)
+
+
+@VNNI
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) -> None:
+    torch.manual_seed(rows)
+    outputs, inputs = 48, 96
+    groups = inputs // nibbles.GROUP
+    levels = torch.randint(16, (outputs, inputs), dtype=torch.uint8)
+    steps = (torch.rand(groups, outputs, 2) - 0.5).bfloat16()
+    x = torch.randn(rows, inputs) * torch.tensor([1e-3, 1.0, 300.0]).repeat_interleave(32)
+    x[0, :32] = 0
+    given = Rounded.allocate(1, rows, inputs)
+    own = [each[0] for each in given]
+    nibbles.round_inputs(x.numpy(), rows, inputs, *own)
+    found = np.zeros((rows, outputs), np.float32)
+    nibbles.multiply_panels(nibbles.pack(levels, steps), rows, 16, outputs, *own, found)
+    rounded = torch.from_numpy(own[0]) * torch.from_numpy(own[1]).repeat_interleave(32, 1)
+    most = x.unflatten(1, (groups, -1)).abs().amax(2).repeat_interleave(32, 1)
+    assert ((rounded - x).abs() <= most / 127 * 0.501).all()
+    scales, zeros = steps.double().repeat_interleave(32, 0).unbind(2)  # [inputs, outputs]
+    wanted = rounded.double() @ ((levels.T.double() - 8) * scales + zeros)
+    assert not found[:, :16].any()
+    difference = torch.from_numpy(found[:, 16:]) - wanted[:, 16:]
+    assert difference.norm() < 1e-6 * wanted.norm()
+
+
+@BFLOAT16
+@pytest.mark.parametrize("bits", [8, pytest.param(4, marks=VNNI)])
 @pytest.mark.parametrize("sizes", [(64, 48), (96, 64)])
 @torch.inference_mode()
 def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
-    sizes: tuple[int, int],
+    sizes: tuple[int, int], bits: int
 ) -> None:
     torch.manual_seed(0)
-    layer = QuantizedLinear(nn.Linear(*sizes, bias=True), 8)
+    layer = QuantizedLinear(nn.Linear(*sizes, bias=True), bits)
     layer.pack()
     x = torch.randn(2, 41, sizes[0])
     plain, whole = layer(x), []
     for threads in (1, THREADS):
         team = ThreadTeam(threads)
         layer.multiply = RowProducts(team)
+        if layer.levels is not None:
+            pack([layer])
+            layer.take_panels(layer.multiply)
+            layer.levels = None
         whole.append(layer(x))
         mixed = torch.randperm(82)
         assert torch.equal(layer(x.flatten(0, 1)[mixed]), whole[-1].flatten(0, 1)[mixed])
