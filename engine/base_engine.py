@@ -12,6 +12,7 @@ from functools import partial
 from typing_extensions import Self
 
 from engine.config import EngineSettings
+from engine.errors import InvalidSetting
 from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.requests.input_processor import InputProcessor
@@ -64,6 +65,23 @@ class BaseEngine:
     def checkpoints(self) -> Mapping[str, Checkpoint]:
         """Checkpoints by name, loaded or not."""
         return self._checkpoints
+
+    def _check_new(self, name: str) -> None:
+        """Raises InvalidSetting if there is a model of this name."""
+        if name in self._checkpoints:
+            raise InvalidSetting("{name} is in the list of models already.", name=name)
+
+    def _exchanged(self, out: str, name: str, checkpoint: Checkpoint) -> dict[str, Checkpoint]:
+        """The checkpoints with a new one in the place of `out`."""
+        return {
+            name if each == out else each: checkpoint if each == out else there
+            for each, there in self._checkpoints.items()
+        }
+
+    def _replace_checkpoints(self, checkpoints: Mapping[str, Checkpoint]) -> None:
+        """They are never modified: other threads read them."""
+        self._checkpoints = dict(checkpoints)
+        self._input_processor.checkpoints = self._checkpoints
 
     def drain(self, grace: float) -> bool:
         """Admit no new request, wait `grace` seconds for the others, then close.

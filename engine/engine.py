@@ -17,7 +17,7 @@ from functools import partial
 
 from engine.base_engine import CLOSED, LocalEngine
 from engine.config import EngineSettings
-from engine.errors import Busy, EngineClosed, EngineError, InvalidSetting
+from engine.errors import Busy, EngineClosed, EngineError
 from engine.loop import Loop
 from engine.messages import Message
 from engine.plan import Checkpoint, Worker
@@ -55,6 +55,7 @@ class Engine(LocalEngine):
         self._worker, self._rebuild = worker, rebuild
         self._replaced_at: list[int] = []  # completed steps, at each replacement of the worker
         self._started = start
+        self._model_changes = threading.Lock()  # one at a time: slots go by a model's place
         self._watchdog = Watchdog(
             lambda: self.loop.ticks, self._on_stuck, self.settings.step_timeout
         )
@@ -99,28 +100,23 @@ class Engine(LocalEngine):
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Replace a checkpoint that no request uses with another one, which is not loaded."""
-        if name in self._checkpoints:
-            raise InvalidSetting("{name} is in the list of models already.", name=name)
-        self.unload(out)
-        self._worker.exchange(out, name, checkpoint)
-        self._checkpoints = {
-            name if each == out else each: checkpoint if each == out else there
-            for each, there in self._checkpoints.items()
-        }
-        self._input_processor.checkpoints = self._checkpoints
+        with self._model_changes:
+            self._check_new(name)
+            self.unload(out)
+            self._worker.exchange(out, name, checkpoint)
+            self._replace_checkpoints(self._exchanged(out, name, checkpoint))
 
     def add(self, name: str, checkpoint: Checkpoint) -> None:
         """Add a checkpoint and load it. If that fails, nothing has changed."""
-        if name in self._checkpoints:
-            raise InvalidSetting("{name} is in the list of models already.", name=name)
-        self._worker.add(name, checkpoint)
-        try:
-            self._call(partial(self.loop.models.load, name))
-        except Exception:
-            self._worker.remove(name)
-            raise
-        self._checkpoints = {**self._checkpoints, name: checkpoint}
-        self._input_processor.checkpoints = self._checkpoints
+        with self._model_changes:
+            self._check_new(name)
+            self._worker.add(name, checkpoint)
+            try:
+                self._call(partial(self.loop.models.load, name))
+            except Exception:
+                self._worker.remove(name)
+                raise
+            self._replace_checkpoints({**self._checkpoints, name: checkpoint})
 
     def stats(self) -> Stats:
         return self.loop.stats(self._worker.memory(), self._registry.refused)
@@ -130,13 +126,13 @@ class Engine(LocalEngine):
     def close(self) -> None:
         """Stop now; open requests end with an error."""
         self._registry.close(CLOSED)
-        if self._thread.is_alive():
+        if self._started:
             self.loop.commands.post(self.loop.stop)
             self._thread.join(JOIN_SECONDS)  # a stuck thread ends with the process
             self._watchdog.stop()
-        elif not self._started:
-            self._registry.end_all(CLOSED)
+        else:
             self._worker.close()
+        self._registry.end_all(CLOSED)
 
     # The worker and its thread.
 
@@ -193,6 +189,8 @@ class Engine(LocalEngine):
         self._start_worker(self._rebuild(self._checkpoints), stuck.counters)
         for name in loaded:
             self.loop.commands.post(partial(self.loop.models.request, name))
+        if self._registry.is_closed:  # meanwhile
+            self.loop.commands.post(self.loop.stop)
         self._registry.resume()
 
     # Calls into the loop.

@@ -77,8 +77,9 @@ class Loop:
     # Commands.
 
     def begin(self, sequence: Sequence) -> None:
-        self.scheduler.add(sequence)
-        self.models.request(sequence.talker)
+        if self._registry.holds(sequence):  # it may have ended with the loop before this one
+            self.scheduler.add(sequence)
+            self.models.request(sequence.talker)
 
     def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
         if sequence.id in self.scheduler.active:

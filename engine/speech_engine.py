@@ -1,7 +1,7 @@
 """The protocol of an engine, as page, API and command line use it.
 
-`Engine` runs in this process, `ZeroGpuEngine` in a process that gets a device for each request,
-`ClusterEngine` in many processes that each have one.
+`Engine` runs in this process, `ProcessEngine` in one of its own, `ZeroGpuEngine` in a process that
+gets a device for each request, `ClusterEngine` in many processes that each have one.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from typing import Any
 
 from engine.base_engine import CLOSED, LocalEngine
 from engine.engine import Engine
-from engine.errors import EngineClosed, EngineError, InvalidSetting, TimbreError
+from engine.errors import EngineClosed, EngineError, TimbreError
 from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.process.channel import (
@@ -77,6 +77,7 @@ class ProcessEngine(LocalEngine):
         self._sequences: dict[int, Sequence] = {}
         self._calls: dict[int, Future[Any]] = {}
         self._numbers, self._lock = count(1), Lock()
+        self._model_changes = Lock()  # one at a time
         self._losses, self._closing = 0, False
         return_large_blocks()
         ready, messages = self._start({})
@@ -134,21 +135,17 @@ class ProcessEngine(LocalEngine):
 
     def exchange(self, out: str, name: str, checkpoint: Checkpoint) -> None:
         """Replace a checkpoint that no request uses with another one, which is not loaded."""
-        if name in self._checkpoints:
-            raise InvalidSetting("{name} is in the list of models already.", name=name)
-        restrict(self._checkpoints, out)
-        self._call("exchange", out, name, checkpoint)
-        self._replace_checkpoints(
-            {
-                name if each == out else each: checkpoint if each == out else there
-                for each, there in self._checkpoints.items()
-            }
-        )
+        with self._model_changes:
+            self._check_new(name)
+            restrict(self._checkpoints, out)
+            self._call("exchange", out, name, checkpoint)
+            self._replace_checkpoints(self._exchanged(out, name, checkpoint))
 
     def add(self, name: str, checkpoint: Checkpoint) -> None:
         """Add a checkpoint and load it. If that fails, nothing has changed."""
-        self._call("add", name, checkpoint)
-        self._replace_checkpoints({**self._checkpoints, name: checkpoint})
+        with self._model_changes:
+            self._call("add", name, checkpoint)
+            self._replace_checkpoints({**self._checkpoints, name: checkpoint})
 
     # State.
 
@@ -263,10 +260,6 @@ class ProcessEngine(LocalEngine):
             calls, self._calls = self._calls, {}
         for done in calls.values():
             done.set_exception(error)
-
-    def _replace_checkpoints(self, checkpoints: Mapping[str, Checkpoint]) -> None:
-        self._checkpoints = dict(checkpoints)
-        self._input_processor.checkpoints = self._checkpoints
 
     # Calls into the process.
 

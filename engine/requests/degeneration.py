@@ -49,9 +49,8 @@ class LoopDetector:
 
     def __init__(self) -> None:
         self._recent: deque[int] = deque(maxlen=LONGEST_PERIOD)  # newest first
-        self._repeats = [
-            0
-        ] * LONGEST_PERIOD  # run lengths of frames equal to the one 1, 2, 3, … before
+        # run lengths of frames equal to the one 1, 2, 3, … before
+        self._repeats = [0] * LONGEST_PERIOD
 
     def looping(self, code: int) -> bool:
         """Add a code; whether the loop has lasted too long."""

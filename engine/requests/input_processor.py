@@ -23,9 +23,8 @@ from engine.voices.routing import route
 LARGEST_SEED = 2**63 - 1
 RANDOM_SEEDS = 2**31  # short enough to retype
 MIN_TOKEN_FRAMES = 2  # frames per token of the fastest possible speech, which must fit into a slot
-LETTER_POSITIONS = (
-    2  # positions per letter: slow speech takes 1.3 frames, the rest is for text rows
-)
+# Positions per letter: slow speech takes 1.3 frames, the rest is for text rows.
+LETTER_POSITIONS = 2
 LARGEST_TEXT = 1 << 30  # letters
 SHORTEST_GROUP = 40  # letters, however few positions a reference leaves
 
@@ -57,39 +56,42 @@ class InputProcessor:
         check_request(request, self._settings)
         checkpoints = self.checkpoints
         routed = route(request, checkpoints)
-        checkpoint = checkpoints[routed.checkpoint]
-
-        def prompt(ids: tuple[int, ...]) -> Prompt:
-            return checkpoint.prompt(
-                ids, routed.voice, request.language, layout_of(request), request.open_text
-            )
-
-        longest = _longest_group(request, checkpoint, len(prompt(())))
+        own = _Routed(request, routed.checkpoint, checkpoints[routed.checkpoint], routed.voice)
         if request.open_text:
-            most_ids = checkpoint.max_positions - len(prompt(())) - text_rows(prompt(()))
-            text = StreamingText(checkpoint, self._settings.max_text, longest, most_ids)
-            first = text.first(request.text)
-            sequence = self._sequence(request, routed.checkpoint, prompt(first.ids), first.letters)
-            check_room(sequence.prompt, checkpoint.max_positions, request.max_frames)
-            if first.ends_group:
-                sequence.append(TextPiece((), ends_group=True), sequence.arrived)
-            return AcceptedRequest(sequence, text)
+            return self._open(own)
+        return AcceptedRequest(self._complete(own), None)
+
+    def _open(self, own: _Routed) -> AcceptedRequest:
+        """A sequence of the text so far, and what takes the rest."""
+        request, checkpoint, empty = own.request, own.checkpoint, own.prompt(())
+        most_ids = checkpoint.max_positions - len(empty) - text_rows(empty)
+        longest = _longest_group(request, checkpoint, len(empty))
+        text = StreamingText(checkpoint, self._settings.max_text, longest, most_ids)
+        first = text.first(request.text)
+        sequence = self._sequence(own, own.prompt(first.ids), first.letters)
+        check_room(sequence.prompt, checkpoint.max_positions, request.max_frames)
+        if first.ends_group:
+            sequence.append(TextPiece((), ends_group=True), sequence.arrived)
+        return AcceptedRequest(sequence, text)
+
+    def _complete(self, own: _Routed) -> Sequence:
+        """A sequence of the whole text, in groups."""
+        request, checkpoint = own.request, own.checkpoint
+        longest = _longest_group(request, checkpoint, len(own.prompt(())))
         groups = text_groups(request.text, longest, request.language)
-        prompts = [prompt(checkpoint.text_ids(group)) for group in groups]
+        prompts = [own.prompt(checkpoint.text_ids(group)) for group in groups]
         for each in prompts:
             check_room(each, checkpoint.max_positions, request.max_frames)
-        sequence = self._sequence(request, routed.checkpoint, prompts[0], letters(groups[0]))
+        sequence = self._sequence(own, prompts[0], letters(groups[0]))
         for each, group in zip(prompts[1:], groups[1:], strict=True):
             sequence.add_group(each.text_ids, letters(group))
-        return AcceptedRequest(sequence, None)
+        return sequence
 
-    def _sequence(
-        self, request: SpeechRequest, talker: str, prompt: Prompt, count: int
-    ) -> Sequence:
-        checkpoint = self.checkpoints[talker]
+    def _sequence(self, own: _Routed, prompt: Prompt, count: int) -> Sequence:
+        request, checkpoint = own.request, own.checkpoint
         return Sequence(
             id=next(self._numbers),
-            talker=talker,
+            talker=own.talker,
             prompt=prompt,
             sampling=checkpoint.resolve_sampling(request.sampling),
             seed=random.randrange(RANDOM_SEEDS) if request.seed is None else request.seed,
@@ -103,6 +105,20 @@ class InputProcessor:
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
         )
+
+
+@dataclass(frozen=True)
+class _Routed:
+    """A request with the checkpoint that speaks it, and the voice for that."""
+
+    request: SpeechRequest
+    talker: str
+    checkpoint: Checkpoint
+    voice: Preset | Clone | Design
+
+    def prompt(self, ids: tuple[int, ...]) -> Prompt:
+        own = self.request
+        return self.checkpoint.prompt(ids, self.voice, own.language, layout_of(own), own.open_text)
 
 
 def _longest_group(request: SpeechRequest, checkpoint: Checkpoint, rows: int) -> int:

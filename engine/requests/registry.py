@@ -54,6 +54,10 @@ class RequestRegistry:
         if reason:
             raise EngineClosed(reason)
 
+    def holds(self, sequence: Sequence) -> bool:
+        """Whether it was registered and has not ended."""
+        return sequence.id in self._open
+
     def deliver(self, sequence: Sequence, item: Chunk | End) -> None:
         """Put into the request's output queue; an end also removes the request."""
         entry = self._open.get(sequence.id)

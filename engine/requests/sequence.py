@@ -154,6 +154,11 @@ class Sequence:
         return self.groups[0]
 
     @property
+    def text_is_open(self) -> bool:
+        """Whether more text may come, for this group or for later ones."""
+        return not self.groups[-1].closed
+
+    @property
     def turn(self) -> float:
         """The sort key in the waiting queue: the smallest goes first."""
         return self.arrived + self.patience

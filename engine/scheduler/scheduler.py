@@ -81,6 +81,7 @@ class Scheduler:
         """End a sequence now; its slot is free from the next plan on."""
         if sequence.attempt is None:
             self.waiting.remove(sequence)
+            self._update_waiting()
         else:
             self._release(sequence.attempt)
         return self._end(sequence, reason, error)
@@ -190,7 +191,7 @@ class Scheduler:
         for attempt in self.attempts.values():
             if attempt.waits_for_text:
                 attempt.text_starved = True
-            elif not attempt.sequence.text.closed:
+            elif attempt.sequence.text_is_open:
                 attempt.sequence.text_changed = now
 
     def _apply_codec_decode(self, pieces: tuple[CodecDecode, ...]) -> None:

@@ -16,28 +16,30 @@ class WaitingQueue:
     """A sorted queue; each sequence has its position and an estimated wait."""
 
     def __init__(self) -> None:
-        self._order: list[Sequence] = []
+        self._sequences: list[Sequence] = []
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._sequences)
 
     def __iter__(self) -> Iterator[Sequence]:
-        return iter(tuple(self._order))
+        return iter(tuple(self._sequences))
 
     def add(self, sequence: Sequence) -> None:
-        insort(self._order, sequence, key=_order)
+        insort(self._sequences, sequence, key=_sort_key)
 
     def remove(self, sequence: Sequence) -> None:
-        self._order.remove(sequence)
+        self._sequences.remove(sequence)
         sequence.position = None
 
     def update(self, estimates: Iterable[float]) -> None:
         """Write position and estimated wait to every sequence."""
-        for position, (sequence, seconds) in enumerate(zip(self._order, estimates, strict=False)):
+        for position, (sequence, seconds) in enumerate(
+            zip(self._sequences, estimates, strict=False)
+        ):
             sequence.position = position
             sequence.estimate = seconds
 
 
-def _order(sequence: Sequence) -> tuple[bool, float, int]:
+def _sort_key(sequence: Sequence) -> tuple[bool, float, int]:
     """Whoever is heard already, and has only come to the next group of its text, goes first."""
     return not sequence.continues, sequence.turn, sequence.id

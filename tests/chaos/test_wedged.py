@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+import engine.engine as engine_module
 from engine import (
     EngineClosed,
     EngineSettings,
@@ -33,10 +34,10 @@ class Wedge:
     """Holds a step until it is let go."""
 
     def __init__(self) -> None:
-        self.held_chunks, self.free = threading.Event(), threading.Event()
+        self.held, self.free = threading.Event(), threading.Event()
 
     def __call__(self, plan: StepPlan) -> None:
-        self.held_chunks.set()
+        self.held.set()
         self.free.wait(60)
 
 
@@ -120,7 +121,7 @@ def test_ready_tells_the_truth(engine: FakeEngine, wedge: Wedge, tmp_path: Path)
 def test_who_waits_for_a_model_to_load_is_told_too(engine: FakeEngine, wedge: Wedge) -> None:
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
-    assert wedge.held_chunks.wait(30)
+    assert wedge.held.wait(30)
     with pytest.raises(EngineClosed):
         engine.load(next(iter(engine.capabilities())))
     with pytest.raises(EngineClosed):
@@ -166,7 +167,7 @@ def test_closing_while_a_step_is_wedged_does_not_hang(wedge: Wedge) -> None:
     engine = FakeEngine(settings=EngineSettings(max_num_seqs=2, step_timeout=0.2))
     engine.worker.fault = wedge
     stream = engine.submit(ASKED)
-    assert wedge.held_chunks.wait(30)
+    assert wedge.held.wait(30)
     closing = threading.Thread(target=engine.close)
     closing.start()
     with pytest.raises(EngineClosed):
@@ -175,6 +176,38 @@ def test_closing_while_a_step_is_wedged_does_not_hang(wedge: Wedge) -> None:
     closing.join(30)
     assert not closing.is_alive()
     assert not engine.alive
+
+
+def test_closing_ends_the_requests_of_a_step_that_never_returns(
+    wedge: Wedge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "JOIN_SECONDS", 0.1)
+    engine = FakeEngine(settings=EngineSettings(max_num_seqs=2))
+    engine.worker.fault = wedge
+    streams = [engine.submit(ASKED) for _ in range(3)]
+    assert wedge.held.wait(30)
+    engine.close()
+    for stream in streams:
+        assert stream.end is not None
+        with pytest.raises(EngineClosed):
+            stream.collect()
+
+
+def test_a_worker_that_is_built_while_the_engine_closes_is_closed_too(
+    engine: FakeEngine, wedge: Wedge
+) -> None:
+    build, stuck = engine._rebuild, engine.worker
+    assert build is not None
+
+    def rebuild(checkpoints: object) -> object:
+        engine._registry.close("The engine is closed.")
+        return build(checkpoints)  # type: ignore[arg-type]
+
+    engine._rebuild = rebuild  # type: ignore[assignment]
+    engine.worker.fault = wedge
+    with pytest.raises(EngineClosed):
+        engine.submit(ASKED).collect()
+    until(lambda: engine.worker is not stuck and engine.worker.closed)
 
 
 def test_slow_steps_and_idleness_are_no_wedge(wedge: Wedge) -> None:

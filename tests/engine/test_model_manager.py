@@ -47,6 +47,33 @@ def test_what_was_timed_while_loading_is_known_from_the_first_steps():
     assert capacity[0] < 8 <= capacity[1]
 
 
+def test_models_are_added_one_after_another():
+    """Slots go by a model's place, so one that fails must not move another."""
+    with FakeEngine([CUSTOM]) as engine:
+        loading, go, added = threading.Event(), threading.Event(), list[str]()
+
+        def load(talker: str) -> range:
+            loading.set()
+            go.wait(20)
+            return range(8, 16)
+
+        engine.worker.load = load
+        engine.worker.add = lambda name, checkpoint: added.append(name)
+        first, second = (
+            threading.Thread(target=engine.add, args=(each.capabilities.name, each))
+            for each in (BASE, DESIGN)
+        )
+        first.start()
+        assert loading.wait(20)
+        second.start()
+        second.join(0.2)
+        assert added == ["base"]
+        go.set()
+        first.join(20)
+        second.join(20)
+        assert added == ["base", "design"]
+
+
 def test_a_speaking_model_is_not_unloaded():
     with FakeEngine([CUSTOM], costs=Costs(step=0.01)) as engine:
         with engine.submit(ask("x" * 500)) as stream:

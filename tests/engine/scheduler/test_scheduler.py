@@ -26,6 +26,27 @@ def run_of(listener: Listener) -> Attempt:
     return listener.stream._progress.attempt
 
 
+def test_who_waits_moves_up_when_another_leaves_the_queue():
+    theatre = Simulation(max_num_seqs=1)
+    ask(theatre, "a" * 300)
+    theatre.turn()
+    second, third = ask(theatre), ask(theatre)
+    theatre.turn()
+    assert (second.stream.position, third.stream.position) == (0, 1)
+    second.stream.cancel()
+    theatre.turn()
+    assert third.stream.position == 0
+
+
+def test_a_request_that_ended_before_the_loop_saw_it_takes_no_slot():
+    theatre = Simulation()
+    ask(theatre)
+    theatre.engine._registry.pause("The engine got stuck.")
+    theatre.engine._registry.resume()
+    theatre.turn()
+    assert not theatre.engine.loop.scheduler.active
+
+
 # One step.
 
 
@@ -219,6 +240,20 @@ def test_silence_of_the_writer_is_no_gap_of_ours():
     theatre.finish()
     assert listener.stream.end.reason == "finished"
     assert theatre.engine.stats().gaps == 0
+
+
+def test_a_writer_has_time_from_the_end_of_what_is_spoken():
+    theatre = Simulation(Costs(step=0.05), max_letters=40, text_timeout=1.0)
+    first = "These are the words of the first group. "  # two seconds, in a group of its own
+    listener = ask(theatre, first + "And", open_text=True)
+    theatre.finish()
+    assert listener.frames == len(first)
+    assert listener.stream.end is None
+    theatre.clock.sleep(0.5)
+    listener.stream.append(" more.")
+    listener.stream.close_text()
+    theatre.finish()
+    assert listener.stream.end.reason == "finished"
 
 
 def test_a_text_left_open_is_ended_and_frees_its_slot():
