@@ -19,9 +19,8 @@ from studio.api.rates import Rates, address_of
 from studio.settings import ApiSettings
 
 IDENTITY = "timbre.identity"  # the client's identity in the scope
-SOCKET_KEY = (
-    "openai-insecure-api-key."  # a subprotocol, since browsers cannot set headers on WebSockets
-)
+# A subprotocol, since browsers cannot set headers on WebSockets.
+SOCKET_KEY = "openai-insecure-api-key."
 REMEMBERED = 1000  # addresses that have sent a valid key
 
 
@@ -36,9 +35,8 @@ class Keys:
         if not self._digests:
             return ""
         asked = _digest(key)
-        matches = [
-            hmac.compare_digest(asked, known) for known in self._digests
-        ]  # compares with every key
+        # with every key, so that the time tells nothing
+        matches = [hmac.compare_digest(asked, known) for known in self._digests]
         if not any(matches):
             raise _no_key()
         return asked.hex()[:16]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from base64 import b64encode
 from typing import Any
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Request, WebSocket
-from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
-from engine import Pcm, TimbreError
+from engine import Pcm
 from studio.api.api_context import ApiContext, Shared, context_of, json_only
 from studio.api.auth import offered_protocols
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import BatchBody, BatchItem, SpeechBody
-from studio.api.errors import ApiError, explain
+from studio.api.errors import UNFORESEEN, ApiError, explain
 from studio.api.rates import address_of
 from studio.api.responses.audio_output import render
 from studio.api.responses.disconnect import cancel_on_disconnect
@@ -26,6 +26,7 @@ from studio.api.responses.streaming_response import Answer, Delivery, usage, who
 from studio.api.websocket.ws_session import WsSession
 
 REALTIME = "realtime"  # the subprotocol that OpenAI's browser clients offer besides the key
+log = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
@@ -78,8 +79,11 @@ async def _one(
                 "error": None,
                 **await _spoken(context, fields),
             }
-        except (TimbreError, ApiError, ValidationError) as error:
-            return {"index": index, "status": "error", **explain(error).body()}
+        except Exception as error:
+            refusal = explain(error)
+            if refusal is UNFORESEEN:
+                log.exception("an item of a batch failed")
+            return {"index": index, "status": "error", **refusal.body()}
 
 
 async def _spoken(context: ApiContext, fields: dict[str, Any]) -> dict[str, Any]:

@@ -26,9 +26,8 @@ from studio.api.responses.streaming_response import pieces
 from studio.api.websocket.ws_utterance import Part, Utterance
 
 log = logging.getLogger(__name__)
-STALLED = 1008
+STALLED, BROKEN = 1008, 1006
 LEAVING = 8  # cancelled turns whose last messages may wait, for each live one
-GONE = (WebSocketDisconnect, RuntimeError)  # raised by sending to a closed socket
 
 
 @dataclass(eq=False)
@@ -47,7 +46,7 @@ class Turn:
 
 
 class WsOutlet:
-    """Sends messages with a timeout."""
+    """Sends messages with a timeout. Raises TimeoutError, and WebSocketDisconnect once closed."""
 
     def __init__(self, socket: WebSocket, stall_timeout: float) -> None:
         self._socket, self._stall_timeout = socket, stall_timeout
@@ -63,12 +62,15 @@ class WsOutlet:
         await self._send({"type": "websocket.send", "bytes": data})
 
     async def close(self, code: int, reason: str) -> None:
-        with contextlib.suppress(*GONE), anyio.move_on_after(5):
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError), anyio.move_on_after(5):
             await self._socket.close(code, reason)
 
     async def _send(self, message: dict[str, Any]) -> None:
         with anyio.fail_after(self._stall_timeout):
-            await self._socket.send(message)
+            try:
+                await self._socket.send(message)
+            except RuntimeError as error:  # starlette's, for a socket that was closed here
+                raise WebSocketDisconnect(BROKEN) from error
         self.active = time.monotonic()
 
 
@@ -104,7 +106,7 @@ class WsSender:
         except TimeoutError:
             self.cancel()
             await self._outlet.close(STALLED, "nothing was taken for too long")
-        except GONE:
+        except WebSocketDisconnect:
             pass  # the reader notices it too
 
     async def _say(self, turn: Turn) -> None:
@@ -115,7 +117,7 @@ class WsSender:
                 turn.reason = end.reason if turn.reason == "finished" else turn.reason
         except TimbreError as error:
             await self._failed(turn, explain(error))
-        except (TimeoutError, *GONE):
+        except (TimeoutError, WebSocketDisconnect):
             raise
         except Exception:
             log.exception("an utterance failed")

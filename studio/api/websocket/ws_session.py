@@ -9,19 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Literal
 
 import anyio
 from pydantic import ValidationError
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from engine import SpeechRequest, TimbreError
 from studio.api.api_context import ApiContext
+from studio.api.bodies.inline_reference import is_data_url
 from studio.api.bodies.json_body import parse
 from studio.api.bodies.schemas import Body, Configuration
 from studio.api.errors import ApiError, explain
-from studio.api.websocket.ws_sender import GONE, Turn, WsOutlet, WsSender
-from studio.api.websocket.ws_utterance import Flowing, Split
+from studio.api.websocket.ws_sender import Turn, WsOutlet, WsSender
+from studio.api.websocket.ws_utterance import Flowing, Split, Utterance
 
 DONE, IDLE = 1000, 1001
 
@@ -126,6 +128,8 @@ class WsSession:
     async def _take(self, message: Message) -> None:
         """Handle a message."""
         if isinstance(message, Configuration):
+            if is_data_url(message.ref_audio or ""):
+                self._context.charge(self._socket)  # it is decoded, whatever follows
             self._request = await self._context.request(message, "")
             self._how, self._configured = message, True
         elif isinstance(message, InputText):
@@ -138,21 +142,25 @@ class WsSession:
 
     async def _feed(self, text: str) -> None:
         if self._open:  # one that has ended early drops the rest of its text
-            return self._open.utterance.feed(text)
+            return await self._open.utterance.feed(text)
         if not self._configured:
             said = "The last session.config was refused. Send a valid one before more text."
             raise ApiError(409, said, "not_configured")
         if self._request is None:
             self._request = await self._context.request(self._how, "")
-        return self._begin(self._request, text) if text.strip() else None
+        return await self._begin(self._request, text) if text.strip() else None
 
-    def _begin(self, request: SpeechRequest, text: str) -> None:
+    async def _begin(self, request: SpeechRequest, text: str) -> None:
         if self._sender.crowded(self._context.settings.utterances):
             said = "Too many utterances are waiting. Cancel, or wait for the next session.done."
             raise ApiError(429, said, "too_many_utterances", headers={"Retry-After": "1"})
         self._context.charge(self._socket)
-        kind = Split if self._how.split_granularity == "sentence" else Flowing
-        utterance = kind(request, self._context.engine.submit, text)
+        utterance: Utterance
+        if self._how.split_granularity == "sentence":
+            utterance = Split(request, self._context.engine.submit, text)
+        else:
+            opened = replace(request, text=text, open_text=True)
+            utterance = Flowing(await self._context.submit(opened), text)
         self._open = Turn(self._count, utterance, self._how)
         self._count += 1
         self._sender.add(self._open)
@@ -174,6 +182,6 @@ class WsSession:
 
 async def _run_half(half: Callable[[], Awaitable[None]], whole: anyio.CancelScope) -> None:
     """Run one half of a session, and end the other with it."""
-    with suppress(*GONE):  # the client has disconnected
+    with suppress(WebSocketDisconnect):
         await half()
     whole.cancel()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from engine import InvalidText, SpeechRequest, SpeechStream
+from studio.api.api_context import by_length
 from studio.api.websocket.sentence_buffer import Sentences
 
 Submit = Callable[[SpeechRequest], SpeechStream]
@@ -30,7 +31,7 @@ class Part:
 
 
 class Utterance(Protocol):
-    def feed(self, text: str) -> None: ...
+    async def feed(self, text: str) -> None: ...
     def close(self) -> None: ...
     def cancel(self) -> None: ...
     def parts(self) -> AsyncIterator[Part]: ...
@@ -41,13 +42,13 @@ class Utterance(Protocol):
 class Flowing:
     """Speaks from the first words on; sentence times are estimated by length."""
 
-    def __init__(self, request: SpeechRequest, submit: Submit, text: str) -> None:
-        self._stream = submit(replace(request, text=text, open_text=True))
-        self._said = text
+    def __init__(self, stream: SpeechStream, text: str) -> None:
+        """`stream`: of a request with an open text, which is `text` so far."""
+        self._stream, self._said = stream, text
 
-    def feed(self, text: str) -> None:
+    async def feed(self, text: str) -> None:
         if self._stream.end is None:  # after an early end the rest is dropped
-            self._stream.append(text)
+            await by_length(text, self._stream.append, text)
             self._said += text
 
     def close(self) -> None:
@@ -79,11 +80,13 @@ class Split:
         self._more = asyncio.Event()
         self._closed = False
         self._stream: SpeechStream | None = None
-        self.feed(text)
+        self._take(text)
 
-    def feed(self, text: str) -> None:
-        if self._closed:
-            return
+    async def feed(self, text: str) -> None:
+        if not self._closed:
+            self._take(text)
+
+    def _take(self, text: str) -> None:
         if self._reader.length + len(text) + sum(map(len, self._waiting)) > LONGEST:
             raise InvalidText(f"More than {LONGEST} characters wait to be spoken. Send them later.")
         self._waiting += self._reader.feed(text)

@@ -12,9 +12,11 @@ import pytest
 import soundfile
 from fastapi.testclient import TestClient
 
-from engine import SAMPLE_RATE, Engine, Library
+from engine import SAMPLE_RATE, Engine, Library, Pcm
 from studio.api import ApiSettings, create_api
 from studio.api.compat.captioned_speech import word_times
+from studio.api.responses.encoding import Format
+from studio.api.routes import speech
 from studio.voices.foreign_names import FOREIGN_VOICES
 
 TEXT = "The morning train was late again."
@@ -165,6 +167,25 @@ def test_a_batch_item_that_succeeded_has_no_error(client: TestClient) -> None:
     good, bad = answer.json()["results"]
     assert good["error"] is None
     assert bad["error"]["message"]
+
+
+def test_a_batch_item_that_fails_unforeseen_fails_alone(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    render = speech.render
+
+    def broken(pcm: Pcm, format: Format, speed: float) -> bytes:
+        if format == "opus":
+            raise RuntimeError("the encoder is gone")
+        return render(pcm, format, speed)
+
+    monkeypatch.setattr(speech, "render", broken)
+    items = [{"input": TEXT, "response_format": format} for format in ("wav", "opus", "wav")]
+    answer = client.post("/v1/audio/speech/batch", json={"items": items})
+    results = answer.json()["results"]
+    assert [each["status"] for each in results] == ["success", "error", "success"]
+    assert results[1]["error"]["code"] == "internal_error"
+    assert "encoder" not in answer.text
 
 
 def test_an_uploaded_voice_has_its_id_at_the_top(client: TestClient) -> None:

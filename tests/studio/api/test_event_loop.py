@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from engine import Engine, Library
+from engine import Engine, Library, SpeechStream
 from studio.api.api_context import LONG_TEXT
 from studio.api.compat import captioned_speech
 from studio.api.routes import speech, voices
 from tests.studio.api.routes.test_voices import upload
+from tests.studio.api.websocket.ws_client import DONE, PATH, config, hear, say
 
 BOOK = {"input": "A word. " * (LONG_TEXT // 8 + 1), "max_new_tokens": 10}
 HELLO = {"input": "Hello there."}
@@ -82,3 +83,20 @@ def test_it_is_done_in_a_thread(
     assert answer.status_code == 200, answer.text
     assert places
     assert not any(places)
+
+
+def test_a_long_piece_of_a_dialogue_is_taken_in_a_thread(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, places = SpeechStream.append, list[tuple[bool, bool]]()
+
+    def watched(stream: SpeechStream, text: str) -> None:
+        places.append((len(text) > LONG_TEXT, on_loop()))
+        append(stream, text)
+
+    monkeypatch.setattr(SpeechStream, "append", watched)
+    pieces = ({"type": "input.text", "text": text} for text in ("Hello. ", "So. ", BOOK["input"]))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(max_new_tokens=3000), *pieces, DONE)
+        hear(socket)
+    assert set(places) == {(False, True), (True, False)}

@@ -16,10 +16,12 @@ from fastapi.testclient import TestClient
 from starlette.testclient import WebSocketDenialResponse, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
-from engine import Engine, EngineSettings, Library
+from engine import Engine, EngineSettings, Library, Pcm
 from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
+from studio.api.responses.audio_output import Render
 from tests.studio.api.conftest import Serve
+from tests.studio.api.routes.test_voices import recording
 from tests.studio.api.websocket.ws_client import CANCEL, DONE, LONG, PATH, config, hear, say, words
 from tests.support.serving import wait_until
 
@@ -74,6 +76,16 @@ def test_sockets_are_bounded(engine: Engine, library: Library) -> None:
         assert refused.value.json()["error"]["retry_after"] == 5
     with client.websocket_connect(PATH):
         pass
+
+
+def test_a_recording_in_a_config_counts_as_a_request(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(address_rate="2/minute")))
+    url = f"data:audio/wav;base64,{b64encode(recording()).decode()}"
+    heard = config(ref_audio=url, consent=True)
+    with client.websocket_connect(PATH) as socket:  # the first request
+        say(socket, heard, heard, {"type": "dance"})
+        told, _ = hear(socket, until="error")
+    assert told[-1]["error"]["code"] == "rate_limit"
 
 
 def unread(url: str, *messages: dict[str, Any]) -> socket.socket:
@@ -141,6 +153,23 @@ def test_a_failed_step_ends_the_utterance_not_the_socket(
         told, _ = hear(socket)
         assert [each["type"] for each in told][-2:] == ["error", "session.done"]
         assert told[-1]["finish_reason"] == "error"
+        say(socket, *words("Again."), DONE)
+        assert hear(socket)[0][-1]["finish_reason"] == "finished"
+
+
+def test_an_encoder_that_fails_ends_the_utterance_not_the_socket(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(render: Render, pcm: Pcm) -> bytes:
+        raise RuntimeError("the encoder is gone")  # as soundfile's errors are
+
+    with client.websocket_connect(PATH) as socket:
+        with monkeypatch.context() as patched:
+            patched.setattr(Render, "feed", broken)
+            say(socket, *words("Hello."), DONE)
+            told, _ = hear(socket)
+        assert [each["type"] for each in told][-2:] == ["error", "session.done"]
+        assert told[-2]["error"]["code"] == "internal_error"
         say(socket, *words("Again."), DONE)
         assert hear(socket)[0][-1]["finish_reason"] == "finished"
 
