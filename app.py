@@ -18,9 +18,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from engine import InvalidSetting, InvalidText, TimbreError, checked
 from studio import cli as commands
-from studio import settings
 from studio.server import hf_space
-from studio.settings import StudioSettings
+from studio.settings import PREFIX, StudioSettings, advice, names, table
 from studio.voices.voice_catalog import Choices
 from studio.watermark import judge
 
@@ -52,7 +51,7 @@ class Environment(BaseSettings, StudioSettings):
     """The settings, filled from environment variables such as TIMBRE_PORT."""
 
     model_config = SettingsConfigDict(
-        env_prefix=settings.PREFIX,
+        env_prefix=PREFIX,
         env_nested_delimiter="_",
         env_nested_max_split=1,
         env_ignore_empty=True,
@@ -87,7 +86,7 @@ def serve(
         api = _given(
             keys=api_key, origins=allow_origin, key_rate=key_rate, address_rate=address_rate
         )
-        own = read_settings(
+        settings = read_settings(
             host=host,
             port=port,
             model=model,
@@ -101,20 +100,20 @@ def serve(
         )
         _quiet_gradio()
         _calm_torch()
-        place = commands.AppContext(own, console)
-        if own.cluster.replicas:
-            serve_cluster(place)
+        context = commands.AppContext(settings, console)
+        if settings.cluster.replicas:
+            serve_cluster(context)
         elif hf_space.is_zero(os.environ):
-            commands.serve_lent(place)
+            commands.serve_lent(context)
         else:
-            commands.serve_studio(place)
+            commands.serve_studio(context)
 
 
-def serve_cluster(place: commands.AppContext) -> None:
+def serve_cluster(context: commands.AppContext) -> None:
     from studio import cluster
 
-    os.environ.update(cluster.ray_environment(place.own.cluster, os.environ))
-    cluster.serve(place)
+    os.environ.update(cluster.ray_environment(context.settings.cluster, os.environ))
+    cluster.serve(context)
 
 
 def speech_application(arguments: dict[str, Any]) -> Any:
@@ -185,7 +184,7 @@ def say(
 ) -> None:
     """Speak a text to a file, or to the loudspeaker."""
     with plainly():
-        own = read_settings(
+        settings = read_settings(
             model=model,
             device=device,
             dtype=dtype,
@@ -195,10 +194,10 @@ def say(
             server=server,
             key=key,
         )
-        written = _text(text, text_option)
+        text = _text(text, text_option)
         options = commands.SayOptions(
-            text="" if written == "-" else written,
-            words=commands.read_words() if written == "-" else None,
+            text="" if text == "-" else text,
+            words=commands.read_words() if text == "-" else None,
             voice=voice,
             instruct=instruct,
             reference=reference,
@@ -213,35 +212,39 @@ def say(
             out=out,
             play=play,
         )
-        take = (say_there if own.server else say_here)(options, own)
-        named = f"{out}: " if out else ""
-        report = console.line if options.piped else console.result
-        report(named + take.summary(open_text=options.words is not None))
-        if take.ending == "cancelled":
-            raise typer.Exit(INTERRUPTED)
+        _report((say_there if settings.server else say_here)(options, settings), options)
 
 
-def say_here(options: commands.SayOptions, own: StudioSettings) -> commands.Take:
+def _report(take: commands.Take, options: commands.SayOptions) -> None:
+    """Say what was spoken. What was interrupted has an exit code of its own."""
+    named = f"{options.out}: " if options.out else ""
+    report = console.line if options.piped else console.result
+    report(named + take.summary(open_text=options.words is not None))
+    if take.ending == "cancelled":
+        raise typer.Exit(INTERRUPTED)
+
+
+def say_here(options: commands.SayOptions, settings: StudioSettings) -> commands.Take:
     _calm_torch()
-    place = commands.AppContext(own, console)
-    commands.check(options, Choices(place.capabilities(), place.library()))
+    context = commands.AppContext(settings, console)
+    commands.check(options, Choices(context.capabilities(), context.library()))
     recording = commands.record(options.reference, console) if options.reference else None
-    with place.engine() as engine:
-        here = commands.LocalSynthesis(engine, place.library(), console)
+    with context.engine() as engine:
+        here = commands.LocalSynthesis(engine, context.library(), console)
         return commands.speak(options, here.open(options, recording), console)
 
 
-def say_there(options: commands.SayOptions, own: StudioSettings) -> commands.Take:
+def say_there(options: commands.SayOptions, settings: StudioSettings) -> commands.Take:
     commands.check_options(options)
-    return commands.speak(options, _server(own).open(options), console)
+    return commands.speak(options, _server(settings).open(options), console)
 
 
 @cli.command()
 def voices(model: Models = None, data: Data = None, server: Server = None, key: Key = None) -> None:
     """List the voices."""
     with plainly():
-        own = read_settings(model=model, data=data, server=server, key=key)
-        for line in _voices(own):
+        settings = read_settings(model=model, data=data, server=server, key=key)
+        for line in _voices(settings):
             console.result(line)
 
 
@@ -249,8 +252,8 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
 def info(model: Models = None) -> None:
     """Show what the checkpoints are and can do."""
     with plainly():
-        place = commands.AppContext(read_settings(model=model), console)
-        for line in commands.list_abilities(place.capabilities()):
+        context = commands.AppContext(read_settings(model=model), console)
+        for line in commands.list_abilities(context.capabilities()):
             console.result(line)
 
 
@@ -269,15 +272,15 @@ def check(
 @cli.command(name="settings")
 def tell_settings() -> None:
     """List the environment variables."""
-    console.result(settings.table())
+    console.result(table())
 
 
 def read_settings(**arguments: Any) -> StudioSettings:
     """Settings from arguments and environment. Raises InvalidSetting."""
-    unknown = {name for name in os.environ if name.startswith(settings.PREFIX)}
-    unknown -= set(settings.names())
+    unknown = {name for name in os.environ if name.startswith(PREFIX)}
+    unknown -= set(names())
     if unknown:
-        problems = "; ".join(f"{name}: {settings.advice(name)}" for name in sorted(unknown))
+        problems = "; ".join(f"{name}: {advice(name)}" for name in sorted(unknown))
         raise InvalidSetting(f"{problems}.")
     here = hf_space.defaults(os.environ)
     told = {name: value for name, value in here.items() if not os.environ.get(_variable(name))}
@@ -289,7 +292,7 @@ def read_settings(**arguments: Any) -> StudioSettings:
 
 
 def _variable(name: str) -> str:
-    return f"{settings.PREFIX}{name.upper()}"
+    return f"{PREFIX}{name.upper()}"
 
 
 def _given(**arguments: Any) -> dict[str, Any]:
@@ -297,16 +300,16 @@ def _given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value not in (None, [], {})}
 
 
-def _server(own: StudioSettings) -> commands.Server:
-    connection = commands.Connection(own.server, own.key.get_secret_value())
+def _server(settings: StudioSettings) -> commands.Server:
+    connection = commands.Connection(settings.server, settings.key.get_secret_value())
     return commands.Server(connection, console)
 
 
-def _voices(own: StudioSettings) -> Iterator[str]:
-    if own.server:
-        return _server(own).voices()
-    place = commands.AppContext(own, console)
-    return commands.list_voices(place.capabilities(), place.library())
+def _voices(settings: StudioSettings) -> Iterator[str]:
+    if settings.server:
+        return _server(settings).voices()
+    context = commands.AppContext(settings, console)
+    return commands.list_voices(context.capabilities(), context.library())
 
 
 @contextmanager

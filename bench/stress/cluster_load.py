@@ -60,17 +60,17 @@ KINDS = {
 }
 
 
-def open_twin(costs: Costs, slower: float, place: AppContext) -> Engine:
+def open_twin(costs: Costs, slower: float, context: AppContext) -> Engine:
     """In a process of its own."""
     clock = SlowClock(slower)
     slow_streams(clock)
-    settings = load_profile("balanced", **place.own.engine_changes())
+    settings = load_profile("balanced", **context.settings.engine_changes())
     return FakeEngine(settings=settings, costs=costs, clock=clock)
 
 
-def open_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+def open_front(context: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
     checkpoint = FakeCheckpoint()
-    settings = load_profile("balanced", **place.own.engine_changes())
+    settings = load_profile("balanced", **context.settings.engine_changes())
     return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
 
 
@@ -131,9 +131,9 @@ def serving_alone(own: StudioSettings, open_engine: OpenTwin) -> Iterator[None]:
 
 
 def _alone(own: StudioSettings, open_engine: OpenTwin) -> None:
-    place = AppContext(own, Console())
-    with open_engine(place) as engine:
-        application = build_application(place, engine, False)
+    context = AppContext(own, Console())
+    with open_engine(context) as engine:
+        application = build_application(context, engine, False)
         serving.serve(application, serving.listen(own.host, own.port))
 
 

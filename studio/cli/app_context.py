@@ -28,50 +28,58 @@ BUILT_IN_VOICES = ROOT / "presets" / "voices"
 
 @dataclass(frozen=True)
 class AppContext:
-    own: StudioSettings
+    settings: StudioSettings
     tell: Reporter
 
     def engine(self, serving: bool = False) -> SpeechEngine:
         """An engine with the models loaded; for a server perhaps in a process of its own."""
-        own, models, finish = self.own, self.models(), self.finish()
+        settings, models, finish = self.settings, self.models(), self.finish()
         self.tell.line(f"Loading {', '.join(models)} …")
-        changes = own.engine_changes()
         open_ = open_process if serving and self.own_process() else open_engine
-        engine = open_(models, own.device, own.dtype, own.profile, weights=own.weights, **changes)
+        engine = open_(
+            models,
+            settings.device,
+            settings.dtype,
+            settings.profile,
+            weights=settings.weights,
+            **settings.engine_changes(),
+        )
         engine.postprocess = finish
         return engine
 
     def own_process(self) -> bool:
-        own = self.own
-        if own.process == "auto":
-            on_cpu = own.device == "cpu" or (own.device == "auto" and not may_have_gpu())
+        process, device = self.settings.process, self.settings.device
+        if process == "auto":
+            on_cpu = device == "cpu" or (device == "auto" and not may_have_gpu())
             return on_cpu and sys.platform == "linux"
-        return own.process == "own"
+        return process == "own"
 
     def finish(self) -> Postprocess | None:
         """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""
-        return open_watermark().mark if self.own.watermark else None
+        return open_watermark().mark if self.settings.watermark else None
 
     def transcribe(self) -> Transcribe | None:
         """Fills in transcripts, if a model for it is set. Raises InvalidSetting."""
-        return open_transcriber(self.own.transcriber) if self.own.transcriber else None
+        return open_transcriber(self.settings.transcriber) if self.settings.transcriber else None
 
     def capabilities(self) -> dict[str, Capabilities]:
         """What the models can do, without loading them."""
         return read_capabilities(self.models())
 
     def library(self) -> Library:
-        return Library(self.own.data / "voices", BUILT_IN_VOICES, self.own.api.saved_voices)
+        return Library(
+            self.settings.data / "voices", BUILT_IN_VOICES, self.settings.api.saved_voices
+        )
 
     def shelves(self) -> Library:
         """The library of the current visitor; with guests, each has their own."""
-        own = self.own
-        if not own.guests:
+        settings = self.settings
+        if not settings.guests:
             return self.library()
-        return Library(shelf(own.data), BUILT_IN_VOICES, own.guest_voices)
+        return Library(shelf(settings.data), BUILT_IN_VOICES, settings.guest_voices)
 
     def models(self) -> tuple[str, ...]:
-        return self.own.model or (_mini(),)
+        return self.settings.model or (_mini(),)
 
 
 def _mini() -> str:

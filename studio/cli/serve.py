@@ -36,84 +36,84 @@ def _is_open_to_all(settings: StudioSettings) -> bool:
     return settings.host not in LOOPBACK and not settings.api.keys and not settings.guests
 
 
-def serve_studio(place: AppContext) -> None:
+def serve_studio(context: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.server import serving
     from studio.server.process.data_lock import data_lock
     from studio.server.retention import HOUR, TRASH_DAYS, every
     from studio.takes.take_store import DAY
 
-    settings = place.own
+    settings = context.settings
     with (
         serving.listen(settings.host, settings.port) as address,
         data_lock(settings.data),
-        place.engine(serving=True) as engine,
+        context.engine(serving=True) as engine,
     ):
-        application = build_application(place, engine, settings.page)
+        application = build_application(context, engine, settings.page)
         if not settings.guests:
-            every(HOUR, partial(place.library().purge, TRASH_DAYS * DAY))
-        greet(place)
+            every(HOUR, partial(context.library().purge, TRASH_DAYS * DAY))
+        greet(context)
         if slow := describe_speed(engine.stats().speed):
-            place.tell.line(slow)
+            context.tell.line(slow)
         serving.serve(application, address, partial(engine.drain, settings.grace), settings.proxies)
 
 
 def build_application(
-    place: AppContext, engine: SpeechEngine, page: bool, rates: Rates | None = None
+    context: AppContext, engine: SpeechEngine, page: bool, rates: Rates | None = None
 ) -> FastAPI:
     """The API, the page if wanted, and what protects both. `rates`: see `create_api`."""
     from studio.api import create_api
     from studio.server import public_server
     from studio.server.login import Login
 
-    settings, library = place.own, place.shelves()
+    settings, library = context.settings, context.shelves()
     application = create_api(engine, library, settings.decided_api(), rates)
     login = Login(settings.api.keys)
     if page:
-        _mount_page(application, engine, library, place, login)
+        _mount_page(application, engine, library, context, login)
     public_server.protect(application, engine, settings, login)
     return application
 
 
-def greet(place: AppContext) -> None:
+def greet(context: AppContext) -> None:
     """Say who can use it, and where it is."""
-    settings = place.own
+    settings = context.settings
     if _is_open_to_all(settings):
-        place.tell.line(OPEN_TO_ALL)
-    place.tell.line(CONSENT[settings.decided_api().reference_consent])
+        context.tell.line(OPEN_TO_ALL)
+    context.tell.line(CONSENT[settings.decided_api().reference_consent])
     what = "in a browser" if settings.page else "from a program (docs/api.md)"
-    place.tell.line(f"Open http://{settings.host}:{settings.port} {what}. Ctrl-C stops.")
+    context.tell.line(f"Open http://{settings.host}:{settings.port} {what}. Ctrl-C stops.")
 
 
-def serve_lent(place: AppContext) -> None:
+def serve_lent(context: AppContext) -> None:
     """Serve on ZeroGPU, where only Gradio's routes can be reached."""
     spaces = importlib.import_module("spaces")  # must be imported before torch and Gradio
     from studio.server import public_server, zerogpu
     from studio.server.process.data_lock import data_lock
 
-    settings = place.own
+    settings = context.settings
     device = "cuda" if settings.device == "auto" else settings.device
-    changes, finish = settings.engine_changes(), place.finish()
+    changes, finish = settings.engine_changes(), context.finish()
     with (
         data_lock(settings.data),
         open_zerogpu(
-            place.models(), spaces.GPU, device, settings.dtype, settings.profile, **changes
+            context.models(), spaces.GPU, device, settings.dtype, settings.profile, **changes
         ) as engine,
     ):
         engine.postprocess = finish
-        zerogpu.serve(engine, place.shelves(), public_server.open_takes(settings), settings)
+        zerogpu.serve(engine, context.shelves(), public_server.open_takes(settings), settings)
 
 
 def _mount_page(
-    application: FastAPI, engine: SpeechEngine, library: Library, place: AppContext, login: Login
+    application: FastAPI, engine: SpeechEngine, library: Library, context: AppContext, login: Login
 ) -> None:
     from studio.server import public_server
     from studio.server.retention import start_upkeep
     from studio.ui.page import mount_page
 
-    takes = public_server.open_takes(place.own)
-    guests, transcribe = place.own.guests, place.transcribe()
+    takes = public_server.open_takes(context.settings)
+    guests, transcribe = context.settings.guests, context.transcribe()
     studio = mount_page(
         application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
     )
-    start_upkeep(studio, place.own)
+    start_upkeep(studio, context.settings)

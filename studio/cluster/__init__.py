@@ -21,20 +21,20 @@ MISSING = (
 __all__ = ["application", "ray_environment", "serve"]
 
 
-def serve(place: AppContext) -> None:
+def serve(context: AppContext) -> None:
     """Serve until Ctrl-C or SIGTERM, with `ray_environment` set. Raises InvalidSetting: no Ray."""
     _check_installed()
     from studio.cluster.run import serve
 
-    serve(place)
+    serve(context)
 
 
-def application(place: AppContext, name: str) -> Any:
+def application(context: AppContext, name: str) -> Any:
     """One of the applications of `serve run` and `serve deploy`: timbre-speech, timbre-studio."""
     _check_installed()
     from studio.cluster.deployments import build
 
-    return build(place.own)[name]
+    return build(context.settings)[name]
 
 
 def _check_installed() -> None:

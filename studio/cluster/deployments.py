@@ -62,10 +62,10 @@ OpenEngine: TypeAlias = Callable[[AppContext], SpeechEngine]
 OpenFront: TypeAlias = Callable[[AppContext, Replicas, str], ClusterEngine]
 
 
-def open_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+def open_front(context: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
     """The front's engine. `device`: where the replicas are, which decides the profile."""
-    own = place.own
-    return open_cluster(place.models(), replicas, device, own.profile, **own.engine_changes())
+    own = context.settings
+    return open_cluster(context.models(), replicas, device, own.profile, **own.engine_changes())
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class SpeechReplica:
 
     def __init__(self, own: StudioSettings, open_engine: OpenEngine) -> None:
         self._held, self._proxies = ExitStack(), own.proxies
-        place = AppContext(own, Quiet())
+        context = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
         self._held.enter_context(mirrored(own.data, own.cluster.store))
-        self._engine = self._held.enter_context(open_engine(place))
+        self._engine = self._held.enter_context(open_engine(context))
         self._replica = Replica(own_name(), self._engine)
         self._application = build_application(
-            place, self._engine, False, SharedRates(own.decided_api())
+            context, self._engine, False, SharedRates(own.decided_api())
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
@@ -135,14 +135,14 @@ class Front:
 
     def __init__(self, own: StudioSettings, open_front: OpenFront, device: str) -> None:
         self._held, self._proxies = ExitStack(), own.proxies
-        place = AppContext(own, Quiet())
+        context = AppContext(own, Quiet())
         self._held.enter_context(data_lock(own.data, shared=True))
         self._held.enter_context(mirrored(own.data, own.cluster.store))
         handle = serve.get_deployment_handle(REPLICAS, SPEECH)
         replicas = ServeReplicas(handle, own.cluster.dashboard)
-        engine = self._held.enter_context(open_front(place, replicas, device))
+        engine = self._held.enter_context(open_front(context, replicas, device))
         self._application = build_application(
-            place, engine, own.page, SharedRates(own.decided_api())
+            context, engine, own.page, SharedRates(own.decided_api())
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name

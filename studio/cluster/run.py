@@ -24,13 +24,13 @@ OBJECT_BYTES: Final = 200 << 20  # shared memory for what is larger than a messa
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
-def serve(place: AppContext) -> None:
+def serve(context: AppContext) -> None:
     """Serve until Ctrl-C or SIGTERM. Raises InvalidSetting."""
     stop = threading.Event()
-    with running(place), _signals(stop):
-        greet(place)
+    with running(context), _signals(stop):
+        greet(context)
         stop.wait()
-        place.tell.line("Stopping: who is spoken to hears the end.")
+        context.tell.line("Stopping: who is spoken to hears the end.")
 
 
 @contextmanager
@@ -45,11 +45,11 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 
 
 @contextmanager
-def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]:  # noqa: B008
+def running(context: AppContext, engines: Engines = Engines()) -> Iterator[None]:  # noqa: B008
     """A cluster that serves. At the end its applications are drained and removed."""
-    own = place.own
+    own = context.settings
     serving.listen(own.host, own.port).close()  # an address that is taken is said before all else
-    place.tell.line("Starting Ray …")
+    context.tell.line("Starting Ray …")
     joined, dashboard = connect(own.cluster.address)
     try:
         ray_serve.start(
@@ -61,7 +61,7 @@ def running(place: AppContext, engines: Engines = Engines()) -> Iterator[None]: 
             },
             logging_config=LOGGING,
         )
-        place.tell.line(f"Loading {own.cluster.replicas} × {', '.join(place.models())} …")
+        context.tell.line(f"Loading {own.cluster.replicas} × {', '.join(context.models())} …")
         applications = build(_linked(own, dashboard), engines)
         for name, application in applications.items():
             ray_serve.run(application, name=name, route_prefix=PREFIXES[name])

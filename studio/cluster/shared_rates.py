@@ -6,6 +6,7 @@ it is away each process counts alone. The page is one process and counts its own
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,7 +18,8 @@ from studio.api.rates import Rates
 from studio.settings import ApiSettings
 
 NAMESPACE: Final = "timbre"
-PATIENCE: Final = 2.0  # seconds for the actor's answer
+PATIENCE: Final = 0.5  # seconds for the actor's answer, for which this process does nothing else
+AWAY: Final = 5.0  # seconds for which an actor that did not answer is not asked again
 
 
 class Counter:
@@ -42,6 +44,7 @@ class SharedRates(Rates):
         super().__init__(settings)
         self._shared = [kind for kind in ("key", "address") if self._rates[kind]]
         self._guarded = bool(settings.keys)
+        self._away_until = 0.0
         options: dict[str, Any] = {
             "name": actor_name(settings),
             "namespace": NAMESPACE,
@@ -70,9 +73,13 @@ class SharedRates(Rates):
 
     def _ask(self, method: str, *values: Any) -> None:
         """Raises ApiError."""
+        if time.monotonic() < self._away_until:
+            getattr(Rates, method)(self, *values)
+            return
         try:
             error = ray.get(self._actor.ask.remote(method, *values), timeout=PATIENCE)
         except RayError:
+            self._away_until = time.monotonic() + AWAY
             getattr(Rates, method)(self, *values)
             return
         if error is not None:

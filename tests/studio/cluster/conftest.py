@@ -52,17 +52,17 @@ def settings(data: Path, **changes: object) -> StudioSettings:
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> AppContext:
+def context(tmp_path_factory: pytest.TempPathFactory) -> AppContext:
     return AppContext(settings(tmp_path_factory.mktemp("cluster")), Silent())
 
 
 @pytest.fixture(scope="session")
-def address(place: AppContext, _ray: None) -> Iterator[str]:
+def address(context: AppContext, _ray: None) -> Iterator[str]:
     from studio.cluster.run import running
     from tests.support.cluster.twins import TWINS
 
-    with running(place, TWINS):
-        yield f"http://127.0.0.1:{place.own.port}"
+    with running(context, TWINS):
+        yield f"http://127.0.0.1:{context.settings.port}"
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def client(address: str) -> Iterator[RemoteClient]:
 
 
 @pytest.fixture
-def library(place: AppContext) -> Iterator[Library]:
+def library(context: AppContext) -> Iterator[Library]:
     """The cluster's own; empty again afterwards."""
-    library = Library(place.own.data / "voices")
+    library = Library(context.settings.data / "voices")
     yield library
     for voice in library.list():
         library.delete(voice.id)

@@ -63,9 +63,9 @@ def deploy(own: StudioSettings) -> None:
     ],
     ids=["exchange", "up", "down"],
 )
-def test_nobody_is_cut_off(url: str, place: AppContext, changes: dict[str, Any]) -> None:
+def test_nobody_is_cut_off(url: str, context: AppContext, changes: dict[str, Any]) -> None:
     before = set(processes(SPEECH))
-    own = changed(place.own, **changes)
+    own = changed(context.settings, **changes)
     with listeners(url) as ends:
         wait_until(lambda: ends["whole"] >= 4, PATIENCE)
         deploy(own)
@@ -75,13 +75,13 @@ def test_nobody_is_cut_off(url: str, place: AppContext, changes: dict[str, Any])
     assert set(ends) == {"whole"}
     if "engine" in changes:
         assert not before & set(processes(SPEECH))
-    deploy(place.own)
+    deploy(context.settings)
     wait_until(lambda: len(processes(SPEECH)) == 2, PATIENCE)
 
 
-def test_load_starts_more_replicas(url: str, place: AppContext) -> None:
+def test_load_starts_more_replicas(url: str, context: AppContext) -> None:
     scaled = {"replicas": 1, "max_replicas": 3, "gpus": 0, "cpus": 0.1}
-    deploy(changed(place.own, cluster=scaled))
+    deploy(changed(context.settings, cluster=scaled))
     wait_until(lambda: len(processes(SPEECH)) == 1, PATIENCE)
     with listeners(url, 14) as ends:  # of 8 slots
         wait_until(lambda: len(processes(SPEECH)) >= 2, PATIENCE)
@@ -89,5 +89,5 @@ def test_load_starts_more_replicas(url: str, place: AppContext) -> None:
         wait_until(lambda: ends["whole"] >= spoken + 14, PATIENCE)
     # One replica may be full; nobody is cut off.
     assert all(end == "whole" or end.startswith("refused 429") for end in ends), ends
-    deploy(place.own)
+    deploy(context.settings)
     wait_until(lambda: len(processes(SPEECH)) == 2, PATIENCE)

@@ -49,6 +49,23 @@ def test_guesses_are_counted_for_all_together(pair: tuple[Rates, Rates]) -> None
             rates.check_guesses("10.0.0.3")
 
 
+def test_an_actor_that_does_not_answer_is_waited_for_once(
+    pair: tuple[Rates, Rates], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+    from ray.exceptions import GetTimeoutError
+
+    waits = list[float]()
+
+    def get(answer: object, timeout: float) -> None:
+        waits.append(timeout)
+        raise GetTimeoutError
+
+    monkeypatch.setattr(ray, "get", get)
+    assert admitted((pair[0], pair[0]), {"key": "one", "address": "10.0.0.4"}, 20) == 5
+    assert waits == [0.5]
+
+
 def test_without_the_actor_each_counts_alone(pair: tuple[Rates, Rates]) -> None:
     import ray
 

@@ -11,13 +11,13 @@ SLOTS = 8
 SLOW = Costs(step=0.005)  # a frame in 5 ms, so that a stream can be cut
 
 
-def open_twin(place: AppContext) -> Engine:
-    return FakeEngine(settings=load_profile("cpu", **place.own.engine_changes()), costs=SLOW)
+def open_twin(context: AppContext) -> Engine:
+    return FakeEngine(settings=load_profile("cpu", **context.settings.engine_changes()), costs=SLOW)
 
 
-def open_twin_front(place: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
+def open_twin_front(context: AppContext, replicas: Replicas, device: str) -> ClusterEngine:
     checkpoint = FakeCheckpoint()
-    settings = load_profile("cpu", **place.own.engine_changes())
+    settings = load_profile("cpu", **context.settings.engine_changes())
     return ClusterEngine({checkpoint.capabilities.name: checkpoint}, settings, replicas)
 
 
