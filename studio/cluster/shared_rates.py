@@ -19,6 +19,7 @@ from studio.settings import ApiSettings
 
 NAMESPACE: Final = "timbre"
 PATIENCE: Final = 0.5  # seconds for the actor's answer, for which this process does nothing else
+START_SECONDS: Final = 20.0  # that it may take to start
 AWAY: Final = 5.0  # seconds for which an actor that did not answer is not asked again
 
 
@@ -56,6 +57,8 @@ class SharedRates(Rates):
         self._actor = (
             ray.remote(Counter).options(**options).remote(settings.model_copy(update={"keys": ()}))
         )
+        with suppress(RayError):  # then it is asked later
+            ray.get(self._actor.__ray_ready__.remote(), timeout=START_SECONDS)
 
     def take(self, identity: dict[str, str], cost: int = 1) -> None:
         every = {kind: who for kind, who in identity.items() if kind in self._shared}
