@@ -78,7 +78,7 @@ class ModelsTab:
             return f"**{name}** {word(done)}"
 
         async for said in self._told(run):
-            yield said, self.table()
+            yield said, await asyncio.to_thread(self.table)
 
     async def add(
         self, model: str, page: gr.Request | None = None
@@ -96,7 +96,7 @@ class ModelsTab:
         async for said in self._bring(model, page, run):
             offered = bool(other) and len(self._studio.engine.capabilities()) == 1
             said = f"{said} {word(OFFER)}" if offered else said
-            yield said, self.table(), gr.update(visible=offered)
+            yield said, await asyncio.to_thread(self.table), gr.update(visible=offered)
 
     async def replace(
         self, model: str, page: gr.Request | None = None
@@ -107,7 +107,7 @@ class ModelsTab:
             return exchange(engine, next(iter(engine.capabilities())), model, note)
 
         async for said in self._bring(model, page, run):
-            yield said, self.table(), gr.update(visible=False)
+            yield said, await asyncio.to_thread(self.table), gr.update(visible=False)
 
     async def _bring(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine import Library, Preset, SpeechRequest, open_engine
+from engine import Library, Preset, SpeechRequest, Stats, open_engine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
 from engine.testing import fake_capabilities as fake
 from studio.context import Studio
@@ -59,6 +60,21 @@ def test_models_come_and_go(studio: Studio) -> None:
     said, table = press(studio, "unload", "custom")
     assert studio.engine.stats().talkers == ()
     assert "unload" not in table
+
+
+def test_the_page_does_not_wait_for_what_the_engine_says(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stats, threads = studio.engine.stats, set[int]()
+
+    def watched() -> Stats:
+        threads.add(threading.get_ident())
+        return stats()
+
+    monkeypatch.setattr(studio.engine, "stats", watched)
+    press(studio, "load", "custom")
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_who_speaks_is_not_unloaded(studio: Studio) -> None:
