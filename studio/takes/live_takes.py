@@ -47,11 +47,12 @@ class LiveTakes:
         self, submit: Callable[[], Stream], keep: Keep | None = None, about: About = UNNAMED
     ) -> AsyncGenerator[Payload, None]:
         """Submit a request and yield payloads for a player; used by a tab's handler."""
-        try:
-            take = LiveTake(submit(), about, self._speed())
+        try:  # in a thread: a long text takes a while, and the engine may be in another process
+            stream, speed = await asyncio.to_thread(lambda: (submit(), self._speed()))
         except TimbreError as error:
             yield refusal(error.message)
             return
+        take = LiveTake(stream, about, speed)
         self._takes[take.id] = take
         try:
             async for payload in self._tell(take, keep):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 
@@ -97,6 +98,25 @@ def test_the_story_has_an_order() -> None:
     assert payloads[-1]["ended"] == {
         "reason": "finished", "message": "", "seed": 7, "take": "name"
     }  # fmt: skip
+
+
+def test_no_listener_waits_while_another_request_is_submitted() -> None:
+    threads: list[int] = []
+
+    def submit() -> Performance:
+        threads.append(threading.get_ident())
+        return steady(2, 40)
+
+    def speed() -> float:
+        threads.append(threading.get_ident())
+        return 1.0
+
+    async def run() -> list[Payload]:
+        return [payload async for payload in LiveTakes(speed=speed).play(submit)]
+
+    assert asyncio.run(run())[-1]["state"] == "done"
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
 
 
 def test_a_refusal_is_the_only_payload() -> None:
