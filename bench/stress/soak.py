@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
+import numpy as np
 import typer
 
 from bench.stress.soak_visits import Broken, Visitor
 from bench.stress.soak_watch import Watch
-from engine import Design, Library
+from engine import Clone, Library, read_capabilities
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAVES = 0.25  # of the visits that can be left, which is a fifth of all
@@ -169,14 +170,12 @@ def studio(
     """Start the program on a free port; yields its address and process id.
 
     `variables` are added to its environment; `cores` are the only ones it may use. Its library
-    has `saved_voices` voices, made from descriptions.
+    has `saved_voices` voices, which its menus list.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as data:
-        library = Library(Path(data) / "voices")
-        for number in range(saved_voices):
-            library.save(f"Saved {number}", Design("A calm voice."))
+        _save(Library(Path(data) / "voices"), saved_voices, model)
         command = [sys.executable, "app.py", "serve", "--port", str(port), "--data", data]
         environment = {**os.environ, **(variables or {})}
         with pinned(cores):
@@ -187,6 +186,15 @@ def studio(
         finally:
             process.terminate()
             process.wait(60)
+
+
+def _save(library: Library, count: int, model: str) -> None:
+    """Voices that the model can speak."""
+    if count:
+        [able] = read_capabilities([model]).values()
+        voice = Clone(np.ones(able.width, np.float32))
+        for number in range(count):
+            library.save(f"Saved {number}", voice)
 
 
 @contextmanager
