@@ -26,11 +26,19 @@ from studio.voices.transcription import Transcribe
 
 LARGEST_UPLOAD = 100 << 20  # bytes, as for the largest recording; Gradio's default is unlimited
 STATIC = Path(__file__).parent / "static"
-ACCESSIBLE, ANSWERS, CONNECTION, OPENING, TAKES, USE_VOICE = (
+ACCESSIBLE, ANSWERS, CONNECTION, OPENING, TAKES, USE_VOICE, VOICE_SEARCH = (
     (STATIC / f"{name}.js").read_text(encoding="utf-8")
-    for name in ("accessible", "answers", "connection", "opening", "takes", "use_voice")
+    for name in (
+        "accessible",
+        "answers",
+        "connection",
+        "opening",
+        "takes",
+        "use_voice",
+        "voice_search",
+    )
 )
-SCRIPTS = f"{ACCESSIBLE}{OPENING}{CONNECTION}{ANSWERS}{TAKES}{USE_VOICE}"
+SCRIPTS = f"{ACCESSIBLE}{OPENING}{CONNECTION}{ANSWERS}{TAKES}{USE_VOICE}{VOICE_SEARCH}"
 # Runs before any component is built, so that each finds its script there.
 HEAD = f"{shortcuts.SCRIPT}<script>{SCRIPTS}</script>{player.HEAD}{blend_pad.HEAD}{script.HEAD}"
 SESSIONS = (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Literal, TypeAlias
 
 from engine import (
@@ -27,6 +28,7 @@ from studio.voices.speaker_notes import described
 
 MARKS = frozenset("+,:()")  # names with these are written as ids in a blend
 BLEND_MARKS = "+,(:"  # a name with one of these is a written blend
+LISTED = 60  # saved voices in a menu, and voices that a search finds
 Method: TypeAlias = Literal["linear", "spherical"]
 NO_INSTRUCTION = Message("Saved voices can't follow style instructions. Clear that field.")
 
@@ -39,11 +41,20 @@ class Choice:
     kind: Literal["preset", "saved", "design"]
     note: str = ""
     key: str = ""  # what is stored of it; unchanged by a rename
+    written: str = ""  # its name in a blend
 
     @property
     def label(self) -> str:
         """The shown name: speakers with a capital, saved voices as written."""
         return self.name.capitalize() if self.kind == "preset" else self.name
+
+
+@dataclass(frozen=True)
+class Menu:
+    """The voices that a menu lists."""
+
+    voices: tuple[Choice, ...]
+    complete: bool  # there are no others
 
 
 class Choices:
@@ -56,12 +67,31 @@ class Choices:
 
     def list(self) -> tuple[Choice, ...]:
         """Speakers first, then saved voices that these checkpoints can speak."""
-        speakers = (
-            Choice(name, "preset", described(name) or self._dialect(name), name)
-            for name in self.speakers()
-        )
-        saved = (_saved(own) for own in self._library.list() if self._speakable(own.voice))
-        return (*speakers, *saved)
+        return (*self._presets(), *map(_choice, self._saved()))
+
+    def menu(self, words: str = "", also: Iterable[str] = (), blends: bool = False) -> Menu:
+        """All voices (`blends`: that can be blended), unless many are saved.
+
+        Then the built-in and the newest, or those with `words` in their names. `also`: names or
+        keys of voices that are selected, and thus listed in any case.
+        """
+        presets, saved = [*self._presets()], self._blendable() if blends else self._saved()
+        own = [each for each in saved if not each.built_in]
+        if len(own) <= LISTED:
+            return Menu((*presets, *map(_choice, saved)), complete=True)
+        selected = {self.key(name) for name in also}
+        if wanted := words.strip().lower():
+            found = _found(saved, wanted)[:LISTED]
+            presets = [
+                each for each in presets if wanted in each.name.lower() or each.key in selected
+            ]
+            selected -= set(map(_key, found))
+            kept = [each for each in saved if _key(each) in selected]
+            return Menu((*presets, *map(_choice, [*found, *kept])), complete=False)
+        newest = nlargest(LISTED, own, key=lambda each: each.card.created)
+        selected |= set(map(_key, newest))
+        listed = (each for each in saved if each.built_in or _key(each) in selected)
+        return Menu((*presets, *map(_choice, listed)), complete=False)
 
     def key(self, name: str) -> str:
         """The key to store for a voice or a written blend; unknown names are unchanged."""
@@ -85,19 +115,12 @@ class Choices:
         every = (name for own in self._capabilities if own.preset for name in own.speakers)
         return tuple(dict.fromkeys(every))
 
-    def blendable(self) -> tuple[tuple[str, str], ...]:
-        """Labels and written names of voices that can be blended, without duplicates."""
-        speakers = self.speakers()
-        taken = {name.casefold() for name in speakers}
-        own = [each for each in self._library.list() if isinstance(each.voice, Clone)]
-        free = [each for each in own if each.name.casefold() not in taken]
-        written = ((each.name, self._written(each)) for each in free)
-        return (*((name, name) for name in speakers), *written)
-
     def example(self) -> str:
         """An example of a written blend."""
-        first, second, *_ = *(name for _, name in self.blendable()), "one", "another"
-        return f"{first}(2)+{second}(1)"
+        names = self.speakers()
+        if len(names) < 2:
+            names = (*names, *map(_written, self._blendable()), "one", "another")
+        return f"{names[0]}(2)+{names[1]}(1)"
 
     def models(self, able: Callable[[Capabilities], bool]) -> tuple[str, ...]:
         """The names of checkpoints with an ability."""
@@ -190,13 +213,24 @@ class Choices:
             model=voice.model,
         )
 
+    def _presets(self) -> Iterator[Choice]:
+        for name in self.speakers():
+            note = described(name) or self._dialect(name)
+            yield Choice(name, "preset", note, name, name)
+
+    def _saved(self) -> Sequence[SavedVoice]:
+        """Saved voices that these checkpoints can speak."""
+        return [own for own in self._library.list() if self._speakable(own.voice)]
+
+    def _blendable(self) -> Sequence[SavedVoice]:
+        """Saved voices that can be blended; none has the name of a speaker."""
+        taken = {name.casefold() for name in self.speakers()}
+        own = (each for each in self._library.list() if isinstance(each.voice, Clone))
+        return [each for each in own if each.name.casefold() not in taken]
+
     def _speaker(self, name: str) -> str | None:
         wanted = name.strip().casefold()
         return next((own for own in self.speakers() if own.casefold() == wanted), None)
-
-    def _written(self, own: SavedVoice) -> str:
-        """Its name in a blend; its id if the name has separators."""
-        return f"#{own.id}" if MARKS & set(own.name) else own.name
 
     def _find(self, name: str) -> SavedVoice | None:
         """By its name, else by its id."""
@@ -235,9 +269,24 @@ class Choices:
         return Message("There are: {names}.", names=", ".join(names[:40]))
 
 
-def _saved(own: SavedVoice) -> Choice:
+def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:
+    """Those with these small letters in their names, which begin with them first."""
+    found = [own for own in voices if wanted in own.name.lower()]
+    return sorted(found, key=lambda own: not own.name.lower().startswith(wanted))
+
+
+def _choice(own: SavedVoice) -> Choice:
     kind: Literal["saved", "design"] = "design" if isinstance(own.voice, Design) else "saved"
-    return Choice(own.name, kind, own.card.note, f"#{own.id}")
+    return Choice(own.name, kind, own.card.note, _key(own), _written(own))
+
+
+def _key(own: SavedVoice) -> str:
+    return f"#{own.id}"
+
+
+def _written(own: SavedVoice) -> str:
+    """Its name in a blend; its id if the name has separators."""
+    return _key(own) if MARKS & set(own.name) else own.name
 
 
 def _has(own: Capabilities, name: str) -> bool:

@@ -32,6 +32,13 @@ def some_clone(seed: int = 0) -> Clone:
     return Clone(np.random.default_rng(seed).normal(size=16).astype(np.float32))
 
 
+def save_many(library: Library, count: int) -> None:
+    """Voice 000, the oldest, to the newest."""
+    for number in range(count):
+        minute = f"2026-01-01T{number // 60:02}:{number % 60:02}:00+00:00"
+        library.save(f"Voice {number:03}", some_clone(number), consent=True, created=minute)
+
+
 def recording(path: Path, seconds: float = 3.0, loud: float = 0.3) -> Path:
     """A tone between two silences."""
     time = np.arange(round(seconds * SAMPLE_RATE)) / SAMPLE_RATE

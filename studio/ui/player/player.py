@@ -74,6 +74,7 @@ def plays(
     triggers: Sequence[Any],
     speak: Callable[..., AsyncIterator[Payload]],
     inputs: Sequence[Component] = (),
+    preprocess: bool = True,
 ) -> Dependency:
     """Let triggers (`[button.click, text.submit]`) speak to a player; the latest one wins."""
     return gr.on(  # type: ignore[no-any-return]
@@ -81,6 +82,7 @@ def plays(
         speak,
         list(inputs),
         player,
+        preprocess=preprocess,
         **PLAYING,
     )
 

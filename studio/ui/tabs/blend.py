@@ -6,7 +6,7 @@ typed. The fields and their layout are here; their handlers are in `BlendTab`.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import gradio as gr
 from gradio.events import api
@@ -19,6 +19,7 @@ from studio.ui.i18n import word
 from studio.ui.player.player import live_player, plays
 from studio.ui.tabs.blend_handlers import PHRASE, STEPS, BlendTab, written
 from studio.ui.tabs.voice_form import QUIET, model_menu, on_show, save_form
+from studio.ui.voice_search import SEARCHED, keep_listed
 
 STEP_LABELS: Final = ["A", *(f"{step}/{STEPS - 1}" for step in range(1, STEPS - 1)), "B"]
 HELP: Final = (
@@ -48,7 +49,7 @@ def build(studio: Studio) -> None:
     gr.Markdown(word(HELP))
     with gr.Row():
         with gr.Column(scale=3, min_width=320):
-            voices, pad, aloud = _pad(there)
+            voices, pad, aloud = _pad(tab, there)
         with gr.Column(scale=2, min_width=320):
             recipe, method = _words([name for _, name in there[:MOST]])
             model = model_menu(tab.speakers())
@@ -65,7 +66,7 @@ def build(studio: Studio) -> None:
     _wire(tab, Controls(*fields, speak, player, step, every))
 
 
-def _pad(there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbox]:
+def _pad(tab: BlendTab, there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbox]:
     first = there[:MOST]
     voices = gr.Dropdown(
         there,
@@ -73,6 +74,9 @@ def _pad(there: list[tuple[str, str]]) -> tuple[gr.Dropdown, gr.HTML, gr.Checkbo
         multiselect=True,
         max_choices=MOST,
         label=word("Voices"),
+        info=tab.hint(),
+        elem_id="blend-voices",
+        elem_classes=SEARCHED,
     )
     pad = blend_pad([label for label, _ in first], elem_id="blend-pad")
     return voices, pad, gr.Checkbox(value=True, label=word("Play on release"))
@@ -107,17 +111,22 @@ def _strip() -> tuple[gr.Radio, gr.Button]:
 
 
 def _wire(tab: BlendTab, on: Controls) -> None:
-    """Components and speech are updated by separate events, so speech is not delayed."""
+    """Components and speech are updated by separate events, so speech is not delayed.
+
+    Selected voices are not checked against the menu (`preprocess`): it lists few of many, and a
+    session that the server has forgotten begins with another one.
+    """
     shown = [on.pad, on.recipe, on.step]
-    there = [on.voices, on.model, on.pad, on.recipe]
-    on_show(tab.refresh, there, [on.voices, on.model])
-    on.voices.focus(tab.refresh, [on.voices, on.model], there, **QUIET)
-    on.voices.input(tab.repick, on.voices, shown, **QUIET)
-    on.pad.release(tab.moved, on.voices, shown, **QUIET)
+    there = [on.voices, on.model]
+    free: dict[str, Any] = {"preprocess": False}
+    on_show(tab.refresh, [*there, on.pad, on.recipe], there, **free)
+    keep_listed(on.voices, tab.offer)
+    on.voices.input(tab.repick, on.voices, shown, **free, **QUIET)
+    on.pad.release(tab.moved, on.voices, shown, **free, **QUIET)
     on.recipe.submit(tab.typed, on.recipe, [on.voices, on.pad, on.step], **QUIET)
-    on.step.input(tab.take_step, [on.voices, on.step], [on.pad, on.recipe], **QUIET)
+    on.step.input(tab.take_step, [on.voices, on.step], [on.pad, on.recipe], **free, **QUIET)
     way = [on.method, on.phrase, on.model]
     plays(on.player, [on.speak.click, on.recipe.submit], tab.speak, [on.recipe, *way])
-    plays(on.player, [on.pad.release], tab.speak_there, [on.voices, *way, on.aloud])
-    plays(on.player, [on.step.input], tab.speak_step, [on.voices, on.step, *way])
-    plays(on.player, [on.every.click], tab.speak_all, [on.voices, *way])
+    plays(on.player, [on.pad.release], tab.speak_there, [on.voices, *way, on.aloud], **free)
+    plays(on.player, [on.step.input], tab.speak_step, [on.voices, on.step, *way], **free)
+    plays(on.player, [on.every.click], tab.speak_all, [on.voices, *way], **free)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import gradio as gr
 
@@ -17,7 +17,7 @@ from studio.context import Studio
 from studio.takes.live_take import About
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
-from studio.ui.i18n import warning
+from studio.ui.i18n import warning, word
 from studio.ui.joined_stream import PAUSE, JoinedStream
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.voice_form import (
@@ -31,10 +31,12 @@ from studio.ui.tabs.voice_form import (
     try_out,
 )
 from studio.voices.consent import blend_consent
+from studio.voices.voice_catalog import Menu
 
 Method: TypeAlias = Literal["linear", "spherical"]
 
 STEPS: Final = 9
+MANY: Final = "The newest are listed. Type to find others."
 PHRASE: Final = "Somewhere between us there is a new voice."
 
 
@@ -44,26 +46,37 @@ class BlendTab:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
 
-    def voices(self) -> list[tuple[str, str]]:
-        """Labels and names of voices that can be blended."""
-        return [*self._studio.choices().blendable()]
+    def voices(self, picked: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """Labels and names that the menu lists while `picked` are selected."""
+        return _listed(self._menu("", picked))
+
+    def hint(self) -> Any:
+        """The hint of the menu where it lists few of many voices."""
+        return _hint(self._menu("", ()))
 
     def speakers(self) -> tuple[str, ...]:
         """The models that take speaker embeddings."""
         return self._studio.choices().models(lambda own: own.clone or own.preset)
 
     def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
-        """The current voices and models; pad and formula where a selected voice is gone.
+        """The current models; voices, pad and formula where a selected voice is gone.
 
         Selected voices that still exist stay selected; if none does, the first ones are.
         """
-        there, models = self.voices(), models_now(self.speakers(), model)
+        there, models = self.voices(picked), models_now(self.speakers(), model)
         names = [name for _, name in there]
         left = [name for name in picked if name in names] or names[:MOST]
         if left == picked:
-            return gr.update(choices=there), models, gr.skip(), gr.skip()
+            return gr.skip(), models, gr.skip(), gr.skip()
         pad, recipe, _ = self._shown(left, CENTRE)
         return gr.update(choices=there, value=left), models, pad, recipe
+
+    def offer(self, words: str, picked: Sequence[str]) -> Update:
+        """What the menu lists while `picked` are selected; `words` are typed into it."""
+        menu = self._menu(words, picked)
+        if words and menu.complete:
+            return gr.skip()  # the browser finds them
+        return gr.update(choices=_listed(menu), info=_hint(menu))
 
     def repick(self, picked: list[str]) -> tuple[Handle, str, Update]:
         """Voices were selected: centre the handle."""
@@ -88,7 +101,7 @@ class BlendTab:
             return gr.skip(), gr.skip(), gr.skip()
         names = self._picked(list(parts))
         at = point_of(list(parts.values()))
-        voices = gr.update(choices=self.voices(), value=names)
+        voices = gr.update(choices=self.voices(names), value=names)
         return voices, handle(self._labels(names), at), None
 
     def take_step(self, picked: list[str], step: int) -> tuple[Handle, str]:
@@ -201,14 +214,26 @@ class BlendTab:
         weights = weights_at(at, len(picked)) if picked else ()
         return handle(self._labels(picked), at), written(picked, weights), None
 
+    def _menu(self, words: str, picked: Sequence[str]) -> Menu:
+        return self._studio.choices().menu(words, picked, blends=True)
+
     def _picked(self, names: Sequence[str]) -> list[str]:
         """Names as the list spells them."""
-        known = {each.casefold(): name for label, name in self.voices() for each in (label, name)}
+        listed = self.voices(names)
+        known = {each.casefold(): name for label, name in listed for each in (label, name)}
         return [known.get(name.casefold(), name) for name in names]
 
     def _labels(self, names: Sequence[str]) -> list[str]:
-        labels = {name: label for label, name in self.voices()}
+        labels = {name: label for label, name in self.voices(names)}
         return [labels.get(name, name) for name in names]
+
+
+def _listed(menu: Menu) -> list[tuple[str, str]]:
+    return [(own.name, own.written) for own in menu.voices]
+
+
+def _hint(menu: Menu) -> Any:
+    return "" if menu.complete else word(MANY)
 
 
 def written(names: Sequence[str], weights: Sequence[float]) -> str:

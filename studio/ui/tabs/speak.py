@@ -23,6 +23,7 @@ from studio.ui.tabs.script.options import SPELLINGS
 from studio.ui.tabs.speak_handlers import ADVANCED, WELCOME, SpeakHandlers
 from studio.ui.tabs.take_compare import TakeCompare, again, pair
 from studio.ui.tabs.voice_form import on_show
+from studio.ui.voice_search import SEARCHED, keep_listed
 
 QUICK: dict[str, Any] = {
     "queue": False,
@@ -105,6 +106,8 @@ def _voice(speaking: SpeakHandlers) -> tuple[gr.Dropdown, gr.HTML, gr.Button]:
         label=word("Voice"),
         info=speaking.hint(),
         allow_custom_value=True,
+        elem_id="speak-voice",
+        elem_classes=SEARCHED,
     )
     with gr.Row(elem_classes="timbre-about"):
         about = gr.HTML(speaking.about(first), elem_classes="timbre-voice")
@@ -157,7 +160,7 @@ def _watch(
     looks = [about, fields.instruct]
     on_show(speaking.arrive, now, now, opening=False)  # when it opens: after the draft
     on_show(speaking.picked, looks, [fields.voice], [fields.voice.change], opening=False)
-    fields.voice.focus(speaking.offer, None, fields.voice, **quick)
+    keep_listed(fields.voice, speaking.offer, opening=False)
     dice.click(speaking.roll, None, [fields.seed, lock], **quick)
 
 

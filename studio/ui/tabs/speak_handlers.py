@@ -39,7 +39,7 @@ from studio.ui.speech_form import (
 from studio.ui.tabs.take_compare import Shown, about, act, newest, shown, speak, with_waves
 from studio.voices.speaker_notes import described
 from studio.voices.text_script import foreign
-from studio.voices.voice_catalog import BLEND_MARKS
+from studio.voices.voice_catalog import BLEND_MARKS, Menu
 
 Update: TypeAlias = Any  # what Gradio takes for a component
 
@@ -53,6 +53,7 @@ TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
 EXTRA = 2  # after the Advanced ones: speed, pronunciation
 KEPT_OUTPUTS = 7
+MANY_OR_BLEND = "Pick one, type to find others, or type a blend:"
 LEFT_OUT = "{cues} is left out: this voice follows no instructions."
 
 
@@ -85,42 +86,41 @@ class SpeakHandlers:
 
     # What can be picked.
 
-    def voices(self) -> list[tuple[str, str]]:
-        """Labels and names of the available voices."""
-        found = [(own.label, own.key) for own in self._studio.choices().list()]
-        return found or [("The model's own", "")]
+    def voices(self, voice: str | None = None) -> list[tuple[str, str]]:
+        """Labels and keys that the menu lists while `voice` is selected."""
+        return _listed(self._menu("", voice))
 
     def hint(self) -> str:
         """The hint of the voice menu, with names that are available."""
-        asked = word("Pick one, or type a blend:")
-        return f"{asked} {self._studio.choices().example()}"
+        return self._hint(self._menu("", None))
 
     def languages(self) -> list[tuple[Any, str]]:
         named = self._studio.choices().languages()
         return [(word(name.capitalize()), name) for name in named]
 
-    def offer(self) -> Update:
-        """Refresh the menu: voices may have been saved since the page was opened."""
-        return gr.update(choices=self.voices())
+    def offer(self, words: str, voice: str | None) -> Update:
+        """What the menu lists while `voice` is selected; `words` are typed into it."""
+        menu = self._menu(words, voice)
+        if words and menu.complete:
+            return gr.skip()  # the browser finds them
+        return gr.update(choices=_listed(menu), info=self._hint(menu))
 
     def use(self, key: str) -> tuple[Update, Update]:
         """Select a voice picked elsewhere; the request is cleared so that it can repeat."""
         if not key:
             return gr.skip(), gr.skip()
-        there = self.voices()
+        there = self.voices(key)
         if key not in {each for _, each in there}:
             return gr.update(choices=there), ""
         return gr.update(choices=there, value=key), ""
 
     def arrive(self, voice: str | None, language: str | None) -> tuple[Update, Update]:
-        """Refresh both menus; a value that no longer exists is replaced, others are not touched."""
-        voices, languages = self.voices(), self.languages()
-        offered, spoken = gr.update(choices=voices, info=self.hint()), gr.update(choices=languages)
-        if not self._there(voice or ""):
-            offered["value"] = voices[0][1]
+        """Languages, and another voice or language where the selected one no longer exists."""
+        languages, there = self.languages(), self._there(voice or "")
+        spoken = gr.update(choices=languages)
         if language not in {name for _, name in languages}:
             spoken["value"] = "auto"
-        return offered, spoken
+        return gr.skip() if there else self._first(), spoken
 
     def about(self, voice: str) -> str:
         """A one-line description of a voice."""
@@ -214,7 +214,8 @@ class SpeakHandlers:
         asked = asked_for(self._studio.takes.get(str(event._data.get("take"))))
         numbers = {**asked.sampling.model_dump(), "longest": asked.longest}
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
-        spoken = (asked.text, asked.voice, asked.language, asked.instruct, str(asked.seed))
+        voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)
+        spoken = (asked.text, voice, asked.language, asked.instruct, str(asked.seed))
         return *spoken, *advanced, asked.speed, asked.spellings, True
 
     def last(self, owner: str) -> str:
@@ -242,6 +243,17 @@ class SpeakHandlers:
         return studio.live.play(
             lambda: asked.submit(studio.engine, studio.choices()), about=about(studio, asked)
         )
+
+    def _first(self) -> Update:
+        voices = self.voices()
+        return gr.update(choices=voices, value=voices[0][1])
+
+    def _menu(self, words: str, voice: str | None) -> Menu:
+        return self._studio.choices().menu(words, [voice or ""])
+
+    def _hint(self, menu: Menu) -> str:
+        asked = word("Pick one, or type a blend:" if menu.complete else MANY_OR_BLEND)
+        return f"{asked} {self._studio.choices().example()}"
 
     def _refusal(self, name: str) -> Message:
         """Why a voice ignores instructions; empty if it follows them or is unknown."""
@@ -277,6 +289,10 @@ class SpeakHandlers:
         note = both(own.note) if described(own.name) == own.note else escape(own.note)
         text = f"{kind}: {note}" if own.note else kind
         return f"{text}<br>⚠️ {escape(stranger)}" if stranger else text
+
+
+def _listed(menu: Menu) -> list[tuple[str, str]]:
+    return [(own.label, own.key) for own in menu.voices] or [("The model's own", "")]
 
 
 def read(

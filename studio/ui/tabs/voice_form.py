@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
 from gradio.context import Context
+from gradio.events import Dependency
 
 from engine import (
     Clone,
@@ -153,11 +154,12 @@ def on_show(
     inputs: list[Any] | None = None,
     also: Sequence[Trigger] = (),
     opening: bool = True,
-) -> None:
+    **how: Any,
+) -> Dependency:
     """Run when a tab around this is chosen or (`opening`) the page opens with it, and at `also`.
 
     All are one event of Gradio's, which runs once at a time and once more for what came meanwhile:
-    an older answer never replaces a newer one.
+    an older answer never replaces a newer one. `how`: more arguments of that event.
     """
     page, around = Context.root_block, Context.block
     tabs: list[gr.Tab] = []
@@ -168,7 +170,8 @@ def on_show(
     moments = [tab.select for tab in tabs]
     if opening and page and all(map(_is_open, tabs)):
         moments.append(page.load)
-    gr.on([*moments, *also], refresh, inputs, outputs, trigger_mode="always_last", **QUIET)
+    how = {"trigger_mode": "always_last", **QUIET, **how}
+    return gr.on([*moments, *also], refresh, inputs, outputs, **how)  # type: ignore[no-any-return]
 
 
 def _is_open(tab: gr.Tab) -> bool:

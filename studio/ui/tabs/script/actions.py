@@ -34,7 +34,7 @@ class ScriptActions:
             return opened, view.showing(str(press.get("value")))
         if action == "find":
             place = opened.script.place(_number(press.get("line")))
-            return opened, View(place // PAGE)
+            return opened, View(place // PAGE, voices=view.voices)
         if action == "stop":
             self._playback.stop(number)
             return opened, view
@@ -45,6 +45,8 @@ class ScriptActions:
             return self._store.undo(number), view
         if action == "search":
             return opened, view.searching(str(press.get("value") or ""))
+        if action == "voices":
+            return opened, view.casting(str(press.get("value") or ""))
         if action == "pick":
             line = _number(press.get("line"))
             return self._store.pick_take(number, line, str(press.get("take"))), view

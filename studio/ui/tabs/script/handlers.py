@@ -95,13 +95,13 @@ class ScriptTab:
         shown = self.show(str(told.get("number") or ""), str(told.get("mine") or ""))
         return _with_draft(Shown(*shown[:FIELDS]), told.get("draft")) + shown[FIELDS:]
 
-    def offer(self, number: str, mine: str) -> tuple[Update, Update, Update]:
+    def offer(self, number: str, mine: str, view: View) -> tuple[Update, Update, Update]:
         """Refresh the choices of scripts, voices and languages."""
         try:
             opened = self.store.open(number)
         except RequestError:
             opened = self.store.blank()
-        cast = self._cast(opened) if opened.number else gr.skip()
+        cast = self._cast(opened, view) if opened.number else gr.skip()
         languages = gr.update(choices=self.store.languages())
         return gr.update(choices=self._listed(mine)), cast, languages
 
@@ -283,7 +283,7 @@ class ScriptTab:
             gr.update(value=title, interactive=bool(number)),
             told,
             told,
-            self._cast(opened),
+            self._cast(opened, view),
             self._lines(opened, view),
             gr.Timer(active=watch or self.playback.busy(number)),
         )
@@ -293,11 +293,17 @@ class ScriptTab:
         own = set(mine.split())
         return [each for each in self.store.listed() if not self._guests or each[1] in own]
 
-    def _cast(self, opened: OpenScript) -> Board:
-        voices, casting = self.store.voices(), opened.project.casting
-        speakers = opened.script.speakers
-        alone = len(speakers) == 1
-        items = [board.member(who, casting.voice_of(who), voices, alone) for who in speakers]
+    def _cast(self, opened: OpenScript, view: View) -> Board:
+        """The speakers with their voices; of many voices, some to choose among and a search."""
+        speakers, casting = opened.script.speakers, opened.project.casting
+        cast = [casting.voice_of(who) for who in speakers]
+        voices, complete = self.store.menu(view.voices, cast)
+        members = zip(speakers, cast, strict=True)
+        items = [board.member(who, own, voices, len(speakers) == 1) for who, own in members]
+        if items and not complete:
+            wanted = view.voices.lower()
+            none = [] if any(wanted in name.lower() for name, _ in voices) else [board.no_voices()]
+            items = [board.voice_search(), *none, *items]
         return Board(number=opened.number, items=items, heard={})
 
     def _lines(self, opened: OpenScript, view: View) -> Board:

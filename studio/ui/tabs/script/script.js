@@ -197,7 +197,8 @@ class Board {
   searched({ target }) {
     if (!('search' in target.dataset)) return;
     clearTimeout(this.search);
-    this.search = setTimeout(() => this.tell.act({ do: 'search', value: target.value }), TYPED);
+    const told = { do: target.dataset.search, value: target.value };
+    this.search = setTimeout(() => this.tell.act(told), TYPED);
   }
 
   toggleTakes(article) {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -42,7 +42,7 @@ from studio.settings import StudioSettings
 from studio.takes.take_store import DAY
 from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
-from studio.voices.voice_catalog import BLEND_MARKS
+from studio.voices.voice_catalog import BLEND_MARKS, Choice
 
 TRASH = 30 * DAY  # seconds that a deleted script can be brought back, at least
 PROJECT_SUFFIX = ".zip"
@@ -110,9 +110,13 @@ class ScriptStore:
         return {own.id: own.title for own in self._projects.listed()}
 
     def voices(self) -> list[tuple[str, str]]:
-        """Labels and keys."""
-        found = [(own.label, own.key) for own in self._studio.choices().list()]
-        return found or [("The model's own", "")]
+        """Labels and keys of all."""
+        return _labelled(self._studio.choices().list())
+
+    def menu(self, words: str, also: Iterable[str]) -> tuple[list[tuple[str, str]], bool]:
+        """Labels and keys in the cast's menus (`Choices.menu`), and whether those are all."""
+        menu = self._studio.choices().menu(words, also)
+        return _labelled(menu.voices), menu.complete
 
     def languages(self) -> list[tuple[str, str]]:
         return [(name.capitalize(), name) for name in self._studio.choices().languages()]
@@ -390,6 +394,10 @@ class ScriptStore:
         named = (title.strip() or title_of(script))[:200]
         number = self._projects.create(Project(title=named, script=script, casting=casting))
         return self.open(number)
+
+
+def _labelled(voices: Iterable[Choice]) -> list[tuple[str, str]]:
+    return [(own.label, own.key) for own in voices] or [("The model's own", "")]
 
 
 def spoken_key(job: Job, sounds: LineAudio) -> str:

@@ -246,7 +246,7 @@ def _changes(
     """Events that change a script."""
     typed = [hidden.opened, hidden.mine, hidden.view, page.text, hidden.seen]
     there = [page.picked, area.cast, manner.language]
-    on_show(tab.offer, there, [hidden.opened, hidden.mine])
+    on_show(tab.offer, there, [hidden.opened, hidden.mine, hidden.view])
     page.read.click(tab.read, typed, shown, **QUIET)
     for pressed in (area.lines.act, area.cast.act):
         pressed(tab.act, typed, shown, trigger_mode="multiple", **QUIET)

@@ -106,16 +106,20 @@ class View:
     page: int = 0
     show: Show = "all"
     words: str = ""  # that a shown line has in its text or its speaker's name
+    voices: str = ""  # in the names of the voices that the cast can choose among
 
     def turned(self, page: int) -> View:
         return replace(self, page=max(0, page))
 
     def showing(self, show: str) -> View:
         known = show in get_args(Show)
-        return View(0, show, self.words) if known else self  # type: ignore[arg-type]
+        return replace(self, page=0, show=show) if known else self  # type: ignore[arg-type]
 
     def searching(self, words: str) -> View:
-        return View(0, self.show, " ".join(words.split())[:MOST_SEARCHED].casefold())
+        return replace(self, page=0, words=_searched(words).casefold())
+
+    def casting(self, words: str) -> View:
+        return replace(self, voices=_searched(words))
 
     def finds(self, line: Line) -> bool:
         return not self.words or self.words in f"{line.speaker}: {line.text}".casefold()
@@ -171,10 +175,11 @@ def interrupted() -> Item:
 
 
 def search() -> Item:
-    """Constant, so that it is not redrawn while somebody types."""
-    label = _attribute("Search in lines")
-    field = f'<input type="search" data-search placeholder="{label}" aria-label="{label}">'
-    return "search", f'<div class="search">{field}</div>'
+    return _search("search", "Search in lines")
+
+
+def voice_search() -> Item:
+    return _search("voices", "Search for a voice")
 
 
 def matches(count: int) -> Item:
@@ -203,6 +208,10 @@ def pager(view: View, count: int) -> list[Item]:
     return [("pager", f'<nav class="pager">{before}<span>{text}</span>{after}</nav>')]
 
 
+def no_voices() -> Item:
+    return "no-voices", f'<p class="matches" role="status">{both("No results")}</p>'
+
+
 def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool) -> Item:
     """A speaker and the choice of a voice."""
     known = any(key == voice for _, key in voices)
@@ -218,6 +227,16 @@ def member(who: str, voice: str, voices: Sequence[tuple[str, str]], alone: bool)
         f'<button type="button" data-play="voice" data-who="{escape(who)}"'
         f' aria-label="{escape(listen)}">{both("Listen")}</button></div>',
     )
+
+
+def _search(action: str, label: str) -> Item:
+    """Constant, so that it is not redrawn while somebody types."""
+    told = f'placeholder="{_attribute(label)}" aria-label="{_attribute(label)}"'
+    return action, f'<div class="search"><input type="search" data-search="{action}" {told}></div>'
+
+
+def _searched(words: str) -> str:
+    return " ".join(words.split())[:MOST_SEARCHED]
 
 
 def duration(seconds: float) -> str:

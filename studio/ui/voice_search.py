@@ -1,0 +1,31 @@
+"""Finds voices of a large library by what is typed into a menu, which lists only some of them.
+
+Gradio looks for what is typed among what a menu lists. So voice_search.js sends it to the server
+too, through a field that nobody sees. It is no `key_up` event: a paste presses no key, and an
+event that had to wait for another one loses its letters. Knows no tab.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import gradio as gr
+
+from studio.ui.tabs.voice_form import on_show
+
+SEARCHED: Final = "timbre-voice-menu"  # the class of such a menu
+FOUND: Final = "() => window.timbreVoiceMenus.found()"
+
+
+def keep_listed(menu: gr.Dropdown, offer: Callable[..., Any], opening: bool = True) -> None:
+    """Let `offer(words, selected)` refresh what a menu lists.
+
+    That is when its tab is shown, when it is opened, while somebody types into it, and when another
+    voice is selected. All of it is one event, so that an older answer, of another selected voice,
+    never replaces a newer one. The selected is not checked against what is listed just now.
+    """
+    words = gr.Textbox("", elem_id=f"{menu.elem_id}-words", elem_classes="timbre-unseen")
+    moments = [menu.focus, menu.change, words.change]
+    offered = on_show(offer, [menu], [words, menu], moments, opening, preprocess=False, queue=False)
+    offered.then(None, None, None, js=FOUND, show_progress="hidden")

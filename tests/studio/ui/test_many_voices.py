@@ -1,0 +1,108 @@
+"""Each menu of the page lists some of many voices, and takes any of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from studio.context import Studio
+from studio.ui.tabs.blend_handlers import BlendTab, written
+from studio.ui.tabs.script.handlers import ScriptTab
+from studio.ui.tabs.script.view import View
+from studio.ui.tabs.speak_handlers import SpeakHandlers
+from studio.voices.voice_catalog import LISTED
+from tests.support.script_tab_makers import act, event, html, page
+from tests.support.tab_makers import save_many, told
+
+OLD = "Voice 004"
+
+
+@pytest.fixture
+def old(studio: Studio) -> str:
+    """The key of a voice that no menu lists by itself."""
+    save_many(studio.library, 2 * LISTED)
+    saved = studio.library.named(OLD)
+    assert saved is not None
+    return f"#{saved.id}"
+
+
+def names(update: Any) -> list[str]:
+    return [name for _, name in update["choices"]]
+
+
+def test_speak_lists_an_old_voice_while_it_is_selected(studio: Studio, old: str) -> None:
+    speaking = SpeakHandlers(studio)
+    assert old not in names(speaking.offer("", "ryan"))
+    assert names(speaking.offer("voice 004", "ryan")) == ["ryan", old]
+    for selected in (old, OLD):
+        assert old in names(speaking.offer("", selected))
+        kept, _ = speaking.arrive(selected, "auto")  # as of a draft
+        assert "value" not in kept
+    used, _ = speaking.use(old)
+    assert used["value"] == old
+    assert old in names(used)
+
+
+def test_settings_of_a_take_select_its_old_voice(studio: Studio, old: str) -> None:
+    speaking = SpeakHandlers(studio)
+    fields = ["Hello.", old, "auto", "", "", *[""] * 8]
+    take = told(speaking.press("me", *fields))[-1]["ended"]["take"]
+    voice = speaking.fill(event(do="fill", take=take))[1]
+    assert voice["value"] == old
+    assert old in names(voice)
+
+
+def test_blend_takes_old_voices(studio: Studio, old: str) -> None:
+    tab = BlendTab(studio)
+    picked = [OLD, "ryan"]
+    assert OLD in names(tab.offer("", picked))
+    assert "value" not in tab.refresh(picked)[0]
+    voices, handle, _ = tab.typed(f"{OLD.lower()}(1)+ryan(1)")
+    assert voices["value"] == handle["names"] == picked
+    assert OLD in names(voices)
+    last = told(tab.speak(written(picked, [1, 1]), "linear", "hi"))[-1]
+    assert last["ended"]["reason"] == "finished"
+
+
+def test_a_search_in_blend_selects_nothing(studio: Studio, old: str) -> None:
+    for picked in ([], ["ryan"]):
+        found = BlendTab(studio).offer("004", picked)
+        assert names(found) == [*picked, OLD]
+        assert "value" not in found
+
+
+def test_few_voices_are_left_to_the_browser(studio: Studio) -> None:
+    save_many(studio.library, 3)
+    assert SpeakHandlers(studio).offer("voice", "ryan") == gr.skip()
+    assert BlendTab(studio).offer("voice", ["ryan"]) == gr.skip()
+    assert BlendTab(studio).hint() == ""
+
+
+def test_the_cast_lists_what_it_has_and_what_is_searched(
+    tab: ScriptTab, number: str, old: str
+) -> None:
+    shown = html(page(tab, number).cast)
+    assert "Search for a voice" in shown
+    assert f'value="{old}"' not in shown
+
+    found = html(act(tab, number, do="voices", value="voice 004").cast)
+    assert f'value="{old}"' in found
+    assert "No results" not in found
+    assert "No results" in html(act(tab, number, do="voices", value="nobody").cast)
+
+    view = View().casting("004")
+    cast = tab.act(number, "", view, "", "", event(do="cast", who="Anna", value=old))
+    assert cast.view == view  # it stays
+    assert f'value="{old}" selected' in html(cast.cast)
+    assert f'value="{old}" selected' in html(page(tab, number).cast)
+    act(tab, number, do="undo")
+    assert f'value="{old}" selected' not in html(page(tab, number).cast)
+
+
+def test_a_cast_of_few_voices_has_no_search(tab: ScriptTab, number: str, studio: Studio) -> None:
+    save_many(studio.library, LISTED)
+    shown = html(page(tab, number).cast)
+    assert "Search for a voice" not in shown
+    assert all(f">Voice {number:03}<" in shown for number in range(LISTED))

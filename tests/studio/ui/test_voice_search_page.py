@@ -1,0 +1,102 @@
+"""An old voice of a large library is found by typing, in every menu of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import Library
+from tests.support.browser import OpenPage, expect, open_tab, wait_until
+from tests.support.cuttable import House, fill, opened
+from tests.support.tab_makers import save_many
+
+MANY = 150
+OLD, OLDER = "Voice 017", "Voice 004"
+
+
+@pytest.fixture
+def house(browser: Any, tmp_path: Path) -> Iterator[House]:
+    save_many(Library(tmp_path / "voices"), MANY)
+    with ExitStack() as stack:
+        yield House(tmp_path, stack)
+
+
+def options(page: Any) -> Any:
+    return page.locator("[role=listbox] [role=option]")
+
+
+def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, house: House) -> None:
+    tap = opened(open_page, house.wire.url)
+    page = tap.page
+    voice = page.get_by_label("Voice", exact=True)
+    voice.click()
+    expect(options(page).filter(has_text="Voice 149")).to_have_count(1)
+    expect(options(page).filter(has_text=OLD)).to_have_count(0)
+    voice.press("Control+a")
+    voice.press_sequentially("voice 01")
+    expect(options(page)).to_have_count(10)
+    voice.press_sequentially("7")
+    expect(options(page)).to_have_count(1)
+    expect(voice).to_have_value("voice 017")  # as it was typed
+    voice.press("Enter")
+    expect(voice).to_have_value(OLD)
+    fill(page, "Text", "Good evening.")
+    page.get_by_role("button", name="Speak", exact=True).click()
+    tap.wait("now?.made")
+    wait_until(lambda: [take.voice for take in house.takes.search("Good evening")] == [OLD])
+    page.reload()
+    expect(voice).to_have_value(OLD)
+    voice.click()
+    expect(options(page).filter(has_text="Voice 149")).to_have_count(1)
+    expect(options(page).filter(has_text=OLD)).to_have_attribute("aria-selected", "true")
+
+
+def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house: House) -> None:
+    page = opened(open_page, house.wire.url).page
+    open_tab(page, "Blend")
+    panel = page.locator("#blend-voices")
+    voices = page.get_by_label("Voices", exact=True)
+    panel.get_by_title("Clear").click()
+    voices.click()
+    for name in (OLD, OLDER):
+        voices.press_sequentially(name[-3:])
+        expect(options(page).first).to_have_text(f"✓ {name}")
+        voices.press("Enter")
+        expect(panel.locator(".token", has_text=name)).to_have_count(1)
+        expect(voices).to_have_value("")
+        expect(options(page).filter(has_text="Voice 149")).to_have_count(1)
+    voices.press("Escape")
+    formula = page.locator("#blend-recipe :is(input, textarea)")
+    expect(formula).to_have_value(f"{OLD}(50)+{OLDER}(50)")
+    page.get_by_role("button", name="Speak the blend").click()
+    state = page.locator(".timbre-player").get_by_text("Finished")
+    state.wait_for()
+    house.wire.cut()
+    house.wire.mend(house.start())  # another process, which knows nothing of the page
+    page.get_by_role("button", name="Play all nine steps").click()
+    page.locator(".timbre-player .voice").get_by_text(f"{OLD} → {OLDER}").wait_for()
+    state.wait_for()
+
+
+def test_an_old_voice_is_cast(open_page: OpenPage, house: House) -> None:
+    page = opened(open_page, house.wire.url).page
+    open_tab(page, "Script")
+    page.locator("#script-text textarea").fill("Anna: Good evening.\nBen: Good evening.")
+    page.get_by_role("button", name="Split into lines").click()
+    cast = page.locator("#script-cast select").first
+    expect(cast.get_by_text(OLD)).to_have_count(0)
+    search = page.get_by_label("Search for a voice")
+    search.fill("nobody")
+    page.locator("#script-cast").get_by_text("No results").wait_for()
+    search.fill("017")
+    expect(cast.get_by_text(OLD)).to_have_count(1)
+    cast.select_option(OLD)
+    search.fill("")
+    expect(cast.get_by_text("Voice 149")).to_have_count(1)
+    expect(cast.locator("option:checked")).to_have_text(OLD)
+    page.locator("#script-cast").get_by_role("button", name="Listen").first.click()
+    page.locator(".timbre-player").get_by_text("Finished").wait_for()

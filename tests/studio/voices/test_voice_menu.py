@@ -1,0 +1,73 @@
+"""What a menu lists of few voices and of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import Design, Library
+from engine.testing import fake_capabilities
+from studio.context import Studio
+from studio.voices.voice_catalog import LISTED, Menu
+from tests.support.tab_makers import save_many, some_clone
+
+MANY = 2 * LISTED
+SPEAKERS = len(fake_capabilities().speakers)
+
+
+def names(menu: Menu) -> list[str]:
+    return [own.name for own in menu.voices if own.kind != "preset"]
+
+
+@pytest.mark.parametrize("blends", [False, True])
+def test_few_voices_are_all_listed_whatever_is_typed(studio: Studio, blends: bool) -> None:
+    save_many(studio.library, LISTED)
+    for words in ("", "voice 003", "nobody"):
+        menu = studio.choices().menu(words, ["Voice 001"], blends)
+        assert menu.complete
+        assert names(menu) == [own.name for own in studio.library.list()]
+
+
+@pytest.mark.parametrize("blends", [False, True])
+def test_of_many_the_presets_the_newest_and_the_selected_are_listed(
+    studio: Studio, blends: bool
+) -> None:
+    save_many(studio.library, MANY)
+    selected = ["Voice 007", f"#{studio.library.list()[3].id}", "ryan", "Voice 110", "gone"]
+    menu = studio.choices().menu("", selected, blends)
+    newest = [f"Voice {number:03}" for number in range(MANY - LISTED, MANY)]
+    assert not menu.complete
+    assert names(menu) == ["Voice 003", "Voice 007", *newest]
+    assert len(menu.voices) == SPEAKERS + 2 + LISTED
+
+
+def test_a_search_finds_any_voice_by_a_part_of_its_name(studio: Studio) -> None:
+    save_many(studio.library, MANY)
+    studio.library.save("Anna of Voice 00", Design("A calm voice."))
+    choices = studio.choices()
+    assert names(choices.menu("VOICE 00", ["Voice 050"])) == [
+        *(f"Voice {number:03}" for number in range(10)),
+        "Anna of Voice 00",
+        "Voice 050",
+    ]
+    assert [own.label for own in choices.menu("ryan").voices] == ["Ryan"]
+    assert choices.menu("nobody").voices == ()
+    assert len(choices.menu("voice").voices) == LISTED
+    assert "Anna of Voice 00" not in names(choices.menu("of voice", blends=True))
+
+
+def test_a_voice_that_is_found_and_selected_is_listed_once(studio: Studio) -> None:
+    save_many(studio.library, MANY)
+    assert names(studio.choices().menu("voice 007", ["Voice 007"])) == ["Voice 007"]
+
+
+def test_a_voice_that_comes_with_the_program_is_always_listed(
+    tmp_path: Path, studio: Studio
+) -> None:
+    Library(tmp_path / "built-in").save("Calm guide", some_clone(), created="2020-01-01T00:00")
+    library = Library(tmp_path / "own", tmp_path / "built-in")
+    save_many(library, MANY)
+    menu = Studio(studio.engine, library, studio.live, studio.takes).choices().menu()
+    assert names(menu)[0] == "Calm guide"
+    assert len(names(menu)) == 1 + LISTED
