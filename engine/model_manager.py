@@ -16,7 +16,7 @@ from functools import partial
 
 from engine.errors import EngineError, OutOfMemory, TimbreError
 from engine.plan import Worker
-from engine.requests.command_queue import CommandQueue
+from engine.requests.command_queue import Command, CommandQueue
 from engine.scheduler.scheduler import Delivery, Scheduler
 
 
@@ -37,6 +37,7 @@ class ModelManager:
         self._loaded: list[str] = []  # least recently used first
         self._queue: dict[str, list[Future[None]]] = {}  # to be loaded, in this order
         self._loading = False
+        self._after_load: list[Command] = []
         self._no_room: Exception | None = None  # why the first in the queue could not be loaded
 
     @property
@@ -65,11 +66,16 @@ class ModelManager:
             self._queue[name].append(done)
 
     def unload(self, name: str, done: Future[None]) -> None:
-        """Unload a talker, unless a request uses it or waits for it."""
+        """Unload a talker, unless a request uses it or waits for it.
+
+        The worker loads or unloads, so it waits for a load that runs, and no step does.
+        """
         if any(sequence.talker == name for sequence in self._scheduler.active.values()):
             done.set_exception(
                 EngineError("{name} is speaking. Try again when it is idle.", name=name)
             )
+        elif self._loading:
+            self._after_load.append(partial(self.unload, name, done))
         elif not self._scheduler.slots.is_idle(name):
             self._commands.post(partial(self.unload, name, done))  # after the next step
         else:
@@ -100,7 +106,7 @@ class ModelManager:
             self._commands.post(partial(self._load_done, name, slots))
 
     def _load_done(self, name: str, slots: range) -> None:
-        self._loading = False
+        self._end_load()
         self._add(name, slots)
         for done in self._queue.pop(name, []):
             done.set_result(None)
@@ -111,8 +117,13 @@ class ModelManager:
         if timings := self._worker.timings(name):
             self._scheduler.step_cost.decode.anchor(timings)
 
-    def _load_failed(self, name: str, error: Exception) -> None:
+    def _end_load(self) -> None:
         self._loading = False
+        while self._after_load:
+            self._commands.post(self._after_load.pop())
+
+    def _load_failed(self, name: str, error: Exception) -> None:
+        self._end_load()
         if isinstance(error, OutOfMemory):
             self._no_room = error
         else:

@@ -98,8 +98,9 @@ class TorchWorker:
             if talker not in self._runners:
                 try:
                     self._codec_runner = self._codec_runner or self._load_codec_runner(talker)
-                    self._runners = {**self._runners, talker: self._load_runner(talker)}
+                    runner = self._load_runner(talker)
                     self._warm_encoders(talker)
+                    self._runners = {**self._runners, talker: runner}
                 except Exception as error:
                     raise explain(error) from error
         return self._range(talker)

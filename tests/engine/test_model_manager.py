@@ -74,6 +74,39 @@ def test_models_are_added_one_after_another():
         assert added == ["base", "design"]
 
 
+def test_steps_go_on_while_one_model_is_loaded_and_another_unloaded():
+    """The worker does one of both at a time."""
+    with FakeEngine([CUSTOM, BASE, DESIGN], loaded=False) as engine:
+        engine.load("custom")
+        engine.load("design")
+        load, unload, one = engine.worker.load, engine.worker.unload, threading.Lock()
+        loading, go = threading.Event(), threading.Event()
+
+        def slow_load(talker: str) -> range:
+            with one:
+                loading.set()
+                go.wait(5)
+                return load(talker)
+
+        def patient_unload(talker: str) -> None:
+            with one:
+                unload(talker)
+
+        engine.worker.load, engine.worker.unload = slow_load, patient_unload
+        loader = threading.Thread(target=engine.load, args=("base",))
+        unloader = threading.Thread(target=engine.unload, args=("custom",))
+        loader.start()
+        assert loading.wait(20)
+        unloader.start()
+        unloader.join(0.2)
+        assert engine.submit(ask(voice=Design("calm"))).collect().size
+        assert loader.is_alive()
+        go.set()
+        loader.join(20)
+        unloader.join(20)
+        assert engine.stats().talkers == ("design", "base")
+
+
 def test_a_speaking_model_is_not_unloaded():
     with FakeEngine([CUSTOM], costs=Costs(step=0.01)) as engine:
         with engine.submit(ask("x" * 500)) as stream:

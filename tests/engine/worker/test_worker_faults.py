@@ -190,6 +190,21 @@ def test_talkers_come_and_go_while_others_speak() -> None:
         worker.load(names[0])
 
 
+def test_a_talker_whose_encoders_do_not_fit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(talker: str) -> None:
+        raise torch.OutOfMemoryError
+
+    name = CASE.folder.name
+    with running(CASE.folder, slots=2) as worker:
+        worker.unload(name)
+        with monkeypatch.context() as patched:
+            patched.setattr(worker, "_warm_encoders", full)
+            with pytest.raises(OutOfMemory):
+                worker.load(name)
+        assert not worker.slots(name)
+        assert worker.load(name)
+
+
 def test_an_unloaded_talker_needs_no_collector() -> None:
     """A server no longer collects what it began with (studio/server/process/gc_freeze.py)."""
     name = CASE.folder.name
