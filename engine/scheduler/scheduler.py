@@ -15,7 +15,7 @@ from typing import TypeAlias
 from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
 from engine.messages import Message
-from engine.plan import Admit, CodecDecode, Prefill, StepPlan, StepResult
+from engine.plan import Admit, AppendText, CodecDecode, Prefill, StepPlan, StepResult
 from engine.requests.sequence import Attempt, Sequence, TextPiece
 from engine.scheduler import batch_planner, policy
 from engine.scheduler.lateness import Lateness
@@ -147,27 +147,15 @@ class Scheduler:
     # One step.
 
     def plan(self, now: float) -> StepPlan:
+        """The next step; its parts are applied one by one, each before the next is planned."""
         released = self.slots.drain_released()
-        cost, settings = self.step_cost, self.settings
-        prompts = self.waiting or self._unfilled_rows()
-        most = policy.max_prefill_rows(cost, settings) if prompts else 0
+        most = self._max_prefill_rows()
         admitted = self._admit(now, most)
-        order = policy.by_urgency(self.attempts.values(), settings, now)
-        texts = batch_planner.append_texts(self.attempts.values())
-        for attempt in self.attempts.values():
-            attempt.sequence.text.mark_sent()
-        prefill = batch_planner.plan_prefill(order, most, cost, settings)
-        self._apply_prefill(prefill)
-        decode = batch_planner.plan_decode(order, prefill, cost, settings)
-        self._apply_decode(decode, now)
-        rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
-        left = min(self._unfilled_rows(), most)
-        seconds = batch_planner.next_step_seconds(rows, filled, left, cost)
-        reserve = self._reserve(now)
-        codec_decode = batch_planner.plan_codec_decode(
-            order, rows, seconds, reserve, cost, settings
-        )
-        self._apply_codec_decode(codec_decode)
+        order = policy.by_urgency(self.attempts.values(), self.settings, now)
+        texts = self._append_texts()
+        prefill = self._plan_prefill(order, most)
+        decode = self._plan_decode(order, prefill, now)
+        codec_decode = self._plan_codec_decode(order, prefill, decode, most, now)
         plan = StepPlan(self._number, released, admitted, texts, prefill, decode, codec_decode)
         if plan:
             self._number += 1
@@ -175,15 +163,27 @@ class Scheduler:
             self._release_finished()
         return plan
 
-    def _reserve(self, now: float) -> float:
-        """Seconds that a listener should have buffered before anything else."""
-        return self.lateness.reserve(now, self.settings.lead_factor)
+    def _max_prefill_rows(self) -> int:
+        """Prompt rows of this step, at most; 0 if none wait."""
+        prompts = self.waiting or self._unfilled_rows()
+        return policy.max_prefill_rows(self.step_cost, self.settings) if prompts else 0
 
-    def _apply_prefill(self, pieces: tuple[Prefill, ...]) -> None:
+    def _append_texts(self) -> tuple[AppendText, ...]:
+        texts = batch_planner.append_texts(self.attempts.values())
+        for attempt in self.attempts.values():
+            attempt.sequence.text.mark_sent()
+        return texts
+
+    def _plan_prefill(self, order: policy.Ranked, most: int) -> tuple[Prefill, ...]:
+        pieces = batch_planner.plan_prefill(order, most, self.step_cost, self.settings)
         for piece in pieces:
             self.attempts[piece.slot].prefilled = piece.stop
+        return pieces
 
-    def _apply_decode(self, slots: tuple[int, ...], now: float) -> None:
+    def _plan_decode(
+        self, order: policy.Ranked, prefill: tuple[Prefill, ...], now: float
+    ) -> tuple[int, ...]:
+        slots = batch_planner.plan_decode(order, prefill, self.step_cost, self.settings)
         for slot in slots:
             attempt = self.attempts[slot]
             attempt.planned_frames += 1
@@ -193,12 +193,31 @@ class Scheduler:
                 attempt.text_starved = True
             elif attempt.sequence.text_is_open:
                 attempt.sequence.text_changed = now
+        return slots
 
-    def _apply_codec_decode(self, pieces: tuple[CodecDecode, ...]) -> None:
+    def _plan_codec_decode(
+        self,
+        order: policy.Ranked,
+        prefill: tuple[Prefill, ...],
+        decode: tuple[int, ...],
+        most: int,
+        now: float,
+    ) -> tuple[CodecDecode, ...]:
+        rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
+        left = min(self._unfilled_rows(), most)
+        seconds = batch_planner.next_step_seconds(rows, filled, left, self.step_cost)
+        pieces = batch_planner.plan_codec_decode(
+            order, rows, seconds, self._reserve(now), self.step_cost, self.settings
+        )
         for piece in pieces:
             attempt = self.attempts[piece.slot]
             attempt.planned_codec_frames = piece.stop
             attempt.schedule_index = policy.schedule_index(piece.stop - piece.start, self.settings)
+        return pieces
+
+    def _reserve(self, now: float) -> float:
+        """Seconds that a listener should have buffered before anything else."""
+        return self.lateness.reserve(now, self.settings.lead_factor)
 
     def commit(self, result: StepResult, now: float) -> list[Delivery]:
         """Process the codes of a step."""
