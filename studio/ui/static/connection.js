@@ -6,9 +6,12 @@
   const SILENCE = 2000; // ms without a word of what is under way, until the server is asked
   const PATIENCE = 1500; // ms for an answer to that
   const AGAIN = 1000; // ms
+  const RELOADED = 'timbre-reloaded'; // when the page was, for a script that did not come
+  const SELDOM = 60_000; // ms between such reloads
   const GONE = new Set([502, 503, 504]); // what a proxy says of a server that is not there
   const pending = new Set(); // ids of presses that were taken and are not done
   let back = null; // a promise while the connection is lost
+  let torn = false; // a script did not come; browsers do not ask for it again
 
   const path = (request) => new URL(request.url ?? request, document.baseURI).pathname;
   const idPath = () => new URL(`${window.gradio_config?.api_prefix ?? '/gradio_api'}/app_id`.slice(1), document.baseURI);
@@ -32,7 +35,7 @@
     document.dispatchEvent(new CustomEvent('timbre-lost'));
     do await new Promise((go) => setTimeout(go, AGAIN));
     while (!(await isThere()));
-    if (await isAnotherPage()) return location.reload(); // drafts are kept
+    if (torn || (await isAnotherPage())) return location.reload(); // drafts are kept
     bar(false);
     document.dispatchEvent(new CustomEvent('timbre-back'));
     document.querySelectorAll('button.timbre-back').forEach((refresh) => refresh.click());
@@ -140,5 +143,12 @@
     if (own.includes('/gradio_api/run/')) return press(request, rest);
     return native(request, ...rest);
   };
+  // Said by Gradio, which imports what hidden tabs need after the page is shown.
+  window.addEventListener('vite:preloadError', () => {
+    if (Date.now() - sessionStorage.getItem(RELOADED) < SELDOM) return;
+    sessionStorage.setItem(RELOADED, Date.now());
+    torn = true;
+    lost();
+  });
   window.addEventListener('offline', async () => (await isThere()) || lost());
 })();

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import OpenPage, expect, open_tab, wait_until
+from tests.support.browser import OpenPage, Visitors, expect, open_tab, wait_until
 from tests.support.cuttable import House, fill, opened
 
 TEXT = "Something that took an evening to write."
@@ -78,6 +78,28 @@ def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, house: Hous
     house.wire.mend()
     tap.wait("now?.made")
     tap.page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
+
+
+# The script of a component that Gradio imports last, for a hidden tab.
+LAST = """performance.getEntriesByType('resource').map((each) => each.name)
+  .filter((name) => name.includes('/assets/Index-') && name.endsWith('.js')).at(-1)"""
+RELOADED = "performance.getEntriesByType('navigation')[0].type === 'reload'"
+
+
+def test_a_script_that_did_not_come_is_asked_for_again(
+    visitors: Visitors, open_page: OpenPage, house: House
+) -> None:
+    script = opened(open_page, house.wire.url).page.evaluate(LAST)
+    with visitors.context() as context:  # without the other's cache
+        page = context.new_page()
+        visits: list[str] = []
+        page.on("request", lambda asked: asked.is_navigation_request() and visits.append(asked.url))
+        page.route(script, lambda it: it.abort() if len(visits) == 1 else it.continue_())
+        page.goto(house.wire.url)
+        page.wait_for_function(RELOADED)
+        for tab, field in (("Script", "Name"), ("Design", "The voice")):
+            open_tab(page, tab)
+            expect(page.get_by_label(field, exact=True).locator("visible=true")).to_be_visible()
 
 
 def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, house: House) -> None:
