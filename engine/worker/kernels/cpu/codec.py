@@ -54,9 +54,8 @@ class Network(NamedTuple):
 class Memory(NamedTuple):
     """Memory of a step; its threads share what is not by thread."""
 
-    inputs: NDArray[
-        Any
-    ]  # [2, size]: of the layer that runs, and of the next one; float32 or bfloat16
+    # [2, size]: of the layer that runs, and of the next one; float32 or bfloat16
+    inputs: NDArray[Any]
     sums: Floats  # what later layers add to
     wide: Floats  # products that no activation follows
     own: Floats  # [threads, positions + 2 * head_dim or channels]
