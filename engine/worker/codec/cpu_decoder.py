@@ -1,7 +1,8 @@
 """The codec's decoder on numba's kernel for CPUs: the same audio as CodecDecoder.step.
 
 It advances rows of a state in place, as CodecDecoder does, but a row's past is laid out samples
-before channels. Knows no slots and no requests.
+before channels. Where channels do not fill whole vectors, outputs of weight zero do, and no layer
+reads them. Knows no slots and no requests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from engine.model.codec import CodecDecoder, CodecState, PreTransformer
 from engine.model.configs import CodecConfig, TransformerConfig
@@ -30,12 +32,13 @@ def supports(config: CodecConfig) -> bool:
     """Whether the kernel computes a codec of these sizes."""
     block = config.transformer
     widths = [config.decoder_dim >> level for level in range(len(config.upsample_rates) + 1)]
-    products = [
-        config.codebook_dim, config.latent_dim, *widths,
+    whole = [
+        config.codebook_dim, config.latent_dim,
         block.hidden_size, block.intermediate_size, block.heads * block.head_dim,
     ]  # fmt: skip
     return (
-        all(width % LANES == 0 for width in products)
+        all(width % LANES == 0 for width in whole)
+        and all(width % 2 == 0 for width in widths)  # bfloat16 is multiplied in pairs
         and block.heads == block.kv_heads
         and not block.qk_norm
         and (block.sliding_window or 0) > 1
@@ -76,33 +79,29 @@ class _Table:
         bias: Tensor | None,
         follows: int,
         *,
-        rate: int = 1,
         dilation: int = 1,
         snake: SnakeBeta | None = None,
         wide: bool = False,
         sums_front: int = 0,
     ) -> list[int]:
-        """weight [outputs * rate, taps, channels], oldest tap first."""
-        width, taps, channels = weight.shape
-        bias = torch.zeros(width // rate) if bias is None else bias
-        constants = [bias.detach().float().repeat(rate)]
+        """weight [rate, outputs, taps, channels], oldest tap first."""
+        rate, width, taps, channels = weight.shape
+        constants = [torch.zeros(width) if bias is None else bias.detach().float()]
         if snake is not None:
             frequency, scale = snake.compute().float()[..., 0]
-            constants += [(frequency / torch.pi).repeat(rate), scale.repeat(rate)]
+            constants += [frequency / torch.pi, scale]
             follows |= SNAKE
-        missing = -width % LANES  # of the last layer: it has one output
-        constants = [nn.functional.pad(each, (0, missing)) for each in constants]
-        flat = nn.functional.pad(weight.detach().float().flatten(1), (0, 0, 0, missing))
-        front = (taps - 1) * dilation * channels
-        past = self.past(front)
-        if front:
-            before = self.rows[-1]
-            before[kernel.NEXT_FRONT], before[kernel.NEXT_PAST] = front, past
+        missing, stride = -width % LANES, channels + -channels % LANES
+        constants = [pad(each, (0, missing)).repeat(rate) for each in constants]
+        flat = pad(weight.detach().float().flatten(2), (0, 0, 0, missing)).flatten(0, 1)
+        samples = (taps - 1) * dilation
+        front = samples * stride
+        self.rows[-1][kernel.NEXT_FRONT] = front
         row = self.add(
             kernel.PRODUCT, WEIGHTS=sum(map(len, self.weights)),
-            CONSTANTS=self.constant(*constants), CHANNELS=channels, TAPS=taps, DILATION=dilation,
-            WIDTH=width + missing, FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front, PAST=past,
-            SUMS_FRONT=sums_front,
+            CONSTANTS=self.constant(*constants), CHANNELS=channels, STRIDE=stride, TAPS=taps,
+            DILATION=dilation, WIDTH=len(flat), FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front,
+            PAST=self.past(samples * channels), SUMS_FRONT=sums_front,
         )  # fmt: skip
         self.weights.append(pack(flat, self.kind))
         self.length *= rate
@@ -111,7 +110,7 @@ class _Table:
     def conv(self, layer: CausalConv, follows: int, snake: SnakeBeta | None = None,
              wide: bool = False) -> None:  # fmt: skip
         weight = layer.conv.weight.permute(0, 2, 1)
-        self.product(weight, layer.conv.bias, follows, dilation=layer.conv.dilation[0],
+        self.product(weight[None], layer.conv.bias, follows, dilation=layer.conv.dilation[0],
                      snake=snake, wide=wide)  # fmt: skip
 
     def upsample(self, layer: CausalUpsample, follows: int, snake: SnakeBeta | None = None,
@@ -119,8 +118,7 @@ class _Table:
         weight, rate = layer.conv.weight, layer.conv.stride[0]  # [C, out, taps * rate]
         channels, out, _ = weight.shape
         taps = weight.view(channels, out, -1, rate).flip(2)  # outputs of the last input come first
-        flat = taps.permute(3, 1, 2, 0).reshape(rate * out, -1, channels)
-        return self.product(flat, layer.conv.bias, follows, rate=rate, snake=snake,
+        return self.product(taps.permute(3, 1, 2, 0), layer.conv.bias, follows, snake=snake,
                             sums_front=sums_front)  # fmt: skip
 
     def linear(self, layer: nn.Linear, follows: int, scale: Tensor | None = None,
@@ -130,7 +128,7 @@ class _Table:
         if scale is not None:
             weight = weight * scale[:, None]
             bias = None if bias is None else bias * scale
-        self.product(weight[:, None], bias, follows, wide=wide, sums_front=sums_front)
+        self.product(weight[None, :, None], bias, follows, wide=wide, sums_front=sums_front)
 
     def network(self, codes: Floats, block: TransformerConfig) -> Network:
         return Network(
@@ -220,7 +218,7 @@ class CpuDecoder:
         self._networks = [each.network(entries, block) for each in tables]
         frequency = torch.arange(0, block.head_dim, 2) / block.head_dim
         self._frequency = (1.0 / block.rope_theta**frequency).numpy()
-        self._memories = self._allocate(block)
+        self.memories = self._allocate(block)
 
     def _allocate(self, block: TransformerConfig) -> list[Memory]:
         """One for each table; only inputs are not shared."""
@@ -268,7 +266,7 @@ class CpuDecoder:
         cos, sin = np.cos(angle), np.sin(angle)
         rotary = np.concatenate((cos, cos), -1), np.concatenate((-sin, sin), -1)
         wave = np.empty((len(codes), frames * self.config.hop), np.float32)
-        parts = list(zip(self._networks, self._memories, strict=True))[: 1 if layers else None]
+        parts = list(zip(self._networks, self.memories, strict=True))[: 1 if layers else None]
 
         def run(number: int, threads: int) -> None:
             for at, (network, memory) in enumerate(parts, 1):

@@ -1,9 +1,10 @@
 """The codec's decoder as one kernel on some threads: codes -> samples.
 
 A table says what runs one after the other, and each row of it where its weights are. Signals are
-[samples, channels]; a layer's past stands in front of its input, so nothing is computed twice and
-nothing is moved but what is kept for the next step. A row's samples depend neither on other rows,
-nor on the threads, nor on how many frames a step has. Knows no networks.
+[samples, channels], where a sample fills whole vectors: numbers behind its channels are never read.
+A layer's past stands in front of its input, so nothing is computed twice and nothing is moved but
+what is kept for the next step. A row's samples depend neither on other rows, nor on the threads,
+nor on how many frames a step has. Knows no networks.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from engine.worker.kernels.cpu.tiles import (
 EMBED, TAKE, PRODUCT, NORM, ATTEND, GATE, GELU, DEPTHWISE, WAVE = range(9)
 # its columns
 (
-    KIND, WEIGHTS, CONSTANTS, CHANNELS, TAPS, DILATION, WIDTH, LENGTH, FOLLOWS, TO_WIDE,
-    FRONT, PAST, NEXT_FRONT, NEXT_PAST, SUMS_FRONT, SUMS_PAST, INDEX, COLUMNS,
+    KIND, WEIGHTS, CONSTANTS, CHANNELS, STRIDE, TAPS, DILATION, WIDTH, LENGTH, FOLLOWS, TO_WIDE,
+    FRONT, PAST, NEXT_FRONT, SUMS_FRONT, SUMS_PAST, INDEX, COLUMNS,
 ) = range(18)  # fmt: skip
 SMALL_WEIGHTS = 75_000  # of a product: they stay in the second cache while all rows meet them
 SPAN = VECTORS * LANES
@@ -96,11 +97,19 @@ def _narrow(typing: Any, value: Any, like: Any) -> Any:
 
 
 @compiled()
+def _copy(samples, width, source, at, stride, target, to, target_stride):
+    for sample in range(samples):
+        for i in range(width):
+            value = _widen(source[at + sample * stride + i])
+            target[to + sample * target_stride + i] = _narrow(value, target[0])
+
+
+@compiled()
 def _multiply(number, threads, layer, network, rows, length, memory, x, out):
     width, channels = layer[WIDTH], layer[CHANNELS]
     across, down = -(-width // SPAN), -(-length // ROWS)
     numbers = width * channels * layer[TAPS]
-    stride = layer[FRONT] + length * channels
+    stride = layer[FRONT] + length * layer[STRIDE]
     sums_stride = layer[SUMS_FRONT] + length * width
     front = 0 if layer[TO_WIDE] else layer[NEXT_FRONT]
     out_stride = front + length * width
@@ -113,8 +122,8 @@ def _multiply(number, threads, layer, network, rows, length, memory, x, out):
         row, start = place // down, place % down * ROWS
         product(
             network.weights, x, network.constants, memory.sums, out,
-            layer[WEIGHTS], row * stride + start * channels, channels, layer[TAPS],
-            layer[DILATION] * channels, layer[CONSTANTS], width, first * SPAN,
+            layer[WEIGHTS], row * stride + start * layer[STRIDE], channels, layer[STRIDE],
+            layer[TAPS], layer[DILATION] * layer[STRIDE], layer[CONSTANTS], width, first * SPAN,
             min(ROWS, length - start),
             row * sums_stride + layer[SUMS_FRONT] + start * width,
             row * out_stride + front + start * width, layer[FOLLOWS],
@@ -287,19 +296,17 @@ def decode(number, threads, network, layers, state, index, codes, cos, sin, memo
         total = rows * length
         x, out = memory.inputs[which], memory.inputs[1 - which]
         if number == 0 and layer[NEXT_FRONT] > 0:
-            stride, start = layer[NEXT_FRONT] + length * layer[WIDTH], layer[NEXT_PAST]
+            after, stride = network.table[at + 1], layer[NEXT_FRONT] + length * layer[WIDTH]
             for row in range(rows):
-                past = state.pasts[index[row]]
-                for i in range(layer[NEXT_FRONT]):
-                    out[row * stride + i] = _narrow(past[start + i], out[0])
+                _copy(after[FRONT] // after[STRIDE], after[CHANNELS], state.pasts[index[row]],
+                      after[PAST], after[CHANNELS], out, row * stride, after[STRIDE])  # fmt: skip
         if kind == PRODUCT:
             if number == 0 and layer[FRONT] > 0:
-                size = length * layer[CHANNELS]
+                size = length * layer[STRIDE]
                 for row in range(rows):
-                    past, start = state.pasts[index[row]], layer[PAST]
                     begin = row * (layer[FRONT] + size) + size
-                    for i in range(layer[FRONT]):
-                        past[start + i] = _widen(x[begin + i])
+                    _copy(layer[FRONT] // layer[STRIDE], layer[CHANNELS], x, begin, layer[STRIDE],
+                          state.pasts[index[row]], layer[PAST], layer[CHANNELS])  # fmt: skip
             if number == 0 and layer[SUMS_PAST] >= 0:
                 stride, start = layer[SUMS_FRONT] + length * layer[WIDTH], layer[SUMS_PAST]
                 for row in range(rows):

@@ -109,7 +109,8 @@ def _multiply(number, threads, weights, scales, x, inputs, panels, constants, ou
             count = min(ROWS, rows - row)
             product(
                 panel, x, constants, out, out, -(first // LANES) * inputs * LANES, row * inputs,
-                inputs, 1, 0, -first, outputs, first, count, row * outputs, row * outputs, STORE,
+                inputs, inputs, 1, 0, -first, outputs, first, count, row * outputs, row * outputs,
+                STORE,
             )  # fmt: skip
             for each in range(row, row + count):
                 for n in range(first, last):

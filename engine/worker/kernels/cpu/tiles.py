@@ -64,7 +64,8 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
         ]
         weights, x, constants, sums, out = arrays
         half, narrow = (signature.args[0].dtype == kind for kind in (types.int16, types.uint16))
-        w_at, block, x_at, channels, taps, reach, v_at, width, s_at, o_at, follows = given[5:]
+        w_at, block, x_at, channels, stride, taps, reach = given[5:12]
+        v_at, width, s_at, o_at, follows = given[12:]
         whole = w_at.type
 
         def number(value: int) -> Any:
@@ -107,7 +108,7 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
         ]
         first_row = builder.gep(x, [x_at])
         rows_at = [
-            builder.gep(first_row, [builder.mul(channels, number(row))]) for row in range(rows)
+            builder.gep(first_row, [builder.mul(stride, number(row))]) for row in range(rows)
         ]
         panels = [
             builder.gep(weights, [builder.add(w_at, builder.mul(block, number(each)))])
@@ -180,9 +181,9 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
         return context.get_dummy_value()
 
     def tile(typing: Any, weights: Any, x: Any, constants: Any, sums: Any, out: Any, w_at: Any,
-             block: Any, x_at: Any, channels: Any, taps: Any, reach: Any, v_at: Any, width: Any,
-             s_at: Any, o_at: Any, follows: Any) -> Any:  # fmt: skip
-        return types.none(weights, x, constants, sums, out, *[types.int64] * 11), generate
+             block: Any, x_at: Any, channels: Any, stride: Any, taps: Any, reach: Any, v_at: Any,
+             width: Any, s_at: Any, o_at: Any, follows: Any) -> Any:  # fmt: skip
+        return types.none(weights, x, constants, sums, out, *[types.int64] * 12), generate
 
     return intrinsic(tile)  # type: ignore[no-any-return]
 
@@ -193,11 +194,11 @@ _large, _slim, _few, _row, _one = (
 
 
 @compiled()
-def product(weights, x, constants, sums, out, w_at, x_at, channels, taps, reach, v_at, width, first,
-            rows, s_at, o_at, follows):  # fmt: skip
+def product(weights, x, constants, sums, out, w_at, x_at, channels, stride, taps, reach, v_at,
+            width, first, rows, s_at, o_at, follows):  # fmt: skip
     """Outputs first, first + LANES … (up to VECTORS vectors) of `rows` rows, at most ROWS.
 
-    Row r of the inputs begins at x_at + r * channels, its tap t at `reach` * t behind that; weights
+    Row r of the inputs begins at x_at + r * stride, its tap t at `reach` * t behind that; weights
     [width / LANES, taps * channels, LANES] (bfloat16: [.., inputs / 2, LANES, 2]) begin at w_at.
     constants: [bias, frequency, scale] of each output; rows of sums and out have `width` numbers.
     """
@@ -207,26 +208,26 @@ def product(weights, x, constants, sums, out, w_at, x_at, channels, taps, reach,
     row = 0
     while row < rows:
         count = ROWS if row + ROWS <= rows else 4 if row + 4 <= rows else 1
-        own = x_at + row * channels
+        own = x_at + row * stride
         s, o = s_at + row * width + first, o_at + row * width + first
         if count == ROWS and vectors == VECTORS:
-            _large(weights, x, constants, sums, out, w_at, block, own, channels, taps, reach,
-                   v_at, width, s, o, follows)  # fmt: skip
+            _large(weights, x, constants, sums, out, w_at, block, own, channels, stride, taps,
+                   reach, v_at, width, s, o, follows)  # fmt: skip
         elif count == 1 and vectors == VECTORS:
-            _row(weights, x, constants, sums, out, w_at, block, own, channels, taps, reach,
-                  v_at, width, s, o, follows)  # fmt: skip
+            _row(weights, x, constants, sums, out, w_at, block, own, channels, stride, taps,
+                  reach, v_at, width, s, o, follows)  # fmt: skip
         else:
             for vector in range(vectors):
                 more, w = vector * LANES, w_at + vector * block
                 if count == ROWS:
-                    _slim(weights, x, constants, sums, out, w, block, own, channels, taps, reach,
-                            v_at + more, width, s + more, o + more, follows)  # fmt: skip
+                    _slim(weights, x, constants, sums, out, w, block, own, channels, stride, taps,
+                            reach, v_at + more, width, s + more, o + more, follows)  # fmt: skip
                 elif count == 4:
-                    _few(weights, x, constants, sums, out, w, block, own, channels, taps, reach,
-                         v_at + more, width, s + more, o + more, follows)  # fmt: skip
+                    _few(weights, x, constants, sums, out, w, block, own, channels, stride, taps,
+                         reach, v_at + more, width, s + more, o + more, follows)  # fmt: skip
                 else:
-                    _one(weights, x, constants, sums, out, w, block, own, channels, taps, reach,
-                         v_at + more, width, s + more, o + more, follows)  # fmt: skip
+                    _one(weights, x, constants, sums, out, w, block, own, channels, stride, taps,
+                         reach, v_at + more, width, s + more, o + more, follows)  # fmt: skip
         row += count
 
 

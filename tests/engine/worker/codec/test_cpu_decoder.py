@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -65,6 +67,33 @@ def streamed(
 
 def tolerance(decoder: CpuDecoder) -> float:
     return 3e-2 if decoder.half else 1e-4
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    width=st.integers(1, 12).map(lambda count: 8 * count), split=st.integers(1, 6),
+    half=st.sampled_from(KINDS), seed=st.integers(0, 9),
+)  # fmt: skip
+@example(width=96, split=1, half=False, seed=0)
+@example(width=40, split=5, half=KINDS[-1], seed=0)
+@torch.inference_mode()
+def test_widths_that_do_not_fill_vectors_sound_the_same(
+    width: int, split: int, half: bool, seed: int
+) -> None:
+    shape = replace(SHAPE, decoder_dim=width)
+    codec, codes = random_codec(shape, 0.05), random_codes(2, 7, seed)
+    made = CpuDecoder(codec, THREADS, half)
+    for memory in made.memories:  # numbers behind the channels are never read
+        memory.inputs.view(np.uint8).fill(255)
+        memory.sums.fill(np.nan)
+    rows = torch.tensor([2, 0])
+    whole, parts = (CodecState.allocate(shape, ROWS, CPU, torch.float32) for _ in range(2))
+    wave = made.step(codes, whole, rows)
+    assert torch.equal(streamed(made, codes, [split, 7 - split], rows, parts), wave)
+    for one, two in zip(whole.tensors, parts.tensors, strict=True):
+        assert torch.equal(one, two)
+    torch.testing.assert_close(wave, codec(codes), rtol=0, atol=tolerance(made))
+    made.team.close()
 
 
 @settings(max_examples=6, deadline=None)
@@ -164,9 +193,11 @@ def test_the_embedded_model_sounds_the_same() -> None:
     step.close()
 
 
-def test_published_sizes_are_supported_and_tiny_ones_are_not() -> None:
+def test_published_sizes_are_supported_and_odd_ones_are_not() -> None:
     from bench.random_config import codec_config
 
-    for size, supported in (("1.7B", True), ("tiny", False)):
-        config = CodecConfig.from_dict(codec_config(size)["decoder_config"])
-        assert supports(config) == supported
+    for size in ("1.7B", "tiny"):
+        assert supports(CodecConfig.from_dict(codec_config(size)["decoder_config"]))
+    for width, supported in ((40, True), (36, False)):  # 36 >> 2 is odd
+        assert supports(replace(SHAPE, decoder_dim=width)) == supported
+    assert not supports(replace(SHAPE, latent_dim=40))
