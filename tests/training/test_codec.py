@@ -6,12 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from studio.cli.app_context import MINI
-from training import train_codec
+from training import model_config, train_codec
 from training.codec import UNQUANTISED, Codec, SpectralLoss, synthesize, update_codebook
 from training.graph_steps import Metrics
 from training.growth import grown
-from training.resume import codec_of
 
 
 def small_wave(frames: int = 6) -> torch.Tensor:
@@ -94,12 +92,17 @@ def test_warming_up_teaches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(float(value.abs().sum()) == 0 for value in moments)
 
 
-def test_a_larger_codec_goes_on_where_the_embedded_one_was() -> None:
-    small, codec = codec_of(MINI), train_codec.Trainer(torch.device("cpu")).codec.eval()
+def test_the_recipes_codec_goes_on_where_a_smaller_one_was() -> None:
+    torch.manual_seed(4)
+    sizes = model_config.codec()
+    sizes["encoder_config"]["num_filters"] //= 2
+    sizes["decoder_config"]["decoder_dim"] //= 2
+    small, codec = Codec(sizes).eval(), train_codec.Trainer(torch.device("cpu")).codec.eval()
     codec.load_state_dict(grown(codec, small.state_dict()))
     wave, depth = small_wave(), torch.full((2,), 15)
     with torch.no_grad():
         wanted = small(wave, depth).wave
+        assert 1e-2 < wanted.std() < wanted.abs().max() < 1
         torch.testing.assert_close(codec(wave, depth).wave, wanted, atol=1e-5, rtol=1e-4)
     assert any(
         a.shape != b.shape for a, b in zip(small.parameters(), codec.parameters(), strict=True)
