@@ -51,8 +51,8 @@ def returned_memory(device: torch.device) -> Iterator[None]:
     Meanwhile every large block has pages of its own, which go with it. Afterwards the limits are
     the highest that glibc takes by itself: a step's blocks are reused.
     """
-    libc = ctypes.CDLL(None) if device.type == "cpu" and os.name == "posix" else None
-    if not hasattr(libc, "mallopt"):
+    libc = _glibc() if device.type == "cpu" else None
+    if libc is None:
         yield
         return
     libc.mallopt(MMAP_THRESHOLD, 1 << 20)
@@ -62,6 +62,21 @@ def returned_memory(device: torch.device) -> Iterator[None]:
         libc.mallopt(MMAP_THRESHOLD, 32 << 20)
         libc.mallopt(TRIM_THRESHOLD, 64 << 20)
         libc.malloc_trim(0)
+
+
+def return_free_memory(device: torch.device) -> None:
+    """On a CPU with glibc, give the system back what is free: 13 ms for 160 MB.
+
+    It holds the heaps' locks, which steps need too, so a thread of low priority must not call it.
+    """
+    libc = _glibc() if device.type == "cpu" else None
+    if libc is not None:
+        libc.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    libc = ctypes.CDLL(None) if os.name == "posix" else None
+    return libc if hasattr(libc, "mallopt") else None
 
 
 def _quota() -> int:

@@ -25,6 +25,7 @@ from engine.worker.device import (
     disable_tf32,
     pick_device,
     pick_dtype,
+    return_free_memory,
     returned_memory,
     step_threads,
     usable_cores,
@@ -164,6 +165,8 @@ class TorchWorker:
             return reference_encoder.clone(talker, speaker, audio, transcript)
         except Exception as error:
             raise explain(error) from error
+        finally:
+            return_free_memory(self.device)  # a minute of sound takes some hundred megabytes
 
     def reset(self) -> None:
         for runner in self._runners.values():
