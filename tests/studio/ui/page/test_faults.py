@@ -40,6 +40,7 @@ EMPTY = """
   .filter((key) => key.startsWith('full-'))
   .forEach((key) => localStorage.removeItem(key))
 """
+KEPT = "(text) => Object.values(sessionStorage).some((draft) => draft.includes(text))"
 PRESSED = "now && now.id !== player.before"
 
 
@@ -99,10 +100,9 @@ class Work:
     def until(self, moment: str, text: str) -> int:
         """Work on a text up to a moment; the samples that were heard by then."""
         fill(self.page, "Text", text)
+        self.page.wait_for_function(KEPT, arg=text)  # some frames later
         if moment == "writing":
-            self.page.wait_for_timeout(200)  # as a person takes before anything else
             return 0
-        self.page.wait_for_timeout(200)
         self.speak()
         if moment == "asked":
             return 0
