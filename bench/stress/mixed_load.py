@@ -55,15 +55,16 @@ async def mixed(load: Load, target: Target, pid: int, pool: Executor) -> dict[st
     actions = (*API_ACTIONS, "page") if target.cookie or not target.key else API_ACTIONS
     everybody = Crowd(target.url, load.visitors, load.seconds, actions, target.credentials)
     account, watch, started = Account(), Watch(pid), time.monotonic()
-    watching = asyncio.ensure_future(watch.run())
-    attackers = start_attackers(
-        pool, target, load.attacks, load.seconds, load.attack_cores, load.attack_niceness
-    )
-    listening = pool.submit(listener.run, target.url, target.key, load.seconds, load.listener_cores)
-    await everybody.live(account)
-    heard = await asyncio.wrap_future(listening)
-    groups = await asyncio.gather(*map(asyncio.wrap_future, attackers))
-    watching.cancel()
+    async with watch.running():
+        attackers = start_attackers(
+            pool, target, load.attacks, load.seconds, load.attack_cores, load.attack_niceness
+        )
+        listening = pool.submit(
+            listener.run, target.url, target.key, load.seconds, load.listener_cores
+        )
+        await everybody.live(account)
+        heard = await asyncio.wrap_future(listening)
+        groups = await asyncio.gather(*map(asyncio.wrap_future, attackers))
     tallies = [tally for group in groups for tally in group]
     seconds = round(time.monotonic() - started)
     left = await stuck(target.url, target.key)

@@ -123,13 +123,8 @@ async def soak(crowd: Crowd, pid: int, remembered: int | None = None) -> dict[st
     if "page" in crowd.actions:
         await crowd.fill(_sessions() if remembered is None else remembered)
     account, watch = Account(), Watch(pid)
-    watching = asyncio.ensure_future(watch.run())
-    try:
+    async with watch.running():
         await crowd.live(account)
-    finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
     return report(crowd, account, watch, await stuck(crowd.url))
 
 

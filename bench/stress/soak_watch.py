@@ -6,6 +6,8 @@ import asyncio
 import os
 import re
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,10 @@ class Watch:
     samples: list[Sample] = field(default_factory=list)
 
     def look(self) -> Sample:
-        family = [_look(pid) for pid in (self.pid, *_children(self.pid))]
+        family = [_look(self.pid)]
+        for child in _children(self.pid):
+            with suppress(OSError):  # it has ended meanwhile
+                family.append(_look(child))
         return Sample(
             time.monotonic(),
             sum(each.megabytes for each in family),
@@ -39,7 +44,18 @@ class Watch:
             sum(each.threads for each in family),
         )
 
-    async def run(self) -> None:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Sample meanwhile. Raises at the end if sampling has failed."""
+        sampling = asyncio.ensure_future(self._run())
+        try:
+            yield
+        finally:
+            sampling.cancel()
+            with suppress(asyncio.CancelledError):
+                await sampling
+
+    async def _run(self) -> None:
         while True:
             self.samples.append(self.look())
             await asyncio.sleep(1)
@@ -72,8 +88,11 @@ def _look(pid: int) -> Sample:
 
 
 def _children(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text().split()]
+    children: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended meanwhile
+            children += map(int, task.read_text().split())
+    return children
 
 
 def slope(samples: list[Sample], what: str) -> float:

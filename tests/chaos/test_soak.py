@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.stress import soak_watch
 from bench.stress.soak import Crowd, metric, soak, studio
 from bench.stress.soak_visits import Broken, Refused, check, expect
 from bench.stress.soak_watch import Sample, Watch, slope
@@ -49,6 +51,26 @@ def test_slopes_are_those_of_what_was_measured() -> None:
     assert slope(samples, "handles") == pytest.approx(10, abs=0.5)
     watch = Watch(0, samples)
     assert watch.figures()["memory_growth_mb"] == pytest.approx(30 * 79 / 60, abs=0.1)
+
+
+def test_threads_and_children_that_end_do_not_end_the_watch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when they end between two looks at /proc."""
+    gone = tmp_path / "children"
+    monkeypatch.setattr(soak_watch.Path, "glob", lambda *_: iter([gone]))
+    assert soak_watch._children(os.getpid()) == []
+    monkeypatch.setattr(soak_watch, "_children", lambda _: [2**22 + 1])  # above the largest id
+    assert Watch(os.getpid()).look().megabytes > 1
+
+
+def test_a_watch_that_fails_says_so() -> None:
+    async def watch() -> None:
+        async with Watch(2**22 + 1).running():
+            await asyncio.sleep(0)
+
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(watch())
 
 
 @pytest.mark.parametrize(
