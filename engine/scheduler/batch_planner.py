@@ -12,7 +12,7 @@ from engine.config import EngineSettings
 from engine.plan import AppendText, CodecDecode, Prefill
 from engine.requests.sequence import Attempt
 from engine.scheduler import policy
-from engine.scheduler.policy import Ranked
+from engine.scheduler.policy import Pace, Ranked
 from engine.scheduler.step_cost import StepCost
 
 
@@ -53,12 +53,11 @@ def plan_decode(
 def plan_codec_decode(
     order: Ranked,
     rows: int,
-    step_seconds: float,
+    pace: Pace,
     reserve: float,
-    step_cost: StepCost,
     settings: EngineSettings,
 ) -> tuple[CodecDecode, ...]:
-    """Frames for the codec; a step of `rows` takes `step_seconds`.
+    """Frames for the codec, in a step of `rows`.
 
     `reserve`: seconds of buffered audio that are kept for when steps are held up.
 
@@ -66,12 +65,11 @@ def plan_codec_decode(
     would make one long step.
     """
     room = max(2 * rows, settings.chunk_schedule[-1])
-    slow = policy.slower_than_realtime(step_cost)
     pieces = []
     for lead, attempt in order:
         if not attempt.undecoded_frames:
             continue
-        wanted = policy.next_chunk_size(attempt, lead - reserve, step_seconds, settings, slow)
+        wanted = policy.next_chunk_size(attempt, lead, reserve, pace, settings)
         count = policy.frames_to_decode(attempt, wanted, settings)
         if 0 < count <= room:
             room -= count

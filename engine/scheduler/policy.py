@@ -9,7 +9,7 @@ it is paused. A profile changes the numbers in the settings, never the rules.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from engine.config import EngineSettings
 from engine.requests.sequence import Attempt
@@ -24,8 +24,8 @@ NOT_STARTED = -1.0  # slack before the first chunk
 # chunk is at most one further: the first gives too little lead for more.
 MAX_SIZE_STEPS = 2
 
-# Where a step takes more than this share of real time, the lead hardly grows, and chunks with it: a
-# stream begins with the lead for chunks that cost less.
+# Where a step takes more than this share of real time, the lead hardly grows, and what chunks cost
+# decides whether it does.
 TIGHT = 0.75
 
 MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # a longer step would delay first chunks too much
@@ -103,38 +103,70 @@ def affordable_prefill_rows(
     return min(most, max(settings.min_prefill_tokens, step_cost.prefill.within(spare, most)))
 
 
-def slower_than_realtime(step_cost: StepCost) -> bool:
-    """Whether even a stream that runs alone is made slower than it plays."""
-    return step_cost.decode.expected(1) >= FRAME_SECONDS
+class Pace(NamedTuple):
+    """Seconds of a step."""
+
+    step: float  # the next one, as expected
+    alone: float = 0.0  # with one stream; 0: unknown
+    latest: float = 0.0  # the last one; 0: it had prompts
+
+    @property
+    def tight(self) -> bool:
+        """Whether even a stream that runs alone is hardly made faster than it plays."""
+        return self.alone > TIGHT * FRAME_SECONDS
+
+    @property
+    def slow(self) -> bool:
+        """Whether even a stream that runs alone is made slower than it plays."""
+        return self.alone >= FRAME_SECONDS
 
 
 def next_chunk_size(
-    attempt: Attempt,
-    lead: float,
-    step_seconds: float,
-    settings: EngineSettings,
-    slow: bool = False,
+    attempt: Attempt, lead: float, reserve: float, pace: Pace, settings: EngineSettings
 ) -> int:
     """Frames of the next chunk, from the chunk schedule.
 
-    The first chunk is the smallest whose audio lasts until the second, or on a machine near real
-    time until the third. Later ones, also those of a text's next group, grow as long as the
-    buffered audio covers the time to make them. Files use the largest, which is the cheapest; so do
-    streams on a machine that is slower than real time: no size keeps them from gaps.
+    The first chunk is the smallest whose audio lasts until the second. Later ones, also those of a
+    text's next group, grow as long as the buffered audio beyond the reserve covers the time to make
+    them. Files use the largest, which is the cheapest.
     """
-    sizes, factor = settings.chunk_schedule, settings.lead_factor
-    if not attempt.sequence.live or slow:
+    sizes = settings.chunk_schedule
+    if not attempt.sequence.live:
         return sizes[-1]
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
-        steps = 2 if step_seconds > TIGHT * FRAME_SECONDS else 1
-        needed = steps * step_seconds * factor
-        lasting = (size for size in sizes if size * FRAME_SECONDS >= needed)
-        return next(lasting, sizes[-1])
-    highest = attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)
-    for size in reversed(sizes[: highest + 1]):
-        if size * step_seconds * factor <= lead:
-            return size
-    return sizes[0]
+        return _first_chunk_size(pace, settings)
+    allowed = sizes[: 1 + attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)]
+    if pace.tight:
+        return _tight_chunk_size(attempt, lead, pace, allowed, settings)
+    needed = pace.step * settings.lead_factor
+    return next((size for size in reversed(allowed) if size * needed <= lead - reserve), sizes[0])
+
+
+def _first_chunk_size(pace: Pace, settings: EngineSettings) -> int:
+    """Near real time it lasts until the third chunk: the lead for chunks that cost less."""
+    if pace.slow:
+        return settings.chunk_schedule[-1]
+    steps = 2 if pace.step > TIGHT * FRAME_SECONDS else 1
+    needed = steps * pace.step * settings.lead_factor
+    lasting = (size for size in settings.chunk_schedule if size * FRAME_SECONDS >= needed)
+    return next(lasting, settings.chunk_schedule[-1])
+
+
+def _tight_chunk_size(
+    attempt: Attempt, lead: float, pace: Pace, allowed: tuple[int, ...], settings: EngineSettings
+) -> int:
+    """Near real time a chunk grows as long as all of the lead covers the frames that are missing of
+    it: with small chunks the lead would not come back after a hold-up, whatever was in reserve.
+    How long they take is judged by the last step too, which is the first to be held up.
+
+    On a machine that is slower than real time no size keeps the lead, so before the first chunk is
+    heard and when the lead is used up, chunks are as large as can be: the fewest gaps.
+    """
+    needed, ready = max(pace.step, pace.latest) * settings.lead_factor, attempt.undecoded_frames
+    if pace.slow and (attempt.before_first_chunk or lead <= needed):
+        return settings.chunk_schedule[-1]
+    lasting = (size for size in reversed(allowed) if max(1, size - ready) * needed <= lead)
+    return next(lasting, settings.chunk_schedule[0])
 
 
 def schedule_index(frames: int, settings: EngineSettings) -> int:

@@ -206,8 +206,9 @@ class Scheduler:
         rows, filled = len(decode), sum(piece.stop - piece.start for piece in prefill)
         left = min(self._unfilled_rows(), most)
         seconds = batch_planner.next_step_seconds(rows, filled, left, self.step_cost)
+        pace = policy.Pace(seconds, self.step_cost.decode.expected(1), self.step_cost.latest)
         pieces = batch_planner.plan_codec_decode(
-            order, rows, seconds, self._reserve(now), self.step_cost, self.settings
+            order, rows, pace, self._reserve(now), self.settings
         )
         for piece in pieces:
             attempt = self.attempts[piece.slot]

@@ -82,8 +82,10 @@ class StepCost:
 
     def __init__(self) -> None:
         self.decode, self.prefill = LinearCost(), LinearCost()
+        self.latest = 0.0  # seconds of the last step; 0: it had prompts
 
     def observe(self, rows: int, prompt_rows: int, seconds: float) -> None:
+        self.latest = 0.0 if prompt_rows else seconds
         if prompt_rows:
             self.prefill.observe(prompt_rows, max(0.0, seconds - self.seconds(rows)))
         elif rows:

@@ -21,7 +21,7 @@ from tests.support.serving import wait_until
 from tests.support.simulation import Simulation, text
 
 EVERY, HELD = 5.0, 0.8  # seconds from one time of other work to the next, and for which it lasts
-SHARE = 4  # as long as a step takes meanwhile
+SHARE = 4.0  # as long as a step takes meanwhile
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,13 @@ class Contended(Costs):
     """Steps beside other work."""
 
     clock: Clock = field(default_factory=Clock)
+    every: float = EVERY
+    held: float = HELD
+    share: float = SHARE
 
     def of(self, plan: StepPlan) -> float:
-        held_up = self.clock.now() % EVERY > EVERY - HELD
-        return super().of(plan) * (SHARE if held_up else 1)
+        held_up = self.clock.now() % self.every > self.every - self.held
+        return super().of(plan) * (self.share if held_up else 1)
 
 
 def talk(contended: bool, seed: int = 0) -> Simulation:

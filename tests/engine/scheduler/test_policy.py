@@ -12,11 +12,11 @@ from engine import EngineSettings, Preset, SpeechRequest
 from engine.requests.sequence import Attempt
 from engine.scheduler.policy import (
     TIGHT,
+    Pace,
     by_urgency,
     next_chunk_size,
     realtime_capacity,
     select_decodes,
-    slower_than_realtime,
 )
 from engine.scheduler.step_cost import StepCost
 from engine.types import FRAME_SECONDS
@@ -44,39 +44,68 @@ def _spoken(run: Attempt) -> bool:
 
 @given(
     lead=st.floats(0, 60),
+    reserve=st.sampled_from([0.0, 0.5, 1.5]),
     step=st.floats(0.001, 0.5),
     schedule_index=st.integers(0, len(SETTINGS.chunk_schedule) - 1),
 )
 @settings(deadline=None)
-def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(lead, step, schedule_index):
+def test_chunks_climb_one_rung_then_two_and_never_past_the_lead(
+    lead, reserve, step, schedule_index
+):
     [run] = attempts(1)
     run.planned_codec_frames = run.decoded_frames = 1
     run.schedule_index = schedule_index
-    size = next_chunk_size(run, lead, step, SETTINGS)
+    size = next_chunk_size(run, lead + reserve, reserve, Pace(step), SETTINGS)
     assert size in SETTINGS.chunk_schedule
     assert SETTINGS.chunk_schedule.index(size) <= schedule_index + (2 if schedule_index else 1)
-    assert size == SETTINGS.chunk_schedule[0] or size * step * SETTINGS.lead_factor <= lead
+    assert size == SETTINGS.chunk_schedule[0] or (size * step * SETTINGS.lead_factor <= lead + 1e-9)
+
+
+@given(
+    lead=st.floats(0, 4),
+    step=st.floats(0.02, 0.078),
+    latest=st.floats(0, 0.4),
+    made=st.integers(1, 8),
+)
+@settings(deadline=None)
+def test_near_real_time_a_chunk_grows_while_the_lead_covers_what_is_missing(
+    lead, step, latest, made
+):
+    """Whatever is in reserve: small chunks would keep the lead from coming back."""
+    [run] = attempts(1)
+    run.planned_codec_frames = run.decoded_frames = len(run.codes) - made
+    run.schedule_index = len(SETTINGS.chunk_schedule) - 1
+    pace = Pace(step, alone=0.07, latest=latest)
+    size = next_chunk_size(run, lead, 1.5, pace, SETTINGS)
+    seconds = max(step, latest) * SETTINGS.lead_factor
+    ready = run.undecoded_frames
+    larger = [each for each in SETTINGS.chunk_schedule if each > size]
+    assert all(max(1, each - ready) * seconds > lead for each in larger)
+    assert size == SETTINGS.chunk_schedule[0] or max(1, size - ready) * seconds <= lead
 
 
 @pytest.mark.parametrize("step", [0.03, 0.2])
 def test_a_machine_slower_than_real_time_decodes_the_largest_chunks(step):
-    """Small ones cost more a frame, and no size would keep the stream from gaps."""
+    """Where the lead is used up: small ones cost more a frame, and no size keeps it."""
     cost = StepCost()
     for _ in range(10):
         cost.observe(1, 0, step)
-    slow = slower_than_realtime(cost)
     [run] = attempts(1)
     run.planned_codec_frames = run.decoded_frames = run.schedule_index = 1
-    size = next_chunk_size(run, 0.0, step, SETTINGS, slow)
-    assert size == SETTINGS.chunk_schedule[-1 if slow else 0]
-    assert slow == (step > FRAME_SECONDS)
+    pace = Pace(step, cost.decode.expected(1), cost.latest)
+    assert pace.slow == (step > FRAME_SECONDS)
+    size = next_chunk_size(run, step, 0.0, pace, SETTINGS)
+    assert size == SETTINGS.chunk_schedule[-1 if pace.slow else 0]
+    run.sequence.playback.began, run.planned_codec_frames = None, 0
+    first = next_chunk_size(run, 0.0, 0.0, pace, SETTINGS)
+    assert (first == SETTINGS.chunk_schedule[-1]) == pace.slow
 
 
 def test_the_first_chunk_of_a_texts_next_group_does_not_wait_for_others():
     """A stream that plays already and may be running out of audio."""
     [run] = attempts(1)
     run.planned_codec_frames, run.schedule_index = 0, -1
-    assert next_chunk_size(run, 0.05, 0.09, SETTINGS) == SETTINGS.chunk_schedule[0]
+    assert next_chunk_size(run, 0.05, 0.0, Pace(0.09), SETTINGS) == SETTINGS.chunk_schedule[0]
 
 
 @given(step=st.floats(0.001, 0.3))
@@ -84,7 +113,7 @@ def test_the_first_chunk_of_a_texts_next_group_does_not_wait_for_others():
 def test_a_first_chunk_lasts_until_the_second_or_near_real_time_until_the_third(step):
     [run] = attempts(1)
     run.planned_codec_frames, run.sequence.playback.began = 0, None
-    size = next_chunk_size(run, 0.0, step, SETTINGS)
+    size = next_chunk_size(run, 0.0, 0.0, Pace(step), SETTINGS)
     needed = step * SETTINGS.lead_factor * (2 if step > TIGHT * FRAME_SECONDS else 1)
     assert size * FRAME_SECONDS >= min(needed, SETTINGS.chunk_schedule[-1] * FRAME_SECONDS)
     smaller = [each for each in SETTINGS.chunk_schedule if each < size]
