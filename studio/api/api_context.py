@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Final, TypeAlias, TypeVar
 
@@ -13,12 +13,13 @@ import anyio.to_thread
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from engine import Library, SpeechEngine, SpeechRequest, SpeechStream
+from engine import Library, SpeechEngine, SpeechRequest, SpeechStream, Stats
 from studio.api.auth import IDENTITY
 from studio.api.bodies.schemas import SpeechOptions
 from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
+from studio.api.single_flight import SingleFlight
 from studio.api.voice_resolver import VoiceResolver
 from studio.settings import ApiSettings
 
@@ -60,6 +61,8 @@ class ApiContext:
     metrics: Metrics
     voices: VoiceResolver
     sockets: Places
+    stats: SingleFlight[Stats] = field(default_factory=SingleFlight)
+    exposition: SingleFlight[bytes] = field(default_factory=SingleFlight)  # of the metrics
 
     async def request(self, manner: SpeechOptions, text: str, live: bool = True) -> SpeechRequest:
         """Build the engine's request from a body. Raises RequestError or ApiError."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio.to_thread
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import JSONResponse, Response
@@ -53,7 +52,7 @@ async def health(context: Shared) -> JSONResponse:
 @router.get("/ready")
 async def ready(context: Shared) -> JSONResponse:
     """Loaded: a request would be spoken at once."""
-    stats = await anyio.to_thread.run_sync(context.engine.stats)  # may be told by another process
+    stats = await context.stats(context.engine.stats)  # may be told by another process
     talkers = list(stats.talkers)
     able = context.engine.alive and bool(talkers)
     status = "ready" if able else "loading" if context.engine.alive else "closed"
@@ -62,7 +61,7 @@ async def ready(context: Shared) -> JSONResponse:
 
 @router.get("/metrics", response_class=Response)
 async def metrics(context: Shared) -> Response:
-    text = await anyio.to_thread.run_sync(context.metrics.text)
+    text = await context.exposition(context.metrics.text)
     return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
 
