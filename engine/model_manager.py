@@ -1,9 +1,9 @@
 """Loads and unloads talkers while others run.
 
-One load at a time runs in a thread of its own and reports to the engine's thread through the
-command queue. If the device has too little memory, the least recently used idle talker is unloaded.
-While none is idle, requests later than the oldest one for the new talker wait, so that a talker
-becomes idle. Everything but `_load` runs on the engine's thread.
+One load or unload at a time runs in a thread of its own and reports to the engine's thread through
+the command queue. If the device has too little memory, the least recently used idle talker is
+unloaded. While none is idle, requests later than the oldest one for the new talker wait, so that a
+talker becomes idle. Everything but `_load` and `_unload` runs on the engine's thread.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ModelManager:
         self._deliver = deliver
         self._loaded: list[str] = []  # least recently used first
         self._queue: dict[str, list[Future[None]]] = {}  # to be loaded, in this order
-        self._loading = False
-        self._after_load: list[Command] = []
+        self._busy = False  # the worker loads or unloads
+        self._afterwards: list[Command] = []
         self._no_room: Exception | None = None  # why the first in the queue could not be loaded
 
     @property
@@ -66,49 +66,70 @@ class ModelManager:
             self._queue[name].append(done)
 
     def unload(self, name: str, done: Future[None]) -> None:
-        """Unload a talker, unless a request uses it or waits for it.
-
-        The worker loads or unloads, so it waits for a load that runs, and no step does.
-        """
+        """Unload a talker, unless a request uses it or waits for it."""
         if any(sequence.talker == name for sequence in self._scheduler.active.values()):
             done.set_exception(
                 EngineError("{name} is speaking. Try again when it is idle.", name=name)
             )
-        elif self._loading:
-            self._after_load.append(partial(self.unload, name, done))
+        elif self._busy:
+            self._afterwards.append(partial(self.unload, name, done))
         elif not self._scheduler.slots.is_idle(name):
             self._commands.post(partial(self.unload, name, done))  # after the next step
+        elif name in self._loaded:
+            self._forget(name)
+            self._start(partial(self._unload, name, done))
         else:
-            if name in self._loaded:
-                self._unload(name)
             done.set_result(None)
 
     def load_next(self) -> None:
         """Start the first load of the queue, if possible."""
-        if self._loading or not self._queue:
+        if self._busy or not self._queue:
             return
         name = next(iter(self._queue))
         self._scheduler.latest_turn = self._oldest_turn(name) if self._no_room else math.inf
-        if self._no_room is None or self._evict():
-            self._loading, self._no_room = True, None
-            self._scheduler.latest_turn = math.inf
-            threading.Thread(target=self._load, args=(name,), name="loader", daemon=True).start()
+        out = self._evict() if self._no_room else None
+        if self._no_room is None or out:
+            self._no_room, self._scheduler.latest_turn = None, math.inf
+            self._start(partial(self._load, name, out))
         elif self._oldest_turn(name) == math.inf or not self._loaded:
             self._give_up(name, self._no_room)
 
-    def _load(self, name: str) -> None:
-        """Runs in a thread of its own."""
+    def _start(self, work: Callable[[], None]) -> None:
+        """No step waits for it."""
+        self._busy = True
+        threading.Thread(target=work, name="loader", daemon=True).start()
+
+    def _load(self, name: str, out: str | None) -> None:
+        """Runs in a thread of its own; `out`: makes room."""
         try:
+            if out:
+                self._worker.unload(out)
             slots = self._worker.load(name)
         except Exception as error:
             self._commands.post(partial(self._load_failed, name, error))
         else:
             self._commands.post(partial(self._load_done, name, slots))
 
+    def _unload(self, name: str, done: Future[None]) -> None:
+        """Runs in a thread of its own."""
+        try:
+            self._worker.unload(name)
+        except Exception as error:
+            self._commands.post(partial(self._unload_ended, done, error))
+        else:
+            self._commands.post(partial(self._unload_ended, done, None))
+
     def _load_done(self, name: str, slots: range) -> None:
-        self._end_load()
+        self._end_work()
         self._add(name, slots)
         for done in self._queue.pop(name, []):
+            done.set_result(None)
+
+    def _unload_ended(self, done: Future[None], error: Exception | None) -> None:
+        self._end_work()
+        if error:
+            done.set_exception(error)
+        else:
             done.set_result(None)
 
     def _add(self, name: str, slots: range) -> None:
@@ -117,13 +138,13 @@ class ModelManager:
         if timings := self._worker.timings(name):
             self._scheduler.step_cost.decode.anchor(timings)
 
-    def _end_load(self) -> None:
-        self._loading = False
-        while self._after_load:
-            self._commands.post(self._after_load.pop())
+    def _end_work(self) -> None:
+        self._busy = False
+        while self._afterwards:
+            self._commands.post(self._afterwards.pop(0))
 
     def _load_failed(self, name: str, error: Exception) -> None:
-        self._end_load()
+        self._end_work()
         if isinstance(error, OutOfMemory):
             self._no_room = error
         else:
@@ -139,16 +160,15 @@ class ModelManager:
         for done in self._queue.pop(name, []):
             done.set_exception(error)
 
-    def _evict(self) -> bool:
-        """Unload the least recently used idle talker; queue it again if a request waits for it."""
+    def _evict(self) -> str | None:
+        """The least recently used idle talker, which is to be unloaded; it is queued again if a
+        request waits for it."""
         idle = next((name for name in self._loaded if self._is_idle(name)), None)
-        if idle is None:
-            return False
-        needed = self._oldest_turn(idle) < math.inf
-        self._unload(idle)
-        if needed:
-            self.request(idle)
-        return True
+        if idle is not None:
+            self._forget(idle)
+            if self._oldest_turn(idle) < math.inf:
+                self.request(idle)
+        return idle
 
     def _is_idle(self, name: str) -> bool:
         """Whether no request uses the talker or may start on it before `latest_turn`."""
@@ -164,7 +184,6 @@ class ModelManager:
         turns = (each.turn for each in waiting if not (ready and each.needs_text))
         return min(turns, default=math.inf)
 
-    def _unload(self, name: str) -> None:
+    def _forget(self, name: str) -> None:
         self._loaded.remove(name)
         self._scheduler.slots.remove(name)
-        self._worker.unload(name)

@@ -107,6 +107,43 @@ def test_steps_go_on_while_one_model_is_loaded_and_another_unloaded():
         assert engine.stats().talkers == ("design", "base")
 
 
+@pytest.mark.parametrize("room", [3, 2])
+def test_steps_go_on_while_a_model_is_unloaded(room: int) -> None:
+    """When somebody asks for that, or for the memory of it."""
+    with FakeEngine([CUSTOM, BASE, DESIGN], loaded=False, room=room) as engine:
+        engine.load("custom")
+        engine.load("design")
+        unload, unloading, go = engine.worker.unload, threading.Event(), threading.Event()
+
+        def slow_unload(talker: str) -> None:
+            unloading.set()
+            go.wait(20)
+            unload(talker)
+
+        engine.worker.unload = slow_unload
+        ask_for, name = (engine.unload, "custom") if room == 3 else (engine.load, "base")
+        changer = threading.Thread(target=ask_for, args=(name,))
+        changer.start()
+        assert unloading.wait(20)
+        assert engine.submit(ask(voice=Design("calm"))).collect().size
+        waiting = engine.submit(ask())  # of the model that goes
+        assert changer.is_alive()
+        go.set()
+        changer.join(20)
+        assert waiting.collect().size
+        assert "custom" in engine.stats().talkers
+
+
+def test_an_unload_that_fails_is_told_and_the_next_load_runs() -> None:
+    with FakeEngine([CUSTOM, BASE], loaded=False) as engine:
+        engine.load("custom")
+        engine.worker.unload = _broken
+        with pytest.raises(ValueError, match="another shape"):
+            engine.unload("custom")
+        engine.load("base")
+        assert engine.stats().talkers == ("base",)
+
+
 def test_a_speaking_model_is_not_unloaded():
     with FakeEngine([CUSTOM], costs=Costs(step=0.01)) as engine:
         with engine.submit(ask("x" * 500)) as stream:
