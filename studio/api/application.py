@@ -19,6 +19,7 @@ from studio.api.compat.request_labels import RequestLabels
 from studio.api.errors import ApiError, explain
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
+from studio.api.responses.paced_bodies import PacedBodies
 from studio.api.routes import speech, status, voices
 from studio.settings import ApiSettings
 
@@ -62,11 +63,12 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class _Doors:
-    """The AuthGate for the API's paths; other paths pass without it."""
+    """The AuthGate and PacedBodies for the API's paths; other paths pass without them."""
 
     def __init__(self, app: ASGIApp, context: ApiContext) -> None:
-        gate = AuthGate(app, context.settings, context.rates, context.metrics.refuse)
-        self._app = ForPaths(app, RequestLabels(ForPaths(app, gate, GUARDED)), OURS)
+        paced = PacedBodies(app, context.settings.stall_timeout)
+        gate = AuthGate(paced, context.settings, context.rates, context.metrics.refuse)
+        self._app = ForPaths(app, RequestLabels(ForPaths(paced, gate, GUARDED)), OURS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

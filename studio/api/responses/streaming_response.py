@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-import anyio
 import anyio.to_thread
 import numpy as np
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from engine import End, Pcm, SpeechStream, TimbreError
 from studio.api.errors import ApiError, explain
@@ -88,12 +87,9 @@ _DELTA = b'event: speech.audio.delta\ndata: {"type":"speech.audio.delta","audio"
 class Answer(Response):
     """The response to a speech request."""
 
-    def __init__(
-        self, stream: SpeechStream, delivery: Delivery, watch: Watch, stall_timeout: float
-    ) -> None:
+    def __init__(self, stream: SpeechStream, delivery: Delivery, watch: Watch) -> None:
         super().__init__()
         self._stream, self._delivery, self._watch = stream, delivery, watch
-        self._stall_timeout = stall_timeout
         self._started = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +99,7 @@ class Answer(Response):
         try:
             async with self._stream:
                 await self._deliver()
-        except TimeoutError:
+        except TimeoutError:  # of PacedBodies
             reason = "stalled"  # leaving the `with` block has cancelled it
         finally:
             leaving.cancel()
@@ -174,15 +170,11 @@ class Answer(Response):
             headers |= {"content-length": str(length), "x-finish-reason": self._ended.reason}
         self._started = True
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-        await self._say({"type": "http.response.start", "status": 200, "headers": raw})
+        await self._send({"type": "http.response.start", "status": 200, "headers": raw})
 
     async def _body(self, data: bytes, more: bool = True) -> None:
         self._watch.first()
-        await self._say({"type": "http.response.body", "body": data, "more_body": more})
-
-    async def _say(self, message: Message) -> None:
-        with anyio.fail_after(self._stall_timeout):
-            await self._send(message)
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
 async def pieces(stream: SpeechStream, render: Render, hold: int = 0) -> AsyncIterator[bytes]:

@@ -38,7 +38,7 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
     stream = await context.submit(asked)
     hold = body.initial_codec_chunk_frames
     delivery = Delivery(body.delivery, body.response_format, body.speed, hold)
-    return Answer(stream, delivery, watch, context.settings.stall_timeout)
+    return Answer(stream, delivery, watch)
 
 
 @router.post("/v1/audio/speech/batch", dependencies=[Depends(json_only)])

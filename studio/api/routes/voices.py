@@ -111,7 +111,7 @@ async def preview(name: str, context: Shared) -> Any:
     seed = int.from_bytes(hashlib.sha256(name.casefold().encode()).digest()[:4], "big")
     watch = context.metrics.watch("whole", "wav")
     stream = await context.submit(SpeechRequest(PREVIEW, voice, seed=seed, live=False))
-    return Answer(stream, Delivery("whole", "wav"), watch, context.settings.stall_timeout)
+    return Answer(stream, Delivery("whole", "wav"), watch)
 
 
 @router.post("/v1/audio/embeddings")

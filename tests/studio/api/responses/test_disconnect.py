@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
 
 from engine import Engine, EngineSettings, Library, SpeechStream
 from engine.testing import Costs, FakeEngine
@@ -136,6 +139,50 @@ def test_a_listener_who_takes_nothing_is_left_in_the_end(library: Library, serve
             while data := slow.recv(1 << 16):
                 received += data
     assert not received.endswith(b"0\r\n\r\n")  # broken off, so it cannot be taken for the whole
+
+
+WHOLE = {key: value for key, value in LONG.items() if key != "stream"} | {"max_new_tokens": 2500}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/audio/speech", {**WHOLE, "stream": False}),
+        ("/v1/audio/speech/batch", {"items": [WHOLE]}),
+        ("/dev/captioned_speech", {**WHOLE, "stream": False, "return_timestamps": False}),
+    ],
+)
+def test_a_whole_answer_that_nobody_reads_is_not_kept(
+    path: str, body: dict[str, object], library: Library, serve: Serve
+) -> None:
+    """It was for as long as the client stayed: the server had taken all of it at once."""
+    with FakeEngine(settings=EngineSettings(max_num_seqs=2)) as engine:
+        api = create_api(engine, library, ApiSettings(stall_timeout=0.3))
+        left = threading.Event()
+        with listening(serve(_telling(api, path, left)), body, path) as slow:
+            assert left.wait(20)
+            received = b""
+            slow.settimeout(30)
+            while data := slow.recv(1 << 16):
+                received += data
+    head, _, said = received.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+    assert length > 9_000_000, received
+    assert len(said) < length
+
+
+def _telling(api: FastAPI, path: str, left: threading.Event) -> FastAPI:
+    """Tells when an answer to this path has been sent as far as it will be."""
+    whole = FastAPI()
+
+    class Watched:
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            await api(scope, receive, send)
+            if scope.get("path") == path:
+                left.set()
+
+    whole.mount("/", Watched())
+    return whole
 
 
 def test_a_step_that_fails_in_the_middle_breaks_the_body_off(engine: Engine, url: str) -> None:
