@@ -19,6 +19,8 @@
 #   talker      second GPU, from CODEC to the end
 # ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better: until
 #   the end, on both GPUs if there are two.
+# CODES_STAY=1: codec and speaker encoder stay as they are; the talker goes on from the start to the
+#   end, and the decoder learns beside it, most of the time from codes as that talker predicts them.
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -90,7 +92,9 @@ fi
 begin=${BEGIN-presets/mini}
 [ -z "$begin" ] || [ -d "$work/begin" ] ||
     $python -m training.resume join "$begin" "${PARTS:-training/parts.pt}" "$work/begin"
-for pair in codec:codec speaker:known talker:rehearsal; do
+begun="codec:codec speaker:known talker:rehearsal"
+[ -z "${CODES_STAY:-}" ] || begun="codec:settled talker:talker"
+for pair in $begun; do
     from=$work/begin/${pair%:*}.pt to=$work/${pair#*:}.pt
     [ ! -f "$from" ] || [ -f "$to" ] || cp -p "$from" "$to"
 done
@@ -139,11 +143,10 @@ codec_together() { # goes on alone from the last save if that fails
 }
 # Decoder and talker compile and capture their steps while the codec still learns.
 until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
-decoder() {
-    until_warm_up
+decoder() { # MORE...
     on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
         --state "$work/decoder.pt" --minutes 600 --until "$ends" --hours "$hours" --save-every 60 \
-        $graphs ${COMPILE---compile} ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
+        $graphs ${COMPILE---compile} "$@" ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
 }
 speaker() {
     [ ! -f "$work/known.pt" ] || known="--init $work/known.pt"
@@ -171,16 +174,34 @@ rehearsal() {
     talker "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
 }
 
+export_model() {
+    $python -m training.export --codec "$work/decoder.pt" --speaker "$work/speaker.pt" \
+        --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "$work/model"
+}
+
 if [ -n "${ONLY_CODEC:-}" ]; then
     if [ "$second" = 1 ]; then codec_together; else codec 0 --restart; fi
     exit
 fi
 validation &
+if [ -n "${CODES_STAY:-}" ]; then
+    talker "$work/settled.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} \
+        > "$logs/talker.log" 2>&1 &
+    talker=$!
+    decoder --talker "$work/talker.pt" --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" &
+    decoder=$!
+    while [ ! -f "$work/validation.done" ]; do sleep 1; done
+    cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt" # now they begin
+    wait "$talker" || echo "the talker failed"
+    wait "$decoder" || echo "the decoder failed"
+    export_model
+    exit
+fi
 rehearsal &
 rehearsal=$!
 speaker &
 speaker=$!
-decoder &
+{ until_warm_up && decoder; } &
 decoder=$!
 {
     until_warm_up
@@ -197,5 +218,4 @@ wait "$speaker" || echo "the speaker encoder failed"
 ln -f "$work/settled.pt" "$work/ready.pt" # now the talker can begin
 wait "$talker" || echo "the talker failed"
 wait "$decoder" || echo "the decoder failed"
-$python -m training.export --codec "$work/decoder.pt" --speaker "$work/speaker.pt" \
-    --talker "$work/talker.pt" --tokenizer "$work/tokenizer" --out "$work/model"
+export_model

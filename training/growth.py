@@ -1,14 +1,17 @@
 """A larger network that goes on where a smaller one was.
 
-New channels hear all channels, and are at first heard by new ones alone: so the network does what
-the smaller one did. That holds for convolutions and what works on each channel by itself, not for
-norms and attention, whose widths must agree.
+New channels hear all channels, and are at first heard by new ones alone; new transformer layers
+come last and at first add nothing: so the network does what the smaller one did. That holds for
+convolutions and what works on each channel by itself, not for norms and attention, whose widths
+must agree.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+
+ADDING = ("o_proj.weight", "down_proj.weight")  # what a transformer's layer adds comes from these
 
 
 @torch.no_grad()
@@ -21,6 +24,8 @@ def grown(network: nn.Module, small: dict[str, Tensor]) -> dict[str, Tensor]:
     }
     return {
         name: _with(value.clone(), small[name].to(value), name in turned)
+        if name in small
+        else value * (not name.endswith(ADDING))
         for name, value in network.state_dict().items()
     }
 

@@ -15,11 +15,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from engine.model.configs import TalkerConfig
 from engine.model.talker import Talker
 from engine.worker.loading import weight_loader
 from training import model_config, tokenizer
 from training import state as states
 from training.codec import Codec
+from training.growth import grown
 from training.losses.wave_losses import NETWORKS as LOSS_NETWORKS
 from training.train_speaker import SpeakerClassifier
 
@@ -45,26 +47,29 @@ def _load_last_codec(folder: Path) -> dict[str, Any]:
 
 
 def join(export: Path, parts: Path, out: Path) -> None:
-    """States to continue from, weights alone, and their tokenizer."""
+    """States to continue from, weights alone, and their tokenizer. An export of a smaller codec or
+    talker than the recipe's grows."""
     kept = states.load(parts)
-    codec, voices, talker = (
-        codec_of(export),
-        SpeakerClassifier(),
-        Talker(model_config.talker_config()),
-    )
+    codec, voices, talker = codec_of(export), SpeakerClassifier(), talker_like(export)
     voices.load_state_dict(states.to_half(voices.state_dict()))
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     # Heads for other speakers than these begin anew.
     voices.load_state_dict(states.matching_weights(voices, kept["voices"]))
     losses = {name: kept[name] for name in LOSS_NETWORKS if name in kept}
-    states.save({"codec": codec.state_dict(), **losses}, out / "codec.pt")
+    states.save({"codec": grown(Codec(), codec.state_dict()), **losses}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
-    said = {"talker": talker.state_dict(), "phones": kept["phones"]}
-    states.save(said, out / "talker.pt")
+    larger = grown(Talker(model_config.talker_config()), talker.state_dict())
+    states.save({"talker": larger, "phones": kept["phones"]}, out / "talker.pt")
     (out / "tokenizer").mkdir(exist_ok=True)
     for name in tokenizer.FILES:
         shutil.copy(export / name, out / "tokenizer")
+
+
+def talker_like(export: Path) -> Talker:
+    """A talker of an export's sizes, untrained."""
+    sizes = json.loads((export / "config.json").read_text())["talker_config"]
+    return Talker(TalkerConfig.from_dict(sizes))
 
 
 def codec_of(export: Path) -> Codec:

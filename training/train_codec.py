@@ -2,8 +2,8 @@
 
     python -m training.train_codec --speech DIR --state codec.pt --minutes 5
 
-With `--restart` it goes on from the weights of a saved codec, which may be smaller. Codes are
-settled here; `training.train_decoder` then goes on with their sound.
+With `--restart` it goes on from the weights of a saved codec. Codes are settled here;
+`training.train_decoder` then goes on with their sound.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from training.codec import ALL_CODEBOOKS, UNQUANTISED, Codec
 from training.data.speech_format import FRAME, PHONES_A_FRAME
 from training.data.speech_pool import SpeechPool
 from training.graph_steps import Metrics, Step
-from training.growth import grown
 from training.losses.wave_losses import WaveLosses
 from training.optimizers import make_optimizer, reset_optimizer
 
@@ -55,10 +54,8 @@ class Trainer(train_loop.Trainer):
         return {"codec": self.codec.state_dict(), **self.losses.state()}
 
     def load_weights(self, state: dict[str, Any], restart: bool) -> None:
-        """On a `restart` the saved codec may be smaller."""
         self.losses.resume(state, restart)
-        saved = state["codec"]
-        self.codec.load_state_dict(grown(self.codec, saved) if restart else saved)
+        self.codec.load_state_dict(state["codec"])
 
     def set_learning_rate(self, progress: float) -> None:
         """Also quantise ever more rows."""

@@ -54,6 +54,8 @@ HIGHEST_RATE = 1.5e-3
 GUIDANCE = 0.5  # weight of the guided attention loss
 VOICE_SWAPS = 0.15  # share of the sequences with frames of another voice (see perturbation.py)
 WRONG_CODES = 0.04  # share of random codes in the predictor's input
+# The loss of a deep codebook counts less: text hardly tells it, and it is hardly heard.
+SHALLOW, DEEP_WEIGHT = 7, 0.3  # acoustic codebooks before the deep ones
 
 
 def text_ids(tokenizer: Tokenizer) -> TextIds:
@@ -125,12 +127,13 @@ def losses(model: TalkerWithPhones, batch: Batch, frames: int) -> dict[str, Tens
     rest = talker.predict(hidden.flatten(0, 1)[some], told).float()  # [frames, 15, entries]
     lost = F.cross_entropy(rest.flatten(0, 1), codes[:, 1:].flatten(), reduction="none")
     lost, used = lost.view(len(codes), -1), wanted.flatten()[some]
+    weights = torch.where(torch.arange(lost.shape[1], device=x.device) < SHALLOW, 1.0, DEEP_WEIGHT)
     return {
         "first": mean(each, wanted),
         "phones": mean(model.phone_loss(hidden, batch.phones), wanted),
         "attention": mean(torch.stack(guided.losses).mean(0), batch.spoken_row != NONE),
         "end": mean(each, batch.ends),
-        "rest": mean(lost.mean(1), used),
+        "rest": mean(lost @ (weights / weights.sum()), used),
         "second": mean(lost[:, 0], used),
         "last": mean(lost[:, -1], used),
     }
@@ -209,18 +212,19 @@ def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None
     print(f"{pool.hours:.1f} hours, {len(dataset)} utterances", flush=True)
 
 
-def make_batchers(
-    args: argparse.Namespace, dataset: TalkerDataset, tokenizer: Tokenizer
-) -> tuple[Batcher, ValidationSet | None]:
-    """A batcher of the dataset, and the validation set."""
-    special = text_ids(tokenizer)
-    instructions = Instructions(dataset.ids, special, dataset.device)
-    batcher = Batcher(dataset, instructions, special)
-    if not args.validation:
-        return batcher, None
-    unseen = TalkerDataset(dataset.ids, dataset.encoder, dataset.speaker, dataset.device)
-    held_out = Batcher(unseen, instructions, special)
-    return batcher, ValidationSet(held_out, args.validation, dataset.device)
+def open_batcher(args: argparse.Namespace, device: torch.device) -> Batcher:
+    """A batcher of a dataset that is still empty."""
+    tokenizer = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
+    dataset, special = open_dataset(args, tokenizer, device), text_ids(tokenizer)
+    return Batcher(dataset, Instructions(dataset.ids, special, device), special)
+
+
+def validation_set(folder: Path, batcher: Batcher) -> ValidationSet:
+    """Speech in a folder, which the batcher's dataset has not."""
+    known = batcher.dataset
+    unseen = TalkerDataset(known.ids, known.encoder, known.speaker, known.device)
+    held_out = Batcher(unseen, batcher.instructions, batcher.special)
+    return ValidationSet(held_out, folder, known.device)
 
 
 def batch_source(
@@ -247,10 +251,9 @@ def run(args: argparse.Namespace) -> None:
     )
     advance = train_loop.make_step(trainer, args, args.rows, args.frames)
     train_loop.wait_for(args.codec, args.speaker)
-    tokenizer = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
-    dataset = open_dataset(args, tokenizer, device)
-    pool = SpeechPool(args.speech, args.hours, device)
-    batcher, validation = make_batchers(args, dataset, tokenizer)
+    batcher = open_batcher(args, device)
+    dataset, pool = batcher.dataset, SpeechPool(args.speech, args.hours, device)
+    validation = validation_set(args.validation, batcher) if args.validation else None
     if args.state.exists():
         trainer.resume(args.state, args.restart)
     fill_dataset(dataset, pool, args.wait_hours)
