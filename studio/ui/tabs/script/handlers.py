@@ -15,7 +15,7 @@ import gradio as gr
 
 from engine import InvalidText, Message, RequestError, TimbreError
 from studio.context import Studio
-from studio.scripts import text_of
+from studio.scripts import Delivery, text_of
 from studio.scripts.project_uploads import GONE
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload
@@ -215,10 +215,7 @@ class ScriptTab:
         """
         with warned():
             if number:
-                own = self.store.open(number).project.delivery
-                pairs = zip(fields, before or (None,) * len(fields), values_of(own), strict=True)
-                wanted = tuple(now if now != had else kept for now, had, kept in pairs)
-                self.store.deliver(number, delivery_of(own, wanted))
+                self.store.deliver(number, lambda own: _changed(own, before, fields))
         return self.look(number, view)[0], fields
 
     # Playback.
@@ -340,3 +337,9 @@ def _with_draft(shown: Shown, draft: object) -> Shown:
     if told.get("number") != shown.opened:
         return shown
     return shown._replace(text=str(told.get("text") or ""), seen=str(told.get("seen") or ""))
+
+
+def _changed(own: Delivery, before: tuple[Any, ...], fields: tuple[Any, ...]) -> Delivery:
+    """The delivery with what differs from `before`. Raises InvalidSetting."""
+    pairs = zip(fields, before or (None,) * len(fields), values_of(own), strict=True)
+    return delivery_of(own, tuple(now if now != had else kept for now, had, kept in pairs))

@@ -244,9 +244,9 @@ class ScriptStore:
             project = self._projects.open(number).having(title=named)
             return self._opened(number, self._projects.save(number, project))
 
-    def deliver(self, number: str, delivery: Delivery) -> OpenScript:
+    def deliver(self, number: str, work: Callable[[Delivery], Delivery]) -> OpenScript:
         """Change the reading settings."""
-        return self.change(number, lambda own: own.having(delivery=delivery))
+        return self.change(number, lambda own: own.having(delivery=work(own.delivery)))
 
     def delete(self, number: str) -> str:
         """Move a script to the trash; returns its title."""

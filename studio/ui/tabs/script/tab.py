@@ -254,7 +254,8 @@ def _changes(
     hidden.timer.tick(tab.look, looks, [area.lines, hidden.timer], **BARE)
     moments = [getattr(each, _moment(each)) for each in manner]
     read = [*looks, hidden.manner, *manner]
-    gr.on(moments, tab.manner, read, [area.lines, hidden.manner], **QUIET)
+    saved = [area.lines, hidden.manner]
+    gr.on(moments, tab.manner, read, saved, trigger_mode="always_last", **QUIET)  # none is lost
     area.lines.back(tab.back, typed, shown, **QUIET)
 
 

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from studio.scripts import Delivery
 from studio.settings import StudioSettings
 from studio.ui.tabs.script.handlers import ScriptTab
 from tests.support.script_tab_makers import act, spoken, statuses
@@ -25,7 +24,7 @@ def tidy_for(tab, monkeypatch, days=3):
 
 def rewrite(tab, number):
     """Other sounds for all lines, of which no line has an earlier take."""
-    tab.store.deliver(number, Delivery(seed=7))
+    tab.store.deliver(number, lambda own: own.having(seed=7))
     spoken(tab, number, aloud=False)
 
 
@@ -76,7 +75,7 @@ def test_takes_and_locked_lines_keep_their_audio(tab, number, first, studio, mon
 def test_audio_of_other_models_and_of_speeds_in_use_is_kept(
     tab, number, first, studio, monkeypatch
 ):
-    tab.store.deliver(number, Delivery(speed=1.5))
+    tab.store.deliver(number, lambda own: own.having(speed=1.5))
     spoken(tab, number, aloud=False)
     whole = tab.store.open(number).sounds.keys()
     assert whole > first

@@ -114,6 +114,7 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     [own] = projects.listed()
     for page, label, value in ((first, "Seed", "7"), (second, "Seconds between speakers", "2")):
         page.get_by_role("button", name="Reading settings").click()
+        page.wait_for_timeout(1000)  # fields that open take their values from the page once more
         field = page.locator("#script-manner").get_by_label(label)
         field.fill(value)
         field.blur()
@@ -121,6 +122,25 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     wait_until(lambda: projects.open(own.id).delivery.pauses.turn == 2)
     assert projects.open(own.id).delivery.seed == 7
     assert projects.open(own.id).script.lines[0].text == "Theirs"
+
+
+def test_settings_changed_in_quick_succession_are_all_kept(
+    tabs: tuple[Any, Any], folder: Path
+) -> None:
+    page, _ = tabs
+    page.get_by_role("button", name="Reading settings").click()
+    fields = [
+        page.locator("#script-manner").get_by_label(label)
+        for label in ("Seed", "Seconds between speakers")
+    ]
+    for number in (3, 4, 5):
+        for field in fields:
+            field.fill(str(number))
+            field.blur()
+    projects = Projects(folder / "scripts")
+    [own] = projects.listed()
+    wait_until(lambda: projects.open(own.id).delivery.pauses.turn == 5)
+    assert projects.open(own.id).delivery.seed == 5
 
 
 def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
