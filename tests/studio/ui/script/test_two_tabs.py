@@ -57,6 +57,13 @@ def told(page: Any, words: str) -> None:
     page.get_by_text(words).first.wait_for()
 
 
+def reading_settings(page: Any) -> Any:
+    """Open them; a field that has just opened takes its value from the page once more."""
+    page.get_by_role("button", name="Reading settings").click()
+    page.wait_for_timeout(1000)
+    return page.locator("#script-manner")
+
+
 @pytest.fixture
 def tabs(open_page: OpenPage, url: str) -> tuple[Any, Any]:
     """Two tabs with the same script open."""
@@ -113,9 +120,7 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
     projects = Projects(folder / "scripts")
     [own] = projects.listed()
     for page, label, value in ((first, "Seed", "7"), (second, "Seconds between speakers", "2")):
-        page.get_by_role("button", name="Reading settings").click()
-        page.wait_for_timeout(1000)  # fields that open take their values from the page once more
-        field = page.locator("#script-manner").get_by_label(label)
+        field = reading_settings(page).get_by_label(label)
         field.fill(value)
         field.blur()
         wait_until(lambda: projects.open(own.id).delivery.seed == 7)
@@ -128,11 +133,8 @@ def test_settings_changed_in_quick_succession_are_all_kept(
     tabs: tuple[Any, Any], folder: Path
 ) -> None:
     page, _ = tabs
-    page.get_by_role("button", name="Reading settings").click()
-    fields = [
-        page.locator("#script-manner").get_by_label(label)
-        for label in ("Seed", "Seconds between speakers")
-    ]
+    settings = reading_settings(page)
+    fields = [settings.get_by_label(label) for label in ("Seed", "Seconds between speakers")]
     for number in (3, 4, 5):
         for field in fields:
             field.fill(str(number))
