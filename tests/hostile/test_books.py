@@ -115,6 +115,14 @@ def test_a_pdf_whose_pages_go_in_circles_ends() -> None:
     assert read("a.pdf", data) is not None
 
 
+def test_an_entry_without_a_name_is_passed_over() -> None:
+    name = b"OEBPS/pictures.css"
+    data = makers.epub({"a.xhtml": "<p>Hello there.</p>"}, {name.decode(): "p {}"})
+    cut = data.replace(name, b"\0" + name[1:])  # zipfile ends a name at a zero
+    assert cut != data
+    assert read("a.epub", cut) == read("a.epub", data) is not None
+
+
 @settings(max_examples=60, deadline=None, database=None)
 @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=4))
 def test_damaged_books_are_read_or_refused(place: int, damage: bytes) -> None:

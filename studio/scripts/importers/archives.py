@@ -27,7 +27,8 @@ class Archive:
     def __init__(self, archive: ZipFile, most_bytes: int) -> None:
         self._archive = archive
         self._left = most_bytes
-        self._entries = {each.filename: each for each in archive.infolist() if not each.is_dir()}
+        named = (each for each in archive.infolist() if each.filename)  # is_dir fails without one
+        self._entries = {each.filename: each for each in named if not each.is_dir()}
 
     @property
     def names(self) -> frozenset[str]:
