@@ -19,8 +19,7 @@
 #   talker      second GPU, from CODEC to the end
 # ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better: until
 #   the end, on both GPUs if there are two.
-# CODES_STAY=1: codec and speaker encoder stay as they are; the talker goes on from the start to the
-#   end, and the decoder learns beside it, most of the time from codes as that talker predicts them.
+# CODES_STAY=1: codec and speaker encoder stay as they are; the talker alone goes on, to the end.
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -93,7 +92,7 @@ begin=${BEGIN-presets/mini}
 [ -z "$begin" ] || [ -d "$work/begin" ] ||
     $python -m training.resume join "$begin" "${PARTS:-training/parts.pt}" "$work/begin"
 begun="codec:codec speaker:known talker:rehearsal"
-[ -z "${CODES_STAY:-}" ] || begun="codec:settled talker:talker"
+[ -z "${CODES_STAY:-}" ] || begun="codec:decoder talker:talker"
 for pair in $begun; do
     from=$work/begin/${pair%:*}.pt to=$work/${pair#*:}.pt
     [ ! -f "$from" ] || [ -f "$to" ] || cp -p "$from" "$to"
@@ -143,10 +142,10 @@ codec_together() { # goes on alone from the last save if that fails
 }
 # Decoder and talker compile and capture their steps while the codec still learns.
 until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
-decoder() { # MORE...
+decoder() {
     on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
         --state "$work/decoder.pt" --minutes 600 --until "$ends" --hours "$hours" --save-every 60 \
-        $graphs ${COMPILE---compile} "$@" ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
+        $graphs ${COMPILE---compile} ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
 }
 speaker() {
     [ ! -f "$work/known.pt" ] || known="--init $work/known.pt"
@@ -168,6 +167,9 @@ talker() { # CODEC STATE BY MORE...
         --minutes 600 --until "$until" --wait-hours "$first_hours" --hours "$hours" \
         --save-every 60 $graphs "$@" ${TALKER_MORE:-}
 }
+talker_to_the_end() { # CODEC
+    talker "$1" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} > "$logs/talker.log" 2>&1
+}
 rehearsal() {
     while codec_is_unsaved || [ ! -f "$work/validation.done" ]; do sleep 1; done
     cp "$work/codec.pt" "$work/early.pt"
@@ -185,15 +187,11 @@ if [ -n "${ONLY_CODEC:-}" ]; then
 fi
 validation &
 if [ -n "${CODES_STAY:-}" ]; then
-    talker "$work/settled.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} \
-        > "$logs/talker.log" 2>&1 &
+    talker_to_the_end "$work/decoder.pt" &
     talker=$!
-    decoder --talker "$work/talker.pt" --speaker "$work/speaker.pt" --tokenizer "$work/tokenizer" &
-    decoder=$!
     while [ ! -f "$work/validation.done" ]; do sleep 1; done
-    cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt" # now they begin
+    cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt" # now it begins
     wait "$talker" || echo "the talker failed"
-    wait "$decoder" || echo "the decoder failed"
     export_model
     exit
 fi
@@ -203,11 +201,7 @@ speaker &
 speaker=$!
 { until_warm_up && decoder; } &
 decoder=$!
-{
-    until_warm_up
-    talker "$work/ready.pt" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} \
-        > "$logs/talker.log" 2>&1
-} &
+{ until_warm_up && talker_to_the_end "$work/ready.pt"; } &
 talker=$!
 codec 0 --restart || echo "the codec failed"
 cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"

@@ -4,8 +4,6 @@
 
 The codes of all speech are computed once, so that a step is the decoder and its losses alone; a
 talker can learn the codes meanwhile. The state that is saved is a codec's, with this decoder.
-With a `--talker` (and its speaker encoder and tokenizer) most steps decode codes as that predicts
-them, by its newest save: the decoder learns to make up for its errors.
 """
 
 from __future__ import annotations
@@ -19,14 +17,12 @@ from torch import Tensor
 
 from training import state as states
 from training import train_loop
-from training.batching.predicted_tape import PredictedTape
 from training.codec import Codec, synthesize
 from training.data.speech_format import FRAME, PHONE_STEP, PHONES_A_FRAME
 from training.data.speech_pool import SpeechPool
 from training.graph_steps import Metrics, Step
 from training.losses.wave_losses import WaveLosses
 from training.optimizers import make_optimizer, reset_optimizer
-from training.train_talker import open_batcher
 
 HIGHEST_RATE = 4e-4
 WINDOW = 128  # frames that are encoded together, from silence on as a recording is
@@ -34,9 +30,6 @@ OFFSETS = (0, 480, 960, 1440)  # samples: where frames begin in the speech
 CROP = 64  # frames that the decoder's first layers see
 DECODED, CONTEXT = 17, 7  # frames that are decoded, and those of them that only give context
 FROM_START = 8  # one step in so many decodes the start of a window, without context
-TRUE_CODES = 4  # one step in so many decodes true codes, where the others are predicted
-RENEW = 16  # steps after which other utterances are predicted
-PREDICTED_ROWS = 24_576  # of text and frames that are predicted together
 ENCODED = 32  # windows encoded at once
 
 
@@ -138,31 +131,6 @@ class Trainer(train_loop.Trainer):
         return {name: value.detach() for name, value in losses.items()}
 
 
-class Predictions:
-    """What a talker predicts, of speech that may still be growing."""
-
-    def __init__(self, args: argparse.Namespace, pool: SpeechPool) -> None:
-        train_loop.wait_for(args.talker, args.speaker)
-        self._pool, self._talker = pool, args.talker
-        self._batcher = open_batcher(args, pool.device)
-        self._tape = PredictedTape(self._batcher, pool, args.rows)
-        self._drawn = 0
-        self.grow()
-
-    def grow(self) -> None:
-        """Add new speech, and follow what the talker has learned since."""
-        if self._batcher.dataset.grow(self._pool):
-            self._batcher.refresh()
-        self._tape.follow(self._talker)
-
-    def draw(self, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        """As `CodeTape.draw` not from a start."""
-        if self._drawn % RENEW == 0:
-            self._tape.renew()
-        self._drawn += 1
-        return self._tape.draw(batch, CROP, DECODED - CONTEXT)
-
-
 def run(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.set_up(args)
@@ -177,19 +145,14 @@ def run(args: argparse.Namespace) -> None:
     pool.wait(args.wait_hours, at_once=100)
     tape = CodeTape(trainer.codec, pool)
     tape.grow()
-    predictions = Predictions(args, pool) if args.talker else None
 
     def step() -> Metrics:
         from_start = trainer.step % FROM_START == 0
-        if predictions and trainer.step % TRUE_CODES:
-            return advance(*predictions.draw(args.batch), from_start=False)
         return advance(*tape.draw(args.batch, from_start), from_start=from_start)
 
     def log(losses: Metrics) -> None:
         if pool.refresh(3):
             tape.grow()
-        if predictions:
-            predictions.grow()
         print(train_loop.log_line(trainer, pool.hours, losses), flush=True)
 
     train_loop.train(trainer, args, step, log)
@@ -198,10 +161,6 @@ def run(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = train_loop.trainer_parser(__doc__, rate=HIGHEST_RATE, hours=30, seed=2)
     parser.add_argument("--codec", type=Path, help="state of a trained codec, waited for")
-    parser.add_argument("--talker", type=Path, help="a state; its codes are decoded too")
-    parser.add_argument("--speaker", type=Path, help="a state, for the talker")
-    parser.add_argument("--tokenizer", type=Path, help="the talker's")
-    parser.add_argument("--rows", type=int, default=PREDICTED_ROWS)
     parser.add_argument("--batch", type=int, default=24)
     run(parser.parse_args())
 

@@ -54,8 +54,9 @@ HIGHEST_RATE = 1.5e-3
 GUIDANCE = 0.5  # weight of the guided attention loss
 VOICE_SWAPS = 0.15  # share of the sequences with frames of another voice (see perturbation.py)
 WRONG_CODES = 0.04  # share of random codes in the predictor's input
-# The loss of a deep codebook counts less: text hardly tells it, and it is hardly heard.
-SHALLOW, DEEP_WEIGHT = 7, 0.3  # acoustic codebooks before the deep ones
+# What an acoustic codebook counts: the first four are most of what is heard, from the ninth on none
+# is (docs/experiments/2026-11-26-which-codebooks.md).
+CODEBOOK_WEIGHTS = (1.0,) * 4 + (0.5,) * 4 + (0.1,) * (model_config.CODEBOOKS - 9)
 
 
 def text_ids(tokenizer: Tokenizer) -> TextIds:
@@ -100,6 +101,8 @@ class TalkerWithPhones(nn.Module):
         super().__init__()
         self.talker = Talker(model_config.talker_config())
         self.phones = nn.Linear(model_config.WIDTH, PHONES_A_FRAME * len(PHONES))
+        self.weights: Tensor
+        self.register_buffer("weights", torch.tensor(CODEBOOK_WEIGHTS), persistent=False)
 
     def phone_loss(self, hidden: Tensor, phones: Tensor) -> Tensor:
         """Loss [B, T] of phones [B, T, 4] read from hidden states."""
@@ -127,13 +130,12 @@ def losses(model: TalkerWithPhones, batch: Batch, frames: int) -> dict[str, Tens
     rest = talker.predict(hidden.flatten(0, 1)[some], told).float()  # [frames, 15, entries]
     lost = F.cross_entropy(rest.flatten(0, 1), codes[:, 1:].flatten(), reduction="none")
     lost, used = lost.view(len(codes), -1), wanted.flatten()[some]
-    weights = torch.where(torch.arange(lost.shape[1], device=x.device) < SHALLOW, 1.0, DEEP_WEIGHT)
     return {
         "first": mean(each, wanted),
         "phones": mean(model.phone_loss(hidden, batch.phones), wanted),
         "attention": mean(torch.stack(guided.losses).mean(0), batch.spoken_row != NONE),
         "end": mean(each, batch.ends),
-        "rest": mean(lost @ (weights / weights.sum()), used),
+        "rest": mean(lost @ (model.weights / model.weights.sum()), used),
         "second": mean(lost[:, 0], used),
         "last": mean(lost[:, -1], used),
     }

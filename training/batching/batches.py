@@ -70,7 +70,6 @@ class Batch:
     ends: Tensor  # [B, T] whether the end of speech is to be predicted
     phones: Tensor  # [B, T, 4] phones of the frame to be predicted; undefined elsewhere
     spoken_row: Tensor  # [B, T] the row of the text spoken in that frame, NONE if it comes later
-    utterance: Tensor  # [B] the target's row in the dataset's table
 
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))
@@ -83,7 +82,7 @@ def blank(batch: int, length: int, device: torch.device) -> Batch:
     false = torch.zeros(batch, length, dtype=torch.bool, device=device)
     vector = torch.zeros(batch, model_config.WIDTH, device=device)
     phones = torch.zeros(batch, length, PHONES_A_FRAME, dtype=torch.uint8, device=device)
-    return Batch(none, none, frames, false, vector, frames, false, phones, none, none[:, 0])
+    return Batch(none, none, frames, false, vector, frames, false, phones, none)
 
 
 class Instructions:
@@ -154,8 +153,7 @@ class Batcher:
         vector = self._vectors(rows, reference, table[:, SPEAKER], in_context)
         # A description says nothing of a manner of speaking.
         design = self._chance((batch,), DESIGN_SHARE) & (table[:, STYLE] == 0) & (not in_context)
-        reference_table = dataset.table[reference]
-        return self._lay_out(rows, table, reference_table, vector, design, in_context, length)
+        return self._lay_out(table, dataset.table[reference], vector, design, in_context, length)
 
     def _chance(self, size: tuple[int, ...], share: float) -> Tensor:
         return torch.rand(size, device=self.dataset.device) < share
@@ -188,7 +186,6 @@ class Batcher:
 
     def _lay_out(
         self,
-        rows: Tensor,
         table: Tensor,
         ref: Tensor,
         vector: Tensor,
@@ -230,8 +227,7 @@ class Batcher:
         spoken_row = torch.where((n >= 0) & (n <= frames) & (spoken_row <= p), spoken_row, NONE)
         text = torch.where(n > frames, NONE, text)
         phones = self.dataset.phones[now]
-        ends = n == frames
-        return Batch(text, code, fed, speaker, vector, target, ends, phones, spoken_row, rows)
+        return Batch(text, code, fed, speaker, vector, target, n == frames, phones, spoken_row)
 
     def _told(self, table: Tensor, design: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of each instruction: a design's description or a preset's style."""

@@ -64,12 +64,6 @@ class EncodingBatch:
         phones = (self.pool.phones[label] * inside).view(shape)
         return phones, self.pool.places[label].view(shape)[..., PHONES_A_FRAME // 2]
 
-    def sounds(self) -> Tensor:
-        """Samples of the pool where the first frame, and where the utterance begins, and where it
-        ends: [B, 3]."""
-        start = self._starts
-        return torch.cat((start - self._before, start, start + self._lengths), 1)
-
     @cached_property
     def _before(self) -> Tensor:
         return self._column(self.shifts)

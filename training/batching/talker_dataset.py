@@ -55,9 +55,6 @@ class TalkerDataset:
         self.vectors = torch.zeros(0, model_config.WIDTH, device=device)  # an utterance each
         self.targets = torch.zeros_like(self.vectors)  # of the speaker, at the utterance's speed
         self.speeds = torch.zeros(0, device=device)  # at which each was encoded
-        # An utterance each: samples of the pool where its first frame, and where it itself begins,
-        # and where it ends; at a speed of 1.
-        self.sounds = torch.zeros(0, 3, dtype=torch.long, device=device)
         self._axes = torch.tensor([speaker.axes() for speaker in all_speakers()], device=device)
         self.table = torch.zeros(0, 6, dtype=torch.long, device=device)
         self._done = 0
@@ -110,7 +107,6 @@ class TalkerDataset:
         self.vectors = extended(self.vectors, vectors)
         self.targets = extended(self.targets, targets)
         self.speeds = extended(self.speeds, torch.full((len(rows),), batch.speed))
-        self.sounds = extended(self.sounds, batch.sounds())
         self.table = extended(self.table, rows)
 
     def _rows(self, batch: EncodingBatch, texts: Sequence[Encoding]) -> Tensor:
