@@ -1,7 +1,8 @@
 """Puts frames on numba's kernels, on a CPU where these run and agree with the plain form.
 
-They take weights of 8 bits, of 4 where the processor has VNNI, or float32, and neither operators
-nor Python run between a frame's layers.
+They take weights of 8 bits, of 4 where the processor has VNNI, or float32, which are read as
+bfloat16 where that holds them exactly, and neither operators nor Python run between a frame's
+layers.
 """
 
 from __future__ import annotations

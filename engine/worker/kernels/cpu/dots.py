@@ -21,8 +21,20 @@ MULTIPLE = LANES * VECTORS  # inputs are a multiple of this
 BLOCK = 16  # outputs whose weights stay in the first cache while they meet all rows
 
 
+def _widen(builder: Any, stored: Any, vector: Any) -> Any:
+    """Stored weights as float32: float32 itself, 8 bits, or the bits of bfloat16."""
+    if stored.type == vector:
+        return stored
+    whole = ir.VectorType(ir.IntType(32), LANES)
+    if stored.type.element == ir.IntType(8):
+        return builder.sitofp(builder.sext(stored, whole), vector)
+    bits = builder.shl(builder.zext(stored, whole), ir.Constant(whole, [16] * LANES))
+    return builder.bitcast(bits, vector)
+
+
 def _dots(count: int) -> Callable[..., Any]:
-    """Products of weights [K] (float32 or int8) with x[row : row + count] (float32 [rows, K])."""
+    """Products of weights [K] (float32, int8, or bfloat16 as int16) with x[row : row + count]
+    (float32 [rows, K])."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         weights, x = (
@@ -56,10 +68,7 @@ def _dots(count: int) -> Callable[..., Any]:
             for place in range(VECTORS):
                 at = builder.add(start, context.get_constant(types.intp, place * LANES))
                 weight = load(weights.data, at, stored, 1)
-                if stored.element != number:
-                    weight = builder.sitofp(
-                        builder.sext(weight, ir.VectorType(ir.IntType(32), LANES)), vector
-                    )
+                weight = _widen(builder, weight, vector)
                 for row, own in zip(rows, sums, strict=True):
                     total = builder.load(own[place])
                     value = builder.call(fma, [weight, load(row, at, vector, 4), total])

@@ -1,9 +1,9 @@
 """A transformer's layers for a few new positions, as one kernel on some threads.
 
 Each output is one sum over its row of weights, in the same order for any number of rows and
-threads: a row's result does not depend on what else is computed. Weights are float32, 8 bits
-with a scale for each output, or panels of 4 bits (`nibbles`); sums are float32, and so are inputs
-but for 4 bits. Knows no slots and no codes.
+threads: a row's result does not depend on what else is computed. Weights are float32 (as bfloat16
+where that holds them exactly), 8 bits with a scale for each output, or panels of 4 bits
+(`nibbles`); sums are float32, and so are inputs but for 4 bits. Knows no slots and no codes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ class Scratch(NamedTuple):
 
 
 def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
-    """Weights and scales of equal linear layers, side by side; the layers keep views of them."""
+    """Weights and scales of equal linear layers, side by side; the layers keep views of them, in
+    float32 where these weights are bfloat16."""
     if getattr(layers[0], "bits", 8) == 4:
         return _pack_panels(layers), np.ones((len(layers), 0), np.float32)
     given = [layer.weight.detach() for layer in layers]  # type: ignore[union-attr]
@@ -112,9 +113,18 @@ def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
             layer.weight = nn.Parameter(weight, requires_grad=False)
     first = layers[0]
     if not isinstance(first, QuantizedLinear):
-        return weights.numpy(), np.ones(weights.shape[:2], np.float32)
+        return _narrowed(weights), np.ones(weights.shape[:2], np.float32)
     scales = torch.stack([layer.scales for layer in layers])
     return weights.numpy(), scales.float().numpy()
+
+
+def _narrowed(weights: Tensor) -> NDArray[Any]:
+    """Weights as bfloat16, in int16, where it holds all of them exactly: half as much is read."""
+    if not all(torch.equal(layer.bfloat16().float(), layer) for layer in weights):
+        return weights.numpy()
+    bits = np.empty(weights.shape, np.int16)  # by numpy, as above
+    torch.from_numpy(bits).view(torch.bfloat16).copy_(weights)
+    return bits
 
 
 def _pack_panels(layers: list[Any]) -> NDArray[np.uint8]:
@@ -239,7 +249,7 @@ def _linear(weights, scales, x, rows, start, stop, number, rounded, out):
 
 @overload(add_linear, jit_options={"fastmath": True})  # as `run_layers`
 def _add_linear(weights, scales, x, rows, start, stop, number, rounded, out, total):
-    if weights.dtype != types.uint8:
+    if weights.dtype == types.int8:
 
         def whole(weights, scales, x, rows, start, stop, number, rounded, out, total):
             for n in range(start, stop):
@@ -248,13 +258,13 @@ def _add_linear(weights, scales, x, rows, start, stop, number, rounded, out, tot
 
         return whole
 
-    def panels(weights, scales, x, rows, start, stop, number, rounded, out, total):
+    def apart(weights, scales, x, rows, start, stop, number, rounded, out, total):
         linear(weights, scales, x, rows, start, stop, number, rounded, out)
         for row in range(rows):
             for n in range(start, stop):
                 total[row, n] += out[row, n]
 
-    return panels
+    return apart
 
 
 @compiled(reorder=True)

@@ -127,6 +127,59 @@ def test_logits_are_those_of_the_plain_form(pair: tuple[FrameStep, CpuKernels]) 
         assert torch.equal(kernels.talk.logits(hidden[row : row + 1])[0], own[row])
 
 
+@torch.inference_mode()
+def test_bfloat16_changes_no_bit_of_what_the_same_weights_give_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checkpoint = LocalCheckpoint(MINI, 64, "mini")
+    talker = load_talker(MINI, CPU, torch.float32)
+    random = torch.Generator().manual_seed(0)
+    for weight in talker.parameters():  # all of them count, and none is from training
+        if weight.dim() > 1:
+            numbers = torch.randn(weight.shape, generator=random) * weight.shape[1] ** -0.5
+            weight.copy_(numbers.bfloat16())
+    step = ModelRunner(talker, checkpoint.ids, ROWS, 64, CPU, torch.float32).step
+    found = []
+    for kind in (np.int16, np.float32):
+        if kind == np.float32:
+            monkeypatch.setattr(f"{pack.__module__}._narrowed", lambda weights: weights.numpy())
+        kernels = _build(step, 1)
+        assert kernels is not None
+        assert {each.dtype for each in matrices(kernels)} == {np.dtype(kind)}
+        given = frames(step)
+        hidden = kernels.talk(given[0], torch.arange(ROWS), torch.zeros(ROWS, dtype=torch.long))
+        codes, total = kernels.predict(*given, None)
+        found.append((hidden, kernels.talk.logits(hidden), codes, total, inner(kernels)))
+        kernels.team.close()
+    for narrow, wide in zip(*found, strict=True):
+        assert torch.equal(narrow, wide)
+
+
+def matrices(kernels: CpuKernels) -> list[Any]:
+    """All that the kernels multiply by."""
+    books = kernels.predict._books
+    own = [books.heads, books.projection, kernels.talk._head[0]]
+    for weights in (kernels.predict._weights, kernels.talk._fixed[0]):
+        own += [weights.qkv, weights.out, weights.gate_up, weights.down]
+    return own
+
+
+def inner(kernels: CpuKernels) -> Tensor:
+    """The last hidden states of the predictor."""
+    return torch.from_numpy(kernels.predict._scratch.normed.copy())
+
+
+@torch.inference_mode()
+def test_weights_that_bfloat16_does_not_hold_stay_float32() -> None:
+    layer = nn.Linear(64, 48, bias=False)
+    layer.weight.copy_(layer.weight.bfloat16())
+    assert pack([layer])[0].dtype == np.int16
+    layer.weight[3, 5] = 1 + 2**-8
+    weights = pack([layer])[0]
+    assert weights.dtype == np.float32
+    assert torch.equal(torch.from_numpy(weights)[0], layer.weight)
+
+
 def in_4_bits() -> ModelRunner:
     talker = load_talker(MINI, CPU, torch.float32, "4bit")
     checkpoint = LocalCheckpoint(MINI, 64, "mini")
