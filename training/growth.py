@@ -2,8 +2,8 @@
 
 New channels hear all channels, and are at first heard by new ones alone; new transformer layers
 come last and at first add nothing: so the network does what the smaller one did. That holds for
-convolutions and what works on each channel by itself, not for norms and attention, whose widths
-must agree.
+convolutions, for the inside of a transformer's MLP and what works on each channel by itself, not
+for norms and attention, whose widths must agree.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 ADDING = ("o_proj.weight", "down_proj.weight")  # what a transformer's layer adds comes from these
+FUSED = "gate_up_proj.weight"  # the rows of two matrices
 
 
 @torch.no_grad()
@@ -22,12 +23,16 @@ def grown(network: nn.Module, small: dict[str, Tensor]) -> dict[str, Tensor]:
         for name, part in network.named_modules()
         if isinstance(part, nn.ConvTranspose1d)
     }
-    return {
-        name: _with(value.clone(), small[name].to(value), name in turned)
-        if name in small
-        else value * (not name.endswith(ADDING))
-        for name, value in network.state_dict().items()
-    }
+    larger = {}
+    for name, value in network.state_dict().items():
+        if name not in small:
+            larger[name] = value * (not name.endswith(ADDING))
+        elif name.endswith(FUSED):
+            halves = zip(value.chunk(2), small[name].to(value).chunk(2), strict=True)
+            larger[name] = torch.cat([_with(new.clone(), old, False) for new, old in halves])
+        else:
+            larger[name] = _with(value.clone(), small[name].to(value), name in turned)
+    return larger
 
 
 def _with(value: Tensor, old: Tensor, turned: bool) -> Tensor:

@@ -18,14 +18,14 @@ from torch import nn
 
 from training import state as states
 from training.graph_steps import GraphedStep, Metrics, Step, values
-from training.optimizers import rate_factor
+from training.optimizers import Optimizer, rate_factor
 from training.peers import EVERY, Peers
 
 
 class Trainer(ABC):
     """`learning_rate` is a tensor on the device, so that a captured step follows it."""
 
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizer
     advance: Step  # one step on a batch
     warm_up: Callable[..., None]  # compiles and captures steps, without learning from them
     OPTIMIZER: ClassVar[str]  # its name in a saved state
@@ -62,7 +62,8 @@ class Trainer(ABC):
         if restart:
             return
         self.optimizer.load_state_dict(state[self.OPTIMIZER])
-        self.optimizer.param_groups[0]["lr"] = self.learning_rate
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
         self.step, self.seconds = state["step"], state["seconds"]
         states.set_rng_state(state["rng_state"])
 

@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from engine.model.configs import TransformerConfig
 from engine.model.talker import Talker
 from training import model_config, train_loop
 from training import state as states
@@ -47,7 +48,7 @@ from training.data.speech_pool import SpeechPool
 from training.graph_steps import Metrics, Step
 from training.losses.attention_guidance import GuidedAttention
 from training.losses.regularization import ValidationSet, add_dropout
-from training.optimizers import make_optimizer, reset_optimizer
+from training.optimizers import Muon, Optimizers, make_optimizer
 from training.train_speaker import SpeakerClassifier
 
 HIGHEST_RATE = 1.5e-3
@@ -55,8 +56,11 @@ GUIDANCE = 0.5  # weight of the guided attention loss
 VOICE_SWAPS = 0.15  # share of the sequences with frames of another voice (see perturbation.py)
 WRONG_CODES = 0.04  # share of random codes in the predictor's input
 # What an acoustic codebook counts: the first four are most of what is heard, from the ninth on none
-# is (docs/experiments/2026-11-26-which-codebooks.md).
-CODEBOOK_WEIGHTS = (1.0,) * 4 + (0.5,) * 4 + (0.1,) * (model_config.CODEBOOKS - 9)
+# is (docs/experiments/2026-11-26-which-codebooks.md). So the deep ones are learned at fewer frames.
+HEARD = 8
+CODEBOOK_WEIGHTS = (1.0,) * 4 + (0.5,) * 4 + (0.1,) * (model_config.CODEBOOKS - 1 - HEARD)
+ACOUSTIC = 3.0  # weight of their mean: words are learned by heart long before sounds are known
+DEEP = 8  # of so many frames whose first codebooks are learned, one is learned whole
 
 
 def text_ids(tokenizer: Tokenizer) -> TextIds:
@@ -125,20 +129,59 @@ def losses(model: TalkerWithPhones, batch: Batch, frames: int) -> dict[str, Tens
     each = F.cross_entropy(logits.flatten(0, 1), first.flatten(), reduction="none").view_as(first)
     score = (torch.rand_like(each) + wanted).flatten()
     some = score.topk(min(frames, score.numel())).indices
-    codes = batch.target.flatten(0, 1)[some].clamp(min=0)  # [frames, 16]
-    told = corrupt_codes(codes, 0, WRONG_CODES) if talker.training else codes
-    rest = talker.predict(hidden.flatten(0, 1)[some], told).float()  # [frames, 15, entries]
-    lost = F.cross_entropy(rest.flatten(0, 1), codes[:, 1:].flatten(), reduction="none")
-    lost, used = lost.view(len(codes), -1), wanted.flatten()[some]
+    rest = rest_losses(
+        talker, hidden.flatten(0, 1)[some], batch.target.flatten(0, 1)[some], frames // DEEP
+    )
     return {
         "first": mean(each, wanted),
         "phones": mean(model.phone_loss(hidden, batch.phones), wanted),
         "attention": mean(torch.stack(guided.losses).mean(0), batch.spoken_row != NONE),
         "end": mean(each, batch.ends),
-        "rest": mean(lost @ (model.weights / model.weights.sum()), used),
-        "second": mean(lost[:, 0], used),
-        "last": mean(lost[:, -1], used),
+        "rest": rest @ model.weights / model.weights.sum(),
+        "second": rest[0],
+        "fourth": rest[2],
+        "last": rest[-1],
     }
+
+
+def rest_losses(talker: Talker, hidden: Tensor, target: Tensor, deep: int) -> Tensor:
+    """The mean loss of each acoustic codebook [15], of the deep ones at the first `deep` frames:
+    hidden [frames, width], target [frames, 16]."""
+    used, codes = target[:, 0] != NONE, target.clamp(min=0)
+    told = corrupt_codes(codes, 0, WRONG_CODES) if talker.training else codes
+
+    def lost(frames: int, first: int, last: int) -> Tensor:
+        logits = talker.predict(hidden[:frames], told[:frames, : last + 1])[:, first - 1 :].float()
+        wanted = codes[:frames, first : last + 1].flatten()
+        each = F.cross_entropy(logits.flatten(0, 1), wanted, reduction="none").view(frames, -1)
+        return (each * used[:frames, None]).sum(0) / used[:frames].sum().clamp(min=1)
+
+    heard = lost(len(hidden), 1, HEARD)
+    return torch.cat((heard, lost(min(deep, len(hidden)), HEARD + 1, codes.shape[1] - 1)))
+
+
+def make_optimizers(model: TalkerWithPhones, rate: Tensor) -> Optimizers:
+    """Muon for the matrices of transformer layers, AdamW for all else."""
+    matrices, others = [], []
+    for name, weight in model.named_parameters():
+        if ".layers." not in name or weight.ndim != 2:
+            others.append(weight)
+            continue
+        config = model.talker.config
+        block = config.predictor if "code_predictor" in name else config.transformer
+        matrices.append((weight, matrix_rows(name, len(weight), block)))
+    return Optimizers(Muon(matrices, rate), make_optimizer(others, rate, (0.9, 0.95), 0.03))
+
+
+def matrix_rows(name: str, rows: int, config: TransformerConfig) -> list[int]:
+    """How many rows each matrix of a fused weight has."""
+    if "gate_up_proj" in name:
+        return [rows // 2] * 2
+    if "qkv_proj" in name:
+        return [
+            heads * config.head_dim for heads in (config.heads, config.kv_heads, config.kv_heads)
+        ]
+    return [rows]
 
 
 class Trainer(train_loop.Trainer):
@@ -162,7 +205,7 @@ class Trainer(train_loop.Trainer):
         self.talker = self.model.talker
         init_weights(self.talker)
         add_dropout(self.talker, dropout)
-        self.optimizer = make_optimizer(self.model, self.learning_rate, (0.9, 0.95), 0.03)
+        self.optimizer: Optimizers = make_optimizers(self.model, self.learning_rate)
 
     def weights(self) -> dict[str, Any]:
         return {"talker": self.talker.state_dict(), "phones": self.model.phones.state_dict()}
@@ -176,7 +219,7 @@ class Trainer(train_loop.Trainer):
         self.learning_rate.zero_()
         for length in {length for size in SIZES for length in (size.alone, size.in_context)}:
             advance(*blank(rows // length, length, self.device).tensors(), frames=frames)
-        reset_optimizer(self.optimizer)
+        self.optimizer.reset()
 
     def advance(self, *tensors: Tensor, frames: int) -> dict[str, Tensor]:
         bf16 = self.device.type == "cuda"
@@ -184,7 +227,7 @@ class Trainer(train_loop.Trainer):
             batch = Batch(*tensors)
             batch = replace(batch, fed=swap_voices(batch, self.voice_swaps))
             told = self.losses(self.model, batch, frames)
-        loss = told["first"] + told["phones"] + told["rest"]
+        loss = told["first"] + told["phones"] + ACOUSTIC * told["rest"]
         loss = loss + self.guidance * told["attention"] + 0.1 * told["end"]
         self.optimizer.zero_grad()
         loss.backward()

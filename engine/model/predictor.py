@@ -64,16 +64,16 @@ class Predictor(nn.Module):
         return self.model.codec_embedding[codebook - 1](ids)
 
     def forward(self, hidden: Tensor, first: Tensor, codes: Tensor) -> Tensor:
-        """All heads at once, each given the true codes before it (training).
+        """All heads at once, or the first of them, each given the true codes before it (training).
 
         hidden [B, W] of the talker, first [B, W] codebook 0's embedding in the talker's table,
-        codes [B, 16] -> logits [B, 15, V] of codebooks 1–15.
+        codes [B, n] of the first n codebooks -> logits [B, n - 1, V] of codebooks 1 to n - 1.
         """
-        embedded = [self.embed(i, codes[:, i]) for i in range(1, len(self.lm_head))]
-        x = self.small_to_mtp_projection(torch.stack((hidden, first, *embedded), 1))  # [B, 16, w]
+        embedded = [self.embed(i, codes[:, i]) for i in range(1, codes.shape[1] - 1)]
+        x = self.small_to_mtp_projection(torch.stack((hidden, first, *embedded), 1))  # [B, n, w]
         positions = torch.arange(x.shape[1], device=x.device)[None]
-        out = self.model(x, positions, Causal())[:, 1:]
-        return torch.stack([head(out[:, i]) for i, head in enumerate(self.lm_head)], 1)
+        out = self.model(x, positions, Causal())[:, 1:].unbind(1)
+        return torch.stack([head(x) for head, x in zip(self.lm_head, out, strict=False)], 1)
 
     def sample(self, hidden: Tensor, first: Tensor, choose: Choose) -> tuple[Tensor, Tensor]:
         """One frame: hidden and first [B, W] -> codes [B, 15] and the sum of all 16 embeddings."""

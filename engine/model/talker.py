@@ -69,5 +69,6 @@ class Talker(nn.Module):
         return self.codec_head(hidden)
 
     def predict(self, hidden: Tensor, codes: Tensor) -> Tensor:
-        """Logits [B, 15, V] of codebooks 1–15 given the codes: hidden [B, width], codes [B, 16]."""
+        """Logits [B, n - 1, V] of codebooks 1 to n - 1 given the codes of the first n, mostly all
+        16: hidden [B, width], codes [B, n]."""
         return self.code_predictor(hidden, self.embed_first(codes[:, 0]), codes)

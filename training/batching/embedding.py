@@ -9,7 +9,7 @@ from engine.model.talker import Talker
 from training import model_config
 from training.batching.batches import NONE, Batch
 
-WRONG_FIRST, WRONG_REST = 0.1, 0.15  # shares of random codes: sampling makes errors too
+WRONG_FIRST, WRONG_REST = 0.1, 0.05  # shares of random codes: sampling makes errors too
 
 
 def embed(talker: Talker, batch: Batch) -> Tensor:

@@ -31,7 +31,7 @@ from training.teachers.speak import Job, LabelledSpeech, Teacher
 
 UTTERANCES = 480  # a shard: enough for full batches of equal lengths
 SHORTEST = 0.3  # seconds
-NAMED_SHARE = 0.35  # of the utterances
+NAMED_SHARE = 0.45  # of the utterances
 # Of the utterances of named voices, and of others: only presets take instructions.
 STYLED_OF_NAMED, STYLED = 0.25, 0.05
 

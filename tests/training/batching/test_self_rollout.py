@@ -1,8 +1,9 @@
-"""A rollout row by row equals the talker on a whole sequence."""
+"""A rollout of enough passes is what the talker says frame by frame."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -59,12 +60,14 @@ def test_designs_are_left_as_they_were(talker: Talker, batcher: Batcher) -> None
 def test_each_frame_follows_those_that_were_said(
     talker: Talker, batcher: Batcher, in_context: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Said as if nothing were left to chance, then asked for whole: the same frames."""
+    """Said as if nothing were left to chance, then asked for frame by frame: the same frames."""
     monkeypatch.setattr(self_rollout, "MIN_TEMPERATURE", 1e-6)
     monkeypatch.setattr(self_rollout, "MAX_TEMPERATURE", 1e-6)
     talker.eval()
     batch = drawn(batcher, in_context, 3)
-    said = SelfRollout(talker).rollout(batch)
+    batch = Batch(*(rows[has_voice(batch)][:2] for rows in batch.tensors()))
+    frames = int(feeds_target(batch).sum(1).max())
+    said = SelfRollout(talker).rollout(batch, passes=frames)
     with torch.no_grad():
         positions = torch.arange(said.fed.shape[1])[None]
         hidden = talker(embed(talker, said), positions, Causal()).flatten(0, 1)
@@ -108,3 +111,21 @@ def test_a_batch_that_was_said_is_used_a_few_times(
     assert [
         len({id(each) for each in said[at : at + REUSES]}) for at in range(0, len(said), REUSES)
     ] == [1] * 4
+
+
+def test_a_pass_more_changes_only_what_follows_changed_frames(
+    talker: Talker, batcher: Batcher
+) -> None:
+    """The frame after a true one is settled by the first pass, the next by the second …"""
+    talker.eval()
+    batch = drawn(batcher, False, 5)
+    frames = feeds_target(batch) & has_voice(batch)[:, None]
+    number = frames.cumsum(1)
+    said = []
+    for passes in (1, 2, 3):
+        torch.manual_seed(7)
+        said.append(SelfRollout(talker).rollout(batch, passes).fed)
+    for passes, (one, other) in enumerate(pairwise(said), 1):
+        same = (one == other).all(2)
+        assert same[number <= passes].all()
+        assert not same[number > passes].all()  # untrained, each frame depends on those before
