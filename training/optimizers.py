@@ -51,7 +51,11 @@ def reset_optimizer(optimizer: torch.optim.Optimizer) -> None:
 
 class Muon(torch.optim.Optimizer):
     """Momentum for matrices whose updates are made orthogonal, so that every direction of a layer
-    learns as fast. A fused weight is several matrices: `blocks` says how many rows each has."""
+    learns as fast. A fused weight is several matrices: `blocks` says how many rows each has.
+
+    The same steps as torch.optim.Muon (`match_rms_adamw`), which takes its rate as a number, so
+    that a captured step would not follow it, and one matrix at a time.
+    """
 
     def __init__(
         self,

@@ -154,7 +154,7 @@ def rest_losses(talker: Talker, hidden: Tensor, target: Tensor, deep: int) -> Te
         logits = talker.predict(hidden[:frames], told[:frames, : last + 1])[:, first - 1 :].float()
         wanted = codes[:frames, first : last + 1].flatten()
         each = F.cross_entropy(logits.flatten(0, 1), wanted, reduction="none").view(frames, -1)
-        return (each * used[:frames, None]).sum(0) / used[:frames].sum().clamp(min=1)
+        return torch.stack([mean(book, used[:frames]) for book in each.unbind(1)])
 
     heard = lost(len(hidden), 1, HEARD)
     return torch.cat((heard, lost(min(deep, len(hidden)), HEARD + 1, codes.shape[1] - 1)))

@@ -34,6 +34,25 @@ def test_a_step_has_the_same_size_whatever_the_gradient() -> None:
     assert steps == pytest.approx([0.01 * UPDATE_SIZE * math.sqrt(64) / 8] * 3, rel=0.2)
 
 
+@pytest.mark.parametrize("shape", [(48, 32), (32, 48), (32, 32)])
+def test_steps_are_those_of_torchs_muon(shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    own = torch.randn(shape, requires_grad=True)
+    plain = own.detach().clone().requires_grad_()
+    before, rate = own.detach().clone(), 0.01
+    optimizers = (
+        Muon([(own, [len(own)])], torch.tensor(rate)),
+        torch.optim.Muon([plain], rate, weight_decay=0.03, adjust_lr_fn="match_rms_adamw"),
+    )
+    for _ in range(4):
+        own.grad = torch.randn(shape)
+        plain.grad = own.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    moved = (plain - before).norm()
+    assert (own - plain).norm() < 0.03 * moved  # torch's product is in bfloat16
+
+
 def test_a_fused_weight_is_several_matrices() -> None:
     torch.manual_seed(0)
     rate = torch.tensor(0.1)

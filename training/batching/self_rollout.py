@@ -2,9 +2,8 @@
 
 All frames are sampled at once, given the frames before them; then again given these, with the same
 noise. After as many passes as there are rows that would be what inference says frame by frame;
-after a few it differs as much from the true frames, and is heard by the network in the same way.
-Codebook 0 is kept, so that content and timing stay known; designs are kept entirely, since they
-have no given voice.
+after a few most codes are that already, and as few are the true ones. Codebook 0 is kept, so that
+content and timing stay known; designs are kept entirely, since they have no given voice.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from engine.model.layers import Causal
 from engine.model.talker import Talker
 from training.batching.batches import NONE, Batch
 from training.batching.embedding import embed_fixed, embed_frames
-from training.batching.perturbation import gumbel_noise, has_voice
+from training.batching.perturbation import feeds_target, gumbel_noise, has_voice
 
 FROM, EVERY = 300, 4  # first step with a rollout, and steps between two
 REUSES = 12  # of a sampled batch: sampling one takes as long as 15 steps
@@ -71,8 +70,9 @@ class SelfRollout:
         for own, now in zip(self._copy.parameters(), self._talker.parameters(), strict=True):
             own.copy_(now)
         said = (batch.target[..., 0] != NONE) & has_voice(batch)[:, None]  # [B, T]
-        ends = torch.empty_like(batch.vector[:, :1]).uniform_(MIN_TEMPERATURE, MAX_TEMPERATURE)
-        choose = TemperatureSampling(ends.expand_as(said)[said][:, None])
+        temperature = torch.empty_like(batch.vector[:, :1])  # of a sequence
+        temperature.uniform_(MIN_TEMPERATURE, MAX_TEMPERATURE)
+        choose = TemperatureSampling(temperature.expand_as(said)[said][:, None])
         fixed = embed_fixed(self._copy, batch)
         for _ in range(passes):
             batch = replace(batch, fed=self._pass(batch, fixed, said, choose))
@@ -90,5 +90,5 @@ class SelfRollout:
         rest, _ = talker.code_predictor.sample(hidden, talker.embed_first(first), choose)
         frames = torch.zeros_like(batch.fed)
         frames[said] = torch.cat((first[:, None], rest), 1)
-        follows = F.pad(said[:, :-1], (1, 0))[..., None]  # a frame is fed back by the next row
-        return torch.where(follows, F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)
+        own = feeds_target(batch) & has_voice(batch)[:, None]
+        return torch.where(own[..., None], F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)
