@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes Timbre Mini on a machine with one or two GPUs: sh training/all.sh FOLDER
+# Makes Timbre Mini on a machine with one GPU or more: sh training/all.sh FOLDER
 # On a machine that is only lent: sh training/all.sh FOLDER OUT SECONDS. The first such call starts
 # the same in the background; every call waits so many seconds, or until that is done, then leaves
 # in OUT what is new: weights in half precision in pieces of 15 MiB, and the ends of the logs.
@@ -19,7 +19,8 @@
 #   talker      second GPU, from CODEC to the end
 # ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better: until
 #   the end, on both GPUs if there are two.
-# CODES_STAY=1: codec and speaker encoder stay as they are; the talker alone goes on, to the end.
+# CODES_STAY=1: codec and speaker encoder stay as they are; the talker alone goes on, to the end, on
+#   all GPUs.
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -76,10 +77,14 @@ first_hours=${FIRST_HOURS:-3}          # of speech that training waits for
 makers=${MAKERS:-2}
 graphs=${GRAPHS---cuda-graphs}         # GRAPHS= COMPILE= where there is no CUDA
 gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
+[ "$gpus" -gt 0 ] || gpus=1
 second=$((gpus > 1))
 
-on_first() { CUDA_VISIBLE_DEVICES=0 OMP_NUM_THREADS=${THREADS:-4} $python -m "$@"; }
-on_second() { CUDA_VISIBLE_DEVICES=$second OMP_NUM_THREADS=${THREADS:-4} $python -m "$@"; }
+on() { # GPU MODULE ARGUMENTS...
+    gpu=$1
+    shift
+    CUDA_VISIBLE_DEVICES=$gpu OMP_NUM_THREADS=${THREADS:-4} NCCL_NVLS_ENABLE=0 $python -m "$@"
+}
 
 if [ ! -f "$work/said.json.gz" ]; then
     $python -m training.data.text --root "${PACKAGES:-/}" --out "$work/corpus.json"
@@ -112,13 +117,18 @@ speech() { # GPU NUMBER SECONDS: shards from 1000 * NUMBER on, once the teacher 
         --teacher "$work/kokoro.pt" --said "$work/said.json.gz" --out "$work/speech" \
         --first $((1000 * $2)) --shards 1000 --until $(($(date +%s) + $3)) ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
 }
-speech "$second" 0 "$more_speech" &
-for number in $(seq "$((makers - 1))"); do speech "$second" "$number" "$speech" & done
-for number in $(seq "$makers"); do [ "$second" = 0 ] || speech 0 $((number + makers)) "$speech" & done
+number=0
+for gpu in $(seq $((gpus - 1)) -1 0); do
+    for maker in $(seq "$makers"); do
+        [ "$number" = 0 ] && seconds=$more_speech || seconds=$speech
+        speech "$gpu" "$number" "$seconds" &
+        number=$((number + 1))
+    done
+done
 
 validation() { # speech that the talker is judged by and never learns from
     until_taught
-    on_second training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
+    on "$second" training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
         --out "$work/validation" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/validation.log" 2>&1
     touch "$work/validation.done"
 }
@@ -126,10 +136,9 @@ validation() { # speech that the talker is judged by and never learns from
 codec() { # NUMBER MORE...: as the first or second of those that train it together
     number=$1
     shift
-    CUDA_VISIBLE_DEVICES=$number OMP_NUM_THREADS=${THREADS:-4} NCCL_NVLS_ENABLE=0 \
-        $python -m training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
-        --minutes 600 --until "$codec_by" --wait-hours "$first_hours" --hours "$hours" \
-        --save-every 40 $graphs ${COMPILE---compile} "$@" ${CODEC_MORE:-} > "$logs/codec$number.log" 2>&1
+    on "$number" training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
+        --minutes 600 --until "$codec_by" --wait-hours "$first_hours" --hours "$hours" --save-every 40 \
+        $graphs ${COMPILE---compile} "$@" ${CODEC_MORE:-} > "$logs/codec$number.log" 2>&1
 }
 codec_together() { # goes on alone from the last save if that fails
     rm -f "$work/meeting"
@@ -143,37 +152,51 @@ codec_together() { # goes on alone from the last save if that fails
 # Decoder and talker compile and capture their steps while the codec still learns.
 until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
 decoder() {
-    on_first training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
+    on 0 training.train_decoder --speech "$work/speech" --codec "$work/settled.pt" \
         --state "$work/decoder.pt" --minutes 600 --until "$ends" --hours "$hours" --save-every 60 \
         $graphs ${COMPILE---compile} ${DECODER_MORE:-} > "$logs/decoder.log" 2>&1
 }
 speaker() {
     [ ! -f "$work/known.pt" ] || known="--init $work/known.pt"
-    on_second training.train_speaker --speech "$work/speech" --out "$work/apart.pt" ${known:-} \
+    on "$second" training.train_speaker --speech "$work/speech" --out "$work/apart.pt" ${known:-} \
         --until "$smooth_from" --minutes 600 --wait-hours "$first_hours" --hours "$hours" \
         ${SPEAKER_MORE:-} > "$logs/speaker.log" 2>&1
     while codec_is_unsaved; do sleep 1; done
     cp "$work/codec.pt" "$work/heard.pt"
-    on_second training.smooth_speaker --speech "$work/speech" --init "$work/apart.pt" \
+    on "$second" training.smooth_speaker --speech "$work/speech" --init "$work/apart.pt" \
         --codec "$work/heard.pt" --out "$work/speaker.pt" --until "$codec_by" --minutes 600 \
         --wait-hours "$first_hours" --hours "$hours" ${SMOOTH_MORE:-} > "$logs/smooth.log" 2>&1
 }
 
-talker() { # CODEC STATE BY MORE...
-    heard=$1 state=$2 until=$3
-    shift 3
-    on_second training.train_talker --speech "$work/speech" --codec "$heard" \
+talker() { # GPU CODEC STATE BY MORE...
+    gpu=$1 heard=$2 state=$3 until=$4
+    shift 4
+    on "$gpu" training.train_talker --speech "$work/speech" --codec "$heard" \
         --tokenizer "$work/tokenizer" --state "$state" --validation "$work/validation" --restart \
         --minutes 600 --until "$until" --wait-hours "$first_hours" --hours "$hours" \
         --save-every 60 $graphs "$@" ${TALKER_MORE:-}
 }
-talker_to_the_end() { # CODEC
-    talker "$1" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} > "$logs/talker.log" 2>&1
+talker_to_the_end() { # CODEC GPU MORE...
+    codec=$1 own=$2
+    shift 2
+    talker "$own" "$codec" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} "$@"
+}
+talkers_together() { # CODEC: on all GPUs; goes on alone from the last save if that fails
+    rm -f "$work/talkers"
+    for rank in $(seq $((gpus - 1))); do
+        talker_to_the_end "$1" "$rank" --peers "$gpus" --rank "$rank" --meeting "$work/talkers" \
+            > "$logs/talker$rank.log" 2>&1 &
+    done
+    talker_to_the_end "$1" 0 --peers "$gpus" --meeting "$work/talkers" > "$logs/talker.log" 2>&1 || {
+        cp "$logs/talker.log" "$logs/together.log"
+        echo "not together: alone"
+        talker_to_the_end "$1" 0 > "$logs/talker.log" 2>&1
+    }
 }
 rehearsal() {
     while codec_is_unsaved || [ ! -f "$work/validation.done" ]; do sleep 1; done
     cp "$work/codec.pt" "$work/early.pt"
-    talker "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
+    talker "$second" "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
 }
 
 export_model() {
@@ -187,7 +210,7 @@ if [ -n "${ONLY_CODEC:-}" ]; then
 fi
 validation &
 if [ -n "${CODES_STAY:-}" ]; then
-    talker_to_the_end "$work/decoder.pt" &
+    talkers_together "$work/decoder.pt" &
     talker=$!
     while [ ! -f "$work/validation.done" ]; do sleep 1; done
     cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt" # now it begins
@@ -201,7 +224,7 @@ speaker &
 speaker=$!
 { until_warm_up && decoder; } &
 decoder=$!
-{ until_warm_up && talker_to_the_end "$work/ready.pt"; } &
+{ until_warm_up && talker_to_the_end "$work/ready.pt" "$second" > "$logs/talker.log" 2>&1; } &
 talker=$!
 codec 0 --restart || echo "the codec failed"
 cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from engine.model.configs import TransformerConfig
 from engine.model.talker import Talker
-from training import model_config, train_loop
+from training import model_config, peers, train_loop
 from training import state as states
 from training.batching.batches import (
     NONE,
@@ -184,6 +184,11 @@ def matrix_rows(name: str, rows: int, config: TransformerConfig) -> list[int]:
     return [rows]
 
 
+def sequence_lengths() -> set[int]:
+    """Rows of a sequence, in all sizes of batches."""
+    return {length for size in SIZES for length in (size.alone, size.in_context)}
+
+
 class Trainer(train_loop.Trainer):
     OPTIMIZER = "talker_optimizer"
     WARM_UP = 300
@@ -217,7 +222,7 @@ class Trainer(train_loop.Trainer):
     def warm_up(self, advance: Step, rows: int, frames: int) -> None:
         """Compile and capture steps of all sizes ahead of time, without learning from them."""
         self.learning_rate.zero_()
-        for length in {length for size in SIZES for length in (size.alone, size.in_context)}:
+        for length in sequence_lengths():
             advance(*blank(rows // length, length, self.device).tensors(), frames=frames)
         self.optimizer.reset()
 
@@ -273,10 +278,9 @@ def validation_set(folder: Path, batcher: Batcher) -> ValidationSet:
 
 
 def batch_source(
-    args: argparse.Namespace, trainer: Trainer, batcher: Batcher
+    args: argparse.Namespace, trainer: Trainer, batcher: Batcher, rollouts: SelfRollout | None
 ) -> Callable[[], Batch]:
     """A function that draws the next batch: one in four in context, some with a rollout."""
-    rollouts = SelfRollout(trainer.talker) if args.self_rollout else None
 
     def draw(in_context: bool) -> Batch:
         return batcher.draw_size(args.rows, in_context)
@@ -289,33 +293,51 @@ def batch_source(
     return next_batch
 
 
+def open_rollouts(args: argparse.Namespace, trainer: Trainer) -> SelfRollout | None:
+    """Rollouts, all of whose sizes are captured."""
+    if not args.self_rollout:
+        return None
+    rollouts = SelfRollout(trainer.talker)
+    if args.cuda_graphs:
+        for length in sequence_lengths():
+            rollouts.rollout(blank(args.rows // length, length, trainer.device))
+    return rollouts
+
+
 def run(args: argparse.Namespace) -> None:
     device = train_loop.set_up(args)
     trainer = Trainer(
         device, args.dropout, args.rate, args.guidance, args.voice_swaps, args.compile
     )
     advance = train_loop.make_step(trainer, args, args.rows, args.frames)
+    rollouts = open_rollouts(args, trainer)
     train_loop.wait_for(args.codec, args.speaker)
     batcher = open_batcher(args, device)
     dataset, pool = batcher.dataset, SpeechPool(args.speech, args.hours, device)
     validation = validation_set(args.validation, batcher) if args.validation else None
     if args.state.exists():
         trainer.resume(args.state, args.restart)
+    if args.rank:  # the same weights, other batches
+        torch.manual_seed(args.seed + args.rank + trainer.step)
     fill_dataset(dataset, pool, args.wait_hours)
     batcher.refresh()
-    next_batch = batch_source(args, trainer, batcher)
+    next_batch = batch_source(args, trainer, batcher, rollouts)
+    # Only now: what watches over the others' messages would disturb a capture.
+    others = peers.join(args, device, [trainer.model])
 
     def step() -> Metrics:
         return advance(*next_batch().tensors(), frames=args.frames)
 
     def log(metrics: Metrics) -> None:
         print(train_loop.log_line(trainer, pool.hours, metrics), flush=True)
-        if validation:
+        if validation and not args.rank:
             print(validation.evaluate(trainer.model, losses, args.frames), flush=True)
         if pool.refresh(4) + dataset.grow(pool) + dataset.reencode(pool, args.reencode):
             batcher.refresh()
 
-    train_loop.train(trainer, args, step, log)
+    train_loop.train(trainer, args, step, log, others)
+    if others is not None:
+        others.leave()
 
 
 def main() -> None:
@@ -331,6 +353,7 @@ def main() -> None:
     parser.add_argument("--voice-swaps", type=float, default=VOICE_SWAPS, help="share of sequences")
     parser.add_argument("--self-rollout", action="store_true", help="learn from sampled frames too")
     parser.add_argument("--reencode", type=int, default=1500, help="utterances encoded anew")
+    peers.add_options(parser)
     run(parser.parse_args())
 
 

@@ -18,12 +18,13 @@ from torch import Tensor
 
 from engine.model.layers import Causal
 from engine.model.talker import Talker
-from training.batching.batches import NONE, Batch
+from training.batching.batches import Batch
 from training.batching.embedding import embed_fixed, embed_frames
 from training.batching.perturbation import feeds_target, gumbel_noise, has_voice
+from training.graph_steps import GraphedStep, Metrics
 
 FROM, EVERY = 300, 4  # first step with a rollout, and steps between two
-REUSES = 12  # of a sampled batch: sampling one takes as long as 15 steps
+REUSES = 4  # of a sampled batch: sampling one takes as long as a few steps
 PASSES = 4
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.35, 0.75
 
@@ -48,12 +49,14 @@ class TemperatureSampling:
 
 
 class SelfRollout:
-    """Rollouts by a copy of the talker, in 16 bits on a GPU."""
+    """Rollouts by a copy of the talker, in 16 bits and CUDA graphs on a GPU."""
 
     def __init__(self, talker: Talker) -> None:
         self._talker, self._copy = talker, copy.deepcopy(talker).eval().requires_grad_(False)
+        self._feed = self.feed
         if next(talker.parameters()).is_cuda:
             self._copy.to(torch.bfloat16)
+            self._feed = GraphedStep(self.feed)
         self._said: Batch | None = None
         self._drawn = 0
 
@@ -69,26 +72,29 @@ class SelfRollout:
     def rollout(self, batch: Batch, passes: int = PASSES) -> Batch:
         for own, now in zip(self._copy.parameters(), self._talker.parameters(), strict=True):
             own.copy_(now)
-        said = (batch.target[..., 0] != NONE) & has_voice(batch)[:, None]  # [B, T]
+        fed = self._feed(*batch.tensors(), passes=passes)["fed"]
+        return replace(batch, fed=fed.clone())
+
+    def feed(self, *tensors: Tensor, passes: int) -> Metrics:
+        """The frames fed back [B, T, 16] by a batch's rows after so many passes."""
+        batch = Batch(*tensors)
         temperature = torch.empty_like(batch.vector[:, :1])  # of a sequence
         temperature.uniform_(MIN_TEMPERATURE, MAX_TEMPERATURE)
-        choose = TemperatureSampling(temperature.expand_as(said)[said][:, None])
+        choose = TemperatureSampling(temperature.expand_as(batch.text).flatten()[:, None])
         fixed = embed_fixed(self._copy, batch)
         for _ in range(passes):
-            batch = replace(batch, fed=self._pass(batch, fixed, said, choose))
-        return batch
+            batch = replace(batch, fed=self._pass(batch, fixed, choose))
+        return {"fed": batch.fed}
 
-    def _pass(
-        self, batch: Batch, fixed: Tensor, said: Tensor, choose: TemperatureSampling
-    ) -> Tensor:
-        """The frames fed back [B, T, 16] when those after `said` rows are sampled once."""
+    def _pass(self, batch: Batch, fixed: Tensor, choose: TemperatureSampling) -> Tensor:
+        """The frames fed back when those of the target are sampled once. All rows are sampled, so
+        that shapes are known."""
         talker = self._copy
         x = fixed + embed_frames(talker, batch.fed.clamp(min=0), batch.fed)
         positions = torch.arange(x.shape[1], device=x.device)[None]
-        hidden = talker(x, positions, Causal())[said]
-        first = batch.target[..., 0][said]
+        hidden = talker(x, positions, Causal()).flatten(0, 1)
+        first = batch.target[..., 0].clamp(min=0).flatten()
         rest, _ = talker.code_predictor.sample(hidden, talker.embed_first(first), choose)
-        frames = torch.zeros_like(batch.fed)
-        frames[said] = torch.cat((first[:, None], rest), 1)
+        frames = torch.cat((first[:, None], rest), 1).view_as(batch.fed)
         own = feeds_target(batch) & has_voice(batch)[:, None]
         return torch.where(own[..., None], F.pad(frames[:, :-1], (0, 0, 1, 0)), batch.fed)

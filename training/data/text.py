@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from random import Random
 
@@ -24,10 +24,10 @@ from training.data import text_conversation, text_templates
 KINDS = (
     ("example", 28),
     ("gloss", 12),
-    ("words", 7),
-    ("pattern", 19),
-    ("talk", 28),
-    ("several", 6),
+    ("words", 10),
+    ("pattern", 20),
+    ("talk", 22),
+    ("several", 8),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
 BENCH_SENTENCES = Path(__file__).parent / "heldout.txt"  # never learned
@@ -58,6 +58,12 @@ class Corpus:
     held_sentences: list[str]
     held_words: list[str]
 
+    @cached_property
+    def names(self) -> list[str]:
+        """Words that are only ever written with a capital."""
+        lower = {word for word in self.words if word[0].islower()}
+        return [word for word in self.words if word[0].isupper() and word.lower() not in lower]
+
     def draw(self, random: Random) -> str:
         """A text that is none of the bench's."""
         drawn = self._any(random)
@@ -72,9 +78,9 @@ class Corpus:
 
     def _one(self, random: Random, kind: str) -> str:
         if kind == "pattern":
-            return text_templates.sentence(random)
+            return text_templates.sentence(random, self.names)
         if kind == "talk":
-            return text_conversation.sentence(random)
+            return text_conversation.sentence(random, self.names)
         if kind == "words":
             return self._word_list(random)
         return random.choice(self.examples if kind == "example" else self.glosses)

@@ -7,9 +7,11 @@ numbers, dates and money.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from random import Random
 
-from training.data.text_templates import ADJECTIVES, DAYS, LATER, NAMES, PLACES, THINGS
+from training.data import text_templates
+from training.data.text_templates import ADJECTIVES, DAYS, LATER, PLACES, THINGS
 
 
 def _list(text: str) -> list[str]:
@@ -17,7 +19,6 @@ def _list(text: str) -> list[str]:
 
 
 PARTS: dict[str, list[str]] = {
-    "name": NAMES,
     "thing": THINGS,
     "place": PLACES,
     "adj": ADJECTIVES,
@@ -163,11 +164,16 @@ SHAPES: tuple[tuple[int, str], ...] = (
 )
 
 
-def sentence(random: Random) -> str:
-    """One to two sentences with capital first letters."""
+def sentence(random: Random, proper: Sequence[str] = ()) -> str:
+    """One to two sentences with capital first letters; `proper` are names that few people have."""
+
+    def part(match: re.Match[str]) -> str:
+        slot = match[1]
+        return text_templates.name(random, proper) if slot == "name" else random.choice(PARTS[slot])
+
     shape = random.choices([shape for _, shape in SHAPES], [often for often, _ in SHAPES])[0]
     while "{" in shape:
-        shape = re.sub(r"{([a-z]+)}", lambda match: random.choice(PARTS[match[1]]), shape)
+        shape = re.sub(r"{([a-z]+)}", part, shape)
     return _with_capitals(shape)
 
 

@@ -6,7 +6,7 @@ Patterns are text as it is usually typed; the teacher's rules decide how digits 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 
@@ -97,6 +97,12 @@ PATTERNS = (
     "Yes.",
     "No, not the {thing}!",
     "{small} plus {small2} is {number}.",
+    "Of {number} {unit}, {number2} were {adj}.",
+    "My name is {name}.",
+    "{name} and {name2} grew up in {place}.",
+    "Is {name} related to Mrs. {name2}?",
+    "Letters came for {name}, {name2} and {name3}.",
+    "We drove from {proper} to {proper2} in {small} hours.",
     "You have {small} new messages.",
     "The number is {digits}.",
 )
@@ -121,6 +127,14 @@ def _ordinal(random: Random) -> str:
     return f"{value}{tail}"
 
 
+def name(random: Random, proper: Sequence[str]) -> str:
+    """A common first name, with or without one of these names, or one of them alone."""
+    if not proper or random.random() < 0.4:
+        return random.choice(NAMES)
+    known = random.choice(NAMES) + " " if random.random() < 0.3 else ""
+    return known + random.choice(proper)
+
+
 SLOTS: dict[str, Callable[[Random], str]] = {
     "person": lambda r: r.choice(PEOPLE),
     "past": lambda r: r.choice(PAST),
@@ -129,13 +143,11 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "thing": lambda r: r.choice(THINGS),
     "later": lambda r: r.choice(LATER),
     "opener": lambda r: r.choice(OPENERS),
-    "place": lambda r: r.choice(PLACES),
     "time": _time,
     "day": lambda r: r.choice(DAYS),
     "month": lambda r: r.choice(MONTHS),
     "dom": lambda r: str(r.randint(1, 31)),
     "year": lambda r: str(r.randint(1500, 2060)),
-    "name": lambda r: r.choice(NAMES),
     "cents": lambda r: f"{r.randint(0, 99)}.{r.randint(0, 99):02d}",
     "money": _number,
     "number": _number,
@@ -149,8 +161,17 @@ SLOTS: dict[str, Callable[[Random], str]] = {
 }
 
 
-def sentence(random: Random) -> str:
-    """One filled pattern with a capital first letter."""
-    pattern = random.choice(PATTERNS)
-    filled = re.sub(r"{([a-z]+)\d?}", lambda match: SLOTS[match[1]](random), pattern)
+def place(random: Random, proper: Sequence[str]) -> str:
+    return random.choice(proper if proper and random.random() < 0.3 else PLACES)
+
+
+def sentence(random: Random, proper: Sequence[str] = ()) -> str:
+    """One filled pattern with a capital first letter; `proper` are names that few people have."""
+    named = {"name": name, "place": place, "proper": lambda r, names: r.choice(names or PLACES)}
+
+    def fill(match: re.Match[str]) -> str:
+        slot = match[1]
+        return named[slot](random, proper) if slot in named else SLOTS[slot](random)
+
+    filled = re.sub(r"{([a-z]+)\d?}", fill, random.choice(PATTERNS))
     return filled[0].upper() + filled[1:]
