@@ -183,7 +183,8 @@ def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, w
                 for at in range(0, size, 2 * LANES):
                     to = (n - start) * size + at * LANES
                     _unpack_square(weights, n * size + at, size, unpacked, to)
-        for row in range(first, last, ROWS):
+        for each in range(first, last, ROWS):
+            row = max(min(each, last - ROWS), first)  # again some rows, not one tile for each
             product(
                 unpacked, inputs.values, tiles.biases, result, result, 0, row * size, size, size,
                 1, 0, 0, SPAN, 0, min(ROWS, last - row), 0, (row - first) * SPAN, STORE,

@@ -208,7 +208,6 @@ def test_4_bits_are_left_to_torch_on_other_processors(monkeypatch: pytest.Monkey
 
 
 @VNNI
-@BFLOAT16
 @torch.inference_mode()
 def test_weights_of_4_bits_are_kept_once() -> None:
     runner = in_4_bits()
