@@ -15,7 +15,7 @@ from torch import Tensor, nn
 GROUP = 32  # inputs that share a scale, in 4 bits
 _INPUTS, _OUTPUTS = 32, 16  # what the products take is a multiple of these
 _LEVELS = {8: 127, 4: 15}
-# rows [M, inputs] in bfloat16, weights in 8 bits or panels, scales -> [M, outputs]
+# rows [M, inputs], weights in 8 bits or panels, scales -> [M, outputs]
 Multiply: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -56,13 +56,14 @@ class QuantizedLinear(nn.Module):
         self.scales = torch.ones(self.out_features)  # panels hold theirs
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, self.in_features).bfloat16()
+        rows = x.reshape(-1, self.in_features)
         if self.multiply is not None:
             out = self.multiply(rows, self.weight, self.scales)
         elif self.bits == 8:
-            out = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales)
+            out = torch.ops.aten._weight_int8pack_mm(rows.bfloat16(), self.weight, self.scales)
         else:
-            out = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales)
+            product = torch.ops.aten._weight_int4pack_mm_for_cpu
+            out = product(rows.bfloat16(), self.weight, GROUP, self.scales)
         out = out.to(x.dtype).view(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
 

@@ -21,13 +21,12 @@ from engine.worker.talker.decode_step import FrameStep
 
 if TYPE_CHECKING:
     from engine.worker.kernels.cpu.predictor import CpuPredictor
-    from engine.worker.kernels.cpu.prompts import RowProducts
+    from engine.worker.kernels.cpu.prompts import CpuPrompts
     from engine.worker.kernels.cpu.talker import CpuTalker
     from engine.worker.kernels.cpu.threads import ThreadTeam
 
 TRIAL_PROMPT = 20  # positions before the one that is compared
 TALKER_TOLERANCE = 0.05  # relative: torch's products of 8 bits round their inputs to bfloat16
-ROWS_TOLERANCE = 0.01  # relative: torch's products round their results to bfloat16
 
 
 class CpuKernels(NamedTuple):
@@ -52,8 +51,7 @@ def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
     _choose_threads(step, kernels)
     step.predict.use(kernels.predict)
     step.talk_one, step.logits = kernels.talk, kernels.talk.logits
-    if multiplies_bfloat16():
-        _use_row_products(step, kernels.team)
+    _use_prompt_kernel(step, kernels)
     return kernels.team
 
 
@@ -61,37 +59,49 @@ def _quantized(network: nn.Module) -> list[QuantizedLinear]:
     return [each for each in network.modules() if isinstance(each, QuantizedLinear)]
 
 
-def _use_row_products(step: FrameStep, team: ThreadTeam) -> None:
-    """For prompts, which alone pass the layers' own products now."""
-    layers = _quantized(step.talker.model.layers)
-
-    def build() -> RowProducts | None:
-        from engine.worker.kernels.cpu.prompts import RowProducts
-
-        return RowProducts(team) if layers else None
-
-    candidate = Candidate("the kernel of prompts", build, lambda own: _row_difference(layers, own))
-    multiply = select_backend([candidate], None, ROWS_TOLERANCE)
-    if multiply is None:
+def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels) -> None:
+    """For the layers of prompts, and for the products of what embeds them."""
+    candidate = Candidate(
+        "the kernel of prompts",
+        lambda: _build_prompts(step, kernels),
+        lambda own: _prompt_difference(step, own),
+    )
+    prompts = select_backend([candidate], None, 1.0)
+    if prompts is None:
         return
-    for layer in layers:
-        layer.multiply = multiply
+    step.talk_prompts = prompts
+    multiply = prompts.products
     for layer in _quantized(step.talker):
         if layer.panels is not None:
             layer.take_panels(multiply)
+    if multiplies_bfloat16():
+        for layer in _quantized(step.talker.text_projection):
+            layer.multiply = multiply
+
+
+def _build_prompts(step: FrameStep, kernels: CpuKernels) -> CpuPrompts | None:
+    from engine.worker.kernels.cpu.prompts import CpuPrompts
+    from engine.worker.kernels.cpu.row_products import supports
+
+    layers = _quantized(step.talker.model.layers)
+    if not layers or not supports(layers[0].bits):
+        return None
+    cos, sin = (part.numpy() for part in step.rotary)
+    return CpuPrompts(
+        step.talker.model.config, kernels.talk.weights, (cos, sin), step.slots.cache, kernels.team
+    )
 
 
 @torch.inference_mode()
-def _row_difference(layers: list[QuantizedLinear], multiply: RowProducts) -> float:
-    """From torch's product, relative."""
-    first, random = layers[0], torch.Generator().manual_seed(0)
-    x = torch.randn(TRIAL_PROMPT, first.in_features, generator=random)
-    plain = first(x)
-    if first.panels is None:
-        own = multiply(x.bfloat16(), first.weight, first.scales)
-    else:
-        own = multiply(x.bfloat16(), first.panels, torch.ones(first.out_features))
-    return float((own - plain).norm() / plain.norm())
+def _prompt_difference(step: FrameStep, prompts: CpuPrompts) -> float:
+    """From the plain form, in tolerances."""
+    slots, random = step.slots, torch.Generator().manual_seed(0)
+    length = min(TRIAL_PROMPT, slots.positions)
+    x = torch.randn(1, length, slots.hidden.shape[1], generator=random)
+    row, at = torch.tensor([slots.padding_row]), torch.arange(length)[None]
+    plain = step.run(x, row, row, at, length)[0]
+    own = prompts(x[0], [(slots.padding_row, 0, length)])
+    return float((own - plain).norm() / plain.norm()) / TALKER_TOLERANCE
 
 
 def _build(step: FrameStep, threads: int) -> CpuKernels | None:

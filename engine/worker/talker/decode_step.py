@@ -6,7 +6,7 @@ It reads and writes tensors of `Slots` only; its shapes depend only on the numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +24,8 @@ from engine.worker.talker.talker_forward import TalkerForward, select_talker_for
 
 # x [R, width] of rows [R] at positions [R] -> hidden [R, width]
 TalkOne: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+# x [rows, width] of pieces (slot, first position, positions) -> hidden [rows, width]
+TalkPrompts: TypeAlias = Callable[[Tensor, Sequence[tuple[int, int, int]]], Tensor]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class FrameStep:
         self.talk: TalkerForward | None = None
         self.talk = select_talker_forward(talker.model, slots, cos, sin, self._alone)
         self.talk_one: TalkOne | None = None  # if set, for one new position per row
+        self.talk_prompts: TalkPrompts | None = None  # if set, for pieces of prompts
         self.logits: Callable[[Tensor], Tensor] = talker.logits
 
     @property

@@ -60,12 +60,18 @@ class Blocks(NamedTuple):
 
 
 class Prefiller:
-    """Eager prefill; pieces of similar length share a batch."""
+    """Eager prefill; pieces of similar length share a batch, and all of them a step's kernel."""
 
     def __init__(self, step: FrameStep, row_metadata: RowMetadata) -> None:
         self._step, self._row_metadata = step, row_metadata
 
     def __call__(self, pieces: Sequence[PromptPiece]) -> None:
+        if self._step.talk_prompts is not None:
+            own = [(piece.row, piece.start, len(piece)) for piece in pieces]
+            x = torch.cat([piece.prompt.embed(piece.start, piece.stop) for piece in pieces])
+            hidden = self._step.talk_prompts(x, own)
+            self._sample_first(pieces, hidden.split([len(piece) for piece in pieces]))
+            return
         groups: dict[int, list[PromptPiece]] = {}
         for piece in pieces:
             groups.setdefault((len(piece) - 1).bit_length(), []).append(piece)
@@ -84,12 +90,16 @@ class Prefiller:
         bounds = max(piece.start for piece in pieces) + x.shape[1]
         bounds = min(-(-bounds // POSITION_MULTIPLE) * POSITION_MULTIPLE, step.slots.positions)
         hidden = step.run(x, index, index, positions, bounds)
-        ended = [(at, piece) for at, piece in enumerate(pieces) if piece.ends]
+        self._sample_first(pieces, tuple(hidden))
+
+    def _sample_first(self, pieces: Sequence[PromptPiece], hidden: Sequence[Tensor]) -> None:
+        """Sample the first codes of prompts that end, from hidden states [T, width] of each."""
+        ended = [(own, piece) for own, piece in zip(hidden, pieces, strict=True) if piece.ends]
         if ended:
             rows = [piece.row for _, piece in ended]
-            last = torch.stack([hidden[at, len(piece) - 1] for at, piece in ended])
+            last = torch.stack([own[len(piece) - 1] for own, piece in ended])
             count = self._row_metadata.bounds(rows).first
-            step.sample_first(to_device(rows, step.device), last, count)
+            self._step.sample_first(to_device(rows, self._step.device), last, count)
 
 
 class GraphPrefiller:

@@ -26,7 +26,7 @@ from engine.worker.kernels.cpu.tiles import (
     ROWS,
     STORE,
     VECTORS,
-    _BFloat,
+    BFloat,
     product,
 )
 
@@ -91,7 +91,7 @@ def _narrow(typing: Any, value: Any, like: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         if signature.return_type == types.float32:
             return given[0]
-        return builder.bitcast(builder.fptrunc(given[0], _BFloat()), ir.IntType(16))
+        return builder.bitcast(builder.fptrunc(given[0], BFloat()), ir.IntType(16))
 
     return like(types.float32, like), generate
 

@@ -24,11 +24,14 @@ VERSION = version_of(Path(__file__).parent)
 def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function; `reorder`: sums may be in any order, which is faster."""
 
+    # Python's division has a branch for zero, which keeps loops from becoming vectors
+    options: dict[str, Any] = {"nogil": True, "fastmath": reorder, "error_model": "numpy"}
+
     def decorate(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{VERSION}"  # numba's name for what it keeps
         try:
-            return njit(nogil=True, fastmath=reorder, cache=True)(function)
+            return njit(cache=True, **options)(function)
         except RuntimeError:  # no folder can be written to
-            return njit(nogil=True, fastmath=reorder)(function)
+            return njit(**options)(function)
 
     return decorate

@@ -241,7 +241,7 @@ def _linear(weights, scales, x, rows, start, stop, number, rounded, out):
     def panels(weights, scales, x, rows, start, stop, number, rounded, out):
         nibbles.multiply_panels(
             weights, rows, start, stop, rounded.values[number], rounded.steps[number],
-            rounded.offsets[number], rounded.starts[number], out,
+            rounded.offsets[number], rounded.starts[number], out, start,
         )  # fmt: skip
 
     return panels
@@ -312,6 +312,12 @@ def exponential(x):
     for term in range(1, len(SERIES)):
         power = power * part + SERIES[term]
     return power * _power_of_two(int32(whole))
+
+
+@compiled(reorder=True)
+def gate(gates, ups, out):
+    for n in range(len(out)):
+        out[n] = gates[n] / (float32(1) + exponential(-gates[n])) * ups[n]
 
 
 @compiled(reorder=True)
@@ -399,9 +405,8 @@ def run_layers(
                 products,
             )  # fmt: skip
         for row in range(rows):
-            for n in range(first, last):
-                gate = products[row, n]
-                inner[row, n] = gate / (float32(1) + exponential(-gate)) * products[row, middle + n]
+            ups = products[row, middle + first : middle + last]
+            gate(products[row, first:last], ups, inner[row, first:last])
         barrier(scratch.sync, threads)
         down, scales = weights.down[layer], weights.down_scales[layer]
         prepare(down, inner, rows, middle, number, rounded)

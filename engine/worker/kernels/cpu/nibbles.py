@@ -25,6 +25,7 @@ from engine.model.quantized_linear import GROUP
 from engine.worker.kernels.cpu.compiler import compiled
 
 LANES = 16  # outputs of a panel
+ROWS = 12  # that meet a group's levels while these are in registers
 LEVEL_BYTES, SCALE_BYTES = LANES * GROUP // 2, LANES * 2
 GROUP_BYTES = LEVEL_BYTES + 2 * SCALE_BYTES
 MIDDLE = 8  # the level whose value is a group's zero
@@ -61,6 +62,12 @@ def _spread(builder: Any, value: Any) -> Any:
 
 def _declare(builder: Any, name: str, result: Any, *kinds: Any) -> Any:
     return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
+
+
+def _fetch(builder: Any, pointer: Any) -> None:
+    """Bring what will be read soon into the cache."""
+    fetch = _declare(builder, "llvm.prefetch.p0i8", ir.VoidType(), pointer.type, _INT, _INT, _INT)
+    builder.call(fetch, [pointer, *(ir.Constant(_INT, each) for each in (0, 3, 1))])
 
 
 def _levels(builder: Any, data: Any, at: Any) -> list[Any]:
@@ -143,8 +150,14 @@ def round_inputs(x, rows, inputs, values, steps, offsets, starts):
     """x[:rows, :inputs] -> values [rows, inputs] in 8 bits; for each group the size of a level,
     the sum of the rounded inputs, and what the integers' sum starts from."""
     for row in range(rows):
-        for group in range(inputs // GROUP):
-            _round_group(x, row, group, values, steps, offsets, starts)
+        round_row(x, row, 0, inputs, values, steps, offsets, starts)
+
+
+@compiled()
+def round_row(x, row, first, last, values, steps, offsets, starts):
+    """The same of a row's inputs from `first` to `last`, which are whole groups."""
+    for group in range(first // GROUP, last // GROUP):
+        _round_group(x, row, group, values, steps, offsets, starts)
 
 
 def _panel(count: int) -> Callable[..., Any]:
@@ -172,6 +185,11 @@ def _panel(count: int) -> Callable[..., Any]:
             start = builder.add(at, builder.mul(group, ir.Constant(at.type, GROUP_BYTES)))
             levels = _levels(builder, weights.data, start)
             scales, zeros = _steps(builder, weights.data, start)
+            if count == ROWS:
+                after = builder.add(start, builder.mul(groups, ir.Constant(at.type, GROUP_BYTES)))
+                for line in range(0, GROUP_BYTES, 64):
+                    own = builder.add(after, ir.Constant(at.type, line))
+                    _fetch(builder, builder.gep(weights.data, [own]))
             inputs = builder.mul(group, ir.Constant(group.type, GROUP))
             for own, held in zip(rows, sums, strict=True):
                 whole = _spread(builder, builder.load(data(starts, own, group)))
@@ -201,65 +219,26 @@ def _panel(count: int) -> Callable[..., Any]:
     return intrinsic(panel)
 
 
-_one, _two, _four = _panel(1), _panel(2), _panel(4)
+_one, _two, _four, _many = _panel(1), _panel(2), _panel(4), _panel(ROWS)
 
 
 @compiled()
-def multiply_panels(weights, rows, start, stop, values, steps, offsets, starts, out):
-    """out[:rows, start:stop] from inputs that `round_inputs` has rounded."""
+def multiply_panels(weights, rows, start, stop, values, steps, offsets, starts, out, to):
+    """out[:rows, to : to + stop - start], outputs from `start` to `stop`, from inputs that
+    `round_inputs` has rounded."""
     size = weights.shape[1]
     groups = size // GROUP_BYTES
     for n in range(start, stop, LANES):
         at = n // LANES * size
         row = 0
+        while row + ROWS <= rows:
+            _many(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
+            row += ROWS
         while row + 4 <= rows:
-            _four(weights, at, groups, values, steps, offsets, starts, row, out, n)
+            _four(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
             row += 4
         if row + 2 <= rows:
-            _two(weights, at, groups, values, steps, offsets, starts, row, out, n)
+            _two(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
             row += 2
         if row < rows:
-            _one(weights, at, groups, values, steps, offsets, starts, row, out, n)
-
-
-@intrinsic
-def unpack_group(typing: Any, weights: Any, at: Any, panel: Any, to: Any) -> Any:
-    """A group of a panel in bfloat16: pairs of inputs, one after the other, each with all
-    outputs."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        source, target = (
-            context.make_array(signature.args[which])(context, builder, given[which]).data
-            for which in (0, 2)
-        )
-        at, to = given[1], given[3]
-        scales, zeros = _steps(builder, source, at)
-        fma = _declare(builder, f"llvm.fma.v{LANES}f32", _FLOATS, _FLOATS, _FLOATS, _FLOATS)
-        middle = ir.Constant(_INTS, [MIDDLE] * LANES)
-
-        def bits(levels: Any, byte: int) -> Any:
-            """One input's weights, rounded to bfloat16, in the upper half of each lane."""
-            shifted = builder.lshr(levels, ir.Constant(_INTS, [8 * byte] * LANES))
-            level = builder.sub(builder.and_(shifted, ir.Constant(_INTS, [15] * LANES)), middle)
-            value = builder.call(fma, [builder.sitofp(level, _FLOATS), scales, zeros])
-            exact = builder.bitcast(value, _INTS)
-            odd = builder.and_(
-                builder.lshr(exact, ir.Constant(_INTS, [16] * LANES)),
-                ir.Constant(_INTS, [1] * LANES),
-            )
-            half = builder.add(odd, ir.Constant(_INTS, [0x7FFF] * LANES))  # to nearest, ties even
-            return builder.add(exact, half)
-
-        for four, levels in enumerate(_levels(builder, source, at)):
-            for pair in range(2):
-                low = builder.lshr(bits(levels, 2 * pair), ir.Constant(_INTS, [16] * LANES))
-                high = builder.and_(
-                    bits(levels, 2 * pair + 1), ir.Constant(_INTS, [-65536] * LANES)
-                )
-                own = builder.add(to, ir.Constant(to.type, (2 * four + pair) * 2 * LANES))
-                builder.store(
-                    builder.or_(low, high), _pointer(builder, target, own, _INTS), align=2
-                )
-        return context.get_dummy_value()
-
-    return types.none(weights, types.intp, panel, types.intp), generate
+            _one(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)

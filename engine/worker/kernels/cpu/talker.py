@@ -25,7 +25,8 @@ class CpuTalker:
         rows, positions = cache.keys.shape[1], cache.keys.shape[3]
         model = talker.model
         self._team, self.threads = team, team.size
-        self._fixed = layer_weights(model), array(cos), array(sin)
+        self.weights = layer_weights(model)
+        self._fixed = self.weights, array(cos), array(sin)
         weights, scales = pack([talker.codec_head])
         self._head = weights[0], scales[0]
         self._cache = array(cache.keys), array(cache.values)

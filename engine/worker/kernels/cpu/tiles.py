@@ -37,17 +37,17 @@ _SINE = tuple(
 )  # of sin²(πr) / r², by r² up to 1/4
 
 
-class _BFloat(ir.types.Type):
+class BFloat(ir.types.Type):
     """LLVM's bfloat, which llvmlite has no name for."""
 
     def _to_string(self) -> str:
         return "bfloat"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloat)
+        return isinstance(other, BFloat)
 
     def __hash__(self) -> int:
-        return hash(_BFloat)
+        return hash(BFloat)
 
 
 _FLOAT, _HALF, _INT = ir.FloatType(), ir.HalfType(), ir.IntType(32)
@@ -93,7 +93,7 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
             return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), order)
 
         fma = declare(f"llvm.fma.v{LANES}f32", _VECTOR, _VECTOR, _VECTOR, _VECTOR)
-        pairs = ir.VectorType(_BFloat(), 2 * LANES)
+        pairs = ir.VectorType(BFloat(), 2 * LANES)
         step = 2 if half else 1
 
         def multiply(total: Any, value: Any, weight: Any) -> Any:
@@ -176,7 +176,7 @@ def _tile(rows: int, vectors: int) -> Callable[..., Any]:
             for row, each in places:
                 value = builder.load(held[row][each])
                 if signature.args[4].dtype != types.float32:
-                    value = builder.fptrunc(value, ir.VectorType(_BFloat(), LANES))
+                    value = builder.fptrunc(value, ir.VectorType(BFloat(), LANES))
                 store(value, out, at_of(o_at, row, each), 2)
         return context.get_dummy_value()
 
@@ -194,22 +194,14 @@ _large, _slim, _few, _row, _one = (
 
 
 @compiled()
-def product(weights, x, constants, sums, out, w_at, x_at, channels, stride, taps, reach, v_at,
-            width, first, rows, s_at, o_at, follows):  # fmt: skip
-    """Outputs first, first + LANES … (up to VECTORS vectors) of `rows` rows, at most ROWS.
-
-    Row r of the inputs begins at x_at + r * stride, its tap t at `reach` * t behind that; weights
-    [width / LANES, taps * channels, LANES] (bfloat16: [.., inputs / 2, LANES, 2]) begin at w_at.
-    constants: [bias, frequency, scale] of each output; rows of sums and out have `width` numbers.
-    """
-    block = taps * channels * LANES
-    w_at, v_at = w_at + first // LANES * block, v_at + first
-    vectors = min(VECTORS, (width - first) // LANES)
+def product_of(weights, x, constants, sums, out, w_at, block, x_at, channels, stride, taps, reach,
+               v_at, width, vectors, rows, s_at, o_at, follows):  # fmt: skip
+    """The same of vectors whose weights are `block` numbers apart."""
     row = 0
     while row < rows:
         count = ROWS if row + ROWS <= rows else 4 if row + 4 <= rows else 1
         own = x_at + row * stride
-        s, o = s_at + row * width + first, o_at + row * width + first
+        s, o = s_at + row * width, o_at + row * width
         if count == ROWS and vectors == VECTORS:
             _large(weights, x, constants, sums, out, w_at, block, own, channels, stride, taps,
                    reach, v_at, width, s, o, follows)  # fmt: skip
@@ -229,6 +221,21 @@ def product(weights, x, constants, sums, out, w_at, x_at, channels, stride, taps
                     _one(weights, x, constants, sums, out, w, block, own, channels, stride, taps,
                          reach, v_at + more, width, s + more, o + more, follows)  # fmt: skip
         row += count
+
+
+@compiled()
+def product(weights, x, constants, sums, out, w_at, x_at, channels, stride, taps, reach, v_at,
+            width, first, rows, s_at, o_at, follows):  # fmt: skip
+    """Outputs first, first + LANES … (up to VECTORS vectors) of `rows` rows.
+
+    Row r of the inputs begins at x_at + r * stride, its tap t at `reach` * t behind that; weights
+    [width / LANES, taps * channels, LANES] (bfloat16: [.., inputs / 2, LANES, 2]) begin at w_at.
+    constants: [bias, frequency, scale] of each output; rows of sums and out have `width` numbers.
+    """
+    block, vectors = taps * channels * LANES, min(VECTORS, (width - first) // LANES)
+    product_of(weights, x, constants, sums, out, w_at + first // LANES * block, block, x_at,
+               channels, stride, taps, reach, v_at + first, width, vectors, rows, s_at + first,
+               o_at + first, follows)  # fmt: skip
 
 
 def pack(weight: Any, kind: str) -> NDArray[Any]:

@@ -18,17 +18,24 @@ from engine.worker.device import multiplies_bfloat16
 from engine.worker.kernels.cpu import nibbles
 from engine.worker.kernels.cpu.compiler import VERSION, compiled, version_of
 from engine.worker.kernels.cpu.layers import Rounded, pack
-from engine.worker.kernels.cpu.prompts import RowProducts
+from engine.worker.kernels.cpu.prompts import CpuPrompts
+from engine.worker.kernels.cpu.row_products import AT_ONCE, RowProducts
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, fastest, new_sync
 from engine.worker.loading.model_loader import load_talker
 from engine.worker.model_runner import ModelRunner
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.code_predictor import CodePredictor
-from engine.worker.talker.cpu_kernels import CpuKernels, _build, _choose_threads
+from engine.worker.talker.cpu_kernels import (
+    CpuKernels,
+    _build,
+    _build_prompts,
+    _choose_threads,
+)
 from engine.worker.talker.decode_step import FrameStep
 from studio.cli.app_context import MINI
 
 ROWS, THREADS, CPU = 3, 3, torch.device("cpu")
+LONG = 320  # positions of slots that take a long prompt
 # Relative, of hidden states, by bits of the weights; eight layers that each round their inputs.
 ERRORS = {32: 1e-5, 8: 0.03, 4: 0.045}
 Frames = tuple[Tensor, Tensor, SamplingTensors, Tensor]
@@ -201,7 +208,6 @@ def test_4_bits_are_left_to_torch_on_other_processors(monkeypatch: pytest.Monkey
 
 
 @VNNI
-@BFLOAT16
 @torch.inference_mode()
 def test_weights_of_4_bits_are_kept_once() -> None:
     runner = in_4_bits()
@@ -288,7 +294,7 @@ def test_a_kernel_is_compiled_again_when_another_that_it_calls_has_changed(tmp_p
 
 
 @VNNI
-@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 19])
 def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) -> None:
     torch.manual_seed(rows)
     outputs, inputs = 48, 96
@@ -301,7 +307,7 @@ def test_products_with_4_bits_are_those_of_levels_and_rounded_inputs(rows: int) 
     own = [each[0] for each in given]
     nibbles.round_inputs(x.numpy(), rows, inputs, *own)
     found = np.zeros((rows, outputs), np.float32)
-    nibbles.multiply_panels(nibbles.pack(levels, steps), rows, 16, outputs, *own, found)
+    nibbles.multiply_panels(nibbles.pack(levels, steps), rows, 16, outputs, *own, found, 16)
     rounded = torch.from_numpy(own[0]) * torch.from_numpy(own[1]).repeat_interleave(32, 1)
     most = x.unflatten(1, (groups, -1)).abs().amax(2).repeat_interleave(32, 1)
     assert ((rounded - x).abs() <= most / 127 * 0.501).all()
@@ -322,7 +328,7 @@ def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
     torch.manual_seed(0)
     layer = QuantizedLinear(nn.Linear(*sizes, bias=True), bits)
     layer.pack()
-    x = torch.randn(2, 41, sizes[0])
+    x = torch.randn(2, AT_ONCE // 2 + 3, sizes[0])
     plain, whole = layer(x), []
     for threads in (1, THREADS):
         team = ThreadTeam(threads)
@@ -332,9 +338,70 @@ def test_products_of_a_prompt_depend_on_no_other_row_nor_on_the_threads(
             layer.take_panels(layer.multiply)
             layer.levels = None
         whole.append(layer(x))
-        mixed = torch.randperm(82)
+        mixed = torch.randperm(2 * x.shape[1])
         assert torch.equal(layer(x.flatten(0, 1)[mixed]), whole[-1].flatten(0, 1)[mixed])
         assert torch.equal(layer(x[:1, :3]), whole[-1][:1, :3])
         team.close()
     assert torch.equal(*whole)
     assert (whole[0] - plain).norm() < 0.01 * plain.norm()
+
+
+@pytest.fixture(scope="module", params=["8bit", pytest.param("4bit", marks=VNNI)])
+def prompted(request: pytest.FixtureRequest) -> Iterator[tuple[FrameStep, CpuPrompts]]:
+    with torch.inference_mode():
+        talker = load_talker(MINI, CPU, torch.float32, request.param)
+        ids = LocalCheckpoint(MINI, LONG, "mini").ids
+        step = ModelRunner(talker, ids, ROWS, LONG, CPU, torch.float32).step
+        kernels = _build(step, THREADS)
+        assert kernels is not None
+        prompts = _build_prompts(step, kernels)
+    if prompts is None:
+        pytest.skip("this processor does not multiply these weights")
+    yield step, prompts
+    kernels.team.close()
+
+
+def inputs_of(step: FrameStep, count: int) -> Tensor:
+    random = torch.Generator().manual_seed(2)
+    return torch.randn(count, step.slots.hidden.shape[1], generator=random)
+
+
+def kept(step: FrameStep, slot: int, count: int) -> Tensor:
+    """Keys and values of a slot's first positions."""
+    cache = step.slots.cache
+    return torch.stack((cache.keys[:, slot, :, :count], cache.values[:, slot, :, :count])).clone()
+
+
+@torch.inference_mode()
+def test_prompts_are_those_of_the_plain_form(prompted: tuple[FrameStep, CpuPrompts]) -> None:
+    step, prompts = prompted
+    count = AT_ONCE + 31
+    x, row, at = inputs_of(step, count), torch.tensor([1]), torch.arange(count)[None]
+    plain = step.run(x[None], row, row, at, count)[0]
+    wanted = kept(step, 1, count)
+    own = prompts(x, [(2, 0, count)])
+    bits = step.talker.model.layers[0].mlp.down_proj.bits
+    assert (own - plain).norm() < ERRORS[bits] * plain.norm()
+    assert (kept(step, 2, count) - wanted).norm() < ERRORS[bits] * wanted.norm()
+
+
+@torch.inference_mode()
+def test_prompts_depend_neither_on_others_nor_on_where_they_are_cut_nor_on_the_threads(
+    prompted: tuple[FrameStep, CpuPrompts],
+) -> None:
+    step, prompts = prompted
+    x, count = inputs_of(step, 150), 83
+    wanted = prompts(x[:count], [(0, 0, count)])
+    keys = kept(step, 0, count)
+    together = prompts(
+        torch.cat((x[:41], x[7:], x[41:count])), [(1, 0, 41), (2, 0, 143), (1, 41, count - 41)]
+    )
+    assert torch.equal(torch.cat((together[:41], together[41 + 143 :])), wanted)
+    assert torch.equal(kept(step, 1, count), keys)
+    cuts = [(0, 1), (1, 18), (18, 50), (50, count)]
+    pieces = [prompts(x[start:stop], [(2, start, stop - start)]) for start, stop in cuts]
+    assert torch.equal(torch.cat(pieces), wanted)
+    assert torch.equal(kept(step, 2, count), keys)
+    prompts.threads = 1
+    assert torch.equal(prompts(x[:count], [(2, 0, count)]), wanted)
+    prompts.threads = THREADS

@@ -1,0 +1,271 @@
+"""Products of many rows with weights of 8 or 4 bits, in tiles that threads share.
+
+4 bits meet inputs rounded to 8 bits (`nibbles`), as in a frame. 8 bits become bfloat16, which holds
+them exactly, some outputs at a time, and meet inputs in bfloat16, where the processor multiplies
+that. Each result is one sum in one order, whatever other rows there are and however many threads.
+Knows no layers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engine.worker.device import multiplies_bfloat16
+from engine.worker.kernels.cpu import nibbles
+from engine.worker.kernels.cpu.compiler import compiled
+from engine.worker.kernels.cpu.layers import Floats, array
+from engine.worker.kernels.cpu.threads import ThreadTeam, barrier, new_sync
+from engine.worker.kernels.cpu.tiles import LANES, ROWS, STORE, BFloat, product
+
+SPAN = 2 * LANES  # outputs of a tile
+TILE = 2 * nibbles.ROWS  # rows of a tile
+AT_ONCE = 256  # rows that memory is kept for
+
+
+def supports(bits: int) -> bool:
+    """Whether this processor has what weights of so many bits need."""
+    return nibbles.VNNI if bits == 4 else multiplies_bfloat16()
+
+
+class Inputs(NamedTuple):
+    """Rows of inputs, as `nibbles.round_inputs` rounds them, or as bfloat16 without the rest."""
+
+    values: NDArray[Any]  # [rows, inputs]
+    steps: Floats  # [rows, groups]
+    offsets: Floats  # [rows, groups]
+    starts: NDArray[np.int32]  # [rows, groups]
+
+    @classmethod
+    def allocate(cls, rows: int, inputs: int, bits: int) -> Inputs:
+        values = np.zeros((rows, inputs), np.int8 if bits == 4 else np.int16)
+        size = rows, inputs // nibbles.GROUP if bits == 4 else 0
+        return cls(
+            values, np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32)
+        )
+
+
+class Tiles(NamedTuple):
+    """What each thread has for itself; two tiles, because a gate needs the tile beside it."""
+
+    results: Floats  # [threads, 2, TILE, SPAN]
+    unpacked: NDArray[np.int16]  # [threads, 2, SPAN * inputs]: 8 bits as bfloat16
+    biases: Floats  # [SPAN] zeros
+
+    @classmethod
+    def allocate(cls, threads: int, inputs: int, bits: int) -> Tiles:
+        unpacked = np.zeros((threads, 2, 0 if bits == 4 else SPAN * inputs), np.int16)
+        results = np.zeros((threads, 2, TILE, SPAN), np.float32)
+        return cls(results, unpacked, np.zeros(SPAN, np.float32))
+
+
+@intrinsic
+def _unpack_square(typing: Any, weights: Any, at: Any, inputs: Any, panel: Any, to: Any) -> Any:
+    """LANES outputs' next 2 * LANES weights, from number `at` on: pairs of inputs, one after the
+    other, each with all outputs."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        source, target = (
+            context.make_array(signature.args[which])(context, builder, given[which]).data
+            for which in (0, 3)
+        )
+        _, start, stride, _, place = given
+        small, whole = (ir.VectorType(ir.IntType(bits), 2 * LANES) for bits in (8, 32))
+        half = ir.VectorType(ir.IntType(16), 2 * LANES)
+        number, pairs = (
+            ir.VectorType(ir.FloatType(), 2 * LANES),
+            ir.VectorType(ir.IntType(32), LANES),
+        )
+        above = ir.Constant(whole, [16] * 2 * LANES)
+        rows = []
+        for row in range(LANES):
+            own = builder.add(start, builder.mul(stride, ir.Constant(stride.type, row)))
+            pointer = builder.bitcast(builder.gep(source, [own]), small.as_pointer())
+            value = builder.sitofp(builder.sext(builder.load(pointer, align=1), whole), number)
+            upper = builder.lshr(builder.bitcast(value, whole), above)  # as bfloat16, exactly
+            rows.append(builder.bitcast(builder.trunc(upper, half), pairs))
+        step = LANES // 2
+        while step:  # halves, quarters … change places
+            low = [lane if not lane & step else LANES + lane - step for lane in range(LANES)]
+            high = [lane + step if not lane & step else LANES + lane for lane in range(LANES)]
+            for row in range(LANES):
+                if not row & step:
+                    both = rows[row], rows[row + step]
+                    rows[row], rows[row + step] = (
+                        builder.shuffle_vector(*both, ir.Constant(pairs, order))
+                        for order in (low, high)
+                    )
+            step //= 2
+        for row, value in enumerate(rows):
+            own = builder.add(place, ir.Constant(place.type, row * 2 * LANES))
+            pointer = builder.bitcast(builder.gep(target, [own]), pairs.as_pointer())
+            builder.store(value, pointer, align=2)
+        return context.get_dummy_value()
+
+    return types.none(weights, types.int64, types.int64, panel, types.int64), generate
+
+
+@intrinsic
+def _narrow(typing: Any, x: Any, row: Any, column: Any, out: Any) -> Any:
+    """LANES of a row's numbers as bfloat16, at the same place."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        source, target = (
+            context.make_array(signature.args[at])(context, builder, given[at]) for at in (0, 3)
+        )
+        width = builder.extract_value(source.shape, 1)
+        at = builder.add(builder.mul(given[1], width), given[2])
+        kinds = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(BFloat(), LANES)
+        pointers = [
+            builder.bitcast(builder.gep(array.data, [at]), kind.as_pointer())
+            for array, kind in zip((source, target), kinds, strict=True)
+        ]
+        value = builder.fptrunc(builder.load(pointers[0], align=4), kinds[1])
+        builder.store(value, pointers[1], align=2)
+        return context.get_dummy_value()
+
+    return types.none(x, types.intp, types.intp, out), generate
+
+
+def keep(x, row, first, last, inputs):
+    """Keep a row's numbers from `first` to `last` (whole groups) of x [rows, inputs] as inputs."""
+
+
+@overload(keep)
+def _keep(x, row, first, last, inputs):
+    if inputs[0].dtype == types.int8:
+
+        def rounded(x, row, first, last, inputs):
+            nibbles.round_row(
+                x, row, first, last, inputs.values, inputs.steps, inputs.offsets, inputs.starts
+            )
+
+        return rounded
+
+    def narrowed(x, row, first, last, inputs):
+        for at in range(first, last, LANES):
+            _narrow(x, row, at, inputs.values)
+
+    return narrowed
+
+
+def multiply_tile(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+    """Outputs from `start` on, at most SPAN, of rows from `first` to `last` into a thread's tile;
+    `fresh`: these outputs' weights are not unpacked yet."""
+
+
+@overload(multiply_tile)
+def _multiply_tile(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+    if weights.dtype == types.uint8:
+
+        def panels(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+            stop = min(start + SPAN, len(weights) * LANES)
+            nibbles.multiply_panels(
+                weights, last - first, start, stop, inputs.values[first:last],
+                inputs.steps[first:last], inputs.offsets[first:last], inputs.starts[first:last],
+                tiles.results[number, which], 0,
+            )  # fmt: skip
+
+        return panels
+
+    def whole(weights, scales, inputs, first, last, start, fresh, number, which, tiles):
+        size, unpacked = weights.shape[1], tiles.unpacked[number, which]
+        stop, result = min(start + SPAN, len(weights)), tiles.results[number, which]
+        if fresh:
+            for n in range(start, stop, LANES):
+                for at in range(0, size, 2 * LANES):
+                    to = (n - start) * size + at * LANES
+                    _unpack_square(weights, n * size + at, size, unpacked, to)
+        for each in range(first, last, ROWS):
+            row = max(min(each, last - ROWS), first)  # again some rows, not one tile for each
+            product(
+                unpacked, inputs.values, tiles.biases, result, result, 0, row * size, size, size,
+                1, 0, 0, SPAN, 0, min(ROWS, last - row), 0, (row - first) * SPAN, STORE,
+            )  # fmt: skip
+        for row in range(last - first):
+            for n in range(stop - start):
+                result[row, n] *= scales[start + n]
+
+    return whole
+
+
+@compiled()
+def share(number, threads, outputs, rows):
+    """A thread's tiles, numbered by outputs and then by rows, and how many have the same
+    outputs."""
+    blocks = -(-rows // TILE)
+    count = -(-outputs // SPAN) * blocks
+    return count * number // threads, count * (number + 1) // threads, blocks
+
+
+@compiled()
+def multiply_rows(number, threads, weights, scales, inputs, rows, tiles, out, added):
+    """out[:rows] = inputs[:rows] @ weights.T * scales; `added`: to what was there."""
+    outputs, before = out.shape[1], -1
+    begin, end, blocks = share(number, threads, outputs, rows)
+    for tile in range(begin, end):
+        start, first = tile // blocks * SPAN, tile % blocks * TILE
+        last, stop = min(first + TILE, rows), min(start + SPAN, outputs)
+        multiply_tile(
+            weights, scales, inputs, first, last, start, start != before, number, 0, tiles
+        )
+        before = start
+        result = tiles.results[number, 0]
+        for row in range(first, last):
+            _place(result[row - first], out[row, start:stop], added)
+
+
+@compiled()
+def _place(result, out, added):
+    if added:
+        for n in range(len(out)):
+            out[n] += result[n]
+    else:
+        for n in range(len(out)):
+            out[n] = result[n]
+
+
+@compiled()
+def _multiply(number, threads, weights, scales, x, rows, inputs, tiles, out, sync):
+    for row in range(rows * number // threads, rows * (number + 1) // threads):
+        keep(x, row, 0, x.shape[1], inputs)
+    barrier(sync, threads)
+    multiply_rows(number, threads, weights, scales, inputs, rows, tiles, out, False)
+    barrier(sync, threads)
+
+
+class RowProducts:
+    """Products of single layers, on all threads of a team."""
+
+    def __init__(self, team: ThreadTeam) -> None:
+        self._team, self._sync = team, new_sync()
+        self._memory: dict[tuple[int, int], tuple[Inputs, Tiles]] = {}  # by inputs and bits
+
+    def __call__(self, rows: Tensor, weight: Tensor, scales: Tensor) -> Tensor:
+        """rows [M, inputs], weight [outputs, inputs] in 8 bits or panels of 4 -> [M, outputs]."""
+        out = torch.empty(len(rows), len(scales))
+        bits, factors = 4 if weight.dtype == torch.uint8 else 8, array(scales.float())
+        inputs, tiles = self._allocated(rows.shape[1], bits)
+        for x, own in zip(rows.float().split(AT_ONCE), out.split(AT_ONCE), strict=True):
+            given = array(weight), factors, array(x.contiguous()), len(x), inputs, tiles, array(own)
+
+            def kernel(number: int, threads: int, given: Any = given) -> None:
+                _multiply(number, threads, *given, self._sync)
+
+            self._team.run(kernel, self._team.size)
+        return out
+
+    def _allocated(self, inputs: int, bits: int) -> tuple[Inputs, Tiles]:
+        if (inputs, bits) not in self._memory:
+            self._memory[inputs, bits] = (
+                Inputs.allocate(AT_ONCE, inputs, bits),
+                Tiles.allocate(self._team.size, inputs, bits),
+            )
+        return self._memory[inputs, bits]
