@@ -36,7 +36,7 @@ GENERATION = {
     "top_p": 0.95,
     "top_k": 50,
     "subtalker_dosample": True,
-    "subtalker_temperature": 1.0,
+    "subtalker_temperature": 0.9,
     "subtalker_top_p": 0.95,
     "subtalker_top_k": 50,
     "max_new_tokens": 750,
