@@ -14,7 +14,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from random import Random
@@ -155,7 +155,7 @@ def _split(texts: list[str], held: set[str], want: bool) -> Iterator[str]:
 
 def save(corpus: Corpus, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(corpus.__dict__))
+    path.write_text(json.dumps(asdict(corpus)))
 
 
 def load(path: Path) -> Corpus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -54,6 +54,7 @@ def test_the_same_seed_draws_the_same(root: Path) -> None:
 
 def test_a_corpus_survives_its_file(root: Path, tmp_path: Path) -> None:
     corpus = text.build_corpus(root)
+    corpus.draw(Random(1))
     text.save(corpus, tmp_path / "corpus.json")
     assert text.load(tmp_path / "corpus.json") == corpus
 
@@ -67,10 +68,27 @@ def test_tidy_text_is_a_sentence_or_nothing(raw: str) -> None:
         assert text.clean_sentence(tidied) == tidied
 
 
+def test_names_are_words_that_are_never_written_small() -> None:
+    corpus = text.Corpus([], [], ["Mark", "Eleanor", "mark", "lamp"], [], [])
+    assert corpus.names == ["Eleanor"]
+
+
+Made = Callable[[Random, Sequence[str]], str]
+
+
 @pytest.mark.parametrize("made", [text_templates.sentence, text_conversation.sentence])
-@given(seed=st.integers())
-def test_patterns_are_filled(made: Callable[[Random], str], seed: int) -> None:
-    sentence = made(Random(seed))
+def test_names_of_the_dictionary_are_said_beside_common_ones(made: Made) -> None:
+    random = Random(2)
+    said = [set(text.words_of(made(random, ["Quimby"]))) for _ in range(600)]
+    common = {name.lower() for name in text_templates.NAMES}
+    assert sum("quimby" in words for words in said) > 30
+    assert sum(bool(words & common) for words in said) > 30
+
+
+@pytest.mark.parametrize("made", [text_templates.sentence, text_conversation.sentence])
+@given(seed=st.integers(), proper=st.sampled_from([[], ["Quimby", "Aachen"]]))
+def test_patterns_are_filled(made: Made, seed: int, proper: list[str]) -> None:
+    sentence = made(Random(seed), proper)
     assert sentence.isascii()
     assert not {"{", "}"} & set(sentence)
     assert sentence.lstrip('"')[0] == sentence.lstrip('"')[0].upper()
