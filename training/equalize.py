@@ -10,6 +10,7 @@ convolution is fitted to the filtered waves, so that decoding costs what it did.
 from __future__ import annotations
 
 import argparse
+import cmath
 import math
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,12 +33,12 @@ RIDGE = 1e-9  # of the mean square of what is heard
 
 def tilted(wave: Tensor, tilt: float) -> Tensor:
     """A wave [samples] through the filter."""
-    gain = 1 / abs(1 - tilt * complex_wave(-UNCHANGED / RATE))
-    return gain * (wave - tilt * F.pad(wave, (1, 0))[:-1])
+    return (wave - tilt * F.pad(wave, (1, 0))[:-1]) / response(UNCHANGED, tilt)
 
 
-def complex_wave(turns: float) -> complex:
-    return complex(math.cos(2 * math.pi * turns), math.sin(2 * math.pi * turns))
+def response(hertz: float, tilt: float) -> float:
+    """How much louder the filter makes a tone, before it is scaled."""
+    return abs(1 - tilt * cmath.exp(-2j * math.pi * hertz / RATE))
 
 
 class Heard:

@@ -316,6 +316,7 @@ def exponential(x):
 
 @compiled(reorder=True)
 def gate(gates, ups, out):
+    """out = silu(gates) * ups."""
     for n in range(len(out)):
         out[n] = gates[n] / (float32(1) + exponential(-gates[n])) * ups[n]
 

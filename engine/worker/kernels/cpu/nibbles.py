@@ -229,16 +229,16 @@ def multiply_panels(weights, rows, start, stop, values, steps, offsets, starts, 
     size = weights.shape[1]
     groups = size // GROUP_BYTES
     for n in range(start, stop, LANES):
-        at = n // LANES * size
+        at, place = n // LANES * size, to + n - start
         row = 0
         while row + ROWS <= rows:
-            _many(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
+            _many(weights, at, groups, values, steps, offsets, starts, row, out, place)
             row += ROWS
         while row + 4 <= rows:
-            _four(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
+            _four(weights, at, groups, values, steps, offsets, starts, row, out, place)
             row += 4
         if row + 2 <= rows:
-            _two(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
+            _two(weights, at, groups, values, steps, offsets, starts, row, out, place)
             row += 2
         if row < rows:
-            _one(weights, at, groups, values, steps, offsets, starts, row, out, to + n - start)
+            _one(weights, at, groups, values, steps, offsets, starts, row, out, place)

@@ -196,7 +196,7 @@ _large, _slim, _few, _row, _one = (
 @compiled()
 def product_of(weights, x, constants, sums, out, w_at, block, x_at, channels, stride, taps, reach,
                v_at, width, vectors, rows, s_at, o_at, follows):  # fmt: skip
-    """The same of vectors whose weights are `block` numbers apart."""
+    """As `product`, of so many vectors, whose weights are `block` numbers apart."""
     row = 0
     while row < rows:
         count = ROWS if row + ROWS <= rows else 4 if row + 4 <= rows else 1
