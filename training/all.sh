@@ -19,8 +19,8 @@
 #   talker      second GPU, from CODEC to the end
 # ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better: until
 #   the end, on both GPUs if there are two.
-# CODES_STAY=1: codec and speaker encoder stay as they are; the talker alone goes on, to the end, on
-#   all GPUs.
+# CODES_STAY=1: the codec stays as it is; the talker goes on, to the end, on all GPUs. The speaker
+#   encoder stays too, or goes on towards its targets until SPEAKER seconds, and the talker then.
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -163,9 +163,13 @@ speaker() {
         ${SPEAKER_MORE:-} > "$logs/speaker.log" 2>&1
     while codec_is_unsaved; do sleep 1; done
     cp "$work/codec.pt" "$work/heard.pt"
-    on "$second" training.smooth_speaker --speech "$work/speech" --init "$work/apart.pt" \
-        --codec "$work/heard.pt" --out "$work/speaker.pt" --until "$codec_by" --minutes 600 \
-        --wait-hours "$first_hours" --hours "$hours" ${SMOOTH_MORE:-} > "$logs/smooth.log" 2>&1
+    smooth "$work/apart.pt" "$work/heard.pt" "$codec_by"
+}
+smooth() { # SPEAKER CODEC BY: the encoder towards its targets
+    on "$second" training.smooth_speaker --speech "$work/speech" --init "$1" --codec "$2" \
+        --out "$work/speaker.part" --until "$3" --minutes 600 --wait-hours "$first_hours" \
+        --hours "$hours" ${SMOOTH_MORE:-} > "$logs/smooth.log" 2>&1 &&
+        mv "$work/speaker.part" "$work/speaker.pt"
 }
 
 talker() { # GPU CODEC STATE BY MORE...
@@ -213,7 +217,10 @@ if [ -n "${CODES_STAY:-}" ]; then
     talkers_together "$work/decoder.pt" &
     talker=$!
     while [ ! -f "$work/validation.done" ]; do sleep 1; done
-    cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt" # now it begins
+    [ -z "${SPEAKER:-}" ] || smooth "$work/begin/speaker.pt" "$work/decoder.pt" $((start + SPEAKER)) ||
+        echo "the speaker encoder failed"
+    # The talker waits for this.
+    [ -f "$work/speaker.pt" ] || { cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt"; }
     wait "$talker" || echo "the talker failed"
     export_model
     exit

@@ -2,7 +2,9 @@
 
 A classifier scatters the sentences of unknown voices between known ones, and the midpoint of two
 vectors is no voice. Here every voice has a target (`speaker_targets.py`), and the encoder learns to
-find it from any sentence, with small changes of speed, a third of them copies through a codec.
+find it from any sentence, at other speeds and through other microphones, a third of them copies
+through a codec. At other speeds every timbre has other pitches than it was spoken with, so that
+both are heard, and not the one guessed by the other.
 
     python -m training.smooth_speaker --speech DIR --init speaker.pt --codec codec.pt \\
         --out smooth.pt --minutes 2
@@ -38,7 +40,9 @@ from training.train_speaker import (
 )
 
 RIDGE = 30.0  # of the least-squares fit
-SPEED = 0.06  # largest relative change of speed
+SPEED = 0.25  # largest relative change of speed
+HUMPS, HUMP_GAIN, HUMP_WIDTH = 4, 3.0, 0.7  # of a microphone's response: how many, dB, octaves
+BAND_LIMITED, HIGHEST, EDGE = 0.3, (3_500.0, 11_000.0), 200.0  # share of the waves; Hz
 COPY_FRAMES = 48  # frames of a copy through the codec
 MIN_CODEBOOKS = 6  # codebooks of a copy
 
@@ -94,12 +98,30 @@ def join_batches(
     )
 
 
+def other_microphones(wave: Tensor) -> Tensor:
+    """Waves [B, samples] with a few random humps in the spectrum, some without their highs."""
+    batch, device = len(wave), wave.device
+    spectrum = torch.fft.rfft(wave)
+    hertz = torch.linspace(0, RATE / 2, spectrum.shape[1], device=device)
+    octave = (hertz / 50).clamp(min=1).log2()  # 0 to about 8
+    response = torch.zeros(batch, len(hertz), device=device)  # dB
+    for _ in range(HUMPS):
+        centre = 8 * torch.rand(batch, 1, device=device)
+        gain = HUMP_GAIN * torch.randn(batch, 1, device=device)
+        response += gain * (-((octave - centre) / HUMP_WIDTH).square()).exp()
+    highest = torch.empty(batch, 1, device=device).uniform_(*HIGHEST)
+    whole = torch.rand(batch, 1, device=device) >= BAND_LIMITED
+    passed = ((highest - hertz) / EDGE).sigmoid().masked_fill(whole, 1.0)
+    return torch.fft.irfft(spectrum * 10 ** (response / 20) * passed, wave.shape[1])
+
+
 def run(args: argparse.Namespace) -> None:
     device = train_loop.set_up(args)
     pool = SpeechPool(args.speech, args.hours, device)
     pool.wait(args.wait_hours)
     utterances, classifier = NeutralUtterances(pool), SpeakerClassifier().to(device)
-    classifier.load_state_dict(states.load(args.init)["speaker"])
+    known = states.load(args.init)["speaker"]
+    classifier.load_state_dict(states.matching_weights(classifier, known))
     encoder = classifier.encoder
     axes = torch.tensor([speaker.axes() for speaker in all_speakers()], device=device)
     copied = codec_copies(utterances, load_frozen_codec(args.codec, device), args.copies)
@@ -118,7 +140,8 @@ def target_distance(encoder: SpeakerEncoder, wave: Tensor, voice: Tensor, axes: 
     """The distance of the vectors of waves [B, samples] to the targets of their voices [B]."""
     speed = 1 + SPEED * (2 * torch.rand(()).item() - 1)
     wave = resample(wave, round(wave.shape[1] / speed))
-    off = encoder.embed(augment(wave)) - speaker_targets(faster(axes[voice], speed))
+    wave = augment(other_microphones(wave))
+    off = encoder.embed(wave) - speaker_targets(faster(axes[voice], speed))
     return off.square().sum(1).mean()
 
 

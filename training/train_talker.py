@@ -39,8 +39,9 @@ from training.batching.batches import (
 )
 from training.batching.embedding import corrupt_codes, embed
 from training.batching.perturbation import swap_voices
+from training.batching.segmentation import SampledSegmentation
 from training.batching.self_rollout import SelfRollout, rollout_due
-from training.batching.talker_dataset import TalkerDataset
+from training.batching.talker_dataset import TalkerDataset, Tokenize
 from training.codec import Codec
 from training.data.phones import PHONES
 from training.data.speech_format import PHONES_A_FRAME
@@ -51,6 +52,7 @@ from training.losses.regularization import ValidationSet, add_dropout
 from training.optimizers import Muon, Optimizers, make_optimizer
 from training.train_speaker import SpeakerClassifier
 
+TOKENIZER = "tokenizer.json"
 HIGHEST_RATE = 1.5e-3
 GUIDANCE = 0.5  # weight of the guided attention loss
 VOICE_SWAPS = 0.15  # share of the sequences with frames of another voice (see perturbation.py)
@@ -240,9 +242,7 @@ class Trainer(train_loop.Trainer):
         return {name: value.detach() for name, value in told.items()}
 
 
-def open_dataset(
-    args: argparse.Namespace, tokenizer: Tokenizer, device: torch.device
-) -> TalkerDataset:
+def open_dataset(args: argparse.Namespace, ids: Tokenize, device: torch.device) -> TalkerDataset:
     codec, speaker = Codec().to(device), None
     codec.load_state_dict(states.load(args.codec)["codec"])
     codec.copy_codebooks()
@@ -250,7 +250,7 @@ def open_dataset(
         trained = SpeakerClassifier().to(device)
         trained.load_state_dict(states.load(args.speaker)["speaker"])
         speaker = trained.encoder.eval()
-    return TalkerDataset(tokenizer.encode_batch, codec.encoder.eval(), speaker, device)
+    return TalkerDataset(ids, codec.encoder.eval(), speaker, device)
 
 
 def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None:
@@ -264,17 +264,23 @@ def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None
 
 def open_batcher(args: argparse.Namespace, device: torch.device) -> Batcher:
     """A batcher of a dataset that is still empty."""
-    tokenizer = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
-    dataset, special = open_dataset(args, tokenizer, device), text_ids(tokenizer)
-    return Batcher(dataset, Instructions(dataset.ids, special, device), special)
+    tokenizer = open_tokenizer(args)
+    ids = SampledSegmentation(args.tokenizer / TOKENIZER)
+    dataset, special = open_dataset(args, ids, device), text_ids(tokenizer)
+    return Batcher(dataset, Instructions(tokenizer.encode_batch, special, device), special)
 
 
-def validation_set(folder: Path, batcher: Batcher) -> ValidationSet:
-    """Speech in a folder, which the batcher's dataset has not."""
-    known = batcher.dataset
-    unseen = TalkerDataset(known.ids, known.encoder, known.speaker, known.device)
+def open_tokenizer(args: argparse.Namespace) -> Tokenizer:
+    return Tokenizer.from_file(str(args.tokenizer / TOKENIZER))
+
+
+def validation_set(args: argparse.Namespace, batcher: Batcher) -> ValidationSet:
+    """Speech in a folder, which the batcher's dataset has not, with texts as they are encoded when
+    something is spoken."""
+    known, ids = batcher.dataset, open_tokenizer(args).encode_batch
+    unseen = TalkerDataset(ids, known.encoder, known.speaker, known.device)
     held_out = Batcher(unseen, batcher.instructions, batcher.special)
-    return ValidationSet(held_out, folder, known.device)
+    return ValidationSet(held_out, args.validation, known.device)
 
 
 def batch_source(
@@ -314,7 +320,7 @@ def run(args: argparse.Namespace) -> None:
     train_loop.wait_for(args.codec, args.speaker)
     batcher = open_batcher(args, device)
     dataset, pool = batcher.dataset, SpeechPool(args.speech, args.hours, device)
-    validation = validation_set(args.validation, batcher) if args.validation else None
+    validation = validation_set(args, batcher) if args.validation else None
     if args.state.exists():
         trainer.resume(args.state, args.restart)
     if args.rank:  # the same weights, other batches
@@ -332,7 +338,7 @@ def run(args: argparse.Namespace) -> None:
         print(train_loop.log_line(trainer, pool.hours, metrics), flush=True)
         if validation and not args.rank:
             print(validation.evaluate(trainer.model, losses, args.frames), flush=True)
-        if pool.refresh(4) + dataset.grow(pool) + dataset.reencode(pool, args.reencode):
+        if pool.refresh(8) + dataset.grow(pool) + dataset.reencode(pool, args.reencode):
             batcher.refresh()
 
     train_loop.train(trainer, args, step, log, others)

@@ -13,7 +13,7 @@ from training import model_config
 from training.batching.speaker_targets import speaker_targets
 from training.data.speakers import all_speakers
 from training.data.speech_format import RATE
-from training.smooth_speaker import fit_last_layer, join_batches
+from training.smooth_speaker import fit_last_layer, join_batches, other_microphones
 
 AXES = torch.tensor([speaker.axes() for speaker in all_speakers()[:1]])
 
@@ -50,3 +50,18 @@ def test_a_batch_is_speech_and_copies_of_one_length() -> None:
     assert voice[:4].tolist() == [0] * 4
     wave, _ = join_batches((speech[0][:, :20], speech[1]), copied, 3)
     assert wave.shape == (7, 20)
+
+
+def test_another_microphone_changes_the_spectrum_and_nothing_else() -> None:
+    torch.manual_seed(1)
+    noise = torch.randn(24, RATE)
+    heard = other_microphones(noise)
+    change = 20 * (torch.fft.rfft(heard).abs() / torch.fft.rfft(noise).abs()).log10()
+    low = change[:, 100:3000]  # Hz
+    assert low.abs().max() < 24
+    assert low.std(1).max() > 1
+    dull = change[:, 11_600:11_900].mean(1) < -6  # without their highs
+    assert 2 <= dull.sum() <= 14
+    # No phase is turned: each wave still stands in time where it stood.
+    across = torch.fft.irfft(torch.fft.rfft(heard) * torch.fft.rfft(noise).conj())
+    assert (across.argmax(1) == 0).all()

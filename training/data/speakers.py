@@ -17,7 +17,8 @@ TIMBRES = ("jf_alpha", "jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
 PITCHES = (260.0, 221.0, 219.0, 316.0, 90.0)  # Hz: medians of what the network says of each
 MALE_STYLE = TIMBRES.index("jm_kumo")  # the one man
 SEED = 20_261_124
-UNNAMED, HELD_OUT = 600, 60  # beside the named ones
+FIRST, HELD_OUT = 600, 60  # beside the named ones
+MORE, WIDE = 1_500, 900  # drawn later: more of the same, and such as are rare among mixtures
 FORMANTS, PACE = 5, 3  # an octave of each, on its axis
 # Mixtures of men and of everybody: how many are men, and how often a style takes part in others.
 MEN, MALE_SHARE = 0.42, (0.65, 1.0)  # share of the speakers, and what kumo has of such a one
@@ -25,6 +26,9 @@ STYLE_ODDS = (4, 3, 1, 1, 1.5)
 SINGLE_STYLE = 0.15  # of the other speakers have one style, as many again three, the rest two
 PITCH, PITCH_OF_MEN = (0.84, 1.2), (0.9, 1.35)
 TRACT, TEMPO, TILT = (0.94, 1.07), (0.8, 1.22), 1.5
+# Of the wide ones: whoever is cloned may have any pitch with any timbre. By these the encoder
+# learns to hear a voice's pitch, which in mixtures is nearly given by the styles.
+WIDE_PITCH, WIDE_TRACT, WIDE_TILT, WIDE_HERTZ = (0.6, 1.6), (0.85, 1.18), 2.8, (71.0, 380.0)
 TRACT_SCALED = 0.35  # of the speakers have another tract: it costs more naturalness than a mixture
 
 
@@ -94,7 +98,7 @@ NAMED = (
     _named("milo", "A boy's voice, light and lively.",
            {"alpha": 0.5, "kumo": 0.5}, pitch=1.2, tract=1.05, pace=0.95, tilt=1.4, spread=1.2),
 )  # fmt: skip
-TRAINED = len(NAMED) + UNNAMED
+TRAINED = len(NAMED) + FIRST + MORE + WIDE
 
 
 def _shares(random: Random, man: bool) -> list[float]:
@@ -134,12 +138,29 @@ def _random_speaker(random: Random, index: int) -> Speaker:
     )
 
 
+def _wide_speaker(random: Random, index: int) -> Speaker:
+    shares = tuple(_shares(random, random.random() < MEN))
+    own = Speaker("", shares).hertz
+    lowest, highest = (end / own for end in WIDE_HERTZ)
+    least, most = WIDE_PITCH
+    return Speaker(
+        name=f"voice{index:04d}",
+        shares=shares,
+        pitch=_log_uniform(random, (max(least, lowest), min(most, highest))),
+        tract=_log_uniform(random, WIDE_TRACT),
+        pace=_log_uniform(random, TEMPO),
+        tilt=random.uniform(-WIDE_TILT, WIDE_TILT),
+    )
+
+
 @lru_cache(1)
 def _all() -> tuple[Speaker, ...]:
     random = Random(SEED)
-    return *NAMED, *(
-        _random_speaker(random, index) for index in range(len(NAMED), TRAINED + HELD_OUT)
-    )
+    last = len(NAMED) + FIRST + HELD_OUT
+    first = [_random_speaker(random, index) for index in range(len(NAMED), last)]
+    more = [_random_speaker(random, index) for index in range(last, last + MORE)]
+    wide = [_wide_speaker(random, index) for index in range(last + MORE, last + MORE + WIDE)]
+    return *NAMED, *first[:FIRST], *more, *wide, *first[FIRST:]
 
 
 def all_speakers() -> list[Speaker]:

@@ -14,20 +14,21 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from random import Random
 
-from training.data import text_conversation, text_templates
+from training.data import text_conversation, text_templates, text_words
 
 KINDS = (
-    ("example", 28),
-    ("gloss", 12),
-    ("words", 10),
-    ("pattern", 20),
-    ("talk", 22),
-    ("several", 8),
+    ("example", 22),
+    ("gloss", 10),
+    ("words", 6),
+    ("any word", 24),
+    ("pattern", 22),
+    ("talk", 16),
+    ("several", 6),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
 BENCH_SENTENCES = Path(__file__).parent / "heldout.txt"  # never learned
@@ -57,6 +58,7 @@ class Corpus:
     words: list[str]
     held_sentences: list[str]
     held_words: list[str]
+    classes: dict[str, list[str]] = field(default_factory=dict)  # the words by part of speech
 
     @cached_property
     def names(self) -> list[str]:
@@ -72,7 +74,7 @@ class Corpus:
     def _any(self, random: Random) -> str:
         kind = random.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
         if kind == "several":
-            kinds = random.choices(("example", "pattern", "talk"), k=2)
+            kinds = random.choices(("example", "pattern", "talk", "any word"), k=2)
             return " ".join(self._one(random, each) for each in kinds)
         return self._one(random, kind)
 
@@ -81,7 +83,9 @@ class Corpus:
             return text_templates.sentence(random, self.names)
         if kind == "talk":
             return text_conversation.sentence(random, self.names)
-        if kind == "words":
+        if kind == "any word" and self.classes:
+            return text_words.sentence(random, self.classes)
+        if kind in ("words", "any word"):
             return self._word_list(random)
         return random.choice(self.examples if kind == "example" else self.glosses)
 
@@ -129,12 +133,14 @@ def build_corpus(root: Path) -> Corpus:
     held = _held_words(words, kept.values())
     spoken = {key: list(_split(texts, held, want=False)) for key, texts in kept.items()}
     held_out = list(_split(kept["e"], held, want=True))
+    words = [word for word in words if word.lower() not in held]
     return Corpus(
         examples=spoken["e"],
         glosses=spoken["g"],
-        words=[word for word in words if word.lower() not in held],
+        words=words,
         held_sentences=held_out,
         held_words=sorted(held),
+        classes=text_words.word_classes(words, text_words.wordnet_lemmas(root)),
     )
 
 

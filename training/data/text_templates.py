@@ -105,6 +105,18 @@ PATTERNS = (
     "We drove from {proper} to {proper2} in {small} hours.",
     "You have {small} new messages.",
     "The number is {digits}.",
+    "Only {small} of the {hundreds} {unit} were {adj}.",
+    "All {hundreds} {unit} were {adj} {later}.",
+    "{person} paid ${hundreds} for a {adj} {thing}.",
+    "It costs ${hundreds}, not ${hundreds2}.",
+    "Flight {hundreds} to {place} leaves at {time}.",
+    "{opener}it is {hundreds} {unit} from {place} to {place2}.",
+    "{name} counted {hundreds} {unit} and {number} {unit2}.",
+    "Of the {hundreds}, {hundreds2} came back {later}.",
+    "More than {hundreds} {unit} in {small} days!",
+    "Room {hundreds}, please.",
+    "Is it {hundreds} or {hundreds2}?",
+    "{hundreds} {unit} are enough.",
 )
 
 
@@ -116,9 +128,14 @@ def _time(random: Random) -> str:
 
 
 def _number(random: Random) -> str:
-    digits = random.choice((1, 2, 2, 3, 3, 4, 5, 6))
+    digits = random.choice((1, 2, 2, 3, 3, 3, 4, 4, 5, 6))
     value = random.randint(10 ** (digits - 1), 10**digits - 1)
     return f"{value:,}" if random.random() < 0.5 else str(value)
+
+
+def _hundreds(random: Random) -> str:
+    """From 100 to 999, half of them round."""
+    return str(random.randint(100, 999) if random.random() < 0.5 else 10 * random.randint(10, 99))
 
 
 def _ordinal(random: Random) -> str:
@@ -151,6 +168,7 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "cents": lambda r: f"{r.randint(0, 99)}.{r.randint(0, 99):02d}",
     "money": _number,
     "number": _number,
+    "hundreds": _hundreds,
     "small": lambda r: str(r.randint(1, 60)),
     "unit": lambda r: r.choice(UNITS),
     "percent": lambda r: str(r.randint(1, 100)),

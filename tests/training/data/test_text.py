@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data import text, text_conversation, text_templates
+from training.data import text, text_conversation, text_templates, text_words
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +115,53 @@ def test_the_shipped_sentences_are_never_trained_on(root: Path) -> None:
     assert all(text.clean_sentence(sentence) == sentence for sentence in sentences)
     kept = list(text._split([*sentences, "The lamp is on."], set(), want=False))
     assert kept == ["The lamp is on."]
+
+
+LEMMAS = {
+    "noun": {"box", "city", "goat", "glass", "calm"},
+    "verb": {"run", "try", "calm", "box", "bake"},
+    "adj": {"calm", "restless"},
+    "adv": {"slowly"},
+}
+KNOWN = [
+    "box", "boxes", "city", "cities", "goat", "goats", "glass", "run", "running", "tried", "calm",
+    "calms", "baked", "baking", "slowly", "restless", "Boston", "brio",
+]  # fmt: skip
+
+
+def test_words_stand_where_their_part_of_speech_may() -> None:
+    classes = text_words.word_classes(KNOWN, LEMMAS)
+    assert classes == {
+        "noun": ["box", "city", "goat", "glass", "calm"],
+        "nouns": ["boxes", "cities", "goats", "calms"],
+        "verb": ["box", "run", "calm"],
+        "adj": ["calm", "restless"],
+        "adverb": ["slowly"],
+        "third": ["boxes", "calms"],
+        "past": ["tried", "baked"],
+        "ing": ["running", "baking"],
+        "any": ["brio"],
+    }
+
+
+@given(st.integers())
+def test_a_sentence_of_any_words_begins_with_a_capital_and_has_no_slot_left(seed: int) -> None:
+    made = text_words.sentence(Random(seed), text_words.word_classes(KNOWN, LEMMAS))
+    assert made[0].isupper()
+    assert made[-1] in ".?!"
+    assert not re.search(r"[{}]|\b[Aa] [aeiou]", made)
+
+
+def test_wordnets_words_are_read_without_its_licence(tmp_path: Path) -> None:
+    folder = tmp_path / "usr/share/wordnet"
+    folder.mkdir(parents=True)
+    (folder / "index.noun").write_text("  1 This software\ngoat n 4 6 @ ~ #m\nbox n 10 5 @\n")
+    assert text_words.wordnet_lemmas(tmp_path) == {"noun": {"goat", "box"}}
+    assert text_words.wordnet_lemmas(tmp_path / "nothing") == {}
+
+
+def test_half_of_the_hundreds_are_round() -> None:
+    random = Random(0)
+    made = [int(text_templates.SLOTS["hundreds"](random)) for _ in range(2000)]
+    assert all(100 <= value < 1000 for value in made)
+    assert 0.5 < sum(value % 10 == 0 for value in made) / len(made) < 0.6
