@@ -68,9 +68,10 @@ def mixed(mixture: dict[str, float]) -> tuple[float, ...]:
     return tuple(share / sum(shares) for share in shares)
 
 
-# Mixtures are easier to understand than alpha alone: of clara's words in alpha's style whisper heard
-# 10 % wrong, of these 2. Brighter than the teacher by 0.6 to 1.4 dB an octave: above 6 kHz the model loses 2 dB of what it
-# is taught, and a judge of naturalness minds (docs/experiments/2026-11-26-brighter-voices.md).
+# Mixtures are easier to understand than alpha alone: of clara's words in alpha's style a recogniser
+# heard 10 % wrong, of these 2. They are brighter than the teacher by 0.6 to 1.4 dB an octave: above
+# 6 kHz the model loses 2 dB of what it is taught, and a judge of naturalness minds
+# (docs/experiments/2026-11-26-brighter-voices.md).
 NAMED = (
     _named("clara", "A clear, friendly woman.",
            {"alpha": 0.65, "gongitsune": 0.2, "kumo": 0.15}, pitch=1.03, tilt=1.0),
