@@ -21,6 +21,7 @@
 #   the end, on both GPUs if there are two.
 # CODES_STAY=1: the codec stays as it is; the talker goes on, to the end, on all GPUs. The speaker
 #   encoder stays too, or goes on towards its targets until SPEAKER seconds, and the talker then.
+# TILT=0.12: how much brighter a decoder that was trained gets at the end (empty: not at all).
 # The arguments that make it small enough for a try: SPEECH_MORE, CODEC_MORE, DECODER_MORE,
 # SPEAKER_MORE, SMOOTH_MORE, TALKER_MORE are added to each command.
 set -eu
@@ -138,16 +139,17 @@ codec() { # NUMBER MORE...: as the first or second of those that train it togeth
     shift
     on "$number" training.train_codec --speech "$work/speech" --state "$work/codec.pt" \
         --minutes 600 --until "$codec_by" --wait-hours "$first_hours" --hours "$hours" --save-every 40 \
-        $graphs ${COMPILE---compile} "$@" ${CODEC_MORE:-} > "$logs/codec$number.log" 2>&1
+        $graphs ${COMPILE---compile} "$@" ${CODEC_MORE:-} >> "$logs/codec$number.log" 2>&1
 }
-codec_together() { # goes on alone from the last save if that fails
-    rm -f "$work/meeting"
-    codec 1 --restart --peers 2 --rank 1 --meeting "$work/meeting" &
-    codec 0 --restart --peers 2 --rank 0 --meeting "$work/meeting" || {
-        cp "$logs/codec0.log" "$logs/together.log"
-        echo "not together: alone"
-        codec 0
-    }
+together() { # COUNT COMMAND...: COMMAND GPU OPTIONS on so many GPUs; if that fails, on the first from the last save
+    count=$1
+    shift
+    meeting=$work/$1.meeting
+    rm -f "$meeting"
+    for rank in $(seq $((count - 1))); do
+        "$@" "$rank" --restart --peers "$count" --rank "$rank" --meeting "$meeting" &
+    done
+    "$@" 0 --restart --peers "$count" --meeting "$meeting" || { echo "$1: once more, alone" && "$@" 0; }
 }
 # Decoder and talker compile and capture their steps while the codec still learns.
 until_warm_up() { while [ "$(date +%s)" -lt $((codec_by - ${WARM_UP:-280})) ] && [ ! -f "$work/settled.pt" ]; do sleep 1; done; }
@@ -180,22 +182,13 @@ talker() { # GPU CODEC STATE BY MORE...
         --minutes 600 --until "$until" --wait-hours "$first_hours" --hours "$hours" \
         --save-every 60 $graphs "$@" ${TALKER_MORE:-}
 }
-talker_to_the_end() { # CODEC GPU MORE...
-    codec=$1 own=$2
-    shift 2
-    talker "$own" "$codec" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout ${COMPILE---compile} "$@"
-}
-talkers_together() { # CODEC: on all GPUs; goes on alone from the last save if that fails
-    rm -f "$work/talkers"
-    for rank in $(seq $((gpus - 1))); do
-        talker_to_the_end "$1" "$rank" --peers "$gpus" --rank "$rank" --meeting "$work/talkers" \
-            > "$logs/talker$rank.log" 2>&1 &
-    done
-    talker_to_the_end "$1" 0 --peers "$gpus" --meeting "$work/talkers" > "$logs/talker.log" 2>&1 || {
-        cp "$logs/talker.log" "$logs/together.log"
-        echo "not together: alone"
-        talker_to_the_end "$1" 0 > "$logs/talker.log" 2>&1
-    }
+last_codec=$work/ready.pt
+[ -z "${CODES_STAY:-}" ] || last_codec=$work/decoder.pt
+last_talker() { # GPU MORE...: the one that stays
+    own=$1
+    shift
+    talker "$own" "$last_codec" "$work/talker.pt" "$ends" --speaker "$work/speaker.pt" --self-rollout \
+        ${COMPILE---compile} "$@" >> "$logs/talker$own.log" 2>&1
 }
 rehearsal() {
     while codec_is_unsaved || [ ! -f "$work/validation.done" ]; do sleep 1; done
@@ -209,12 +202,12 @@ export_model() {
 }
 
 if [ -n "${ONLY_CODEC:-}" ]; then
-    if [ "$second" = 1 ]; then codec_together; else codec 0 --restart; fi
+    together $((second + 1)) codec
     exit
 fi
 validation &
 if [ -n "${CODES_STAY:-}" ]; then
-    talkers_together "$work/decoder.pt" &
+    together "$gpus" last_talker &
     talker=$!
     while [ ! -f "$work/validation.done" ]; do sleep 1; done
     [ -z "${SPEAKER:-}" ] || smooth "$work/begin/speaker.pt" "$work/decoder.pt" $((start + SPEAKER)) ||
@@ -231,7 +224,7 @@ speaker &
 speaker=$!
 { until_warm_up && decoder; } &
 decoder=$!
-{ until_warm_up && talker_to_the_end "$work/ready.pt" "$second" > "$logs/talker.log" 2>&1; } &
+{ until_warm_up && last_talker "$second" --restart; } &
 talker=$!
 codec 0 --restart || echo "the codec failed"
 cp "$work/codec.pt" "$work/settled.part" && mv "$work/settled.part" "$work/settled.pt"
@@ -242,4 +235,5 @@ wait "$speaker" || echo "the speaker encoder failed"
 ln -f "$work/settled.pt" "$work/ready.pt" # now the talker can begin
 wait "$talker" || echo "the talker failed"
 wait "$decoder" || echo "the decoder failed"
+[ -z "${TILT-0.12}" ] || $python -m training.equalize --state "$work/decoder.pt" --speech "$work/speech" --tilt "${TILT-0.12}"
 export_model

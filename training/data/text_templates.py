@@ -105,7 +105,6 @@ PATTERNS = (
     "We drove from {proper} to {proper2} in {small} hours.",
     "You have {small} new messages.",
     "The number is {digits}.",
-    "Only {small} of the {hundreds} {unit} were {adj}.",
     "All {hundreds} {unit} were {adj} {later}.",
     "{person} paid ${hundreds} for a {adj} {thing}.",
     "It costs ${hundreds}, not ${hundreds2}.",
