@@ -93,6 +93,20 @@ class Choices:
         listed = (each for each in saved if each.built_in or _key(each) in selected)
         return Menu((*presets, *map(_choice, listed)), complete=False)
 
+    def filtered(self, words: str, also: Iterable[str], blends: bool = False) -> Menu:
+        """What a menu lists that shows by itself what fits the `words` typed into it: as many as
+        `menu` without words, first those found. It would draw a shorter list by its old one's
+        numbers.
+        """
+        also = [*also]
+        newest = self.menu("", also, blends)
+        if newest.complete or not words.strip():
+            return newest
+        found = self.menu(words, also, blends).voices
+        others = (each for each in newest.voices if each not in found)
+        most = max(len(found), len(newest.voices))
+        return Menu((*found, *others)[:most], complete=False)
+
     def key(self, name: str) -> str:
         """The key to store for a voice or a written blend; unknown names are unchanged."""
         bare = name.strip()

@@ -71,3 +71,20 @@ def test_a_voice_that_comes_with_the_program_is_always_listed(
     menu = Studio(studio.engine, library, studio.live, studio.takes).choices().menu()
     assert names(menu)[0] == "Calm guide"
     assert len(names(menu)) == 1 + LISTED
+
+
+@pytest.mark.parametrize("words", ["voice 01", "nobody", "ryan", "voice"])
+def test_a_menu_that_filters_by_itself_keeps_its_length(studio: Studio, words: str) -> None:
+    save_many(studio.library, MANY)
+    choices, selected = studio.choices(), ["Voice 003"]
+    found, whole = choices.menu(words, selected), choices.filtered("", selected)
+    typed = choices.filtered(words, selected)
+    assert whole == choices.menu("", selected)
+    assert len(typed.voices) == len(whole.voices)
+    assert typed.voices[: len(found.voices)] == found.voices
+    assert len(set(typed.voices)) == len(typed.voices)
+
+
+def test_few_voices_are_listed_in_one_order_whatever_is_typed(studio: Studio) -> None:
+    save_many(studio.library, LISTED)
+    assert studio.choices().filtered("voice 003", []) == studio.choices().menu()
