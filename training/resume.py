@@ -25,17 +25,16 @@ from training.growth import grown
 from training.losses.wave_losses import NETWORKS as LOSS_NETWORKS
 from training.train_speaker import SpeakerClassifier
 
-CODEC_HEAD, VOICE_PARTS = "phone_head.", "encoder."
+CODEC_HEAD = "phone_head."
 
 
 def keep(folder: Path, out: Path) -> None:
-    """Save the weights that an export of these states lacks, in half precision."""
+    """Save the weights that an export of these states lacks, in half precision. What told the
+    speakers apart is not kept: the vectors were smoothed since, and it is learned in a minute."""
     codec = _load_last_codec(folder)
-    voices, talker = states.load(folder / "speaker.pt"), states.load(folder / "talker.pt")
     kept = {
         "head": {n: v for n, v in codec["codec"].items() if n.startswith(CODEC_HEAD)},
-        "voices": {n: v for n, v in voices["speaker"].items() if not n.startswith(VOICE_PARTS)},
-        "phones": talker["phones"],
+        "phones": states.load(folder / "talker.pt")["phones"],
     }
     kept |= {name: codec[name] for name in LOSS_NETWORKS if name in codec}
     states.save(states.to_half(kept), out)
@@ -54,8 +53,6 @@ def join(export: Path, parts: Path, out: Path) -> None:
     voices.load_state_dict(states.to_half(voices.state_dict()))
     weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
-    # Heads for other speakers than these begin anew.
-    voices.load_state_dict(states.matching_weights(voices, kept["voices"]))
     losses = {name: kept[name] for name in LOSS_NETWORKS if name in kept}
     states.save({"codec": grown(Codec(), codec.state_dict()), **losses}, out / "codec.pt")
     states.save({"speaker": voices.state_dict()}, out / "speaker.pt")

@@ -8,10 +8,11 @@ import torch
 
 from studio.cli.app_context import MINI
 from training import resume, state, train_codec, train_talker
-from training.train_speaker import AXES, SpeakerClassifier
+from training.train_speaker import SpeakerClassifier
 
 PARTS = Path(resume.__file__).with_name("parts.pt")
 CPU = torch.device("cpu")
+HEADS = ("who", "axes.weight", "axes.bias")  # of the speaker encoder: they begin anew
 
 
 def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
@@ -33,16 +34,4 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
         before, after = state.load(first / name), state.load(second / name)
         assert before.keys() == after.keys()
         flat = [(before[part], after[part]) for part in before if isinstance(before[part], dict)]
-        assert all(torch.equal(x[key], y[key]) for x, y in flat for key in x)
-
-
-def test_heads_for_other_speakers_begin_anew(tmp_path: Path) -> None:
-    kept = state.load(PARTS)
-    kept["voices"]["who"] = kept["voices"]["who"][:600]
-    kept["voices"]["axes.bias"] = torch.arange(float(AXES))
-    state.save(kept, tmp_path / "parts.pt")
-    resume.join(MINI, tmp_path / "parts.pt", tmp_path)
-    voices = SpeakerClassifier()
-    voices.load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
-    assert torch.equal(voices.axes.bias, torch.arange(float(AXES)))
-    assert (voices.who.norm(dim=1) > 0).all()
+        assert all(torch.equal(x[key], y[key]) for x, y in flat for key in x if key not in HEADS)
