@@ -3,7 +3,7 @@
 Phonemes are misaki's, made by `hibari` (the package hibari-tts: its rules and word lists, no
 network of its voice). A file of them is made once, on any machine:
 
-    python -m training.teachers.phonemes --corpus corpus.json --out said.json.gz --count 300000
+    python -m training.teachers.phonemes --corpus corpus.json --out said.json.gz --count 380000
 
 With --held-out it has the sentences that are never learned, to judge the talker by.
 """
@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--count", type=int, default=300_000)
+    parser.add_argument("--count", type=int, default=380_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--held-out", action="store_true")
     args = parser.parse_args()
