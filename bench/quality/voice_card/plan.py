@@ -144,9 +144,11 @@ def styles(speakers: Sequence[str], sizes: Sizes) -> Iterator[Take]:
 
 
 def ends(speakers: Sequence[str], sizes: Sizes) -> Iterator[Take]:
-    for number, text in enumerate(endings(sizes.ends)):
-        voice = speakers[number % len(speakers)]
-        yield Take(f"ends.{voice}", voice, text, number)
+    """One voice after another: takes of a group are kept together."""
+    texts = list(enumerate(endings(sizes.ends)))
+    for first, voice in enumerate(speakers):
+        for number, text in texts[first :: len(speakers)]:
+            yield Take(f"ends.{voice}", voice, text, number)
 
 
 def long_texts(speakers: Sequence[str], sizes: Sizes) -> Iterator[Take]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 from bench.quality.voice_card import card, figures, plan, recordings
 from bench.quality.voice_card.plan import QUICK, Sizes, Take
 from bench.quality.voice_card.recordings import Spoken
-from bench.quality.voice_card.speak import keep, speak_model
+from bench.quality.voice_card.speak import keep, plans, speak_model
 from studio.cli.app_context import MINI
 from training.data import text_templates
 from training.data.text import BENCH_SENTENCES, words_of
 
+QUICK_ENDS = replace(QUICK, ends=20)
 SMALL = Sizes(sentences=1, clones=1, steps=1, designs=4, styles=1, ends=2, long=0)
 
 
@@ -39,6 +42,17 @@ def test_nothing_that_is_asked_for_is_held_out_text_or_a_pattern() -> None:
     assert len(set(plan.endings(1000))) == 1000
     assert not shipped & {" ".join(words_of(text)) for text in texts}
     assert [text for text in texts if any(each.fullmatch(text) for each in patterns)] == []
+
+
+def test_what_is_kept_together_is_asked_one_after_another() -> None:
+    """A group that comes twice would be written over itself."""
+    takes = [take for some in plans(["a", "b", "c"], {"held_out": ["d"]}, QUICK_ENDS, plan.PARTS)
+             for take in some]  # fmt: skip
+    groups = [group for group, _ in groupby(take.group for take in takes)]
+    assert len(groups) == len(set(groups))
+    ends = [take for take in takes if take.part == "ends"]
+    assert [take.voice for take in ends] == sorted(take.voice for take in ends)
+    assert len({take.text for take in ends}) == len(ends) == QUICK_ENDS.ends
 
 
 def test_twenty_sentences_have_all_kinds() -> None:
