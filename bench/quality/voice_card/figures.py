@@ -278,8 +278,8 @@ def figures(rows: Sequence[Row], references: Sequence[Row]) -> Figures:
         found |= blend_figures(spoken["blends"], spoken["voices"])
     if "designs" in spoken:
         found |= design_figures(spoken["designs"])
-    if "voices" in spoken:
-        found |= end_figures([*spoken["voices"], *spoken.get("ends", ())])
+    if whole_texts := [*spoken.get("voices", ()), *spoken.get("ends", ())]:
+        found |= end_figures(whole_texts)
     if "long" in spoken:
         found |= long_figures(spoken["long"])
     return found
