@@ -35,7 +35,9 @@ def names(update: Any) -> list[str]:
 def test_speak_lists_an_old_voice_while_it_is_selected(studio: Studio, old: str) -> None:
     speaking = SpeakHandlers(studio)
     assert old not in names(speaking.offer("", "ryan"))
-    assert names(speaking.offer("voice 004", "ryan")) == ["ryan", old]
+    whole, found = names(speaking.offer("", "ryan")), names(speaking.offer("voice 004", "ryan"))
+    assert found[:2] == ["ryan", old]  # the browser shows what fits of a list that stays as long
+    assert len(found) == len(whole)
     for selected in (old, OLD):
         assert old in names(speaking.offer("", selected))
         kept, _ = speaking.arrive(selected, "auto")  # as of a draft
@@ -69,7 +71,7 @@ def test_blend_takes_old_voices(studio: Studio, old: str) -> None:
 def test_a_search_in_blend_selects_nothing(studio: Studio, old: str) -> None:
     for picked in ([], ["ryan"]):
         found = BlendTab(studio).offer("004", picked)
-        assert names(found) == [*picked, OLD]
+        assert names(found)[: len(picked) + 1] == [*picked, OLD]
         assert "value" not in found
 
 
