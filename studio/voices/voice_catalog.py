@@ -69,43 +69,52 @@ class Choices:
         """Speakers first, then saved voices that these checkpoints can speak."""
         return (*self._presets(), *map(_choice, self._saved()))
 
-    def menu(self, words: str = "", also: Iterable[str] = (), blends: bool = False) -> Menu:
+    def menu(
+        self,
+        words: str = "",
+        also: Iterable[str] = (),
+        blends: bool = False,
+        as_long: bool = False,
+    ) -> Menu:
         """All voices (`blends`: that can be blended), unless many are saved.
 
         Then the built-in and the newest, or those with `words` in their names. `also`: names or
-        keys of voices that are selected, and thus listed in any case.
+        keys of voices that are selected, and thus listed in any case. `as_long`: after those found
+        come others, until the list is as long as without words. A menu that shows by itself what
+        fits would draw a shorter list by its old one's numbers.
         """
-        presets, saved = [*self._presets()], self._blendable() if blends else self._saved()
-        own = [each for each in saved if not each.built_in]
-        if len(own) <= LISTED:
-            return Menu((*presets, *map(_choice, saved)), complete=True)
-        selected = {self.key(name) for name in also}
-        if wanted := words.strip().lower():
-            found = _found(saved, wanted)[:LISTED]
-            presets = [
-                each for each in presets if wanted in each.name.lower() or each.key in selected
-            ]
-            selected -= set(map(_key, found))
-            kept = [each for each in saved if _key(each) in selected]
-            return Menu((*presets, *map(_choice, [*found, *kept])), complete=False)
-        newest = nlargest(LISTED, own, key=lambda each: each.card.created)
-        selected |= set(map(_key, newest))
-        listed = (each for each in saved if each.built_in or _key(each) in selected)
-        return Menu((*presets, *map(_choice, listed)), complete=False)
+        saved = self._blendable() if blends else self._saved()
+        if sum(not each.built_in for each in saved) <= LISTED:
+            return Menu((*self._presets(), *map(_choice, saved)), complete=True)
+        selected, wanted = {self.key(name) for name in also}, words.strip().lower()
+        if not wanted:
+            return Menu(self._newest(saved, selected), complete=False)
+        found = self._fitting(saved, selected, wanted)
+        if as_long:
+            newest = self._newest(saved, selected)
+            others = (each for each in newest if each not in found)
+            found = (*found, *others)[: max(len(found), len(newest))]
+        return Menu(found, complete=False)
 
-    def filtered(self, words: str, also: Iterable[str], blends: bool = False) -> Menu:
-        """What a menu lists that shows by itself what fits the `words` typed into it: as many as
-        `menu` without words, first those found. It would draw a shorter list by its old one's
-        numbers.
-        """
-        also = [*also]
-        newest = self.menu("", also, blends)
-        if newest.complete or not words.strip():
-            return newest
-        found = self.menu(words, also, blends).voices
-        others = (each for each in newest.voices if each not in found)
-        most = max(len(found), len(newest.voices))
-        return Menu((*found, *others)[:most], complete=False)
+    def _newest(self, saved: Iterable[SavedVoice], selected: set[str]) -> tuple[Choice, ...]:
+        """Speakers, built-in voices, the newest and the selected."""
+        own = (each for each in saved if not each.built_in)
+        newest = nlargest(LISTED, own, key=lambda each: each.card.created)
+        keys = selected | set(map(_key, newest))
+        listed = (each for each in saved if each.built_in or _key(each) in keys)
+        return (*self._presets(), *map(_choice, listed))
+
+    def _fitting(
+        self, saved: Iterable[SavedVoice], selected: set[str], wanted: str
+    ) -> tuple[Choice, ...]:
+        """Those with these small letters in their names, and the selected."""
+        found = _found(saved, wanted)[:LISTED]
+        presets = (
+            each for each in self._presets() if wanted in each.name.lower() or each.key in selected
+        )
+        others = selected - set(map(_key, found))
+        kept = (each for each in saved if _key(each) in others)
+        return (*presets, *map(_choice, (*found, *kept)))
 
     def key(self, name: str) -> str:
         """The key to store for a voice or a written blend; unknown names are unchanged."""

@@ -215,7 +215,7 @@ class BlendTab:
         return handle(self._labels(picked), at), written(picked, weights), None
 
     def _menu(self, words: str, picked: Sequence[str]) -> Menu:
-        return self._studio.choices().filtered(words, picked, blends=True)
+        return self._studio.choices().menu(words, picked, blends=True, as_long=True)
 
     def _picked(self, names: Sequence[str]) -> list[str]:
         """Names as the list spells them."""

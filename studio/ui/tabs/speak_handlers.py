@@ -249,7 +249,7 @@ class SpeakHandlers:
         return gr.update(choices=voices, value=voices[0][1])
 
     def _menu(self, words: str, voice: str | None) -> Menu:
-        return self._studio.choices().filtered(words, [voice or ""])
+        return self._studio.choices().menu(words, [voice or ""], as_long=True)
 
     def _hint(self, menu: Menu) -> str:
         asked = word("Pick one, or type a blend:" if menu.complete else MANY_OR_BLEND)

@@ -77,8 +77,8 @@ def test_a_voice_that_comes_with_the_program_is_always_listed(
 def test_a_menu_that_filters_by_itself_keeps_its_length(studio: Studio, words: str) -> None:
     save_many(studio.library, MANY)
     choices, selected = studio.choices(), ["Voice 003"]
-    found, whole = choices.menu(words, selected), choices.filtered("", selected)
-    typed = choices.filtered(words, selected)
+    found, whole = choices.menu(words, selected), choices.menu("", selected, as_long=True)
+    typed = choices.menu(words, selected, as_long=True)
     assert whole == choices.menu("", selected)
     assert len(typed.voices) == len(whole.voices)
     assert typed.voices[: len(found.voices)] == found.voices
@@ -87,4 +87,5 @@ def test_a_menu_that_filters_by_itself_keeps_its_length(studio: Studio, words: s
 
 def test_few_voices_are_listed_in_one_order_whatever_is_typed(studio: Studio) -> None:
     save_many(studio.library, LISTED)
-    assert studio.choices().filtered("voice 003", []) == studio.choices().menu()
+    choices = studio.choices()
+    assert choices.menu("voice 003", as_long=True) == choices.menu()
