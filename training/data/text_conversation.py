@@ -174,9 +174,9 @@ def sentence(random: Random, proper: Sequence[str] = ()) -> str:
     shape = random.choices([shape for _, shape in SHAPES], [often for often, _ in SHAPES])[0]
     while "{" in shape:
         shape = re.sub(r"{([a-z]+)}", part, shape)
-    return _with_capitals(shape)
+    return with_capitals(shape)
 
 
-def _with_capitals(text: str) -> str:
+def with_capitals(text: str) -> str:
     """Every sentence begins with a capital, quoted ones too."""
     return re.sub(r'(^"?|[.!?] "?|, ")([a-z])', lambda match: match[1] + match[2].upper(), text)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
+from training.data.text_conversation import with_capitals
 from training.data.text_templates import LATER, PEOPLE, PLACES
 
 PATTERNS = (
@@ -107,5 +108,4 @@ def sentence(random: Random, classes: Mapping[str, Sequence[str]]) -> str:
         return random.choice(known or [word for each in classes.values() for word in each])
 
     filled = re.sub(r"{([a-z]+)}", fill, random.choice(PATTERNS))
-    filled = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", filled)
-    return re.sub(r"(^|[!?] )([a-z])", lambda match: match[1] + match[2].upper(), filled)
+    return with_capitals(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", filled))
