@@ -52,7 +52,6 @@ from training.losses.regularization import ValidationSet, add_dropout
 from training.optimizers import Muon, Optimizers, make_optimizer
 from training.train_speaker import SpeakerClassifier
 
-TOKENIZER = "tokenizer.json"
 HIGHEST_RATE = 1.5e-3
 GUIDANCE = 0.5  # weight of the guided attention loss
 VOICE_SWAPS = 0.15  # share of the sequences with frames of another voice (see perturbation.py)
@@ -262,25 +261,20 @@ def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None
     print(f"{pool.hours:.1f} hours, {len(dataset)} utterances", flush=True)
 
 
-def open_batcher(args: argparse.Namespace, device: torch.device) -> Batcher:
+def open_batcher(args: argparse.Namespace, tokenizer: Tokenizer, device: torch.device) -> Batcher:
     """A batcher of a dataset that is still empty."""
-    tokenizer = open_tokenizer(args)
-    ids = SampledSegmentation(args.tokenizer / TOKENIZER)
-    dataset, special = open_dataset(args, ids, device), text_ids(tokenizer)
+    dataset = open_dataset(args, SampledSegmentation(tokenizer), device)
+    special = text_ids(tokenizer)
     return Batcher(dataset, Instructions(tokenizer.encode_batch, special, device), special)
 
 
-def open_tokenizer(args: argparse.Namespace) -> Tokenizer:
-    return Tokenizer.from_file(str(args.tokenizer / TOKENIZER))
-
-
-def validation_set(args: argparse.Namespace, batcher: Batcher) -> ValidationSet:
+def validation_set(folder: Path, tokenizer: Tokenizer, batcher: Batcher) -> ValidationSet:
     """Speech in a folder, which the batcher's dataset has not, with texts as they are encoded when
     something is spoken."""
-    known, ids = batcher.dataset, open_tokenizer(args).encode_batch
-    unseen = TalkerDataset(ids, known.encoder, known.speaker, known.device)
+    known = batcher.dataset
+    unseen = TalkerDataset(tokenizer.encode_batch, known.encoder, known.speaker, known.device)
     held_out = Batcher(unseen, batcher.instructions, batcher.special)
-    return ValidationSet(held_out, args.validation, known.device)
+    return ValidationSet(held_out, folder, known.device)
 
 
 def batch_source(
@@ -318,9 +312,10 @@ def run(args: argparse.Namespace) -> None:
     advance = train_loop.make_step(trainer, args, args.rows, args.frames)
     rollouts = open_rollouts(args, trainer)
     train_loop.wait_for(args.codec, args.speaker)
-    batcher = open_batcher(args, device)
+    tokenizer = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
+    batcher = open_batcher(args, tokenizer, device)
     dataset, pool = batcher.dataset, SpeechPool(args.speech, args.hours, device)
-    validation = validation_set(args, batcher) if args.validation else None
+    validation = validation_set(args.validation, tokenizer, batcher) if args.validation else None
     if args.state.exists():
         trainer.resume(args.state, args.restart)
     if args.rank:  # the same weights, other batches

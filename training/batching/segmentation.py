@@ -8,7 +8,6 @@ that what letters say is learned from all words that have them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from tokenizers import Encoding, Tokenizer
@@ -20,13 +19,14 @@ SHARE = 0.5  # of the texts
 class SampledSegmentation:
     """Encodes texts, `share` of them with some merges left out."""
 
-    def __init__(self, file: Path, share: float = SHARE) -> None:
+    def __init__(self, tokenizer: Tokenizer, share: float = SHARE) -> None:
         self._share = share
-        self._exact, self._loose = (Tokenizer.from_file(str(file)) for _ in range(2))
+        self._exact, self._loose = tokenizer, Tokenizer.from_str(tokenizer.to_str())
         self._loose.model.dropout = DROPOUT
 
     def __call__(self, texts: list[str]) -> Sequence[Encoding]:
-        exact, loose = self._exact.encode_batch(texts), self._loose.encode_batch(texts)
-        pick = (torch.rand(len(texts)) < self._share).tolist()
-        return [own if chosen else usual
-                for own, usual, chosen in zip(loose, exact, pick, strict=True)]  # fmt: skip
+        loosely = (torch.rand(len(texts)) < self._share).tolist()
+        return [
+            (self._loose if chosen else self._exact).encode(text)
+            for text, chosen in zip(texts, loosely, strict=True)
+        ]

@@ -17,7 +17,7 @@ def test_pieces_are_smaller_and_the_text_is_the_same() -> None:
     torch.manual_seed(0)
     usual = Tokenizer.from_file(str(FILE))
     ids = usual.encode(TEXTS[0]).ids
-    made = SampledSegmentation(FILE, share=1.0)(TEXTS)
+    made = SampledSegmentation(usual, share=1.0)(TEXTS)
     assert sum(len(each.ids) > len(ids) for each in made) > 30
     assert len({tuple(each.ids) for each in made}) > 20
     for each in made:
@@ -27,7 +27,8 @@ def test_pieces_are_smaller_and_the_text_is_the_same() -> None:
 
 def test_a_share_of_the_texts_is_encoded_as_when_spoken() -> None:
     torch.manual_seed(0)
-    ids = Tokenizer.from_file(str(FILE)).encode(TEXTS[0]).ids
-    as_usual = [each.ids == ids for each in SampledSegmentation(FILE, share=0.5)(TEXTS)]
+    usual = Tokenizer.from_file(str(FILE))
+    ids = usual.encode(TEXTS[0]).ids
+    as_usual = [each.ids == ids for each in SampledSegmentation(usual, share=0.5)(TEXTS)]
     assert 12 < sum(as_usual) < 30
-    assert all(each.ids == ids for each in SampledSegmentation(FILE, share=0.0)(TEXTS))
+    assert all(each.ids == ids for each in SampledSegmentation(usual, share=0.0)(TEXTS))
