@@ -178,7 +178,7 @@ talker() { # GPU CODEC STATE BY MORE...
     gpu=$1 heard=$2 state=$3 until=$4
     shift 4
     on "$gpu" training.train_talker --speech "$work/speech" --codec "$heard" \
-        --tokenizer "$work/tokenizer" --state "$state" --validation "$work/validation" --restart \
+        --tokenizer "$work/tokenizer" --state "$state" --validation "$work/validation" \
         --minutes 600 --until "$until" --wait-hours "$first_hours" --hours "$hours" \
         --save-every 60 $graphs "$@" ${TALKER_MORE:-}
 }
@@ -193,7 +193,7 @@ last_talker() { # GPU MORE...: the one that stays
 rehearsal() {
     while codec_is_unsaved || [ ! -f "$work/validation.done" ]; do sleep 1; done
     cp "$work/codec.pt" "$work/early.pt"
-    talker "$second" "$work/early.pt" "$work/rehearsal.pt" "$codec_by" > "$logs/rehearsal.log" 2>&1
+    talker "$second" "$work/early.pt" "$work/rehearsal.pt" "$codec_by" --restart > "$logs/rehearsal.log" 2>&1
 }
 
 export_model() {
