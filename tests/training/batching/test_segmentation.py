@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from tokenizers import Tokenizer
 
+from studio.cli.app_context import MINI
 from training.batching.segmentation import SampledSegmentation
 
-FILE = Path("presets/mini/tokenizer.json")
+FILE = MINI / "tokenizer.json"
 TEXTS = ["Some of the oldest maps in the archive were drawn on goat skin."] * 40
 
 
