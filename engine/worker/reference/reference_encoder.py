@@ -89,8 +89,7 @@ class ReferenceEncoder:
         stream: torch.cuda.Stream | None = None,
     ) -> None:
         self._encoder, self._stream = encoder, stream
-        # without silence after it, the reference's last word is repeated at the start
-        self._silence = np.zeros(round(silence * SAMPLE_RATE), np.float32)
+        self._silence = round(silence * SAMPLE_RATE)
         self._codes: LRUCache[str, Codes] = LRUCache(limit)
         self._vectors: LRUCache[tuple[str, str], Vector] = LRUCache(limit)
         priority = None if stream else lower_thread_priority
@@ -104,10 +103,21 @@ class ReferenceEncoder:
         vector = self._encode_once(self._vectors, (talker, digest), speaker, audio, _vector)
         if not transcript:
             return Clone(vector)
-        padded = np.concatenate((audio, self._silence))
+        padded = self._with_silence(audio)
         convert = partial(_codes, -(-len(padded) // FRAME_SAMPLES))
         codes = self._encode_once(self._codes, digest, self._encoder, padded, convert)
         return Clone(vector, transcript, codes)
+
+    def _with_silence(self, audio: Waveform) -> Waveform:
+        """The recording, silence, and the rest of the last frame.
+
+        Without silence its last word is repeated at the start of what is said; of a last frame that
+        is not whole the encoder makes a sound, and the talker goes on with that.
+        """
+        if not self._silence:
+            return audio
+        silence = self._silence + -(len(audio) + self._silence) % FRAME_SAMPLES
+        return np.pad(audio, (0, silence))
 
     def warm(self, speaker: EncoderRunner) -> None:
         """Warm the networks up before the first recording."""

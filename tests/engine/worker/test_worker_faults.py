@@ -27,7 +27,7 @@ from engine.errors import (
     StepFailed,
 )
 from engine.plan import CodecDecode, Prefill, Prompt, StepPlan
-from engine.types import SAMPLE_RATE
+from engine.types import FRAME_SAMPLES, SAMPLE_RATE
 from engine.worker.worker import TorchWorker, WorkerSettings
 from tests.engine.worker.driver import (
     DRAWN,
@@ -235,13 +235,15 @@ def test_a_recording_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (first.transcript, again.transcript) == ("One.", "Two.")
 
 
-def test_users_recordings_get_a_pause_at_their_end() -> None:
-    """The setting's default; it does not change the vector."""
-    audio = tensors(CLONES.folder)["reference_wav"].numpy()
+@pytest.mark.parametrize("samples", [40_000, 38_400])
+def test_users_recordings_get_a_pause_at_their_end(samples: int) -> None:
+    """The setting's default, to the end of a frame; it does not change the vector."""
+    audio = tensors(CLONES.folder)["reference_wav"].numpy()[:samples]
     checkpoints = {CLONES.folder.name: LocalCheckpoint(CLONES.folder)}
     worker = TorchWorker(checkpoints, WorkerSettings(1, 64, "cpu"))
     made = worker.encode(CLONES.folder.name, audio, "Words.")
-    pause = np.zeros(round(worker._settings.reference_silence * SAMPLE_RATE), np.float32)
+    shortest = round(worker._settings.reference_silence * SAMPLE_RATE)
+    pause = np.zeros(shortest + -(len(audio) + shortest) % FRAME_SAMPLES, np.float32)
     with running(CLONES.folder) as plain:
         padded = plain.encode(CLONES.folder.name, np.concatenate((audio, pause)), "Words.")
         bare = plain.encode(CLONES.folder.name, audio, "Words.")
