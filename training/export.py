@@ -28,7 +28,7 @@ from training import state as states
 from training.batching.speaker_targets import speaker_targets
 from training.codec import Codec
 from training.data.speakers import NAMED
-from training.train_speaker import SpeakerClassifier
+from training.train_speaker import load_encoder
 
 
 @torch.no_grad()
@@ -75,12 +75,11 @@ def main() -> None:
     for name in ("codec", "speaker", "talker", "tokenizer", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     args = parser.parse_args()
-    codec, speaker, talker = Codec(), SpeakerClassifier(), Talker(model_config.talker_config())
+    codec, talker = Codec(), Talker(model_config.talker_config())
     codec.load_state_dict(states.load(args.codec)["codec"])
-    speaker.load_state_dict(states.load(args.speaker)["speaker"])
     talker.load_state_dict(states.load(args.talker)["talker"])
     set_preset_vectors(talker)
-    write(args.out, args.tokenizer, codec, speaker.encoder, talker)
+    write(args.out, args.tokenizer, codec, load_encoder(args.speaker), talker)
     size = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
     print(f"{args.out}: {size / 1e6:.1f} MB")
 

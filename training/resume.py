@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.configs import TalkerConfig
+from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
 from engine.worker.loading import weight_loader
 from training import model_config, tokenizer
@@ -23,7 +24,7 @@ from training import state as states
 from training.codec import Codec
 from training.growth import grown
 from training.losses.wave_losses import NETWORKS as LOSS_NETWORKS
-from training.train_speaker import SpeakerClassifier
+from training.train_speaker import save_encoder
 
 CODEC_HEAD = "phone_head."
 
@@ -49,13 +50,13 @@ def join(export: Path, parts: Path, out: Path) -> None:
     """States to continue from, weights alone, and their tokenizer. An export of a smaller codec or
     talker than the recipe's grows."""
     kept = states.load(parts)
-    codec, voices, talker = codec_of(export), SpeakerClassifier(), talker_like(export)
-    voices.load_state_dict(states.to_half(voices.state_dict()))
-    weight_loader.load(export, {"talker.": talker, "speaker_encoder.": voices.encoder}, "cpu")
+    codec, talker = codec_of(export), talker_like(export)
+    encoder = SpeakerEncoder(model_config.speaker_config())
+    weight_loader.load(export, {"talker.": talker, "speaker_encoder.": encoder}, "cpu")
     codec.load_state_dict(codec.state_dict() | kept["head"])
     losses = {name: kept[name] for name in LOSS_NETWORKS if name in kept}
     states.save({"codec": grown(Codec(), codec.state_dict()), **losses}, out / "codec.pt")
-    states.save({"speaker": voices.state_dict()}, out / "speaker.pt")
+    save_encoder(encoder, out / "speaker.pt")
     larger = grown(Talker(model_config.talker_config()), talker.state_dict())
     states.save({"talker": larger, "phones": kept["phones"]}, out / "talker.pt")
     (out / "tokenizer").mkdir(exist_ok=True)

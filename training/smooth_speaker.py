@@ -13,13 +13,13 @@ After few steps it costs exactness (docs/experiments/2026-11-26-any-word-any-pit
 from __future__ import annotations
 
 import argparse
+import math
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from engine.model.speaker import SpeakerEncoder
-from training import state as states
 from training import train_loop
 from training.batching.encoding_batches import resample
 from training.batching.speaker_targets import faster, speaker_targets
@@ -30,11 +30,12 @@ from training.data.speech_pool import SpeechPool
 from training.graph_steps import Metrics
 from training.train_speaker import (
     NeutralUtterances,
-    SpeakerClassifier,
     augment,
     fit,
+    load_encoder,
     load_frozen_codec,
     random_length,
+    save_encoder,
     speaker_parser,
     through_codec,
 )
@@ -43,6 +44,9 @@ RIDGE = 30.0  # of the least-squares fit
 SPEED = 0.06  # largest relative change of speed
 HUMPS, HUMP_GAIN, HUMP_WIDTH = 4, 3.0, 0.7  # of a microphone's response: how many, dB, octaves
 BAND_LIMITED, HIGHEST, EDGE = 0.3, (3_500.0, 11_000.0), 200.0  # share of the waves; Hz
+# Many recordings lack a low voice's fundamental. Share of the waves, Hz, dB an octave below that.
+WITHOUT_LOWS, LOWEST, LOW_SLOPE = 0.5, (70.0, 400.0), (6.0, 30.0)
+FAINTEST = -45.0  # dB
 COPY_FRAMES = 48  # frames of a copy through the codec
 MIN_CODEBOOKS = 6  # codebooks of a copy
 
@@ -99,7 +103,7 @@ def join_batches(
 
 
 def other_microphones(wave: Tensor) -> Tensor:
-    """Waves [B, samples] with a few random humps in the spectrum, some without their highs."""
+    """Waves [B, samples] with random humps in the spectrum, some without their lows or highs."""
     batch, device = len(wave), wave.device
     spectrum = torch.fft.rfft(wave)
     hertz = torch.linspace(0, RATE / 2, spectrum.shape[1], device=device)
@@ -109,20 +113,30 @@ def other_microphones(wave: Tensor) -> Tensor:
         centre = 8 * torch.rand(batch, 1, device=device)
         gain = HUMP_GAIN * torch.randn(batch, 1, device=device)
         response += gain * (-((octave - centre) / HUMP_WIDTH).square()).exp()
+    response += low_cut(batch, hertz)
     highest = torch.empty(batch, 1, device=device).uniform_(*HIGHEST)
     whole = torch.rand(batch, 1, device=device) >= BAND_LIMITED
     passed = ((highest - hertz) / EDGE).sigmoid().masked_fill(whole, 1.0)
     return torch.fft.irfft(spectrum * 10 ** (response / 20) * passed, wave.shape[1])
 
 
+def low_cut(batch: int, hertz: Tensor) -> Tensor:
+    """The response of microphones that do not hear the lows [B, frequencies], in dB."""
+
+    def drawn(lowest: float, highest: float) -> Tensor:
+        return torch.empty(batch, 1, device=hertz.device).uniform_(lowest, highest)
+
+    corner, slope = drawn(*map(math.log2, LOWEST)), drawn(*LOW_SLOPE)
+    below = (corner - hertz.clamp(min=1).log2()).clamp(min=0)  # octaves
+    hears = drawn(0, 1) >= WITHOUT_LOWS
+    return (-slope * below).clamp(min=FAINTEST).masked_fill(hears, 0.0)
+
+
 def run(args: argparse.Namespace) -> None:
     device = train_loop.set_up(args)
     pool = SpeechPool(args.speech, args.hours, device)
     pool.wait(args.wait_hours)
-    utterances, classifier = NeutralUtterances(pool), SpeakerClassifier().to(device)
-    known = states.load(args.init)["speaker"]
-    classifier.load_state_dict(states.matching_weights(classifier, known))
-    encoder = classifier.encoder
+    utterances, encoder = NeutralUtterances(pool), load_encoder(args.init).to(device)
     axes = torch.tensor([speaker.axes() for speaker in all_speakers()], device=device)
     copied = codec_copies(utterances, load_frozen_codec(args.codec, device), args.copies)
     fit_last_layer(encoder, utterances, axes, args.fitted)
@@ -133,7 +147,7 @@ def run(args: argparse.Namespace) -> None:
         return {"total": target_distance(encoder, *both, axes, args.speed, args.microphones)}
 
     fit(encoder, utterances, args, 100, 20.0, losses)
-    states.save({"speaker": classifier.state_dict()}, args.out)
+    save_encoder(encoder, args.out)
 
 
 def target_distance(

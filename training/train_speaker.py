@@ -55,6 +55,24 @@ class SpeakerClassifier(nn.Module):
         }
 
 
+ENCODER = "encoder."  # its weights in a state's "speaker"; what tells voices apart is beside it
+
+
+def load_encoder(path: Path) -> SpeakerEncoder:
+    """The encoder of a state."""
+    known = states.load(path)["speaker"]
+    encoder = SpeakerEncoder(model_config.speaker_config())
+    encoder.load_state_dict(
+        {n.removeprefix(ENCODER): v for n, v in known.items() if n.startswith(ENCODER)}
+    )
+    return encoder
+
+
+def save_encoder(encoder: SpeakerEncoder, path: Path) -> None:
+    """A state of the encoder alone."""
+    states.save({"speaker": {ENCODER + n: v for n, v in encoder.state_dict().items()}}, path)
+
+
 def augment(wave: Tensor) -> Tensor:
     """The same speech at another volume, with a little noise."""
     gain = 10 ** (torch.empty(len(wave), 1, device=wave.device).uniform_(-12, 6) / 20)

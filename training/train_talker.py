@@ -50,7 +50,7 @@ from training.graph_steps import Metrics, Step
 from training.losses.attention_guidance import GuidedAttention
 from training.losses.regularization import ValidationSet, add_dropout
 from training.optimizers import Muon, Optimizers, make_optimizer
-from training.train_speaker import SpeakerClassifier
+from training.train_speaker import load_encoder
 
 HIGHEST_RATE = 1.5e-3
 GUIDANCE = 0.5  # weight of the guided attention loss
@@ -246,9 +246,7 @@ def open_dataset(args: argparse.Namespace, ids: Tokenize, device: torch.device) 
     codec.load_state_dict(states.load(args.codec)["codec"])
     codec.copy_codebooks()
     if args.speaker:
-        trained = SpeakerClassifier().to(device)
-        trained.load_state_dict(states.load(args.speaker)["speaker"])
-        speaker = trained.encoder.eval()
+        speaker = load_encoder(args.speaker).to(device).eval()
     return TalkerDataset(ids, codec.encoder.eval(), speaker, device)
 
 

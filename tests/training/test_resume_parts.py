@@ -8,7 +8,7 @@ import torch
 
 from studio.cli.app_context import MINI
 from training import resume, state, train_codec, train_talker
-from training.train_speaker import SpeakerClassifier
+from training.train_speaker import load_encoder
 
 PARTS = Path(resume.__file__).with_name("parts.pt")
 CPU = torch.device("cpu")
@@ -21,7 +21,7 @@ def test_the_embedded_model_can_be_trained_further(tmp_path: Path) -> None:
     codec.resume(tmp_path / "codec.pt", restart=True)
     talker = train_talker.Trainer(CPU)
     talker.resume(tmp_path / "talker.pt", restart=False)
-    SpeakerClassifier().load_state_dict(state.load(tmp_path / "speaker.pt")["speaker"])
+    load_encoder(tmp_path / "speaker.pt")
     assert (tmp_path / "tokenizer" / "tokenizer.json").exists()
 
 

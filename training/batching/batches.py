@@ -33,6 +33,9 @@ WORDINGS = 48  # instructions per speaker
 REFERENCE_CANDIDATES = 16  # of which the one at the most similar speed is used
 DESIGN_SHARE = 0.25  # of the sequences without an instruction have a description, no voice
 TARGET_SHARE = 0.4  # of the vectors are the speaker's target instead of an utterance's vector
+# Of the vectors in context some are up to so far on the way to another voice's: the reference tells
+# how the voice sounds, also where the encoder is mistaken.
+MISTAKEN_SHARE, MISTAKEN_WAY = 0.3, 0.7
 
 
 @dataclass(frozen=True)
@@ -174,11 +177,14 @@ class Batcher:
     def _vectors(
         self, rows: Tensor, reference: Tensor, speaker: Tensor, in_context: bool
     ) -> Tensor:
-        """The reference's vector, or the speaker's target, with or without another utterance's
-        error."""
+        """The reference's vector, sometimes mistaken, or the speaker's target, with or without
+        another utterance's error."""
         dataset = self.dataset
         if in_context:
-            return dataset.vectors[reference]
+            own = dataset.vectors[reference]
+            other = own[torch.randperm(len(own), device=own.device)]
+            way = MISTAKEN_WAY * torch.rand(len(own), 1, device=own.device)
+            return own.lerp(other, way * self._chance((len(own), 1), MISTAKEN_SHARE))
         other, target_vector = self._other(speaker), dataset.targets[rows]
         misread = dataset.vectors[other] - dataset.targets[other]
         vector = target_vector + misread * ~self._chance((len(rows), 1), TARGET_SHARE)

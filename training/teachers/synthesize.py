@@ -37,9 +37,9 @@ STYLED_OF_NAMED, STYLED = 0.25, 0.05
 
 
 def draw_utterance(
-    said: Sequence[PhonemizedText], random: Random
+    said: Sequence[PhonemizedText], random: Random, named_share: float = NAMED_SHARE
 ) -> tuple[Utterance, PhonemizedText]:
-    each, named = random.choice(said), random.random() < NAMED_SHARE
+    each, named = random.choice(said), random.random() < named_share
     speaker = random.randrange(len(NAMED)) if named else random.randrange(len(NAMED), TRAINED)
     styled = random.random() < (STYLED_OF_NAMED if named else STYLED)
     style = random.randrange(1, len(STYLES)) if styled else 0
@@ -47,12 +47,16 @@ def draw_utterance(
 
 
 def draw_jobs(
-    said: Sequence[PhonemizedText], seed: int, shard: int, count: int
+    said: Sequence[PhonemizedText],
+    seed: int,
+    shard: int,
+    count: int,
+    named_share: float = NAMED_SHARE,
 ) -> list[tuple[Utterance, Job]]:
     random, speakers = Random(f"{seed}/{shard}"), all_speakers()
     found = []
     for _ in range(count):
-        what, each = draw_utterance(said, random)
+        what, each = draw_utterance(said, random, named_share)
         found.append((what, Job(each, speakers[what.speaker], STYLES[what.style])))
     return found
 
@@ -71,9 +75,9 @@ def shard_arrays(told: Sequence[tuple[Utterance, LabelledSpeech]]) -> dict[str, 
 
 
 def make_shard(
-    teacher: Teacher, said: Sequence[PhonemizedText], seed: int, shard: int, count: int
+    teacher: Teacher, said: Sequence[PhonemizedText], shard: int, args: argparse.Namespace
 ) -> Any:
-    chosen = draw_jobs(said, seed, shard, count)
+    chosen = draw_jobs(said, args.seed, shard, args.utterances, args.named)
     spoken = dict(teacher.speak([job for _, job in chosen]))
     told = [(what, spoken[number]) for number, (what, _) in enumerate(chosen)]
     fit = [each for each in told if SHORTEST < len(each[1].wave) / RATE < LONGEST]
@@ -91,7 +95,7 @@ def make_shards(
         if args.until and time.time() > args.until:
             break
         begun, part = time.monotonic(), path.with_suffix(".part.npz")
-        data = make_shard(teacher, said, args.seed, shard, args.utterances)
+        data = make_shard(teacher, said, shard, args)
         np.savez(part, **data)
         os.replace(part, path)
         seconds, took = len(data["samples"]) / RATE, time.monotonic() - begun
@@ -107,6 +111,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--shards", type=int, default=100)
     parser.add_argument("--utterances", type=int, default=UTTERANCES)
+    parser.add_argument("--named", type=float, default=NAMED_SHARE, help="share of named voices")
     parser.add_argument("--until", type=float, help="begin no shard after this time, since 1970")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()

@@ -198,6 +198,27 @@ def test_a_vector_is_the_target_or_misread_as_another_utterance(
         assert nearest < 1
 
 
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_some_vectors_in_context_are_on_the_way_to_another_voice(
+    monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    monkeypatch.setattr(batches, "MISTAKEN_SHARE", share)
+    dataset = make_dataset()
+    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
+    batcher.refresh()
+    batch = batcher.draw(UTTERANCES, True, 256, batcher.order)
+    away = []
+    for row in range(UTTERANCES):
+        own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
+        theirs = dataset.vectors[dataset.table[:, SPEAKER] == dataset.table[own, SPEAKER]]
+        away.append(float((batch.vector[row] - theirs).norm(dim=1).min()))
+    length = float(dataset.vectors.norm(dim=1).mean())
+    if share:
+        assert 0.1 * length < sum(away) / len(away) < batches.MISTAKEN_WAY * length
+    else:
+        assert max(away) == 0
+
+
 def test_nobody_is_described_who_speaks_in_a_manner_of_his_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
