@@ -5,6 +5,7 @@ A state is a dictionary for torch.save. Pieces are consecutive parts of that fil
     python -m training.state weights codec.pt small.pt   # weights only, to continue from
     python -m training.state split codec.pt FOLDER
     python -m training.state join FOLDER/codec.pt codec.pt
+    python -m training.state mean before.pt:0.4 after.pt:0.6 talker.pt   # of their weights
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from torch import nn
 PIECE = 15 * 2**20
 LARGEST_HALF = 6e4
 KEPT = {"codec", "discriminators", "recognizer", "speaker", "talker", "phones", "step", "seconds"}
+NETWORKS = {"codec", "speaker", "talker", "phones"}
 PAUSE = 5.0  # seconds; a longer time between two steps does not count as training
 
 
@@ -105,18 +108,52 @@ def to_half(value: Any) -> Any:
     return value.half() if value.numel() and value.abs().max() < LARGEST_HALF else value
 
 
+def save_mean(parts: Sequence[tuple[Path, float]], out: Path) -> None:
+    """Save the mean of the networks that several states have, each counting its share. They have to
+    be trained on from one another: the mean of others says nothing."""
+    known = [(load(path), share) for path, share in parts]
+    names = [name for name in known[0][0] if name in NETWORKS]
+    found = {
+        name: mean_weights([(state[name], share) for state, share in known])
+        for name in names
+        if all(name in state for state, _ in known)
+    }
+    save(found, out)
+
+
+def mean_weights(parts: Sequence[tuple[Mapping[str, torch.Tensor], float]]) -> dict[str, Any]:
+    """The weighted mean of weights; what not all have in one shape is left out."""
+    first, whole = parts[0][0], sum(share for _, share in parts)
+    alike = [
+        name
+        for name, value in first.items()
+        if all(name in own and own[name].shape == value.shape for own, _ in parts)
+    ]
+    return {
+        name: torch.stack([own[name].float() * (share / whole) for own, share in parts]).sum(0)
+        for name in alike
+    }
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("weights", "split", "join"))
-    parser.add_argument("path", type=Path)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("weights", "split", "join", "mean"))
+    parser.add_argument("path", nargs="+", help="with mean each has its share: PATH:SHARE")
     parser.add_argument("out", type=Path)
     args = parser.parse_args()
+    if args.what == "mean":
+        pairs = [path.rpartition(":") for path in args.path]
+        save_mean([(Path(path), float(share)) for path, _, share in pairs], args.out)
+        return
+    (path,) = map(Path, args.path)
     if args.what == "weights":
-        save_weights(args.path, args.out)
+        save_weights(path, args.out)
     elif args.what == "split":
-        split(args.path, args.out)
+        split(path, args.out)
     else:
-        join(args.path.parent, args.path.name, args.out)
+        join(path.parent, path.name, args.out)
 
 
 if __name__ == "__main__":
