@@ -114,9 +114,14 @@ fi
 until_taught() { while [ ! -f "$work/kokoro.pt" ]; do sleep 1; done; }
 speech() { # GPU NUMBER SECONDS: shards from 1000 * NUMBER on, once the teacher is there
     until_taught
-    CUDA_VISIBLE_DEVICES=$1 OMP_NUM_THREADS=2 nice $python -m training.teachers.synthesize \
+    last=$(($(date +%s) + $3))
+    # While others capture their steps there may be no memory left: then once more.
+    until CUDA_VISIBLE_DEVICES=$1 OMP_NUM_THREADS=2 nice $python -m training.teachers.synthesize \
         --teacher "$work/kokoro.pt" --said "$work/said.json.gz" --out "$work/speech" \
-        --first $((1000 * $2)) --shards 1000 --until $(($(date +%s) + $3)) ${SPEECH_MORE:-} > "$logs/speech$2.log" 2>&1
+        --first $((1000 * $2)) --shards 1000 --until "$last" ${SPEECH_MORE:-} >> "$logs/speech$2.log" 2>&1; do
+        [ "$(date +%s)" -lt "$last" ] || return 0
+        sleep 2
+    done
 }
 number=0
 for gpu in $(seq $((gpus - 1)) -1 0); do
@@ -210,8 +215,12 @@ if [ -n "${CODES_STAY:-}" ]; then
     together "$gpus" last_talker &
     talker=$!
     while [ ! -f "$work/validation.done" ]; do sleep 1; done
-    [ -z "${SPEAKER:-}" ] || smooth "$work/begin/speaker.pt" "$work/decoder.pt" $((start + SPEAKER)) ||
-        echo "the speaker encoder failed"
+    if [ -n "${SPEAKER:-}" ]; then
+        for _ in 1 2; do # a second time if there was no memory
+            [ -f "$work/speaker.pt" ] || smooth "$work/begin/speaker.pt" "$work/decoder.pt" $((start + SPEAKER)) ||
+                echo "the speaker encoder failed"
+        done
+    fi
     # The talker waits for this.
     [ -f "$work/speaker.pt" ] || { cp "$work/begin/speaker.pt" "$work/speaker.part" && mv "$work/speaker.part" "$work/speaker.pt"; }
     wait "$talker" || echo "the talker failed"
