@@ -1,0 +1,28 @@
+"""A clone in context begins with a moment of silence, as all speech does, however long its
+recording is. Of a recording's last frame that was not whole the encoder made a sound, and the
+talker went on with it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine import Engine, Preset, SpeechRequest, Voice, open_engine
+from engine.types import SAMPLE_RATE, Waveform
+from studio.cli.app_context import MINI
+
+SAID = "I keep a spare key under the blue flower pot."
+
+
+def spoken(engine: Engine, text: str, voice: Voice) -> Waveform:
+    stream = engine.submit(SpeechRequest(text, voice, "english", seed=3, live=False))
+    return stream.collect().astype(np.float32) / 32768
+
+
+def test_a_clone_in_context_begins_in_silence() -> None:
+    with open_engine([str(MINI)], "cpu") as engine:
+        recording = spoken(engine, SAID, Preset("june"))
+        for cut in (700, 1000, 1600):  # samples; a frame has 1,920
+            voice = engine.clone(recording[:-cut], SAID)
+            wave = spoken(engine, "The ferry left early.", voice)
+            first = np.abs(wave[: SAMPLE_RATE // 25])
+            assert first.max() < 0.01 * np.abs(wave).max()
