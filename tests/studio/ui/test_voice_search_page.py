@@ -61,6 +61,7 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house:
     panel = page.locator("#blend-voices")
     voices = page.get_by_label("Voices", exact=True)
     panel.get_by_title("Clear").click()
+    expect(panel.locator(".token")).to_have_count(0)
     voices.click()
     for name in (OLD, OLDER):
         voices.press_sequentially(name[-3:])
