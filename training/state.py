@@ -23,7 +23,7 @@ from torch import nn
 PIECE = 15 * 2**20
 LARGEST_HALF = 6e4
 KEPT = {"codec", "discriminators", "recognizer", "speaker", "talker", "phones", "step", "seconds"}
-NETWORKS = {"codec", "speaker", "talker", "phones"}
+AVERAGED = {"codec", "speaker", "talker", "phones"}
 PAUSE = 5.0  # seconds; a longer time between two steps does not count as training
 
 
@@ -112,7 +112,7 @@ def save_mean(parts: Sequence[tuple[Path, float]], out: Path) -> None:
     """Save the mean of the networks that several states have, each counting its share. They have to
     be trained on from one another: the mean of others says nothing."""
     known = [(load(path), share) for path, share in parts]
-    names = [name for name in known[0][0] if name in NETWORKS]
+    names = [name for name in known[0][0] if name in AVERAGED]
     found = {
         name: mean_weights([(state[name], share) for state, share in known])
         for name in names

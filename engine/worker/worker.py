@@ -58,7 +58,7 @@ class WorkerSettings:
     codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
     weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
     fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
-    reference_silence: float = 0.5  # seconds appended to a recording before it is encoded
+    reference_silence: float = 0.5  # seconds at least, put behind a recording that is encoded
     reference_bytes: int = 512 << 20  # size of the cache of encoded references
 
 
