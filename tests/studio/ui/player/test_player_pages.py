@@ -123,8 +123,20 @@ def test_a_page_without_worklets_speaks_too(stage: Stage, url: str, open_page: O
     tap.wait(OVER)
     made = as_heard(stage.performed[-1].pcm)
     assert tap.state()["report"]["played"] == len(made)
-    # A busy machine may interrupt a ScriptProcessor: only its first block is held to the sample.
-    assert np.array_equal(tap.sound()[:128], made[:128])
+    # A busy machine interrupts a ScriptProcessor, and may play one block of it twice.
+    places = np.array(pieces_of(made, tap.sound()))
+    assert len(places) * PIECE >= len(made) / 4
+    assert np.mean(np.diff(places) == PIECE) > 0.8
+
+
+PIECE = 64  # samples
+
+
+def pieces_of(made: np.ndarray, heard: np.ndarray) -> list[int]:
+    """Where in what was made the pieces are that were heard."""
+    known = {made[at : at + PIECE].tobytes(): at for at in range(len(made) - PIECE + 1)}
+    pieces = (heard[at : at + PIECE].tobytes() for at in range(0, len(heard), PIECE))
+    return [known[piece] for piece in pieces if piece in known]
 
 
 def test_a_player_that_left_the_page_is_let_go(url: str, open_page: OpenPage) -> None:
