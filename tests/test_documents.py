@@ -19,7 +19,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUOTED = re.compile(r"`([^`\n]+)`")
 WORD = re.compile(r"[\w./-]+")
 MODULE = re.compile(r"python -m ((?:bench|training)(?:\.\w+)*)")
-
+DOCKERFILE = re.compile(r"```dockerfile\n(.*?)```", re.S)
+COPIED = re.compile(r"^COPY (.+) \S+$", re.M)
 
 ROOMS = ("bench/", "docs/", "engine/", "presets/", "studio/", "tests/", "training/")
 OUTPUTS = ("bench/.reference/", "training/runs/")  # what commands write
@@ -63,6 +64,18 @@ def missing_modules(text: str) -> Iterator[str]:
 def test_what_a_document_names_is_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert [*missing_links(path), *missing_paths(text), *missing_modules(text)] == []
+
+
+def test_images_of_documents_copy_what_docker_is_sent() -> None:
+    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    blocks = [
+        block
+        for path in DOCUMENTS
+        for block in DOCKERFILE.findall(path.read_text(encoding="utf-8"))
+    ]
+    copied = [name for block in blocks for names in COPIED.findall(block) for name in names.split()]
+    assert "requirements-ray.txt" in copied
+    assert [name for name in copied if f"!{name}" not in sent or not (ROOT / name).exists()] == []
 
 
 def test_a_name_that_is_gone_is_found(tmp_path: Path) -> None:
