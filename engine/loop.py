@@ -137,8 +137,9 @@ class Loop:
 
     def _timeout(self) -> float | None:
         """Seconds until the next deadline."""
-        deadline = self.scheduler.next_deadline()
-        return None if deadline is None else max(0.0, deadline - self._clock())
+        now = self._clock()
+        deadline = self.scheduler.next_deadline(now)
+        return None if deadline is None else max(0.0, deadline - now)
 
     def _launch(self) -> bool:
         plan = self.scheduler.plan(self._clock())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from engine.config import EngineSettings
 from engine.errors import InvalidText, OutOfMemory
@@ -25,14 +25,21 @@ from engine.scheduler.wait_estimate import WaitEstimate
 from engine.scheduler.waiting_queue import WaitingQueue
 from engine.types import FRAME_SECONDS, Chunk, End, Pcm, Reason
 
+TEXT_PAUSE: Final = 5.0  # seconds without text for which an open text keeps its room
+
 _TEXT_TIMEOUT = Message("No more text came for too long. Close the text when it is complete.")
 
 Delivery: TypeAlias = tuple[Sequence, "Chunk | End"]
 
 
-def _leaves(attempt: Attempt) -> bool:
-    """Whether its slot is soon free: all is generated, and no group of its text follows."""
-    return attempt.flushing and len(attempt.sequence.groups) == 1
+def _holds_room(sequence: Sequence, now: float) -> bool:
+    """Whether it must be generated in real time: not if all of it is generated, nor if its text has
+    paused for long, so that others need not wait until that goes on.
+    """
+    attempt = sequence.attempt
+    if attempt and attempt.flushing and not attempt.waits_for_text:
+        return len(sequence.groups) > 1
+    return not sequence.needs_text or now < sequence.text_changed + TEXT_PAUSE
 
 
 @dataclass
@@ -105,10 +112,11 @@ class Scheduler:
         stale = [each for each in self._without_text() if each.text_changed <= latest]
         return [self.drop(sequence, "error", InvalidText(_TEXT_TIMEOUT)) for sequence in stale]
 
-    def next_deadline(self) -> float | None:
-        """When `drop_stale_texts` is due."""
+    def next_deadline(self, now: float) -> float | None:
+        """When `drop_stale_texts` is due, or the room of a paused text is free."""
         changed = [sequence.text_changed for sequence in self._without_text()]
-        return min(changed) + self.settings.text_timeout if changed else None
+        paused = [at + TEXT_PAUSE for at in changed if at + TEXT_PAUSE > now]
+        return min(paused + [at + self.settings.text_timeout for at in changed], default=None)
 
     @property
     def capacity(self) -> int:
@@ -268,7 +276,7 @@ class Scheduler:
         At most what one step can prefill, `most` rows: laying out a prompt takes host time too.
         """
         admitted = []
-        room = self._room() if self.slots.free and not self._out_of_memory else {}
+        room = self._room(now) if self.slots.free and not self._out_of_memory else {}
         late = self.lateness.late and any(each.sequence.live for each in self.attempts.values())
         unfilled = self._unfilled_rows()
         for sequence in self.waiting if room else ():
@@ -289,12 +297,13 @@ class Scheduler:
         """Prompt rows that are not prefilled."""
         return sum(each.prompt_rows - each.prefilled for each in self.attempts.values())
 
-    def _room(self) -> dict[bool, int]:
+    def _room(self, now: float) -> dict[bool, int]:
         """How many more live streams (True) and files (False) may start."""
-        attempts = self.attempts.values()
-        live = sum(each.sequence.live and not _leaves(each) for each in attempts)
-        live += sum(each.continues for each in self.waiting)
-        files = sum(not each.sequence.live for each in attempts)
+        running = [attempt.sequence for attempt in self.attempts.values()]
+        begun = [each for each in running if each.live]
+        begun += [each for each in self.waiting if each.continues]
+        live = sum(_holds_room(each, now) for each in begun)
+        files = sum(not each.live for each in running)
         for_files = max(1, int(self.slots.total * self.settings.file_share))
         return {True: self.capacity - live, False: for_files - files}
 

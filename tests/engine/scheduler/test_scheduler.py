@@ -282,6 +282,46 @@ def test_a_writer_who_waits_for_a_slot_is_not_timed_out():
     assert listener.stream.end.reason == "finished"
 
 
+def short_of_text() -> tuple[Simulation, list[Listener]]:
+    """Four streams on a machine for four, all of them at the end of their text so far."""
+    costs = Costs(step=0.002, row=0.015)
+    theatre = Simulation(costs, max_num_seqs=16)
+    known = {rows: costs.step + costs.row * rows for rows in (1, 4, 16)}
+    theatre.engine.loop.scheduler.step_cost.decode.anchor(known)
+    writers = [ask(theatre, "one two three ", open_text=True, seed=seed) for seed in range(4)]
+    theatre.finish()
+    assert theatre.engine.loop.scheduler.capacity == theatre.most_running == 4
+    return theatre, writers
+
+
+def test_texts_that_run_dry_for_a_moment_are_not_joined_by_others():
+    theatre, writers = short_of_text()
+    for seed in range(4, 8):
+        ask(theatre, "x" * 60, seed=seed)
+    theatre.finish()
+    assert theatre.most_running == 4
+    for writer in writers:
+        writer.stream.append("y" * 100)
+        writer.stream.close_text()
+    theatre.finish()
+    assert {each.stream.end.reason for each in theatre.listeners} == {"finished"}
+    assert theatre.engine.stats().gaps == 0
+
+
+def test_texts_that_pause_for_long_make_room_for_others():
+    theatre, writers = short_of_text()
+    late = ask(theatre, "x" * 60)
+    theatre.finish()
+    assert late.first is None
+    scheduler, now = theatre.engine.loop.scheduler, theatre.clock.now()
+    theatre.clock.sleep(scheduler.next_deadline(now) - now)  # the loop wakes by itself
+    assert theatre.clock.now() < now + 10
+    theatre.finish()
+    assert late.stream.end.reason == "finished"
+    assert scheduler.next_deadline(theatre.clock.now()) > now + 100  # and sleeps again
+    assert not any(writer.stream.end for writer in writers)
+
+
 def test_a_slow_host_counts_as_a_slow_step():
     theatre = Simulation(Costs(step=0.005), max_num_seqs=64)
     launch = theatre.worker.launch
