@@ -277,7 +277,9 @@ class Scheduler:
         """
         admitted = []
         room = self._room(now) if self.slots.free and not self._out_of_memory else {}
-        late = self.lateness.late and any(each.sequence.live for each in self.attempts.values())
+        late = self.lateness.late and any(
+            each.sequence.live and not each.waits_for_text for each in self.attempts.values()
+        )
         unfilled = self._unfilled_rows()
         for sequence in self.waiting if room else ():
             if unfilled >= most:

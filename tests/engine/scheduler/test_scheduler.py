@@ -322,6 +322,19 @@ def test_texts_that_pause_for_long_make_room_for_others():
     assert not any(writer.stream.end for writer in writers)
 
 
+def test_an_engine_that_was_held_up_and_waits_for_text_lets_others_begin():
+    theatre = Simulation(Costs(step=0.2), max_num_seqs=4, pipeline_depth=0)
+    theatre.engine.loop.scheduler.step_cost.decode.anchor({1: 0.001, 4: 0.004})
+    ask(theatre, "one two three ", open_text=True)
+    theatre.finish()
+    theatre.worker.costs = Costs(step=0.004)
+    assert theatre.engine.loop.scheduler.lateness.late
+    late = ask(theatre, "x" * 60)
+    theatre.finish()
+    assert late.stream.end is not None
+    assert late.stream.end.reason == "finished"
+
+
 def test_a_slow_host_counts_as_a_slow_step():
     theatre = Simulation(Costs(step=0.005), max_num_seqs=64)
     launch = theatre.worker.launch
