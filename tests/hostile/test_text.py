@@ -129,6 +129,17 @@ def test_sentences_are_found_in_time_linear_in_the_text(unit: str) -> None:
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
+@pytest.mark.parametrize("unit", [".", " ", "\n", ". ", "Dr. ", "a"])
+def test_many_pieces_behind_a_long_text_cost_little(unit: str) -> None:
+    """A socket looks through what waits once, not with every message."""
+    reader = Sentences()
+    reader.feed(unit * (49_000 // len(unit)))
+    started = time.process_time()
+    for piece in ("", "a", "", " ") * 250:
+        reader.feed(piece)
+    assert time.process_time() - started < SOON
+
+
 # Control tokens are for code that builds prompts.
 
 

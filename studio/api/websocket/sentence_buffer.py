@@ -13,11 +13,15 @@ _WIDE = r"[。！？]+[”’」』）]*"
 _END = re.compile(rf"(?:{_LATIN}|{_WIDE}|(?<!\s)\s*\n\s*)")
 _SHORT = re.compile(r"(?:^|\s)(?:\w|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|No|e\.g|i\.e)\.$", re.I)
 _LONGEST_SHORT = len(" Prof.")
+_SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
+_MAYBE = ".!?…。！？\"'”’»)]」』）" + _SPACES  # of these the next text may make an end
 
 
 class Sentences:
     def __init__(self) -> None:
         self._text = ""
+        self._seen = 0  # up to here there is no other end
+        self._speakable = False  # whether there is a letter or digit up to there
 
     @property
     def length(self) -> int:
@@ -25,19 +29,28 @@ class Sentences:
         return len(self._text)
 
     def feed(self, text: str) -> list[str]:
-        """Add text; returns the sentences that are complete."""
+        """Add text; returns the sentences that are complete. What was looked through stays so."""
+        if not text:
+            return []
+        begun = len(self._text)
         self._text += text
-        ready, start, seen, speakable = [], 0, 0, False
-        for match in _END.finditer(self._text):
-            speakable = speakable or any(map(str.isalnum, self._text[seen : match.end()]))
-            seen = match.end()
-            piece = self._text[start:seen].strip()
-            if not speakable or _SHORT.search(piece[-_LONGEST_SHORT:]):
+        ready, start = [], 0
+        for match in _END.finditer(self._text, self._resume(begun)):
+            between = self._text[self._seen : match.end()]
+            self._speakable = self._speakable or any(map(str.isalnum, between))
+            self._seen = match.end()
+            stop = match.start() + len(match.group().rstrip())
+            short = _SHORT.search(self._text[max(start, stop - _LONGEST_SHORT) : stop])
+            if not self._speakable or short:
                 continue
-            ready.append(piece)
-            start, speakable = seen, False
-        self._text = self._text[start:]
+            ready.append(self._text[start:stop].strip())
+            start, self._speakable = self._seen, False
+        self._text, self._seen = self._text[start:], self._seen - start
         return ready
+
+    def _resume(self, begun: int) -> int:
+        """Where to look on from, `begun` characters having been looked through before."""
+        return self._seen + len(self._text[self._seen : begun].rstrip(_MAYBE))
 
     def finish(self) -> list[str]:
         """The rest as a last sentence."""
