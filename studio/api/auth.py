@@ -65,7 +65,7 @@ class AuthGate:
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        scope[IDENTITY] = self._identity(_key_of(headers), address_of(scope))
+        scope[IDENTITY] = self._identity(key_of(headers), address_of(scope))
         if scope["path"] != "/metrics":
             self._rates.take(scope[IDENTITY])
         length = headers.get("content-length", "0")
@@ -125,7 +125,7 @@ def offered_protocols(headers: Headers) -> list[str]:
     return [each.strip() for each in headers.get("sec-websocket-protocol", "").split(",")]
 
 
-def _key_of(headers: Headers) -> str:
+def key_of(headers: Headers) -> str:
     """The key as sent by OpenAI's clients, ElevenLabs' clients, or a browser's WebSocket."""
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":

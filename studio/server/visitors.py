@@ -23,11 +23,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
 from engine import Message, SpeechStream, TooMany
+from studio.api.application import GUARDED
+from studio.api.auth import key_of
 from studio.api.rates import address_of
 
 COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
-PROGRAMS: Final = "/v1/"
 YEAR: Final = 365 * 24 * 3600
 PATIENCE: Final = 3.0  # seconds after which a visitor with too many requests may retry
 NOBODY: Final = ("", "address ")
@@ -59,7 +60,7 @@ class Visitors:
         visitor = scope[SCOPE] = _visitor(Headers(scope=scope))
         if not visitor.brought and scope["type"] == "http":
             send = _giving(_cookie(visitor.mark, scope, self._embedded), send)
-        if not scope["path"].startswith(PROGRAMS):
+        if not scope["path"].startswith(GUARDED):
             return await self._app(scope, receive, send)
         tokens = _asking.set(visitor.mark), _address.set(address_of(scope))
         try:
@@ -158,9 +159,8 @@ def _on_the_page() -> str:
 
 
 def _visitor(headers: Headers) -> Visitor:
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and key.strip():
-        return Visitor(f"key {key.strip()}", brought=True)
+    if key := key_of(headers):
+        return Visitor(f"key {key}", brought=True)
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:

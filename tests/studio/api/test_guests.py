@@ -54,6 +54,30 @@ def kept(client: TestClient, **headers: str) -> list[str]:
     return [each["name"] for each in found]
 
 
+def test_every_path_and_every_way_to_send_a_key_is_the_visitors(open_to_all: FastAPI) -> None:
+    client = TestClient(open_to_all)
+    keep(client, "Anna", authorization="Bearer secret")
+    keep(client, "Bob", **{"xi-api-key": "another"})
+    assert kept(client, **{"xi-api-key": "secret"}) == ["Anna"]
+    sent = client.get("/v2/voices", headers={"xi-api-key": "another"}).json()["voices"]
+    names = [each["name"] for each in sent]
+    assert "Bob" in names and "Anna" not in names
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/speech", "/dev/captioned_speech"])
+def test_a_guest_has_a_share_on_every_path(
+    open_to_all: FastAPI, engine: Engine, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(engine, "submit", lambda *_: seen.append(visitor()) or _no_more())
+    browser(open_to_all).post(path, json={"input": "Hello.", "voice": "ryan"})
+    assert seen and all(seen)
+
+
+def _no_more() -> None:
+    raise TooMany("Enough.", 1.0)
+
+
 def test_a_browser_finds_its_own_voices_and_no_others(open_to_all: FastAPI) -> None:
     anna, ben = browser(open_to_all), browser(open_to_all)
     for client, name in ((anna, "Anna"), (ben, "Ben"), (anna, "Aunt")):
