@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -31,8 +31,13 @@ def container_of(data: bytes) -> str:
     return "matroska" if data[:4] == b"\x1a\x45\xdf\xa3" else ""
 
 
-def decode(data: bytes, seconds: float) -> tuple[NDArray[np.float32], int, int]:
-    """Mono samples, up to `seconds` and a little more, their rate, and the channels of the file."""
+def decode(
+    data: bytes, seconds: float, check: Callable[[int, int], None]
+) -> tuple[NDArray[np.float32], int, int]:
+    """Mono samples, up to `seconds` and a little more, their rate, and the channels of the file.
+
+    `check` gets rate and channels before anything is decoded, since they bound the work.
+    """
     import av
 
     blocks: list[NDArray[np.float32]] = []
@@ -46,6 +51,7 @@ def decode(data: bytes, seconds: float) -> tuple[NDArray[np.float32], int, int]:
             if sound.codec_context is None:
                 raise Undecodable("its sound is of no known kind")
             rate, channels = int(sound.rate or 0), int(sound.channels or 0)
+            check(rate, channels)
             wanted = seconds * rate
             for block in _blocks(file, sound):
                 blocks.append(block)

@@ -123,7 +123,7 @@ def _decode(data: bytes) -> _Raw:
 
 def _decode_container(data: bytes) -> _Raw:
     try:
-        mono, rate, channels = av_decoder.decode(data, LONGEST)
+        mono, rate, channels = av_decoder.decode(data, LONGEST, _check_shape)
     except av_decoder.Undecodable as error:
         raise InvalidAudio(
             "Can't read this file: it is no sound, or it is damaged. {advice}", advice=_READABLE
@@ -146,7 +146,7 @@ def _promised(file: Any) -> int | None:
     return None if unknown else int(file.frames)
 
 
-def _check_shape(rate: int, channels: int, frames: int | None) -> None:
+def _check_shape(rate: int, channels: int, frames: int | None = None) -> None:
     if not RATES[0] <= rate <= RATES[1]:
         raise InvalidAudio(
             "The sample rate is {rate} Hz. Export it with 8,000 to 192,000 Hz.", rate=rate

@@ -58,8 +58,18 @@ def test_only_the_sound_of_a_film_is_decoded() -> None:
 @pytest.mark.parametrize(("container", "codec", "rate"), KINDS[:2])
 def test_a_long_one_is_refused_before_it_is_whole(container: str, codec: str, rate: int) -> None:
     data = written(container, codec, rate, seconds=150)
-    assert len(av_decoder.decode(data, 60.0)[0]) < 62 * rate
+    assert len(av_decoder.decode(data, 60.0, lambda *_: None)[0]) < 62 * rate
     with pytest.raises(InvalidAudio, match="Cut it to 60 s"):
+        load_reference_audio(data)
+
+
+def test_a_rate_that_nobody_records_is_refused_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would allow as many samples as it claims."""
+    data = written("mp4", "flac", 655_350)
+    monkeypatch.setattr(av_decoder, "_blocks", lambda *_: pytest.fail("decoded"))
+    with pytest.raises(InvalidAudio, match="655350 Hz"):
         load_reference_audio(data)
 
 
