@@ -1,8 +1,9 @@
 """`python -m bench.reference.cpu_comparison --model DIR`: this engine and the reference on a CPU.
 
-Each runs in a process of its own, one after the other, with the same checkpoint, sentences and
-number of requests. The reference package needs its environment (bench/reference/qwen_tts.py says
-how), which is bench/.reference unless `--reference` names another Python.
+Each runs in a process of its own, one after the other, with the same checkpoint, jobs and figures:
+the mean real-time factor and the median of the first audio. The reference package needs its
+environment (bench/reference/qwen_tts.py says how), which is bench/.reference unless `--reference`
+names another Python.
 """
 
 from __future__ import annotations
@@ -28,21 +29,20 @@ def run(command: list[str]) -> dict[str, Any]:
 
 def compared(own: dict[str, Any], reference: dict[str, Any]) -> list[str]:
     """A line for each, and how many times as fast this engine is."""
-    load = own["loads"][0]
-    times = reference["rtf"] / load["rtf_mean"]
-    return [
-        f"timbre     real-time factor {load['rtf_mean']:.3f}, "
-        f"first audio {load['first_p50_ms']:.0f} ms",
-        f"reference  real-time factor {reference['rtf']:.3f}, "
-        f"first audio {reference['first_audio_ms_mean']:.0f} ms",
-        f"{times:.1f} times as fast",
+    loads = {"timbre   ": own["loads"][0], "reference": reference["loads"][0]}
+    lines = [
+        f"{name}  real-time factor {load['rtf_mean']:.3f}, "
+        f"first audio {load['first_p50_ms']:.0f} ms"
+        for name, load in loads.items()
     ]
+    ours, theirs = (load["rtf_mean"] for load in loads.values())
+    return [*lines, f"{theirs / ours:.1f} times as fast"]
 
 
 def main(
     model: Annotated[Path, typer.Option(help="a checkpoint folder")],
     weights: str = "auto",
-    requests: int = 6,
+    requests: Annotated[int, typer.Option(min=3, help="as `python -m bench` asks at least")] = 6,
     frames: Annotated[tuple[int, int], typer.Option(help="shortest and longest")] = (25, 90),
     reference: Annotated[Path, typer.Option(help="the other environment's Python")] = REFERENCE,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Measures the reference package (qwen-tts 0.1.1) on the same checkpoint and sentences.
+"""Measures the reference package (qwen-tts 0.1.1) on the same checkpoint and jobs.
 
 It runs in its own environment, because it pins another transformers:
 
@@ -9,7 +9,8 @@ It runs in its own environment, because it pins another transformers:
     bench/.reference/bin/python -m bench.reference.qwen_tts --model DIR
 
 torchaudio and sox are only for its 25 Hz tokenizer, so empty modules replace them. The package does
-not stream: its first audio is its whole result.
+not stream: its first audio is its whole result. Jobs and figures are those of `python -m bench`,
+but a job may end before its frames are over.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import argparse
 import contextlib
 import importlib.machinery
 import json
-import random
 import sys
 import time
 import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-SENTENCES = Path(__file__).parents[1].joinpath("sentences.txt").read_text().splitlines()
-
+from bench.load_generator import Measured, Run
+from bench.report import figures
+from bench.workload import Job, Work
 
 UNREACHED = ("sox", "torchaudio", "torchaudio.compliance", "torchaudio.compliance.kaldi")
 
@@ -57,6 +60,19 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def measured(speak: Callable[[Job], float], jobs: Sequence[Job]) -> dict[str, Any]:
+    """Figures of `speak`, which gives the seconds of audio that it made. The first job is also the
+    warm-up."""
+    speak(jobs[0])
+    streams = []
+    for job in jobs:
+        start = time.perf_counter()
+        audio = speak(job)
+        took = time.perf_counter() - start
+        streams.append(Measured(first=took, total=took, audio=audio, deficit=0.0))
+    return figures(Run("reference", streams, sum(stream.total for stream in streams)))
+
+
 def main() -> None:
     args = arguments()
     stand_in()
@@ -69,17 +85,17 @@ def main() -> None:
     call = (
         model.generate_custom_voice if args.kind == "custom_voice" else model.generate_voice_design
     )
-    voice, rows, chance = speaker(args.model, args.kind), [], random.Random(7)
-    for index in range(args.requests + 1):  # the first request is a warm-up
-        text, frames = chance.choice(SENTENCES), chance.randint(*args.frames)
-        torch.manual_seed(index)
-        start = time.perf_counter()
-        waves, rate = call(text=text, language="English", max_new_tokens=frames + 1, **voice)
-        if index:
-            rows.append((time.perf_counter() - start, len(waves[0]) / rate))
-    seconds, audio = map(sum, zip(*rows, strict=True))
-    report = {"requests": len(rows), "audio_seconds": audio, "rtf": seconds / audio}
-    print(json.dumps(report | {"first_audio_ms_mean": 1e3 * seconds / len(rows)}))
+    voice = speaker(args.model, args.kind)
+
+    def speak(job: Job) -> float:
+        torch.manual_seed(job.seed)
+        waves, rate = call(
+            text=job.text, language="English", max_new_tokens=job.frames + 1, **voice
+        )
+        return len(waves[0]) / rate
+
+    jobs = Work(("preset",), *args.frames).jobs(args.requests)
+    print(json.dumps({"loads": [measured(speak, jobs)]}))
 
 
 if __name__ == "__main__":
