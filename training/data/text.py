@@ -31,14 +31,20 @@ KINDS = (
     ("several", 6),
 )
 COMMON = 4000  # words this frequent in the prose are never held out
-BENCH_SENTENCES = Path(__file__).parent / "heldout.txt"  # never learned
+HELD_OUT_SENTENCES = Path(__file__).parent / "heldout.txt"
+BENCH = Path(__file__).parents[2] / "bench"
 LONGEST = 130  # characters of one sentence
 
 
 @lru_cache(1)
-def bench_sentences() -> frozenset[str]:
-    """The sentences of the bench, which are never learned."""
-    return frozenset(BENCH_SENTENCES.read_text().splitlines())
+def unlearned() -> frozenset[str]:
+    """Sentences that are never learned: those held out here, and all that the bench says."""
+    card = BENCH / "quality/voice_card/texts"
+    files = (HELD_OUT_SENTENCES, BENCH / "sentences.txt", card / "references.txt")
+    lines = [line for path in files for line in path.read_text("utf-8").splitlines()]
+    kinds = (card / "sentences.txt").read_text("utf-8").splitlines()
+    paragraphs = re.split(r"(?<=[.?!])\s+", (card / "paragraphs.txt").read_text("utf-8"))
+    return frozenset([*lines, *(line.partition("\t")[2] for line in kinds), *paragraphs])
 
 
 def _checksum(text: str) -> int:
@@ -67,11 +73,7 @@ class Corpus:
         return [word for word in self.words if word[0].isupper() and word.lower() not in lower]
 
     def draw(self, random: Random) -> str:
-        """A text that is none of the bench's."""
-        drawn = self._any(random)
-        return self.draw(random) if drawn in bench_sentences() else drawn
-
-    def _any(self, random: Random) -> str:
+        """A text of one sentence or two that are learned from."""
         kind = random.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
         if kind == "several":
             kinds = random.choices(("example", "pattern", "talk", "any word"), k=2)
@@ -79,6 +81,10 @@ class Corpus:
         return self._one(random, kind)
 
     def _one(self, random: Random, kind: str) -> str:
+        drawn = self._any(random, kind)
+        return self._one(random, kind) if drawn in unlearned() else drawn
+
+    def _any(self, random: Random, kind: str) -> str:
         if kind == "pattern":
             return text_templates.sentence(random, self.names)
         if kind == "talk":
@@ -154,7 +160,7 @@ def _held_words(words: list[str], prose: Iterable[list[str]]) -> set[str]:
 def _split(texts: list[str], held: set[str], want: bool) -> Iterator[str]:
     for text in texts:
         held_out = _checksum(text) % 50 == 0 or not held.isdisjoint(words_of(text))
-        held_out = held_out or text in bench_sentences()
+        held_out = held_out or text in unlearned()
         if held_out == want:
             yield text
 

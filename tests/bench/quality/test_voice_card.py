@@ -20,7 +20,7 @@ from bench.quality.voice_card.recordings import Spoken
 from bench.quality.voice_card.speak import keep, plans, speak_model
 from studio.cli.app_context import MINI
 from training.data import text_templates
-from training.data.text import BENCH_SENTENCES, words_of
+from training.data.text import HELD_OUT_SENTENCES, words_of
 
 QUICK_ENDS = replace(QUICK, ends=20)
 SMALL = Sizes(sentences=1, clones=1, steps=1, designs=4, styles=1, ends=2, long=0)
@@ -31,7 +31,7 @@ SMALL = Sizes(sentences=1, clones=1, steps=1, designs=4, styles=1, ends=2, long=
 
 def test_nothing_that_is_asked_for_is_held_out_text_or_a_pattern() -> None:
     """Held-out sentences choose between trainings; what a card asks was never looked at."""
-    shipped = {" ".join(words_of(text)) for text in BENCH_SENTENCES.read_text().splitlines()}
+    shipped = {" ".join(words_of(text)) for text in HELD_OUT_SENTENCES.read_text().splitlines()}
     patterns = [
         re.compile(re.sub(r"\\\{[a-z]+\d?\\\}", "(.+)", re.escape(pattern)))
         for pattern in text_templates.PATTERNS

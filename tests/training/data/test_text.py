@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import workload
+from bench.quality.voice_card import plan
 from training.data import text, text_conversation, text_templates, text_words
 
 
@@ -102,15 +104,27 @@ def test_talk_is_short_enough_to_be_one_utterance(seed: int) -> None:
     assert not re.search(r'[.?!] "?[a-z]', sentence)
 
 
-def test_what_the_bench_says_is_drawn_anew() -> None:
-    asked = text.BENCH_SENTENCES.read_text().splitlines()[0]
+UNLEARNED = (
+    text.HELD_OUT_SENTENCES.read_text().splitlines()[0],
+    workload.SENTENCES[0],
+    plan.sentences()[0][1],
+    plan.reference_texts()[0],
+    "A good loaf sounds hollow, like a small wooden drum.",  # of a paragraph
+)
+
+
+@pytest.mark.parametrize("asked", UNLEARNED)
+def test_what_the_bench_says_is_drawn_anew(asked: str) -> None:
+    """Nor is it one of two sentences that are drawn together."""
     corpus = text.Corpus([asked, "The lamp is on."], ["A lamp."], ["lamp"], [], [])
     random = Random(3)
-    assert asked not in {corpus.draw(random) for _ in range(300)}
+    drawn = [corpus.draw(random) for _ in range(300)]
+    assert [each for each in drawn if asked in each] == []
+    assert any("The lamp is on." in each for each in drawn)
 
 
 def test_the_shipped_sentences_are_never_trained_on(root: Path) -> None:
-    sentences = text.BENCH_SENTENCES.read_text().splitlines()
+    sentences = text.HELD_OUT_SENTENCES.read_text().splitlines()
     assert len(set(sentences)) == 100
     assert all(text.clean_sentence(sentence) == sentence for sentence in sentences)
     kept = list(text._split([*sentences, "The lamp is on."], set(), want=False))
