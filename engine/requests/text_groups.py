@@ -90,13 +90,25 @@ def text_groups(text: str, longest: int, language: str = "auto") -> list[str]:
         return [text]
     sentences = split_sentences(text, language)
     pieces = [piece for sentence in sentences for piece in cut_text(sentence, longest)]
-    groups: list[str] = []
+    return list(_join_pieces(pieces, longest))
+
+
+def _join_pieces(pieces: list[str], longest: int) -> Iterator[str]:
+    """Groups of pieces; one without letters joins the group before it, or after it."""
+    group: list[str] = []
+    spoken = size = 0  # of the group, without and with the space at its end
+    voiced = False  # whether it has letters
     for piece in pieces:
-        if groups and _belongs(groups[-1], piece, longest):
-            groups[-1] += piece
-        else:
-            groups.append(piece)
-    return groups
+        fits = spoken + spoken_size(piece) <= longest
+        if voiced and letters(piece) and not fits:
+            yield "".join(group)
+            group, spoken, size, voiced = [], 0, 0, False
+        group.append(piece)
+        if kept := piece.rstrip():
+            spoken = size + spoken_size(kept)
+        size += spoken_size(piece)
+        voiced = voiced or letters(piece) > 0
+    yield "".join(group)
 
 
 def group_end(text: str, start: int) -> int:
@@ -108,12 +120,6 @@ def group_end(text: str, start: int) -> int:
         if text[match.end() :].strip():
             return match.end()
     return 0
-
-
-def _belongs(group: str, piece: str, longest: int) -> bool:
-    """Whether a piece joins the group; one without letters always does."""
-    fits = spoken_size(group.rstrip()) + spoken_size(piece) <= longest
-    return fits or not letters(piece) or not letters(group)
 
 
 def _bounded(text: str, keep: re.Pattern[str]) -> Iterator[str]:

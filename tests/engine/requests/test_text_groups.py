@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import EngineSettings, Preset, SpeechRequest
+from engine.requests import text_groups as module
 from engine.requests.text_groups import LANGUAGE_CODES, letters, spoken_size, text_groups
 from engine.testing import FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.simulation import Simulation
@@ -33,6 +34,15 @@ def test_groups_are_whole_sentences_where_they_fit():
     groups = text_groups(SENTENCES * 3, 60)
     assert all(group.rstrip()[-1] in ".!?" for group in groups)
     assert len(groups) == 6
+
+
+def test_marks_without_letters_are_read_once(monkeypatch):
+    """They all join one group, whose size must not be counted again for each."""
+    counted = []
+    monkeypatch.setattr(module, "spoken_size", lambda text: counted.append(len(text)) or len(text))
+    text = "好。" + "。 " * 2000
+    assert text_groups(text, 300) == [text]
+    assert sum(counted) < 10 * len(text)
 
 
 def engine(longest: int = 60, **more: object) -> FakeEngine:
