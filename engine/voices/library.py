@@ -83,7 +83,7 @@ class Library:
         return self._place()
 
     def save(self, name: str, voice: Storable, **details: Any) -> SavedVoice:
-        """Save a voice. `details` are fields of VoiceCard: note, colour, tags, consent …"""
+        """Save a voice. `details` are fields of VoiceCard: kind, note, colour, tags, consent …"""
         kind = "design" if isinstance(voice, Design) else "clone"
         card = _card({"kind": kind, "created": _now(), **details}, voice, name)
         with self._writing(create=True):

@@ -49,7 +49,12 @@ class VoiceCard(Settings):
     consent: bool = False  # the recorded person has agreed
     made_from: str = Field("", max_length=400)  # a file's name, a blend's formula
     model: str = Field("", max_length=255)  # whose speaker space the vector belongs to
-    width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a design has no vector
+    width: int | None = Field(None, ge=1, le=MAX_WIDTH)  # None: a description without a vector
+
+    @property
+    def described(self) -> bool:
+        """It is its description alone; a design that was heard and kept has a vector."""
+        return self.kind == "design" and self.width is None
 
     @field_validator("name")
     @classmethod
@@ -136,7 +141,7 @@ def pack(card: VoiceCard, voice: Clone | Design) -> bytes:
 def unpack(data: bytes) -> tuple[VoiceCard, Clone | Design]:
     """Read an untrusted file that `pack` made. Raises InvalidVoice."""
     card = read_card(_metadata(data).get(_CARD, "").encode())
-    if card.kind == "design":
+    if card.described:
         return card, design(card)
     return card, read_numbers(card, data)
 

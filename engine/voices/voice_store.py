@@ -69,7 +69,7 @@ def read_folder(place: Path, built_in: bool = False) -> SavedVoice:
     if not ID.fullmatch(place.name) or place.is_symlink() or not place.is_dir():
         raise InvalidVoice("It is no folder that the library made.")
     card = read_card(_bytes(place / CARD, MAX_CARD_BYTES))
-    if card.kind == "design":
+    if card.described:
         return SavedVoice(place.name, card, design(card), built_in)
     voice = read_numbers(card, _bytes(place / NUMBERS, MAX_BYTES))
     return SavedVoice(place.name, card, voice, built_in)

@@ -1,6 +1,7 @@
 """What counts as the consent of a voice's owner: one rule for every way in.
 
 A recording is cloned only with its owner's consent, and a blend has the least of its parts'.
+A designed voice is nobody's.
 Knows no routes and no pages.
 """
 
@@ -21,4 +22,5 @@ def is_consent(value: object) -> bool:
 def blend_consent(names: Iterable[str], library: Library) -> bool:
     """Presets belong to their model; saved voices have the consent that was given for them."""
     saved = (library.find(name) for name in names)
-    return all(voice.card.consent for voice in saved if voice is not None)
+    cards = [voice.card for voice in saved if voice is not None]
+    return all(card.consent or card.kind == "design" for card in cards)

@@ -299,7 +299,7 @@ def _found(voices: Iterable[SavedVoice], wanted: str) -> Sequence[SavedVoice]:
 
 
 def _choice(own: SavedVoice) -> Choice:
-    kind: Literal["saved", "design"] = "design" if isinstance(own.voice, Design) else "saved"
+    kind: Literal["saved", "design"] = "design" if own.card.kind == "design" else "saved"
     return Choice(own.name, kind, own.card.note, _key(own), _written(own))
 
 

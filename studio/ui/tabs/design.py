@@ -184,7 +184,8 @@ class DesignTab:
     def _keep(self, name: str, colour: str, note: str, sketch: Sketch) -> SavedVoice:
         made_from = f"Designed: {sketch.description}"[:400]
         voice = self._voice(sketch)
-        return save_voice(self._studio, name, colour, note, voice, made_from=made_from)
+        about = {"kind": "design", "made_from": made_from}
+        return save_voice(self._studio, name, colour, note, voice, **about)
 
     def _begin(self, description: str, text: str) -> list[Trying]:
         if not description:

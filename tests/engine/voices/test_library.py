@@ -288,7 +288,7 @@ HOSTILE = {
     "no frames": packed({"vector": VECTOR, "codes": np.zeros((0, 16), np.int32)}),
     "many frames": packed({"vector": VECTOR, "codes": np.zeros((9999, 16), np.int32)}),
     "negative codes": packed({"vector": VECTOR, "codes": np.full((3, 16), -1, np.int32)}),
-    "an empty design": packed({"vector": VECTOR}, kind="design"),
+    "an empty design": packed({"vector": VECTOR}, kind="design", width=None),
     "a megabyte": packed({"vector": np.ones(1 << 19, np.float32)}, width=None),
 }
 

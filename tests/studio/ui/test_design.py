@@ -12,6 +12,7 @@ import pytest
 from engine import SAMPLE_RATE, Clone, Design, load_reference_audio
 from engine.testing import Costs
 from studio.ui.tabs.design import TAKES, DesignTab
+from studio.voices.consent import blend_consent
 from tests.support.tab_makers import heard, make_studio, told
 
 WORDS = "A calm voice."
@@ -65,6 +66,10 @@ def test_the_picked_take_is_kept(studio):
     assert "**Calm**" in tab.save("Calm", "", "", sketches, 1)
     saved = studio.library.find("Calm")
     assert WORDS in saved.card.made_from
+    assert saved.card.kind == "design"
+    assert blend_consent(["Calm"], studio.library)
+    copy = studio.library.import_file(studio.library.export(saved.id))  # it has no owner to ask
+    assert repr(copy.voice) == repr(saved.voice)
     if studio.engine.capabilities()["fake"].clone:
         waveform = load_reference_audio((sketches[1].pcm, SAMPLE_RATE)).waveform
         expected = studio.engine.clone(waveform, TEXT)
