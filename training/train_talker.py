@@ -252,7 +252,7 @@ def open_dataset(args: argparse.Namespace, ids: Tokenize, device: torch.device) 
 
 def fill_dataset(dataset: TalkerDataset, pool: SpeechPool, hours: float) -> None:
     """Wait until there are `hours` of speech, and add it."""
-    while pool.hours < hours or not len(dataset):
+    while pool.lacks(hours) or not len(dataset):
         pool.refresh()
         if not dataset.grow(pool):
             time.sleep(1)

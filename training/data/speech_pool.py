@@ -27,10 +27,11 @@ class Segment:
 
 
 class SpeechPool:
-    """Samples, phones and text places of all shards read so far, on the device."""
+    """Samples, phones and text places of all shards read so far, on the device. It is `full` once a
+    shard did not fit."""
 
     def __init__(self, folder: Path, hours: float, device: torch.device) -> None:
-        self.folder, self.device = folder, device
+        self.folder, self.device, self.room, self.full = folder, device, hours, False
         samples = int(hours * 3600) * RATE // FRAME * FRAME
         self.samples = torch.zeros(samples, dtype=torch.int16, device=device)
         self.phones = torch.zeros(samples // PHONE_STEP, dtype=torch.uint8, device=device)
@@ -53,9 +54,15 @@ class SpeechPool:
 
     def wait(self, hours: float, at_once: int = 8) -> None:
         """Read shards until there is so much speech, and at least some."""
-        while self.hours < hours or not self.segments:
+        while self.lacks(hours) or not self.segments:
             if not self.refresh(at_once):
                 time.sleep(1)
+
+    def lacks(self, hours: float) -> bool:
+        """Whether there is less speech, and room for more."""
+        if hours > self.room:
+            raise SystemExit(f"--wait-hours {hours:g} is more than --hours {self.room:g} holds")
+        return self.hours < hours and not self.full
 
     def _append(self, path: Path) -> int:
         self._read.add(path.name)
@@ -63,6 +70,7 @@ class SpeechPool:
             data: dict[str, Any] = {name: shard[name] for name in shard.files}
         count = len(data["samples"])
         if self.filled + count > len(self.samples):
+            self._leave_out(path)
             return 0
         at = slice(self.filled, self.filled + count)
         labels = slice(self.filled // PHONE_STEP, (self.filled + count) // PHONE_STEP)
@@ -75,6 +83,14 @@ class SpeechPool:
             self.segments.append(Segment(start, stop, what["text"], what["speaker"], what["style"]))
         self.filled += count
         return 1
+
+    def _leave_out(self, path: Path) -> None:
+        left_out = f"{path.name} does not fit into --hours {self.room:g}"
+        if not self.filled:
+            raise SystemExit(left_out)
+        if not self.full:
+            print(f"{left_out}: shards like it are left out", flush=True)
+        self.full = True
 
     def crops(self, batch: int, frames: int) -> tuple[Tensor, Tensor]:
         """Random crops: waves [B, samples] and their phones [B, frames, 4]."""
