@@ -38,8 +38,9 @@ START_SECONDS = 25  # overhead of a call: a process, the weights, the first kern
 FIRST_GUESS = 5.0  # seconds after which a place may be free
 MAX_SECONDS = 120  # the longest call
 RELEASE_STEPS = 3  # steps after which a cancelled request has no slot
+LOOK_SECONDS = 0.25  # between two looks at whether a request was cancelled
 
-Parts: TypeAlias = Generator[Chunk | End, None, None]
+Parts: TypeAlias = Generator[Chunk | End | None, None, None]  # None: nothing yet
 Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it in a device process
 
 
@@ -154,8 +155,8 @@ class ZeroGpuEngine(BaseEngine):
         for part in parts:
             if isinstance(part, End):
                 return part
-            sequence.delivered += part.frames
-            self._deliver(sequence, part)
+            if part:
+                self._deliver(sequence, sequence.deliver(part, self._clock(), excused=False))
             if not cancelled.empty():
                 return End("cancelled", sequence.delivered, sequence.seed)
         raise EngineError("The device was taken away before the end. Try again.")
@@ -169,7 +170,8 @@ class ZeroGpuEngine(BaseEngine):
 def run_request(engine: Engine, request: SpeechRequest) -> Parts:
     """Run the loop of an engine without a thread until the request has ended.
 
-    Closing the generator early cancels the request.
+    Closing the generator early cancels the request; while there is no audio, as in a file, it
+    yields None from time to time, so that it can be closed.
     """
     try:
         stream = engine.submit(request)
@@ -177,9 +179,13 @@ def run_request(engine: Engine, request: SpeechRequest) -> Parts:
         yield End("error", 0, request.seed or 0, error)
         return
     try:
+        looked = time.monotonic()
         while stream.end is None:
             engine.loop.run_once()
             yield from stream.ready()
+            if time.monotonic() > looked + LOOK_SECONDS:
+                yield None
+                looked = time.monotonic()
         yield stream.end
     finally:
         stream.cancel()

@@ -120,6 +120,32 @@ def test_who_leaves_is_spoken_to_no_longer(where: str, spaces: Any) -> None:
         assert engine.submit(HELLO).collect().size  # and the next one is served
 
 
+def test_a_file_that_is_cancelled_holds_the_device_no_longer() -> None:
+    made: list[Engine] = []
+
+    def slow() -> Engine:
+        made.append(there(Costs(step=0.01)))
+        return made[0]
+
+    with lent(make=slow) as engine:
+        stream = engine.submit(replace(LONG, live=False))
+        wait_for(lambda: made and made[0].stats().steps > 3)
+        stream.cancel()
+        wait_for(lambda: stream.end)
+        assert stream.end is not None
+        assert stream.end.reason == "cancelled"
+        assert made[0].stats().steps < 200
+        assert made[0].stats().running == 0
+
+
+def test_the_time_to_the_first_sound_is_counted() -> None:
+    with lent() as engine:
+        engine.submit(HELLO).collect()
+        first = engine.stats().first_audio
+        assert first is not None
+        assert 0 < first[0] < 60
+
+
 def test_a_request_left_in_the_middle_frees_its_slot() -> None:
     engine = there()
     for _ in range(3):
