@@ -129,7 +129,7 @@ class TorchWorker:
             self._checkpoints = dict(
                 (name, checkpoint) if each == out else (each, own) for each, own in held
             )
-            self._reference_encoder = None  # its cache keys contain the checkpoint's name
+            self._forget_encoders(out)
             if not self._runners:
                 self._close_codec()
 
@@ -148,6 +148,7 @@ class TorchWorker:
         with self._loading:
             held = self._checkpoints.items()
             self._checkpoints = {each: own for each, own in held if each != name}
+            self._forget_encoders(name)
 
     def launch(self, plan: StepPlan) -> StepHandle:
         self._limit_threads()
@@ -342,10 +343,11 @@ class TorchWorker:
 
     def _load_encoders(self, talker: str) -> tuple[ReferenceEncoder, EncoderRunner]:
         """The encoders, loaded at first use."""
-        checkpoint, settings = self._checkpoints[talker], self._settings
-        if not checkpoint.capabilities.clone:
-            raise NotCapable("{talker} cannot clone a voice. Use a Base model.", talker=talker)
+        settings = self._settings
         with self._loading:
+            checkpoint = self._checkpoints[talker]
+            if not checkpoint.capabilities.clone:
+                raise NotCapable("{talker} cannot clone a voice. Use a Base model.", talker=talker)
             if self._reference_encoder is None:
                 encoder = select_encoder(
                     load_encoder(checkpoint.folder, self.device).encode, self.device
@@ -359,6 +361,11 @@ class TorchWorker:
                 self._speakers[talker] = select_encoder(speaker.embed, self.device)
                 self._synchronize()
             return self._reference_encoder, self._speakers[talker]
+
+    def _forget_encoders(self, talker: str) -> None:
+        """Another checkpoint of this name may follow, and cached voices have the name as a key."""
+        self._speakers.pop(talker, None)
+        self._reference_encoder = None
 
     def _warm_encoders(self, talker: str) -> None:
         """On a GPU, load the encoders before the first recording."""

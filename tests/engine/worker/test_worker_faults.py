@@ -253,6 +253,25 @@ def test_users_recordings_get_a_pause_at_their_end(samples: int) -> None:
     np.testing.assert_array_equal(made.vector, bare.vector)
 
 
+@pytest.mark.parametrize("added", [False, True])
+def test_another_checkpoint_of_the_same_name_has_its_own_encoder(
+    golden_dir: Path, added: bool
+) -> None:
+    audio = tensors(CLONES.folder)["reference_wav"].numpy()
+    small, large = (LocalCheckpoint(golden_dir / name) for name in ("base-0b6", "base-1b7"))
+    worker = TorchWorker({"one": small}, WorkerSettings(1, 64, "cpu"))
+    before = worker.encode("one", audio, "").vector
+    if added:
+        worker.remove("one")
+        worker.add("one", large)
+    else:
+        worker.exchange("one", "one", large)
+    after = worker.encode("one", audio, "").vector
+    fresh = TorchWorker({"one": large}, WorkerSettings(1, 64, "cpu"))
+    assert not np.array_equal(before, after)
+    np.testing.assert_array_equal(after, fresh.encode("one", audio, "").vector)
+
+
 def test_only_base_checkpoints_clone() -> None:
     case = next(case for case in CASES if "speaker" in case.asked)
     with running(case.folder) as worker, pytest.raises(NotCapable, match="Base"):
