@@ -87,11 +87,15 @@ on() { # GPU MODULE ARGUMENTS...
     CUDA_VISIBLE_DEVICES=$gpu OMP_NUM_THREADS=${THREADS:-4} NCCL_NVLS_ENABLE=0 $python -m "$@"
 }
 
-if [ ! -f "$work/said.json.gz" ]; then
-    $python -m training.data.text --root "${PACKAGES:-/}" --out "$work/corpus.json"
-    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said-aside.json.gz" --held-out
-    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$work/said.json.gz"
-fi
+texts() { # FILE OPTIONS...: the teacher's phonemes of all texts, unless they are there
+    file=$1
+    shift
+    [ ! -f "$file" ] || return 0
+    [ -f "$work/corpus.json" ] || $python -m training.data.text --root "${PACKAGES:-/}" --out "$work/corpus.json"
+    $python -m training.teachers.phonemes --corpus "$work/corpus.json" --out "$file" "$@"
+}
+[ -n "${ONLY_CODEC:-}" ] || texts "$work/said-aside.json.gz" --held-out
+texts "$work/said.json.gz"
 [ -f "$work/kokoro.pt" ] || [ -z "${SITE:-}" ] ||
     $python -m training.teachers.kokoro_weights "$SITE" "$work/kokoro.pt"
 begin=${BEGIN-presets/mini}
@@ -111,7 +115,16 @@ if [ -z "${ONLY_CODEC:-}" ] && [ ! -d "$work/tokenizer" ]; then
     fi
 fi
 
-until_taught() { while [ ! -f "$work/kokoro.pt" ]; do sleep 1; done; }
+wait_for() { # WHAT COMMAND...: until COMMAND succeeds, or it is too late for any training
+    what=$1
+    shift
+    until "$@"; do
+        [ "$(date +%s)" -lt "$ends" ] || { echo "$what did not come in time" >&2 && exit 1; }
+        sleep 1
+    done
+}
+until_taught() { wait_for kokoro.pt test -f "$work/kokoro.pt"; }
+until_validation() { wait_for "speech to be judged by" test -f "$work/validation.done"; }
 speech() { # GPU NUMBER SECONDS: shards from 1000 * NUMBER on, once the teacher is there
     until_taught
     last=$(($(date +%s) + $3))
@@ -134,11 +147,18 @@ done
 
 validation() { # speech that the talker is judged by and never learns from
     until_taught
-    on "$second" training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
-        --out "$work/validation" --first 90000 ${SPEECH_MORE:-} --shards 1 > "$logs/validation.log" 2>&1
+    until on "$second" training.teachers.synthesize --teacher "$work/kokoro.pt" --said "$work/said-aside.json.gz" \
+        --out "$work/validation" --first 90000 ${SPEECH_MORE:-} --shards 1 >> "$logs/validation.log" 2>&1; do
+        echo "validation: once more"
+        [ "$(date +%s)" -lt "$ends" ] || return 1
+        sleep 2
+    done
     touch "$work/validation.done"
 }
 
+codec_is_there() { # saved since it began, or it has ended
+    [ -f "$work/settled.pt" ] || ! codec_is_unsaved
+}
 codec() { # NUMBER MORE...: as the first or second of those that train it together
     number=$1
     shift
@@ -168,7 +188,7 @@ speaker() {
     on "$second" training.train_speaker --speech "$work/speech" --out "$work/apart.pt" ${known:-} \
         --until "$smooth_from" --minutes 600 --wait-hours "$first_hours" --hours "$hours" \
         ${SPEAKER_MORE:-} > "$logs/speaker.log" 2>&1
-    while codec_is_unsaved; do sleep 1; done
+    wait_for "a codec" codec_is_there
     cp "$work/codec.pt" "$work/heard.pt"
     smooth "$work/apart.pt" "$work/heard.pt" "$codec_by"
 }
@@ -196,7 +216,8 @@ last_talker() { # GPU MORE...: the one that stays
         ${COMPILE---compile} "$@" >> "$logs/talker$own.log" 2>&1
 }
 rehearsal() {
-    while codec_is_unsaved || [ ! -f "$work/validation.done" ]; do sleep 1; done
+    wait_for "a codec" codec_is_there
+    until_validation
     cp "$work/codec.pt" "$work/early.pt"
     talker "$second" "$work/early.pt" "$work/rehearsal.pt" "$codec_by" --restart > "$logs/rehearsal.log" 2>&1
 }
@@ -214,7 +235,7 @@ validation &
 if [ -n "${CODES_STAY:-}" ]; then
     together "$gpus" last_talker &
     talker=$!
-    while [ ! -f "$work/validation.done" ]; do sleep 1; done
+    until_validation
     if [ -n "${SPEAKER:-}" ]; then
         for _ in 1 2; do # a second time if there was no memory
             [ -f "$work/speaker.pt" ] || smooth "$work/begin/speaker.pt" "$work/decoder.pt" $((start + SPEAKER)) ||

@@ -134,7 +134,7 @@ def low_cut(batch: int, hertz: Tensor) -> Tensor:
 
 def run(args: argparse.Namespace) -> None:
     device = train_loop.set_up(args)
-    pool = SpeechPool(args.speech, args.hours, device)
+    pool = SpeechPool(args.speech, args.hours, device, args.until)
     pool.wait(args.wait_hours)
     utterances, encoder = NeutralUtterances(pool), load_encoder(args.init).to(device)
     axes = torch.tensor([speaker.axes() for speaker in all_speakers()], device=device)

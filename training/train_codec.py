@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> None:
         trainer.resume(args.state, args.restart)
     if args.rank:  # the same weights, other speech
         torch.manual_seed(args.seed + args.rank + trainer.step)
-    pool = SpeechPool(args.speech, args.hours, device)
+    pool = SpeechPool(args.speech, args.hours, device, args.until)
     pool.wait(args.wait_hours)
     # Only now: what watches over the others' messages would disturb a capture.
     others = peers.join(args, device, trainer.networks())

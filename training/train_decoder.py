@@ -139,9 +139,9 @@ def run(args: argparse.Namespace) -> None:
     if args.state.exists():
         trainer.resume(args.state, args.restart)
     else:
-        train_loop.wait_for(args.codec)
+        train_loop.wait_for(args.codec, until=args.until)
         trainer.start_from(args.codec)
-    pool = SpeechPool(args.speech, args.hours, device)
+    pool = SpeechPool(args.speech, args.hours, device, args.until)
     pool.wait(args.wait_hours, at_once=100)
     tape = CodeTape(trainer.codec, pool)
     tape.grow()

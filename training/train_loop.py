@@ -177,9 +177,11 @@ def progress(trainer: Trainer, args: argparse.Namespace) -> float:
     return float(trainer.seconds / (args.minutes * 60)) if args.minutes > 0 else 1.0
 
 
-def wait_for(*paths: Path | None) -> None:
-    """Until these files are there."""
-    while not all(path.exists() for path in paths if path):
+def wait_for(*paths: Path | None, until: float | None) -> None:
+    """Return when these files are there; fail if they are not by a time in seconds since 1970."""
+    while missing := [str(path) for path in paths if path and not path.exists()]:
+        if until and time.time() > until:
+            raise SystemExit(f"{' and '.join(missing)} did not come in time")
         time.sleep(0.5)
 
 

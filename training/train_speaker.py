@@ -180,7 +180,7 @@ def fit(
 
 def run(args: argparse.Namespace) -> None:
     device = train_loop.set_up(args)
-    pool = SpeechPool(args.speech, args.hours, device)
+    pool = SpeechPool(args.speech, args.hours, device, args.until)
     pool.wait(args.wait_hours)
     utterances, classifier = NeutralUtterances(pool), SpeakerClassifier().to(device)
     augment_by_codec = codec_augmentation(args.codec, device)

@@ -309,10 +309,10 @@ def run(args: argparse.Namespace) -> None:
     )
     advance = train_loop.make_step(trainer, args, args.rows, args.frames)
     rollouts = open_rollouts(args, trainer)
-    train_loop.wait_for(args.codec, args.speaker)
+    train_loop.wait_for(args.codec, args.speaker, until=args.until)
     tokenizer = Tokenizer.from_file(str(args.tokenizer / "tokenizer.json"))
     batcher = open_batcher(args, tokenizer, device)
-    dataset, pool = batcher.dataset, SpeechPool(args.speech, args.hours, device)
+    dataset, pool = batcher.dataset, SpeechPool(args.speech, args.hours, device, args.until)
     validation = validation_set(args.validation, tokenizer, batcher) if args.validation else None
     if args.state.exists():
         trainer.resume(args.state, args.restart)

@@ -28,10 +28,13 @@ class Segment:
 
 class SpeechPool:
     """Samples, phones and text places of all shards read so far, on the device. It is `full` once a
-    shard did not fit."""
+    shard did not fit. Speech is waited for until a time in seconds since 1970."""
 
-    def __init__(self, folder: Path, hours: float, device: torch.device) -> None:
-        self.folder, self.device, self.room, self.full = folder, device, hours, False
+    def __init__(
+        self, folder: Path, hours: float, device: torch.device, until: float | None = None
+    ) -> None:
+        self.folder, self.device = folder, device
+        self.room, self.full, self.until = hours, False, until
         samples = int(hours * 3600) * RATE // FRAME * FRAME
         self.samples = torch.zeros(samples, dtype=torch.int16, device=device)
         self.phones = torch.zeros(samples // PHONE_STEP, dtype=torch.uint8, device=device)
@@ -62,6 +65,8 @@ class SpeechPool:
         """Whether there is less speech, and room for more."""
         if hours > self.room:
             raise SystemExit(f"--wait-hours {hours:g} is more than --hours {self.room:g} holds")
+        if self.until and time.time() > self.until:
+            raise SystemExit(f"{self.hours:.2f} of {hours:g} hours of speech came in time")
         return self.hours < hours and not self.full
 
     def _append(self, path: Path) -> int:

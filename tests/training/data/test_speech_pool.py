@@ -74,3 +74,9 @@ def test_a_pool_that_holds_no_shard_at_all_is_refused(tmp_path: Path) -> None:
     write_shards(tmp_path, 1)
     with pytest.raises(SystemExit, match="does not fit"):
         make_pool(tmp_path, 0.2).wait(0)
+
+
+def test_speech_that_does_not_come_in_time_is_not_waited_for(tmp_path: Path) -> None:
+    pool = SpeechPool(tmp_path, 1.0, torch.device("cpu"), until=1.0)
+    with pytest.raises(SystemExit, match=r"0\.00 of 1 hours"):
+        pool.wait(1.0)
