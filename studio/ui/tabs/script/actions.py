@@ -15,6 +15,7 @@ from studio.ui.tabs.script.store import OpenScript, ScriptStore
 from studio.ui.tabs.script.view import PAGE, View
 
 Press: TypeAlias = dict[str, Any]  # the detail that script.js sends
+LOOKING = ("turn", "show", "find", "stop", "dismiss", "search", "voices")  # no line is changed
 NEW_LINE = "Write here what is said."
 
 

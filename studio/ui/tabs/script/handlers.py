@@ -20,7 +20,7 @@ from studio.scripts.project_uploads import GONE
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.script import view as board
-from studio.ui.tabs.script.actions import Press, ScriptActions
+from studio.ui.tabs.script.actions import LOOKING, Press, ScriptActions
 from studio.ui.tabs.script.lines import lines_of
 from studio.ui.tabs.script.options import ReadingFields, delivery_of, values_of
 from studio.ui.tabs.script.playback import Payloads, ScriptPlayback
@@ -201,6 +201,8 @@ class ScriptTab:
         with warned():
             if press.get("do") == "example":
                 return self._shown(self.store.read("", EXAMPLE), View(), mine)
+            if press.get("do") in LOOKING:
+                return self._looked(*self._actions.done(self.store.look(number), view, press))
             opened = self._read(number, text, seen)
             opened, view = self._actions.done(opened, view, press)
             return self._shown(opened, view, mine, (text, seen))
@@ -284,6 +286,13 @@ class ScriptTab:
             self._lines(opened, view),
             gr.Timer(active=watch or self.playback.busy(number)),
         )
+
+    def _looked(self, opened: OpenScript, view: View) -> Shown:
+        """The same script, seen otherwise; typed text stays as it is."""
+        shown = Shown(*(gr.skip(),) * FIELDS)
+        timer = gr.Timer(active=self.playback.busy(opened.number))
+        cast, lines = self._cast(opened, view), self._lines(opened, view)
+        return shown._replace(view=view, cast=cast, lines=lines, timer=timer)
 
     def _listed(self, mine: str) -> list[tuple[str, str]]:
         """Guests see the scripts of their browser, others all scripts."""

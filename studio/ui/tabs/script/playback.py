@@ -70,7 +70,6 @@ class Listener:
     render: Render
     lines: Mapping[int, Said]
     take: str = ""
-    stopped: bool = False
     ended: float | None = None  # when all was sent; much of it may still be played
 
     def parts(self) -> list[Part]:
@@ -152,8 +151,9 @@ class ScriptPlayback:
             if aloud:
                 async for payload in self._heard(number, listener):
                     yield payload
+                return  # heard, or another take is in its player: the render goes on by itself
             yield None  # the page shows at once that this is rendered
-            while not (await render.batch.ended(BEAT) or listener.stopped):
+            while not await render.batch.ended(BEAT):
                 yield None  # not for each chunk: the page asks for the lines by itself
 
     async def listen(self, number: str, line: int) -> Payloads:
@@ -212,8 +212,8 @@ class ScriptPlayback:
         """A player was stopped: so is the rendering that it played, unless others hear it too."""
         for listener in [each for own in self._listeners.values() for each in own]:
             if listener.take == take:
-                listener.stopped = True
-                if listener.render.listeners == 1:
+                own = listener.ended is None  # whether its event is one of the render's
+                if listener.render.listeners == own:
                     _stop(listener.render)
 
     def interrupted(self, opened: OpenScript) -> bool:

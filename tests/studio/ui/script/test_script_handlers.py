@@ -74,7 +74,7 @@ def test_lines_are_added_removed_and_given_to_others(tab, number):
 def test_a_text_that_the_page_has_is_not_sent_again(tab, number):
     text = page(tab, number).text
     for seen, sent in ((text, gr.skip()), ("", text)):
-        shown = tab.act(number, "", View(), text, seen, event(do="show", value="open"))
+        shown = tab.read(number, "", View(), text, seen)
         assert (shown.text, shown.seen) == (sent, sent)
 
 

@@ -7,10 +7,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from engine import InvalidText
 from engine.testing import Costs
+from studio.scripts import text_of
 from studio.ui.tabs.script import playback
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View
@@ -118,6 +120,56 @@ def test_listening_to_another_line_stops_nothing_and_the_takes_stop_does(tmp_pat
         async for _ in making:
             continue
         assert statuses(tab, number).count("done") < 60
+
+    with studio.engine:
+        asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_stop_in_the_player_stops_what_was_pressed_twice(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    tab = ScriptTab(studio)
+
+    async def work() -> None:
+        number = tab.store.read("", LONG).number
+        first = tab.playback.speak(number, True)
+        studio.live.leave((await anext(first))["id"])  # the second press begins in its player
+        second = tab.playback.speak(number, True)
+        take = (await anext(second))["id"]
+        rest = asyncio.create_task(_through(first))  # its page stays open
+        await asyncio.sleep(0.05)
+        studio.live.leave(take)
+        tab.stopped(event(id=take))
+        await _through(second)
+        await rest
+        while tab.playback.busy(number):
+            await asyncio.sleep(0.01)
+        assert statuses(tab, number).count("done") < 60
+
+    with studio.engine:
+        asyncio.run(asyncio.wait_for(work(), 60))
+
+
+async def _through(payloads: Any) -> None:
+    async for _ in payloads:
+        continue
+
+
+def test_stop_and_looking_leave_what_was_typed(tmp_path):
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    tab = ScriptTab(studio)
+
+    async def work() -> None:
+        number = tab.store.read("", LONG).number
+        seen = text_of(tab.store.open(number).script)
+        making = tab.playback.speak(number, False)
+        await anext(making)
+        for typed in ("", "Something else."):  # nothing to speak; a text of its own
+            for press in ({"do": "turn", "page": 1}, {"do": "stop"}):
+                shown = tab.act(number, "", View(), typed, seen, event(**press))
+                assert shown.opened == shown.text == gr.skip()
+        await _through(making)
+        assert statuses(tab, number).count("done") < 60
+        assert text_of(tab.store.open(number).script) == seen
 
     with studio.engine:
         asyncio.run(asyncio.wait_for(work(), 60))
