@@ -146,7 +146,8 @@ class ModelManager:
     def _load_failed(self, name: str, error: Exception) -> None:
         self._end_work()
         if isinstance(error, OutOfMemory):
-            self._no_room = error
+            # A new one: the traceback of this one holds frames, and they the loaded weights.
+            self._no_room = OutOfMemory(error.message)
         else:
             self._give_up(name, error)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 
+import numpy as np
 import pytest
 
 from engine import (
@@ -20,6 +22,7 @@ from engine import (
 from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
 from tests.engine.test_engine import BASE, CUSTOM, DESIGN, RYAN, VECTOR, ask
+from tests.support.serving import wait_until
 
 
 def test_a_model_is_loaded_when_somebody_wants_it():
@@ -105,6 +108,25 @@ def test_steps_go_on_while_one_model_is_loaded_and_another_unloaded():
         loader.join(20)
         unloader.join(20)
         assert engine.stats().talkers == ("design", "base")
+
+
+def test_weights_that_did_not_fit_are_freed_while_the_model_waits_for_room():
+    with FakeEngine([CUSTOM, BASE], room=1, loaded=False, costs=Costs(step=0.03)) as engine:
+        running = engine.submit(ask("x" * 600))
+        next(iter(running))
+        load, held = engine.worker.load, list[weakref.ref[np.ndarray]]()
+
+        def load_weights(talker: str) -> range:
+            weights = np.zeros(8)
+            held.append(weakref.ref(weights))
+            return load(talker)
+
+        engine.worker.load = load_weights
+        waiting = engine.submit(ask(voice=Clone(VECTOR)))
+        wait_until(lambda: held and held[0]() is None, 10)
+        assert engine.stats().talkers == ("custom",)
+        running.cancel()
+        assert waiting.collect().size
 
 
 @pytest.mark.parametrize("room", [3, 2])
