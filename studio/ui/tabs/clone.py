@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from html import escape
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import gradio as gr
 import numpy as np
@@ -53,6 +53,7 @@ from studio.ui.tabs.voice_form import (
 
 BEST: Final = (5.0, 15.0)  # seconds
 FASTEST: Final = 40  # characters of a transcript for each second of its recording, at most
+Written: TypeAlias = tuple[str, str]  # a recording's path, and the words recognised in it
 # A recogniser takes seconds of the CPU: one at a time, whoever asks.
 ONE: Final[dict[str, Any]] = {"concurrency_limit": 1, "concurrency_id": "transcribe"}
 LEAST_WORDS: Final = 100  # characters that any recording may have
@@ -108,17 +109,17 @@ class CloneTab:
         async for payload in hear(self._studio, as_pcm(recording), About(tell(CLEANED), "")):
             yield payload
 
-    def transcribe(self, path: str | None) -> Iterator[tuple[str, Update]]:
+    def transcribe(self, path: str | None) -> Iterator[tuple[Written, Update]]:
         """Transcribe the recording; empty if nothing is recognised."""
         if not path or self._studio.transcribe is None:
-            yield "", gr.skip()
+            yield ("", ""), gr.skip()
             return
-        yield "", gr.update(placeholder=word(WRITING))
+        yield ("", ""), gr.update(placeholder=word(WRITING))
         try:
             words = self._studio.transcribe(load_reference_audio(path).waveform)
         except InvalidAudio:
             words = ""  # the check says why
-        yield words, gr.update(placeholder="")
+        yield (path, words), gr.update(placeholder="")
 
     def models(self, picked: str | None) -> Update:
         """The models that clone, to choose from."""
@@ -237,9 +238,9 @@ def build(studio: Studio) -> None:
     for changed in (audio.upload, audio.clear, audio.start_recording):
         changed(_another, None, [transcript, agreed], queue=False, **QUIET)
     if studio.transcribe is not None:
-        words = gr.State("")
-        found = audio.change(tab.transcribe, audio, [words, transcript], **{**QUIET, **ONE})
-        found.then(_filled, [words, transcript], transcript, queue=False, **QUIET)
+        written = gr.State(("", ""))
+        found = audio.change(tab.transcribe, audio, [written, transcript], **{**QUIET, **ONE})
+        found.then(_filled, [written, audio, transcript], transcript, queue=False, **QUIET)
     filled = keep_draft("clone", [audio, transcript, controls.phrase, *form.fields])
     if filled is not None:  # a recording that is gone takes its words along
         filled.then(_left, [audio, transcript], transcript, queue=False, **QUIET)
@@ -253,9 +254,10 @@ def build(studio: Studio) -> None:
     _endpoint(tab)
 
 
-def _filled(words: str, transcript: str) -> Update:
-    """The recognised words, unless the field was typed into meanwhile."""
-    if not words or transcript.strip():
+def _filled(written: Written, path: str | None, transcript: str) -> Update:
+    """The recognised words, unless the recording or the field was changed meanwhile."""
+    recording, words = written
+    if not words or recording != path or transcript.strip():
         return gr.skip()
     return gr.update(value=words, info=word(CHECK_IT))
 

@@ -107,8 +107,8 @@ def transcribing(studio, said):
 
 def test_the_words_of_a_recording_are_written_down(studio, spoken):
     tab, heard = transcribing(studio, "Good evening.")
-    *_, (words, shown) = tab.transcribe(spoken)
-    assert words == "Good evening."
+    *_, (written, shown) = tab.transcribe(spoken)
+    assert written == (spoken, "Good evening.")
     assert "value" not in shown  # what is typed meanwhile stays
     np.testing.assert_array_equal(heard[0], load_reference_audio(spoken).waveform)
 
@@ -117,16 +117,21 @@ def test_the_words_of_a_recording_are_written_down(studio, spoken):
     ("words", "typed", "filled"), [("a", "", "a"), ("a", "b", None), ("", "", None)]
 )
 def test_what_is_typed_goes_before_what_is_heard(words, typed, filled):
-    assert _filled(words, typed).get("value") == filled
+    assert _filled(("a.wav", words), "a.wav", typed).get("value") == filled
+
+
+def test_the_words_of_one_recording_are_not_written_under_another():
+    for now in ("b.wav", None):
+        assert _filled(("a.wav", "Words of a."), now, "").get("value") is None
 
 
 def test_without_a_recogniser_or_a_recording_nothing_is_written(studio, spoken, tmp_path):
-    assert [words for words, _ in CloneTab(studio).transcribe(spoken)] == [""]
+    assert [written for written, _ in CloneTab(studio).transcribe(spoken)] == [("", "")]
     tab, heard = transcribing(studio, "made up")
     foreign = tmp_path / "foreign.wav"
     foreign.write_bytes(b"no sound at all")
     for path in (None, "", str(foreign)):
-        assert [*tab.transcribe(path)][-1][0] == ""
+        assert [*tab.transcribe(path)][-1][0][1] == ""
     assert heard == []
 
 
