@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,19 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
 
 def matching_weights(network: nn.Module, saved: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The network's state with the saved tensors of equal shape; the others stay as they are."""
-    return {
-        name: saved[name] if name in saved and saved[name].shape == value.shape else value
-        for name, value in network.state_dict().items()
-    }
+    own = network.state_dict()
+    alike = {name: saved[name] for name in own if same_shape(own, saved, name)}
+    if len(alike) < len(own):
+        first = next(name for name in own if name not in alike)
+        count = f"{len(own) - len(alike)} of {len(own)}"
+        print(f"{type(network).__name__}: {count} weights are not the saved ones ({first}, …)")
+    return own | alike
+
+
+def same_shape(
+    one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor], name: str
+) -> bool:
+    return name in one and name in other and one[name].shape == other[name].shape
 
 
 def rng_state(device: torch.device) -> dict[str, torch.Tensor]:
@@ -75,8 +85,10 @@ def set_rng_state(streams: dict[str, torch.Tensor]) -> None:
 
 
 def split(path: Path, folder: Path) -> list[Path]:
-    """Cut a file into numbered pieces."""
+    """Cut a file into numbered pieces, in place of those of an earlier one."""
     folder.mkdir(parents=True, exist_ok=True)
+    for old in numbered_pieces(folder, path.name).values():
+        old.unlink()
     data = path.read_bytes()
     pieces = []
     for index, start in enumerate(range(0, len(data), PIECE)):
@@ -86,17 +98,32 @@ def split(path: Path, folder: Path) -> list[Path]:
     return pieces
 
 
+def numbered_pieces(folder: Path, name: str) -> dict[int, Path]:
+    """The pieces of `name` in their order."""
+    paths = [path for path in folder.glob(f"{name}.*") if path.suffix[1:].isdecimal()]
+    return dict(sorted((int(path.suffix[1:]), path) for path in paths if path.stem == name))
+
+
 def join(folder: Path, name: str, path: Path) -> Path:
-    """Put the pieces of `name` together again."""
-    pieces = sorted(folder.glob(f"{name}.[0-9][0-9]"))
+    """Put the pieces of the state `name` together again."""
+    pieces = numbered_pieces(folder, name)
+    if missing := sorted(set(range(max(pieces, default=0) + 1)) - set(pieces)):
+        raise SystemExit(f"{folder} lacks {', '.join(f'{name}.{index:02d}' for index in missing)}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join(piece.read_bytes() for piece in pieces))
+    part = path.with_suffix(".part")
+    part.write_bytes(b"".join(piece.read_bytes() for piece in pieces.values()))
+    if not zipfile.is_zipfile(part):  # which tells by its end
+        raise SystemExit(f"{folder} lacks what comes after {name}.{max(pieces):02d}")
+    os.replace(part, path)
     return path
 
 
 def save_weights(path: Path, out: Path) -> None:
     """Save what an export or a new schedule (`--restart`) needs, in half precision."""
-    save({name: to_half(value) for name, value in load(path).items() if name in KEPT}, out)
+    kept = {name: to_half(value) for name, value in load(path).items() if name in KEPT}
+    if not kept:
+        raise SystemExit(f"{path} has none of {', '.join(sorted(KEPT))}")
+    save(kept, out)
 
 
 def to_half(value: Any) -> Any:
@@ -112,23 +139,23 @@ def save_mean(parts: Sequence[tuple[Path, float]], out: Path) -> None:
     """Save the mean of the networks that several states have, each counting its share. They have to
     be trained on from one another: the mean of others says nothing."""
     known = [(load(path), share) for path, share in parts]
-    names = [name for name in known[0][0] if name in AVERAGED]
-    found = {
-        name: mean_weights([(state[name], share) for state, share in known])
-        for name in names
-        if all(name in state for state, _ in known)
-    }
+    found = {}
+    for name in sorted(AVERAGED.intersection(name for state, _ in known for name in state)):
+        networks = [(state.get(name, {}), share) for state, share in known]
+        weights = mean_weights(networks)
+        if left := sorted(set().union(*(own for own, _ in networks)) - set(weights)):
+            print(f"{name}: left out, not in one shape in all states: {', '.join(left)}")
+        if weights:
+            found[name] = weights
+    if not found:
+        raise SystemExit("These states have no weights in common.")
     save(found, out)
 
 
 def mean_weights(parts: Sequence[tuple[Mapping[str, torch.Tensor], float]]) -> dict[str, Any]:
     """The weighted mean of weights; what not all have in one shape is left out."""
     first, whole = parts[0][0], sum(share for _, share in parts)
-    alike = [
-        name
-        for name, value in first.items()
-        if all(name in own and own[name].shape == value.shape for own, _ in parts)
-    ]
+    alike = [name for name in first if all(same_shape(first, own, name) for own, _ in parts)]
     return {
         name: torch.stack([own[name].float() * (share / whole) for own, share in parts]).sum(0)
         for name in alike
