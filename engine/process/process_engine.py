@@ -274,7 +274,7 @@ class ProcessEngine(LocalEngine):
             while not wait([done], timeout or CALL_POLL).done:
                 if timeout is not None:
                     raise TimeoutError
-                self._registry.check_open()
+                self._registry.check_served()  # an engine that drains still answers
         finally:
             with self._lock:
                 self._calls.pop(number, None)

@@ -54,6 +54,12 @@ class RequestRegistry:
         if reason:
             raise EngineClosed(reason)
 
+    def check_served(self) -> None:
+        """Raises EngineClosed where even what is open is not served: paused, or ended for good."""
+        reason = self._paused or (self._closed if self.is_ended else None)
+        if reason:
+            raise EngineClosed(reason)
+
     def holds(self, sequence: Sequence) -> bool:
         """Whether it was registered and has not ended."""
         return sequence.id in self._open
