@@ -250,6 +250,12 @@ def expect(found: Any) -> Any:
     return expected(found)
 
 
+def in_front(page: Any) -> Any:
+    """As a person sees it: behind another page of its window, one is drawn once a second."""
+    page.bring_to_front()
+    return page
+
+
 def open_tab(page: Any, name: str) -> None:
     """Choose a tab, and wait until it takes what is typed.
 
@@ -280,7 +286,7 @@ class Server:
     """An ASGI app on a free port of this machine, in a thread."""
 
     def __init__(self, app: Any) -> None:
-        config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=0)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 

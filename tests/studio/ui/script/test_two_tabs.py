@@ -14,7 +14,16 @@ from engine.testing import Costs, FakeEngine
 from studio.scripts import Projects, text_of
 from studio.takes.take_store import Takes
 from studio.ui.page import mount_page
-from tests.support.browser import OpenPage, Server, Tap, expect, open_tab, wait_until
+from tests.support.browser import (
+    DRAWN,
+    OpenPage,
+    Server,
+    Tap,
+    expect,
+    in_front,
+    open_tab,
+    wait_until,
+)
 from tests.support.tab_makers import some_clone
 
 TEXT = "Anna: Good evening.\nBen: Good evening to you, too."
@@ -37,8 +46,7 @@ def url(browser: Any, folder: Path) -> Iterator[str]:
             yield url
 
 
-def script(page: Any, url: str) -> Any:
-    page.goto(url)
+def script(page: Any) -> Any:
     page.get_by_role("button", name="Hear a welcome").wait_for()
     open_tab(page, "Script")
     page.locator("#script-lines .timbre-board > *").first.wait_for()
@@ -59,20 +67,23 @@ def told(page: Any, words: str) -> None:
 
 def reading_settings(page: Any) -> Any:
     """Open them; a field that has just opened takes its value from the page once more."""
-    page.get_by_role("button", name="Reading settings").click()
-    page.wait_for_timeout(1000)
-    return page.locator("#script-manner")
+    in_front(page).get_by_role("button", name="Reading settings").click()
+    settings = page.locator("#script-manner")
+    settings.get_by_label("Seconds between speakers").wait_for()
+    page.evaluate(DRAWN)
+    return settings
 
 
 @pytest.fixture
 def tabs(open_page: OpenPage, url: str) -> tuple[Any, Any]:
     """Two tabs with the same script open."""
-    first = script(open_page(url), url)
+    first = script(open_page(url))
     text(first).fill(TEXT)
     split(first)
     first.locator("#script-lines article").nth(1).wait_for()
-    second = script(first.context.new_page(), url)
-    second.set_default_timeout(60_000)
+    second = first.context.new_page()
+    second.goto(url)
+    script(second)
     expect(text(second)).to_have_value(TEXT)
     return first, second
 
@@ -82,10 +93,10 @@ def test_what_two_tabs_type_into_one_script_becomes_two(
 ) -> None:
     first, second = tabs
     changed = TEXT.replace("Good evening.", "Good morning.")
-    text(first).fill(changed)
+    text(in_front(first)).fill(changed)
     split(first)
     first.locator("#script-lines p").get_by_text("Good morning.").wait_for()
-    text(second).fill(TYPED)
+    text(in_front(second)).fill(TYPED)
     second.evaluate(CAME_BACK)
     told(second, "becomes a script of its own")
     expect(text(second)).to_have_value(TYPED)
@@ -99,10 +110,10 @@ def test_what_two_tabs_type_into_one_script_becomes_two(
 
 def test_a_tab_that_has_typed_nothing_shows_what_the_other_did(tabs: tuple[Any, Any]) -> None:
     first, second = tabs
-    text(first).fill(TYPED)
+    text(in_front(first)).fill(TYPED)
     split(first)
     expect(first.locator("#script-seen :is(textarea, input)")).to_have_value(TYPED)
-    second.evaluate(CAME_BACK)
+    in_front(second).evaluate(CAME_BACK)
     told(second, "This is how it is now")
     expect(text(second)).to_have_value(TYPED)
 
@@ -110,12 +121,13 @@ def test_a_tab_that_has_typed_nothing_shows_what_the_other_did(tabs: tuple[Any, 
 def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folder: Path) -> None:
     first, second = tabs
     for page, words in ((second, "Mine"), (first, "Theirs")):
-        line = page.locator("#script-lines article").first
+        line = in_front(page).locator("#script-lines article").first
         line.get_by_role("button", name="Edit").click()
         line.locator("textarea").fill(words)
     first.locator("#script-lines article").first.get_by_role("button", name="Save").click()
     first.locator("#script-lines p").get_by_text("Theirs").wait_for()
-    second.locator("#script-lines article").first.get_by_role("button", name="Save").click()
+    mine = in_front(second).locator("#script-lines article").first
+    mine.get_by_role("button", name="Save").click()
     told(second, "It says now: “Theirs”")
     projects = Projects(folder / "scripts")
     [own] = projects.listed()
@@ -132,7 +144,7 @@ def test_a_line_and_a_setting_of_the_other_tab_stay(tabs: tuple[Any, Any], folde
 def test_settings_changed_in_quick_succession_are_all_kept(
     tabs: tuple[Any, Any], folder: Path
 ) -> None:
-    page, _ = tabs
+    page = tabs[0]
     settings = reading_settings(page)
     fields = [settings.get_by_label(label) for label in ("Seed", "Seconds between speakers")]
     for number in (3, 4, 5):
@@ -150,11 +162,11 @@ def test_each_tab_has_its_own_draft(open_page: OpenPage, url: str) -> None:
     second = first.context.new_page()
     second.goto(url)
     for page, words in ((first, "Of the first."), (second, "Of the second.")):
-        page.get_by_role("button", name="Hear a welcome").wait_for()
+        in_front(page).get_by_role("button", name="Hear a welcome").wait_for()
         page.get_by_label("Text", exact=True).first.fill(words)
         page.wait_for_function("sessionStorage.getItem('timbre-draft-speak')?.includes('Of the')")
     for page, words in ((first, "Of the first."), (second, "Of the second.")):
-        page.reload()
+        in_front(page).reload()
         expect(page.get_by_label("Text", exact=True).first).to_have_value(words)
 
 
