@@ -53,6 +53,8 @@ def main() -> None:
 
         judge_card(args.card, args.beside, args.processes, args.sentences, args.clean)
         return
+    if not (args.teacher or args.codec or args.model):
+        speak.error("who speaks? Give --teacher, --codec or --model.")
     speak_for(args)
 
 

@@ -64,7 +64,7 @@ def judged(each: Spoken, clean: bool) -> Judged:
     found: dict[str, Any] = {"take": asdict(take), "reason": each.reason, "seconds": seconds}
     said = words.spoken_words(take.text)
     if seconds < SHORTEST:
-        return silent(found, take.part, len(said))
+        return silent(found, take.part, len(said), clean)
     contour, panel = acoustic_features.contour(wave), judges()
     found |= {
         "pitch": contour.median,
@@ -99,27 +99,37 @@ def judged(each: Spoken, clean: bool) -> Judged:
     return Judged(**found)
 
 
-def silent(found: dict[str, Any], part: str, said: int) -> Judged:
+def silent(found: dict[str, Any], part: str, said: int, clean: bool) -> Judged:
     """The worst marks, and every word missed."""
     worst: dict[str, Any] = dict.fromkeys(("pitch", "spread", "voiced", "centroid"), 0.0)
-    worst |= {"natural": 1.0, "clean": 1.0} if part in NATURAL else {}
+    worst |= {"natural": 1.0} if part in NATURAL else {}
+    worst |= {"clean": 1.0} if clean else {}
     return Judged(**found, **worst, said=said, wrong=said, unsaid_end=said)
 
 
 def judge_group(folder: Path, group: str, sentences: int, clean: int) -> int:
     """Judge what was not judged, of a named voice so many sentences; the number of takes."""
-    path, spoken = folder / "judged" / f"{group}.json", list(recordings.read(folder, group))
-    if group.startswith("voices."):
-        spoken = spoken[:sentences]
-    if path.exists() and len(json.loads(path.read_text())) >= len(spoken):
-        return 0
-    found = [
-        asdict(judged(each, clean=each.take.part == "voices" and number < clean))
-        for number, each in enumerate(spoken)
-    ]
-    path.parent.mkdir(exist_ok=True)
-    write_atomic(path, json.dumps(found).encode())
-    return len(found)
+    path = folder / "judged" / f"{group}.json"
+    known = json.loads(path.read_text()) if path.exists() else []
+    rows, count = [], 0
+    for number, each in enumerate(recordings.read(folder, group)):
+        row = known[number] if number < len(known) and tells_of(known[number], each) else None
+        named = each.take.part == "voices"
+        asked = named and number < clean
+        wanted = not named or number < sentences
+        if wanted and (row is None or (asked and row["clean"] is None)):
+            row, count = asdict(judged(each, asked)), count + 1
+        rows += [row] if row else []
+    if rows != known:
+        path.parent.mkdir(exist_ok=True)
+        write_atomic(path, json.dumps(rows).encode())
+    return count
+
+
+def tells_of(row: dict[str, Any], each: Spoken) -> bool:
+    """Whether a row was judged by this very take."""
+    seconds = len(each.wave) / recordings.SAMPLE_RATE
+    return (row["take"], row["reason"], row["seconds"]) == (asdict(each.take), each.reason, seconds)
 
 
 def judge_card(

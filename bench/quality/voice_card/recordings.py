@@ -1,13 +1,15 @@
 """Groups of spoken takes on disk: one sound file and one list of what is in it for each group.
 
-FLAC or Ogg where soundfile is installed, WAV without it. A group is there once its list is.
+FLAC or Ogg where soundfile is installed, WAV without it. A group is there once its list is. All of
+a folder was spoken by the same weights.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import wave
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -68,6 +70,26 @@ def _write_sound(path: Path, pcm: Pcm, kind: str) -> None:
     ) as file:
         for start in range(0, len(pcm), BLOCK):
             file.write(pcm[start : start + BLOCK])
+
+
+def claim(folder: Path, name: str, weights: Iterable[Path]) -> None:
+    """Note in a folder whose weights speak there, or refuse: others have spoken in it. What was
+    spoken before such a note was made is taken to be theirs."""
+    digest = hashlib.sha256()
+    for path in sorted(weights):
+        with path.open("rb") as file:
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+    path, checksum = folder / "source", digest.hexdigest()
+    if path.exists():
+        *_, before, known = path.read_text("utf-8").splitlines()
+        if known != checksum:
+            raise SystemExit(f"{folder} was spoken by {before}, not by {name}: use another card.")
+        return
+    if groups(folder):
+        print(f"{folder}: the groups there are taken to be spoken by {name}", flush=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, f"{name}\n{checksum}\n".encode())
 
 
 def groups(folder: Path) -> list[str]:

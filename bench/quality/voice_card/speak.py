@@ -29,6 +29,7 @@ from engine import (
     Voice,
     open_engine,
 )
+from engine.checkpoints.hub import resolve
 
 LANGUAGE = "english"
 COMPARED = 10  # sentences a voice, to tell which is higher
@@ -143,6 +144,7 @@ def speak_model(
     weights: str = "auto",
 ) -> None:
     """Everything that a model is asked for."""
+    recordings.claim(folder, model, resolve(model).rglob("*.safetensors"))
     with open_model(model, device, at_once, weights) as engine:
         cast = Cast(engine, references)
         (able,) = engine.capabilities().values()

@@ -21,6 +21,7 @@ from bench.quality.voice_card.plan import Sizes, Take
 from bench.quality.voice_card.recordings import Spoken
 from bench.quality.voice_card.speak import keep
 from engine import Pcm, Waveform, load_reference_audio
+from engine.checkpoints.files import CODEC_FOLDER
 from training import state as states
 from training.codec import Codec
 from training.data.speakers import NAMED, Speaker, held_out
@@ -189,6 +190,8 @@ def piper(text: str) -> Waveform:
 
 def speak_codec(path: Path, card: Path, kind: str, device: str) -> None:
     """What the codec of a checkpoint, or of a training's state, makes of the teacher's speech."""
+    weights = [path] if path.is_file() else (path / CODEC_FOLDER).glob("*.safetensors")
+    recordings.claim(card / "codec", str(path), weights)
     codec = codec_of(path) if path.is_dir() else Codec().eval()
     if path.is_file():
         codec.load_state_dict(states.load(path)["codec"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.quality.voice_card import card, figures, plan, recordings
+from bench.quality.voice_card import __main__ as voice_card
+from bench.quality.voice_card import card, figures, judge, plan, recordings
 from bench.quality.voice_card.plan import QUICK, Sizes, Take
 from bench.quality.voice_card.recordings import Spoken
 from bench.quality.voice_card.speak import keep, plans, speak_model
@@ -116,6 +117,72 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     keep(tmp_path, takes, say, "wav")
     assert asked == ["2", "3", "0", "1", "4", "5"]
     assert recordings.groups(tmp_path) == ["g0", "g1", "g2"]
+
+
+def test_a_folder_belongs_to_one_model(tmp_path: Path) -> None:
+    """Weights tell models apart: not the name of a folder."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
+    one, two = ([tmp_path / f"{name}.safetensors"] for name in ("one", "two"))
+    recordings.claim(tmp_path / "model", "models/one", one)
+    recordings.claim(tmp_path / "model", "elsewhere/one", one)
+    with pytest.raises(SystemExit, match=r"spoken by models/one, not by models/two: use another"):
+        recordings.claim(tmp_path / "model", "models/two", two)
+    assert recordings.groups(tmp_path / "model") == []
+
+
+def test_groups_without_a_note_are_the_next_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recordings.write(tmp_path, "g", [Spoken(Take("g", "v", "A lamp.", 1), pcm(10))], "wav")
+    recordings.claim(tmp_path, "models/one", [])
+    recordings.claim(tmp_path, "models/one", [])
+    assert capsys.readouterr().out.count("taken to be spoken by models/one") == 1
+
+
+def test_somebody_has_to_speak(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["voice_card", "speak", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        voice_card.main()
+    assert "Give --teacher, --codec or --model" in capsys.readouterr().err
+
+
+def test_what_is_not_judged_yet_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More sentences, more of them for DNSMOS, and takes that were spoken anew."""
+    asked = list[int]()
+
+    def judged(each: Spoken, clean: bool) -> judge.Judged:
+        asked.append(each.take.seed)
+        seconds = len(each.pcm) / recordings.SAMPLE_RATE
+        found: dict[str, Any] = {"take": asdict(each.take), "reason": each.reason}
+        found |= dict.fromkeys(("pitch", "spread", "voiced", "centroid"), 1.0)
+        return judge.Judged(**found, seconds=seconds, clean=3.0 if clean else None)
+
+    def judge_again(sentences: int, clean: int) -> list[int]:
+        asked.clear()
+        assert judge.judge_group(tmp_path, "voices.v", sentences, clean) == len(asked)
+        return list(asked)
+
+    monkeypatch.setattr(judge, "judged", judged)
+    said = [Spoken(Take("voices.v", "v", str(n), n), pcm(1000 + n)) for n in range(6)]
+    recordings.write(tmp_path, "voices.v", said, "wav")
+    assert judge_again(4, 2) == [0, 1, 2, 3]
+    assert judge_again(4, 2) == judge_again(2, 1) == []
+    assert judge_again(4, 3) == [2]
+    assert judge_again(6, 3) == [4, 5]
+    said[1] = replace(said[1], pcm=pcm(999))
+    recordings.write(tmp_path, "voices.v", said, "wav")
+    assert judge_again(6, 0) == [1]
+    rows = judge.read_judged(tmp_path)
+    assert [row.take["seed"] for row in rows] == list(range(6))
+    assert [row.clean for row in rows] == [3.0, None, 3.0, None, None, None]
+
+
+def test_silence_is_clean_only_where_that_was_asked() -> None:
+    silence = Spoken(Take("voices.v", "v", "A lamp.", 1), pcm(0))
+    assert (judge.judged(silence, True).clean, judge.judged(silence, False).clean) == (1.0, None)
 
 
 @pytest.mark.slow
