@@ -40,8 +40,7 @@ def serve_studio(context: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.server import serving
     from studio.server.process.data_lock import data_lock
-    from studio.server.retention import HOUR, TRASH_DAYS, every
-    from studio.takes.take_store import DAY
+    from studio.server.retention import empty_trash
 
     settings = context.settings
     with (
@@ -50,8 +49,7 @@ def serve_studio(context: AppContext) -> None:
         context.engine(serving=True) as engine,
     ):
         application = build_application(context, engine, settings.page)
-        if not settings.guests:
-            every(HOUR, partial(context.library().purge, TRASH_DAYS * DAY))
+        empty_trash(context.library(), settings)
         greet(context)
         if slow := describe_speed(engine.stats().speed):
             context.tell.line(slow)
@@ -90,6 +88,7 @@ def serve_lent(context: AppContext) -> None:
     spaces = importlib.import_module("spaces")  # must be imported before torch and Gradio
     from studio.server import public_server, zerogpu
     from studio.server.process.data_lock import data_lock
+    from studio.server.retention import empty_trash
 
     settings = context.settings
     device = "cuda" if settings.device == "auto" else settings.device
@@ -101,6 +100,7 @@ def serve_lent(context: AppContext) -> None:
         ) as engine,
     ):
         engine.postprocess = finish
+        empty_trash(context.library(), settings)
         zerogpu.serve(engine, context.shelves(), public_server.open_takes(settings), settings)
 
 

@@ -40,6 +40,7 @@ from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
 from studio.server.process.data_lock import data_lock
+from studio.server.retention import empty_trash
 from studio.settings import ClusterSettings, StudioSettings
 
 SPEECH, STUDIO = "timbre-speech", "timbre-studio"  # the applications
@@ -144,6 +145,7 @@ class Front:
         self._application = build_application(
             context, engine, own.page, SharedRates(own.decided_api())
         )
+        empty_trash(context.library(), own)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application, own_name(), self._proxies)

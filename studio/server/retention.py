@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from engine import Library
 from studio.context import Studio
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Keeping, Takes
@@ -40,6 +41,12 @@ def start_upkeep(studio: Studio, settings: StudioSettings) -> None:
     """Run daily what the tabs want deleted regularly."""
     for work in studio.upkeep:
         every(DAY, partial(work, settings))
+
+
+def empty_trash(library: Library, settings: StudioSettings) -> None:
+    """Remove voices that were deleted long ago, every hour; guests' go with their folders."""
+    if not settings.guests:
+        every(HOUR, partial(library.purge, TRASH_DAYS * DAY))
 
 
 def every(seconds: float, work: Callable[[], object]) -> threading.Thread:
