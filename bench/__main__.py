@@ -1,4 +1,4 @@
-"""`python -m bench --model DIR` or `--url URL`: first audio, speed and underruns under load.
+"""`python -m bench` (`--model DIR` or `--url URL`): first audio, speed and underruns under load.
 
 Prints a table, then one JSON line. bench/README.md has the commands, also for other servers.
 """
@@ -28,6 +28,7 @@ from bench.report import figures, json_line, table
 from bench.workload import Kind, Work
 
 WARM = 4
+MINI = Path(__file__).parents[1] / "presets" / "mini"
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,9 @@ def changes(written: list[str]) -> dict[str, Any]:
 
 
 def main(
-    model: Annotated[str, typer.Option(help="a checkpoint in this process: folder or hub id")] = "",
+    model: Annotated[
+        str, typer.Option(help="in this process: folder or hub id; presets/mini")
+    ] = "",
     url: Annotated[str, typer.Option(help="a server instead: http://HOST:PORT")] = "",
     key: Annotated[str, typer.Option(help="an API key for the server")] = "",
     extra: Annotated[str, typer.Option(help="JSON for the server; null leaves a field out")] = "{}",
@@ -165,7 +168,7 @@ def main(
     base: Annotated[Path | None, typer.Option("--compare", help="an older report")] = None,
 ) -> None:
     """Measure a checkpoint in this process, or a server."""
-    if bool(model) == bool(url):
+    if model and url:
         raise typer.BadParameter("Give either --model or --url.")
     kinds: tuple[Kind, ...] = tuple(kind) or ("preset",)  # type: ignore[assignment]
     closed = concurrency or ([] if rate or at_once else [1, 2, 4])
@@ -182,6 +185,7 @@ def main(
             "profile": profile,
             **changes(change),
         }
+        model = model or str(MINI)
         report = {"model": model, **in_process(plan, work, model, voice, **how)}
     report |= {"kinds": kinds, "frames": frames, "natural": natural, **machine()}
     typer.echo(table(report["loads"]))

@@ -11,8 +11,8 @@
 # clones    voices from recordings, known and never heard before
 # loads     where the time goes while requests come and end, on the device and on the host
 # soak      listeners of all kinds for SOAK_MINUTES: whole, right, nothing left of them
-# recordings  into codes and vectors, as it is written and replayed
-# kernels codec steps exact     parts of a step alone; replayed frames against written ones
+# recordings  into codes and vectors, eager and from CUDA graphs
+# kernels codec steps exact     parts of a step alone; frames from CUDA graphs against eager ones
 #
 # A stage ends within its seconds, whatever becomes of it, and takes none of the others with it. All
 # it says is in OUT/STAGE.log. SIZE, DEVICE, ROWS and LOADS make it small enough to be tried on a CPU.

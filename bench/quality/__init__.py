@@ -1,1 +1,1 @@
-"""Measures speech quality: intelligibility, voice similarity, spectra."""
+"""Measures speech quality: intelligibility, voice similarity, acoustic features."""

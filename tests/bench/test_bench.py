@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bench import __main__ as command
 from bench.gpu_monitor import watched
 from bench.in_process import InProcess
 from bench.load_generator import Measured, Run, burst, closed_loop, measure, poisson
@@ -120,6 +122,18 @@ def test_the_same_seed_is_the_same_work() -> None:
     work = Work(("preset", "design"))
     assert work.jobs(5) == work.jobs(5)
     assert work.jobs(5)[:3] == work.jobs(3)
+
+
+def test_without_a_model_the_embedded_one_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `make bench` does."""
+    monkeypatch.setattr(command, "in_process", lambda *_, **__: {"loads": []})
+    command.main()
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (Path(report["model"]) / "config.json").exists()
+    with pytest.raises(typer.BadParameter, match="either"):
+        command.main(model="a", url="b")
 
 
 def test_a_random_checkpoint_speaks_until_its_budget(tmp_path: Path) -> None:
