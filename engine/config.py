@@ -134,7 +134,7 @@ class EngineSettings(Settings):
     text_timeout: float = Field(
         120.0,
         gt=0,
-        description="Seconds after which a text that is still open is closed.",
+        description="Seconds without text after which a request with open text ends with an error.",
     )
     stop_degeneration: bool = Field(
         True,
