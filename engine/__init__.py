@@ -1,6 +1,6 @@
 """The engine's public face. The studio imports only the names in `__all__`.
 
-Importing this package leaves torch out: the device side is loaded by `open_engine` alone.
+Importing this package leaves torch out: `open_engine`, `exchange` and `add_model` alone load it.
 """
 
 from engine.atomic import (

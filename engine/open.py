@@ -86,7 +86,9 @@ def open_process(
     weights: str = "auto",
     **changes: Any,
 ) -> ProcessEngine:
-    """The engine of `open_engine` in a process of its own, so that this one needs no torch."""
+    """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
+    a model is added or replaced.
+    """
     named = tuple(map(str, models))
     how = {"device": device, "dtype": dtype, "profile": profile, "weights": weights, **changes}
     return ProcessEngine(partial(_open_here, named, how))
@@ -286,7 +288,10 @@ def add_model(
 def _prepare(
     engine: SpeechEngine, out: str, model: str, note: Callable[[Message], None]
 ) -> tuple[str, LocalCheckpoint]:
-    """A checkpoint, downloaded, and checked against all others but `out`."""
+    """A checkpoint, downloaded, and checked against all others but `out`.
+
+    The check of its weights builds its networks without memory, in this process too: with torch.
+    """
     from engine.worker.loading.model_loader import check_weights
 
     def downloading(done: int, total: int) -> None:
@@ -301,7 +306,7 @@ def _prepare(
 
     note(Message("Looking for {model}", model=model))
     folder = resolve(model.strip(), progress=downloading).resolve()
-    size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+    size = sum(each.stat().st_size for each in folder.glob("*.safetensors") if each.is_file())
     note(Message("Reading {model}, {size:.2f} GB", model=model, size=size / 1e9))
     name = model_name(folder)
     checkpoint = LocalCheckpoint(folder, engine.settings.max_seq_len, name)

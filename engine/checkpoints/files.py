@@ -30,10 +30,21 @@ _STORED = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
     """A file to read, reached through links or not; a device or a pipe would never end."""
-    with open(path, "rb", opener=_open_without_waiting) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise CheckpointError("{path} is no plain file. Download it again.", path=path)
-        yield file
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise CheckpointError("{path} is no plain file. Download it again.", path=path)
+            yield file
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            "{path} cannot be read ({reason}). A checkpoint folder needs it.",
+            path=path,
+            reason=error.strerror,
+        ) from error
+    except OSError as error:
+        raise CheckpointError(
+            "{path} cannot be read ({reason}).", path=path, reason=error.strerror
+        ) from error
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
@@ -43,18 +54,11 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object that a JSON file holds."""
-    try:
-        with open_regular(path) as file:
-            data = file.read(LARGEST_JSON + 1)
-        if len(data) > LARGEST_JSON:
-            raise CheckpointError("{path} is too large to be a configuration.", path=path)
-        return _object(data, path)
-    except OSError as error:
-        raise CheckpointError(
-            "{path} cannot be read ({reason}). A checkpoint folder needs it.",
-            path=path,
-            reason=error.strerror,
-        ) from error
+    with open_regular(path) as file:
+        data = file.read(LARGEST_JSON + 1)
+    if len(data) > LARGEST_JSON:
+        raise CheckpointError("{path} is too large to be a configuration.", path=path)
+    return _object(data, path)
 
 
 def _object(raw: bytes, path: Path) -> dict[str, Any]:
@@ -122,21 +126,14 @@ class Table:
 def read_row(folder: Path, name: str, row: int) -> Vector:
     """One row of a matrix among the folder's weights, as float32."""
     path = folder / _shard(folder, name)
-    try:
-        with open_regular(path) as file:
-            size = int.from_bytes(file.read(8), "little")
-            if not 0 < size <= LARGEST_JSON:
-                raise CheckpointError(
-                    "{path} is no safetensors file. Download it again.", path=path
-                )
-            header = Table(_object(file.read(size), path), str(path)).table(name)
-            dtype, width, start = _place(header, row)
-            file.seek(8 + size + start)
-            data = file.read(width * dtype.itemsize)
-    except OSError as error:
-        raise CheckpointError(
-            "{path} cannot be read ({reason}).", path=path, reason=error.strerror
-        ) from error
+    with open_regular(path) as file:
+        size = int.from_bytes(file.read(8), "little")
+        if not 0 < size <= LARGEST_JSON:
+            raise CheckpointError("{path} is no safetensors file. Download it again.", path=path)
+        header = Table(_object(file.read(size), path), str(path)).table(name)
+        dtype, width, start = _place(header, row)
+        file.seek(8 + size + start)
+        data = file.read(width * dtype.itemsize)
     if len(data) != width * dtype.itemsize:
         raise CheckpointError("{path} ends too early. Download it again.", path=path)
     return _decode(np.frombuffer(data, dtype))

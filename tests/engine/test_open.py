@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from engine import CheckpointError, InvalidSetting, TimbreError, open_engine
-from engine.open import _named, _settings, model_name
+from engine import CheckpointError, InvalidSetting, TimbreError, add_model, open_engine
+from engine.open import _named, _settings, check_one_codec, model_name
+from engine.testing import FakeEngine
 from tests.conftest import golden_folders
 
 FOLDER = golden_folders()[0]
@@ -67,6 +68,19 @@ def test_damaged_weights_leave_no_engine_behind(tmp_path):
     with pytest.raises(TimbreError):
         open_engine([broken], device="cpu")
     assert engine_threads() == before
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "speech_tokenizer/model.safetensors"])
+def test_a_link_to_weights_that_are_gone_is_named(tmp_path, weights):
+    broken = tmp_path / "broken"
+    shutil.copytree(FOLDER, broken)
+    (broken / weights).unlink()
+    (broken / weights).symlink_to(tmp_path / "gone")
+    with FakeEngine() as engine, pytest.raises(CheckpointError, match="model.safetensors"):
+        add_model(engine, str(broken))
+    if "/" in weights:
+        with pytest.raises(CheckpointError, match=weights):
+            check_one_codec({"one": FOLDER, "broken": broken})
 
 
 def test_folders_of_the_same_name_are_told_apart(tmp_path):

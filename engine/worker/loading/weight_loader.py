@@ -210,9 +210,10 @@ def _open_tensors(folder: Path) -> Iterator[dict[str, _Stored]]:
     found: dict[str, _Stored] = {}
     with ExitStack() as stack:
         for path in _files(folder):
+            with open_regular(path):  # safetensors would wait for a pipe
+                pass
             try:
-                with open_regular(path):  # safetensors would wait for a pipe
-                    file = stack.enter_context(safe_open(path, "pt"))
+                file = stack.enter_context(safe_open(path, "pt"))
             except (SafetensorError, OSError) as error:
                 raise CheckpointError(
                     "{path} is no complete safetensors file ({error}). Download it again.",
