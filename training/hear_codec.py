@@ -17,6 +17,13 @@ from training.codec import ALL_CODEBOOKS, UNQUANTISED, Codec
 from training.data.speech_format import FRAME, RATE
 
 
+def recordings(folder: Path) -> list[Path]:
+    found = sorted(folder.glob("*.wav"))
+    if not found:
+        raise SystemExit(f"{folder} has no recordings (*.wav)")
+    return found
+
+
 @torch.no_grad()
 def roundtrip(codec: Codec, wave: torch.Tensor, depth: int = ALL_CODEBOOKS) -> torch.Tensor:
     """A wave [samples] coded and decoded."""
@@ -36,7 +43,7 @@ def main() -> None:
     codec = Codec().eval()
     codec.load_state_dict(states.load(args.state)["codec"])
     args.out.mkdir(parents=True, exist_ok=True)
-    for path in sorted(args.recordings.glob("[0-9]*.wav")):
+    for path in recordings(args.recordings):
         wave, rate = soundfile.read(path, dtype="float32")
         if rate != RATE:
             raise SystemExit(f"{path} has {rate} Hz, not {RATE}")

@@ -23,6 +23,7 @@ from engine.model.speaker import SpeakerEncoder
 from training import train_loop
 from training.batching.encoding_batches import resample
 from training.batching.speaker_targets import faster, speaker_targets
+from training.batching.talker_dataset import SPEED
 from training.codec import Codec
 from training.data.speakers import all_speakers
 from training.data.speech_format import FRAME, RATE
@@ -41,7 +42,6 @@ from training.train_speaker import (
 )
 
 RIDGE = 30.0  # of the least-squares fit
-SPEED = 0.06  # largest relative change of speed
 HUMPS, HUMP_GAIN, HUMP_WIDTH = 4, 3.0, 0.7  # of a microphone's response: how many, dB, octaves
 BAND_LIMITED, HIGHEST, EDGE = 0.3, (3_500.0, 11_000.0), 200.0  # share of the waves; Hz
 # Many recordings lack a low voice's fundamental. Share of the waves, Hz, dB an octave below that.

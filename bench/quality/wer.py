@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import soxr
 
-from bench.quality.words import errors, words_of
+from bench.quality.words import errors
 from engine import SAMPLE_RATE, Waveform
+from training.data.text import words_of
 
 HEARD_RATE = 16_000
 PEAK = 20_000  # of 32768; the level that the model expects

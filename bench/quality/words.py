@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 from num2words import num2words
 
+from training.data.text import words_of
+
 _NUMBER = re.compile(r"\$?(\d+(?:,\d{3})*(?:[.:]\d+)?)(st|nd|rd|th)?\b")
 _SAID = {
     "mr": "mister",
@@ -27,10 +29,6 @@ _SAID = {
 }
 _SILENT = {"dollar", "dollars", "cent", "cents", "o'clock", "percent", "and", "oh", "am", "pm"}
 YEARS = range(1100, 2100)
-
-
-def words_of(text: str) -> list[str]:
-    return re.findall(r"[a-z']+", text.lower())
 
 
 def spoken_words(text: str) -> list[str]:

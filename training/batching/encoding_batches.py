@@ -81,7 +81,7 @@ class EncodingBatch:
 
 
 def group_by_length(segments: list[Segment]) -> Iterator[list[Segment]]:
-    """Groups of similar length, at most AT_ONCE each."""
+    """Groups of similar length, at most MAX_BATCH each."""
     ordered = sorted(segments, key=length)
     for start in range(0, len(ordered), MAX_BATCH):
         yield ordered[start : start + MAX_BATCH]

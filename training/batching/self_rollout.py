@@ -26,6 +26,8 @@ from training.graph_steps import GraphedStep, Metrics
 FROM, EVERY = 300, 4  # first step with a rollout, and steps between two
 REUSES = 4  # of a sampled batch: sampling one takes as long as a few steps
 PASSES = 4
+# Of the acoustic codes. The model ships with 0.9 (model_config.GENERATION), of the 50 likeliest
+# codes alone; a rollout draws from all of them, and at 0.9 it was not tried.
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.35, 0.75
 
 

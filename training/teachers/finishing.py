@@ -1,7 +1,6 @@
 """From a network's waves to shards' waves, a batch at a time: vocal tract, tilt, ends, level.
 
-The same as `training.data.speech_format` does a wave at a time, for tensors [B, samples] on any
-device, whose rows end in silence. Knows no speakers.
+For tensors [B, samples] on any device, whose rows end in silence. Knows no speakers.
 """
 
 from __future__ import annotations

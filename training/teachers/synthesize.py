@@ -1,9 +1,9 @@
 """Speech to learn from, spoken by Kokoro, in shards.
 
 A shard is one .npz: samples end to end with their offsets, phone and text position every 20 ms, and
-speakers (numbers of `speakers.everyone()`), styles and texts as JSON. Shard k is a function of the
-seed and k alone, but for the network's noise. Several processes can share one GPU, each with shards
-of its own.
+speakers (numbers of `speakers.all_speakers()`), styles and texts as JSON. Shard k is a function of
+the seed and k alone, but for the network's noise. Several processes can share one GPU, each with
+shards of its own.
 
     python -m training.teachers.synthesize --teacher kokoro.pt --said said.json.gz --out DIR
 """

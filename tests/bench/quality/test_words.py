@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.quality.words import errors, spoken_words, unsaid_end, words_beyond, words_of
+from bench.quality.words import errors, spoken_words, unsaid_end, words_beyond
+from training.data.text import words_of
 
 WORDS = st.lists(st.sampled_from(["the", "a", "lamp", "is", "on"]), max_size=8)
 
