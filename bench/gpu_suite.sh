@@ -20,7 +20,7 @@ set -u
 cd "$(dirname "$0")/.."
 out=$1
 shift
-SIZE=${SIZE:-1.7B} DEVICE=${DEVICE:-cuda} MODELS=${MODELS:-/tmp/timbre-stretch-$SIZE}
+SIZE=${SIZE:-1.7B} DEVICE=${DEVICE:-cuda} MODELS=${MODELS:-/tmp/timbre-bench-$SIZE}
 ROWS=${ROWS:-1,16,64,256} SECONDS_A_RATE=${SECONDS_A_RATE:-12}
 LOADS=${LOADS:--c 1 -c 16 -c 32 -c 64 -c 128 -c 256 --rate 10 --rate 20 --rate 60}
 CLIENT_LOADS=${CLIENT_LOADS:---concurrency 1 16 32 64 128 256 --rps 10 20 60}

@@ -6,8 +6,8 @@
 #
 # FOLDER gets texts, teacher, speech, states and logs. What is there already is used again:
 # said.json.gz and said-aside.json.gz (or PACKAGES says where wordnet-base and wamerican were
-# unpacked), kokoro.pt (or SITE says where the teacher's packages are, or it is waited for). Weights
-# are gone on from those of BEGIN (empty: from nothing), or of FOLDER/begin if that is there.
+# unpacked), kokoro.pt (or SITE says where the teacher's packages are, or it is waited for). Training
+# continues from the weights in BEGIN (empty: from nothing), or in FOLDER/begin if that is there.
 #
 # All ends by BY, in seconds since 1970; the rest in seconds since the start (speech: since the
 # teacher is there):
@@ -17,7 +17,7 @@
 #   speaker     second GPU: encoder until CODEC - SMOOTH, then towards its targets until CODEC
 #   rehearsal   second GPU, beside it: the talker on the codes of a codec that still learns
 #   talker      second GPU, from CODEC to the end
-# ONLY_CODEC=1: speech and codec alone, for a stretch in which codes are still to get better: until
+# ONLY_CODEC=1: speech and codec alone, for a run in which codes are still to get better: until
 #   the end, on both GPUs if there are two.
 # CODES_STAY=1: the codec stays as it is; the talker goes on, to the end, on all GPUs. The speaker
 #   encoder stays too, or goes on towards its targets until SPEAKER seconds, and the talker then.
