@@ -57,17 +57,18 @@ class SpeechPool:
 
     def wait(self, hours: float, at_once: int = 8) -> None:
         """Read shards until there is so much speech, and at least some."""
-        while self.lacks(hours) or not self.segments:
+        while self.lacks(hours):
             if not self.refresh(at_once):
                 time.sleep(1)
 
     def lacks(self, hours: float) -> bool:
-        """Whether there is less speech, and room for more."""
+        """Whether there is less speech and room for more, or none at all."""
         if hours > self.room:
             raise SystemExit(f"--wait-hours {hours:g} is more than --hours {self.room:g} holds")
-        if self.until and time.time() > self.until:
+        lacking = not self.segments or (self.hours < hours and not self.full)
+        if lacking and self.until and time.time() > self.until:
             raise SystemExit(f"{self.hours:.2f} of {hours:g} hours of speech came in time")
-        return self.hours < hours and not self.full
+        return lacking
 
     def _append(self, path: Path) -> int:
         self._read.add(path.name)
