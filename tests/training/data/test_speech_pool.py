@@ -79,7 +79,7 @@ def test_a_pool_that_holds_no_shard_at_all_is_refused(tmp_path: Path) -> None:
 def test_speech_that_does_not_come_in_time_is_not_waited_for(tmp_path: Path) -> None:
     pool = SpeechPool(tmp_path, 1.0, torch.device("cpu"), until=1.0)
     for hours in (0.0, 0.5):
-        with pytest.raises(SystemExit, match=f"{0:.2f} of {hours:g} hours"):
+        with pytest.raises(SystemExit, match=f"of {hours:g} hours"):
             pool.wait(hours)
     write_shards(tmp_path, 2)
     pool.refresh()
