@@ -27,8 +27,12 @@ class Casting(Record):
 
     def voice_of(self, speaker: str) -> str:
         """A speaker's voice; names are compared without case."""
+        return self.voices_of([speaker])[speaker]
+
+    def voices_of(self, speakers: Iterable[str]) -> dict[str, str]:
+        """The voices of many speakers, by speaker."""
         named = {name.casefold(): voice for name, voice in self.voices.items() if voice}
-        return named.get(speaker.casefold(), self.default)
+        return {who: named.get(who.casefold(), self.default) for who in speakers}
 
     def with_voice(self, speaker: str, voice: str) -> Casting:
         others = {k: v for k, v in self.voices.items() if k.casefold() != speaker.casefold()}
@@ -44,9 +48,9 @@ def resolve_cast(speakers: Iterable[str], casting: Casting, resolve: Resolve) ->
     """The voice of every speaker. Raises UnknownVoice naming all that have none."""
     voices: dict[str, Voice] = {}
     missing: list[Message] = []
-    for speaker in speakers:
+    for speaker, voice in casting.voices_of(speakers).items():
         try:
-            voices[speaker] = resolve(casting.voice_of(speaker))
+            voices[speaker] = resolve(voice)
         except UnknownVoice as error:
             who = speaker or Message("the narrator")
             missing.append(Message("{who}: {why}", who=who, why=error.message))

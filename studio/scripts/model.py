@@ -18,6 +18,7 @@ MAX_LINES = 20_000
 MAX_LINE = 4_000  # characters
 MAX_PAUSE = 60.0  # seconds
 MAX_SEED = 2**63 - 1
+MAX_SPEAKERS = 1_000
 LONGEST_NAME = 60  # of a speaker
 LONGEST_DIRECTION = 200
 
@@ -90,6 +91,18 @@ class Script(Record):
             raise InvalidText(too_many_lines(len(whole)))
         issued = max((line.id + 1 for line in whole), default=0)
         return self.model_copy(update={"lines": whole, "issued": max(issued, self.issued)})
+
+
+def check_speakers(script: Script) -> Script:
+    """The same script. Raises InvalidText where more speak in it than can be cast."""
+    if len(script.speakers) > MAX_SPEAKERS:
+        raise InvalidText(
+            "The script has {count:,} speakers; {most:,} is the most. Is what stands before a "
+            "colon a name?",
+            count=len(script.speakers),
+            most=MAX_SPEAKERS,
+        )
+    return script
 
 
 def too_many_lines(count: int) -> Message:

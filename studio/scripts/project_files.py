@@ -21,9 +21,10 @@ from pydantic import ValidationError
 
 from engine import SAMPLE_RATE, InvalidText, atomic_replace
 from studio.scripts.importers.archives import DAMAGED, Archive, open_archive
-from studio.scripts.importers.passages import MAX_CHARACTERS
+from studio.scripts.importers.passages import MAX_CHAPTERS, MAX_CHARACTERS
 from studio.scripts.line_audio import SUFFIX, LineAudio
 from studio.scripts.line_requests import Job
+from studio.scripts.model import MAX_LINES, check_speakers
 from studio.scripts.projects import FILE, MAX_BYTES, Project, Projects
 from studio.storage import is_safe_id
 
@@ -86,6 +87,13 @@ def _project_of(archive: Archive) -> Project:
     characters = sum(len(line.text) for line in lines)
     if not lines or len(ids) != len(lines) or min(ids) < 0 or characters > MAX_CHARACTERS:
         raise InvalidText(DAMAGED)
+    cast, delivery = project.casting, project.delivery
+    if (
+        len(project.script.chapters) > MAX_CHAPTERS
+        or max(len(cast.voices), len(cast.digests), len(delivery.spellings)) > MAX_LINES
+    ):
+        raise InvalidText(DAMAGED)
+    check_speakers(project.script)
     issued = max(project.script.issued, max(ids) + 1)
     return project.having(script=project.script.having(issued=issued))
 

@@ -229,7 +229,7 @@ class Projects:
 def _card(path: Path) -> Card:
     own = _read(path)
     lines = len(own.script.lines)
-    voices = frozenset(own.casting.voice_of(who) for who in own.script.speakers)
+    voices = frozenset(own.casting.voices_of(own.script.speakers).values())
     listed = ProjectSummary(path.parent.name, own.title, lines, own.created, own.changed, voices)
     return listed, own.deleted
 

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from engine import InvalidText
-from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME, MAX_LINES, Line, Record, Script
+from studio.scripts.model import (
+    LONGEST_DIRECTION,
+    LONGEST_NAME,
+    MAX_LINES,
+    Line,
+    Record,
+    Script,
+    check_speakers,
+)
 from studio.scripts.text.cues import at_cues, cues_of
 from studio.scripts.text.sentences import BREATH, LONGEST_SHORT, SpokenPiece, spoken_pieces
 from studio.scripts.text.tags import at_pauses
@@ -138,4 +146,4 @@ def _finished(lines: list[Line], chapters: list[str]) -> Script:
             "The script has more than {most:,} chapters. Split it.",
             most=MAX_CHAPTERS,
         )
-    return Script(lines=tuple(lines), chapters=tuple(chapters), issued=len(lines))
+    return check_speakers(Script(lines=tuple(lines), chapters=tuple(chapters), issued=len(lines)))

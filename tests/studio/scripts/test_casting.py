@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import (
+    InvalidText,
     Preset,
     UnknownVoice,
 )
 from studio.scripts import speaker_sex
 from studio.scripts.casting import Casting, resolve_cast, suggest
 from studio.scripts.importers.reader import script_of_text
-from studio.scripts.model import Line, Script
+from studio.scripts.model import MAX_SPEAKERS, Line, Script
 from studio.scripts.speaker_sex import speaker_sexes
 from tests.support.script_makers import TEXT
 
@@ -31,6 +34,16 @@ def test_casting_names_everybody_without_a_voice() -> None:
     assert voices == {"Anna": Preset("vivian"), "Ben": Preset("ryan"), "": Preset("ryan")}
     with pytest.raises(UnknownVoice, match=r"Ben.*the narrator"):
         resolve_cast(script.speakers, casting.having(default="ghost"), resolve)
+
+
+def test_a_script_of_many_speakers_is_cast_quickly_and_of_too_many_refused() -> None:
+    casting = Casting(default="ryan", voices={f"Who{number}": "vivian" for number in range(20_000)})
+    speakers = [f"who{number}" for number in range(20_000)]
+    started = time.process_time()
+    assert set(casting.voices_of(speakers).values()) == {"vivian"}
+    assert time.process_time() - started < 1.0
+    with pytest.raises(InvalidText, match="speakers"):
+        script_of_text("".join(f"Who{number}: ok\n\n" for number in range(MAX_SPEAKERS + 1)))
 
 
 @given(

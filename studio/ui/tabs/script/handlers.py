@@ -302,7 +302,7 @@ class ScriptTab:
     def _cast(self, opened: OpenScript, view: View) -> Board:
         """The speakers with their voices; of many voices, some to choose among and a search."""
         speakers, casting = opened.script.speakers, opened.project.casting
-        cast = [casting.voice_of(who) for who in speakers]
+        cast = [*casting.voices_of(speakers).values()]
         voices, complete = self.store.menu(view.voices, cast)
         members = zip(speakers, cast, strict=True)
         items = [board.member(who, own, voices, len(speakers) == 1) for who, own in members]

@@ -243,7 +243,8 @@ class ScriptPlayback:
     def _said(self, opened: OpenScript) -> dict[int, Said]:
         """By line: the speaker with the voice, and the text."""
         script, casting, choices = opened.script, opened.project.casting, self._studio.choices()
-        voices = {who: choices.shown(casting.voice_of(who)) for who in script.speakers}
+        cast = casting.voices_of(script.speakers)
+        voices = {who: choices.shown(voice) for who, voice in cast.items()}
         names = {who: " · ".join(filter(None, (who, voices[who]))) for who in voices}
         spoken = (line for line in script.lines if line.text)
         return {line.id: Said(names[line.speaker], without_cues(line.text)) for line in spoken}

@@ -310,7 +310,7 @@ class ScriptStore:
     def _remember_voices(self, number: str, project: Project) -> None:
         """Save digests of the voices, so that their audio is found after they are deleted."""
         casting = project.casting
-        held = {casting.voice_of(who) for who in project.script.speakers}
+        held = {*casting.voices_of(project.script.speakers).values()}
         found = {key: self._found(key) for key in held}
         there = {key: voice for key, voice in found.items() if voice is not _MISSING_VOICE}
         own = {key: voice_digest(voice) for key, voice in there.items()}
@@ -360,14 +360,11 @@ class ScriptStore:
 
     def _voices(self, project: Project) -> tuple[dict[str, Voice], dict[str, str]]:
         """The voice of each speaker, and the digests of those that are gone."""
-        casting = project.casting
-        voices = {who: self._found(casting.voice_of(who)) for who in project.script.speakers}
-        digests = {
-            who: casting.digests.get(casting.voice_of(who), "")
-            for who, voice in voices.items()
-            if voice is _MISSING_VOICE
-        }
-        return voices, digests
+        digests = project.casting.digests
+        cast = project.casting.voices_of(project.script.speakers)
+        voices = {who: self._found(key) for who, key in cast.items()}
+        gone = [who for who, voice in voices.items() if voice is _MISSING_VOICE]
+        return voices, {who: digests.get(cast[who], "") for who in gone}
 
     def _found(self, key: str) -> Voice:
         """The voice of a key. A preset is known by name while its model is not loaded."""
