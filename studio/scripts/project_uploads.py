@@ -33,6 +33,11 @@ SPARE = 512 << 20  # bytes that stay free on the disk
 BLOCK = 1 << 20
 SUFFIX = ".zip"
 BROKEN = "The upload broke off. Try again."
+LENGTHLESS = "Say how long the file is."
+TOO_LARGE = "The file is too large: at most {most} MB."
+BUSY = "Another project is being uploaded. Try again in a minute."
+NO_SPACE = "There is not enough space on this server's disk."
+TOO_SLOW = "The upload is too slow, or longer than it said."
 GONE = "The upload is gone. Choose the file again."
 
 
@@ -90,11 +95,11 @@ class ProjectUploads:
 
     def _check(self, length: int, address: str) -> None:
         if length <= 0:
-            raise HTTPException(411, "Say how long the file is.")
+            raise HTTPException(411, LENGTHLESS)
         if length > self.most:
-            raise HTTPException(413, f"The file is too large: at most {self.most >> 20} MB.")
+            raise HTTPException(413, TOO_LARGE.format(most=self.most >> 20))
         if address in self._sending or len(self._sending) >= AT_ONCE:
-            raise HTTPException(429, "Another project is being uploaded. Try again in a minute.")
+            raise HTTPException(429, BUSY)
 
     def _make_room(self, length: int) -> None:
         """Files that nobody has asked for go; the disk must have space for the file twice."""
@@ -105,7 +110,7 @@ class ProjectUploads:
             self._whole.pop(token, None)
             (self._folder / f"{token}{SUFFIX}").unlink(missing_ok=True)
         if shutil.disk_usage(self._folder).free < 2 * length + SPARE:
-            raise HTTPException(507, "There is not enough space on this server's disk.")
+            raise HTTPException(507, NO_SPACE)
 
 
 async def _written(path: Path, body: AsyncIterator[bytes], length: int) -> int:
@@ -117,7 +122,7 @@ async def _written(path: Path, body: AsyncIterator[bytes], length: int) -> int:
             block += piece
             passed = time.monotonic() - began
             if count > length or (passed > PATIENCE and count < SLOWEST * passed):
-                raise HTTPException(408, "The upload is too slow, or longer than it said.")
+                raise HTTPException(408, TOO_SLOW)
             if len(block) >= BLOCK:
                 await asyncio.to_thread(file.write, bytes(block))
                 block.clear()

@@ -54,7 +54,7 @@ FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed
 EXTRA = 2  # after the Advanced ones: speed, pronunciation
 KEPT_OUTPUTS = 7
 MANY_OR_BLEND = "Pick one, type to find others, or type a blend:"
-LEFT_OUT = "{cues} is left out: this voice follows no instructions."
+LEFT_OUT = "{cues} is skipped: this voice follows no instructions."
 
 
 @dataclass(frozen=True)

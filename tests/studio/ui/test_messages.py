@@ -9,6 +9,7 @@ import re
 import string
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +35,9 @@ KINDS = {
     if isinstance(kind, type) and issubclass(kind, errors.TimbreError)
 }
 # Programs and the command line speak English; the fake engine speaks to tests.
-ENGLISH = ("studio/api/", "studio/cli/", "engine/testing/", "engine/errors.py")
+ENGLISH = (
+    "studio/api/", "studio/cli/", "studio/cluster/", "engine/testing/", "engine/errors.py",
+)  # fmt: skip
 FIELDS = string.Formatter()
 
 
@@ -52,9 +55,28 @@ def sentences() -> Iterator[tuple[str, ast.Call]]:
 
 def written() -> Iterator[tuple[str, str, ast.Call]]:
     for place, call in sentences():
-        first = call.args[0]
-        if isinstance(first, ast.Constant):
-            yield place, first.value, call
+        key = _text(call.args[0], _constants(place.partition(":")[0]))
+        if isinstance(key, str):
+            yield place, key, call
+
+
+def _text(node: ast.expr, named: dict[str, object]) -> object:
+    """What an argument is, as it is written or by the name of a constant of its module."""
+    if isinstance(node, ast.Name):
+        return named.get(node.id)
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+@cache
+def _constants(place: str) -> dict[str, object]:
+    named: dict[str, object] = {}
+    for node in ast.parse((ROOT / place).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named |= {
+                own.id: _text(node.value, named) for own in targets if isinstance(own, ast.Name)
+            }
+    return named
 
 
 def fields(text: str) -> set[str]:

@@ -18,7 +18,16 @@ from studio.context import Studio
 from studio.scripts import SUFFIXES
 from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.export.loudness import WANTED
-from studio.scripts.project_uploads import BROKEN, PATH, ProjectUploads
+from studio.scripts.project_uploads import (
+    BROKEN,
+    BUSY,
+    LENGTHLESS,
+    NO_SPACE,
+    PATH,
+    TOO_LARGE,
+    TOO_SLOW,
+    ProjectUploads,
+)
 from studio.takes import downloads
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.player import live_player, plays
@@ -65,12 +74,17 @@ input.addEventListener('change', () => {
     } catch {}
     [bar.hidden, input.disabled] = [true, false];
     if (answer.token) trigger('received', { token: answer.token });
-    else told.textContent = answer.error?.message ?? answer.detail ?? BROKEN;
+    else {
+      const english = answer.error?.message ?? answer.detail ?? BROKEN;
+      if (Object.hasOwn(WORDS, english)) told.innerHTML = WORDS[english];
+      else told.textContent = english;
+    }
   };
   [bar.value, bar.hidden, input.disabled, told.textContent] = [0, false, true, ''];
   request.send(file);
 });
 """.replace("PATH", PATH).replace("BROKEN", json.dumps(BROKEN))
+REFUSALS = (BROKEN, LENGTHLESS, TOO_LARGE, BUSY, NO_SPACE, TOO_SLOW)  # of an upload
 MOUNT = """
 const root = element.querySelector('.timbre-board');
 const board = window.timbreScript.mount(root, {
@@ -130,7 +144,7 @@ def build(studio: Studio) -> None:
     tab = ScriptTab(studio)
     studio.upkeep.append(tab.store.tidy)
     hidden = _hidden()
-    page = _script_form(tab, large=studio.uploads is not None)
+    page = _script_form(tab, studio.uploads)
     manner = reading_fields(tab.store.languages())
     area = _speech_area(studio)
     shown = [
@@ -162,7 +176,7 @@ def _unseen(name: str) -> gr.Textbox:
     return gr.Textbox("", elem_id=name, elem_classes="timbre-unseen")
 
 
-def _script_form(tab: ScriptTab, large: bool) -> ScriptForm:
+def _script_form(tab: ScriptTab, uploads: ProjectUploads | None) -> ScriptForm:
     with gr.Row(elem_classes="timbre-scripts"):
         picked = gr.Dropdown(
             tab.store.listed(), value=None, label=word("Script"), scale=3, min_width=200
@@ -187,9 +201,20 @@ def _script_form(tab: ScriptTab, large: bool) -> ScriptForm:
         )
         read = gr.Button(word("Split into lines"), size="sm", scale=0, min_width=150)
         project = gr.HTML(
-            IMPORT, js_on_load=IMPORTS, elem_classes="timbre-plain", padding=False, visible=large
+            IMPORT,
+            js_on_load=_imports(uploads.most if uploads else 0),
+            elem_classes="timbre-plain",
+            padding=False,
+            visible=uploads is not None,
         )
     return ScriptForm(picked, title, new, delete, back, text, upload, read, project)
+
+
+def _imports(most: int) -> str:
+    """The script of the import button; the server's English refusals are shown in all languages."""
+    value = {"most": most >> 20}
+    told = {text.format(**value): both(text, **value) for text in REFUSALS}
+    return IMPORTS.replace("WORDS", json.dumps(told))
 
 
 def _speech_area(studio: Studio) -> SpeechArea:
