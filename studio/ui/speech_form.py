@@ -5,6 +5,7 @@ The Speak tab, the endpoints and regeneration share it. It knows no components.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -159,6 +160,6 @@ def rounded(seconds: float) -> str:
 def _frames(seconds: float | None) -> int | None:
     if seconds is None:
         return None
-    if not seconds > 0:
+    if not 0 < seconds < math.inf:
         raise InvalidSetting("The length must be more than 0 seconds, or empty.")
     return max(1, round(seconds / FRAME_SECONDS))

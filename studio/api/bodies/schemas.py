@@ -57,13 +57,21 @@ class Body(BaseModel):
 
     @classmethod
     @cache
-    def _names(cls) -> frozenset[str]:
-        """All names and aliases of fields."""
-        names = set(cls.model_fields)
-        for field in cls.model_fields.values():
+    def _names(cls) -> dict[str, str]:
+        """All names and aliases of fields, and the field of each."""
+        names = {name: name for name in cls.model_fields}
+        for name, field in cls.model_fields.items():
             if isinstance(field.validation_alias, AliasChoices):
-                names |= {each for each in field.validation_alias.choices if isinstance(each, str)}
-        return frozenset(names)
+                aliases = field.validation_alias.choices
+                names |= {each: name for each in aliases if isinstance(each, str)}
+        return names
+
+    @classmethod
+    def by_field(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Values under the fields' names; where a field is named twice, as they are."""
+        names = cls._names()
+        renamed = {names.get(key, key): value for key, value in values.items()}
+        return renamed if len(renamed) == len(values) else values
 
 
 class VoiceId(Body):
@@ -167,7 +175,7 @@ class BatchBody(SpeechOptions):
 
     def bodies(self) -> list[dict[str, Any]]:
         shared = self.model_dump(exclude={"items"}, exclude_unset=True)
-        return [{**shared, **item} for item in self.items]
+        return [{**shared, **BatchItem.by_field(item)} for item in self.items]
 
 
 class Share(Body):

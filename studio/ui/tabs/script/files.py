@@ -6,10 +6,13 @@ import asyncio
 import re
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from engine import SAMPLE_RATE, InvalidSetting, RequestError
 from studio.context import Studio
@@ -115,9 +118,9 @@ class ScriptEndpoint:
         self, text: str, voice: str, cast: str, language: str, seed: float, format: str
     ) -> AsyncIterator[tuple[str, str]]:
         """Yield the paths; Gradio copies the files before it resumes."""
-        with tempfile.TemporaryDirectory() as folder, told_to_programs():
+        with tempfile.TemporaryDirectory() as folder, told_to_programs(), _fitting():
             casting = read_cast(cast, voice or self._store.voices()[0][1])
-            delivery = Delivery().having(language=language or "auto", seed=int(seed or 0))
+            delivery = Delivery().having(language=language or "auto", seed=seed or 0)
             opened = await asyncio.to_thread(
                 _planned, text, casting, delivery, LineAudio(Path(folder)), self._store.resolve
             )
@@ -133,6 +136,17 @@ class ScriptEndpoint:
             options = ExportOptions(format)
             files = await asyncio.to_thread(export, opened, options, Path(folder), lambda _: None)
             yield str(files[0]), str(files[1])
+
+
+@contextmanager
+def _fitting() -> Iterator[None]:
+    """What fits no field of a script becomes InvalidSetting, with its reason."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        field, problem = ".".join(map(str, first["loc"])), first["msg"]
+        raise InvalidSetting("{field}: {problem}.", field=field, problem=problem) from error
 
 
 def read_cast(text: str, default: str) -> Casting:

@@ -216,6 +216,20 @@ def test_a_batch_keeps_the_order_and_tells_each_failure(client: TestClient) -> N
     assert base64.b64decode(third["audio_data"]) == alone.content
 
 
+def test_a_batchs_items_may_use_other_names_than_the_batch(client: TestClient) -> None:
+    item = {"input": "One.", "speaker": "vivian", "instruct": "calmly"}
+    shared = {"voice": "ryan", "instructions": "angrily", "seed": 3, "response_format": "pcm"}
+    answer = client.post("/v1/audio/speech/batch", json={"items": [item], **shared}).json()
+    alone = client.post(
+        "/v1/audio/speech",
+        json={**shared, "input": "One.", "voice": "vivian", "instructions": "calmly"},
+    )
+    assert base64.b64decode(answer["results"][0]["audio_data"]) == alone.content
+    twice = [{**item, "voice": "ryan"}]
+    answer = client.post("/v1/audio/speech/batch", json={"items": twice, **shared}).json()
+    assert "speaker" in answer["results"][0]["error"]["message"]
+
+
 def test_a_batch_is_bounded(client: TestClient) -> None:
     items = [{"input": "One."}] * 33
     answer = client.post("/v1/audio/speech/batch", json={"items": items})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import io
+import json
+import math
 import re
 import zipfile
 from pathlib import Path
@@ -31,7 +33,7 @@ from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, r
 from studio.ui.tabs.script.handlers import EXAMPLE
 from studio.ui.tabs.script.lines import peaks_of
 from studio.ui.tabs.script.options import delivery_of, values_of
-from studio.ui.tabs.script.tab import LARGE
+from studio.ui.tabs.script.tab import LARGE, REFUSALS, _imports
 from studio.ui.tabs.script.view import PAGE, View
 from tests.support.script_tab_makers import LINES, LONG, html, spoken, whole
 
@@ -100,9 +102,18 @@ def test_programs_get_a_sound_and_its_subtitles(tab, studio, monkeypatch):
     asyncio.run(ask(cast="Anna = vivian, Ben=ryan", voice="serena"))
     assert {request.voice.name for request in asked_for[LINES:]} == {"vivian", "ryan", "serena"}
     assert tab.store.listed() == []
-    for wrong in ({"cast": "Anna"}, {"voice": "nobody"}, {"text": " "}, {"format": "exe"}):
+    wrong_ones: list[dict[str, Any]] = [{"cast": "Anna"}, {"voice": "nobody"}, {"text": " "}]
+    wrong_ones += [{"format": "exe"}, {"seed": -1}, {"seed": math.inf}, {"voice": "a" * 201}]
+    for wrong in wrong_ones:
         with pytest.raises(gr.Error):
             asyncio.run(ask(**wrong))
+
+
+def test_refusals_of_an_upload_are_there_in_all_languages():
+    words = json.loads(re.search(r"hasOwn\((\{.*?\}), english", _imports(5 << 20))[1])
+    assert set(words) == {text.format(most=5) for text in REFUSALS}
+    assert all('lang="zh"' in told for told in words.values())
+    assert "最多 5 MB" in words["The file is too large: at most 5 MB."]
 
 
 def test_a_cast_is_written_in_lines_or_with_commas():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,12 @@ def test_speed_changes_the_length_and_is_kept(studio, speed):
     np.testing.assert_array_equal(spoken(studio, form), stretch(plain, speed))
     take = studio.takes.get(told(speak(studio, form, "me"))[-1]["ended"]["take"])
     assert asked_for(take) == form
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.inf, math.nan])
+def test_another_length_is_refused(studio, seconds):
+    with pytest.raises(InvalidSetting, match="more than 0 seconds"):
+        SpeechForm("Hi.", "ryan", longest=seconds).submit(studio.engine, studio.choices())
 
 
 @pytest.mark.parametrize("speed", [0.1, 3.0])
