@@ -110,11 +110,16 @@ QUIET = """() => {
 }"""
 
 
-def opened(open_page: OpenPage, url: str) -> Tap:
+SEEN = "document.querySelector('.timbre-unseen :is(input, textarea)')?.value"
+
+
+def opened(open_page: OpenPage, url: str, quiet: bool = True) -> Tap:
+    """`quiet`: ready for a cut."""
     page = open_page(url)
     tap = Tap(page, 0)
-    page.wait_for_function("document.querySelector('.timbre-unseen :is(input, textarea)')?.value")
-    page.wait_for_function(QUIET, polling=100)
+    page.wait_for_function(SEEN)
+    if quiet:
+        page.wait_for_function(QUIET, polling=100)
     return tap
 
 

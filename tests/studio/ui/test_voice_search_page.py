@@ -30,7 +30,7 @@ def options(page: Any) -> Any:
 
 
 def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, house: House) -> None:
-    tap = opened(open_page, house.wire.url)
+    tap = opened(open_page, house.wire.url, quiet=False)
     page = tap.page
     voice = page.get_by_label("Voice", exact=True)
     voice.click()
@@ -73,6 +73,7 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house:
     voices.press("Escape")
     formula = page.locator("#blend-recipe :is(input, textarea)")
     expect(formula).to_have_value(f"{OLD}(50)+{OLDER}(50)")
+    fill(page, "What to say", "Hi.")
     page.get_by_role("button", name="Speak the blend").click()
     state = page.locator(".timbre-player").get_by_text("Finished")
     state.wait_for()
@@ -84,9 +85,10 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house:
 
 
 def test_an_old_voice_is_cast(open_page: OpenPage, house: House) -> None:
-    page = opened(open_page, house.wire.url).page
+    page = opened(open_page, house.wire.url, quiet=False).page
     open_tab(page, "Script")
-    page.locator("#script-text textarea").fill("Anna: Good evening.\nBen: Good evening.")
+    page.locator("#script-lines .timbre-board > *").first.wait_for()
+    page.locator("#script-text textarea").fill("Anna: Hi.\nBen: Hi.")
     page.get_by_role("button", name="Split into lines").click()
     cast = page.locator("#script-cast select").first
     expect(cast.get_by_text(OLD)).to_have_count(0)

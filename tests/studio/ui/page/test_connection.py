@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser import OpenPage, Visitors, expect, open_tab, wait_until
-from tests.support.cuttable import House, fill, opened
+from tests.support.browser import OpenPage, Visitors, expect, in_front, open_tab, wait_until
+from tests.support.cuttable import SEEN, House, fill, opened
 
 TEXT = "Something that took an evening to write."
 LONG = "x" * 400
@@ -103,16 +103,16 @@ def test_a_script_that_did_not_come_is_asked_for_again(
 
 
 def test_tabs_of_one_browser_share_their_takes(open_page: OpenPage, house: House) -> None:
-    first = opened(open_page, house.wire.url)
+    first = opened(open_page, house.wire.url, quiet=False)
     page = first.page.context.new_page()
     page.goto(house.wire.url)
-    page.wait_for_function("document.querySelector('.timbre-unseen :is(input, textarea)')?.value")
+    page.wait_for_function(SEEN)
     for number, each in enumerate((first.page, page)):
-        fill(each, "Text", f"Take number {number}.")
+        fill(in_front(each), "Text", f"Take number {number}.")
         each.get_by_role("button", name="Speak", exact=True).click()
         each.locator(".timbre-history:visible").get_by_text(f"Take number {number}.").wait_for()
-    first.page.reload()
+    in_front(first.page).reload()
     rows = first.page.locator(".timbre-history:visible [data-do=pick]")
     expect(rows).to_have_count(2)
-    stranger = opened(open_page, house.wire.url).page
+    stranger = opened(open_page, house.wire.url, quiet=False).page
     stranger.locator(".timbre-empty:visible").first.wait_for()

@@ -21,7 +21,7 @@ from tests.support.browser import OpenPage, Server, Tap, expect, play_through, w
 from tests.support.player_stage import as_heard
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-TEXT = "Anna: Good evening, my dear friend.\nBen: Good evening to you, too. [pause 0.3s] Come in."
+TEXT = "Anna: Good evening.\nBen: And to you. [pause 0.3s] Come in."
 MANY = "\n\n".join(f"This is the sentence that has the number {number}." for number in range(1000))
 
 
@@ -149,8 +149,8 @@ def test_the_bar_tells_who_speaks_which_line(open_page: OpenPage, url: str) -> N
     play_through([tap], lambda _: speak(page))
     said = page.evaluate("window.said")
     expected = [
-        r"Anna · \w+: Good evening, my dear friend\.",
-        r"Ben · \w+: Good evening to you, too\.",
+        r"Anna · \w+: Good evening\.",
+        r"Ben · \w+: And to you\.",
         r"Ben · \w+: Come in\.",
     ]
     found = [
@@ -160,7 +160,7 @@ def test_the_bar_tells_who_speaks_which_line(open_page: OpenPage, url: str) -> N
     assert found == sorted(found)
     lines(page).first.get_by_label("Listen to line 1").click()
     expect(page.locator(".timbre-player .voice")).to_have_text(re.compile("^Anna · "))
-    expect(page.locator(".timbre-player .text")).to_have_text("Good evening, my dear friend.")
+    expect(page.locator(".timbre-player .text")).to_have_text("Good evening.")
 
 
 def test_what_was_typed_is_there_after_a_reload(open_page: OpenPage, url: str) -> None:
@@ -196,7 +196,7 @@ def test_a_line_is_edited_spoken_locked_and_taken_back(open_page: OpenPage, url:
     page.locator("#script-lines").get_by_role("button", name="Undo").click()
     second.get_by_label("Lock this take").wait_for()
     page.locator("#script-lines").get_by_role("button", name="Undo").click()
-    page.locator("#script-lines p", has_text="Good evening to you").wait_for()
+    page.locator("#script-lines p", has_text="And to you").wait_for()
 
 
 def test_takes_are_compared_and_lines_found_and_dragged(open_page: OpenPage, url: str) -> None:
@@ -266,7 +266,7 @@ def test_an_open_form_is_left_alone_while_lines_are_spoken(open_page: OpenPage, 
     page.locator("#script-lines").get_by_text("3 rendered").wait_for()
     assert first.locator("textarea").input_value() == "Unfinished"
     first.locator("textarea").press("Escape")
-    first.get_by_text("Good evening, my dear friend.").first.wait_for()
+    first.get_by_text("Good evening.").first.wait_for()
 
 
 def test_stop_stops_the_engine_and_what_is_done_stays(
