@@ -44,8 +44,9 @@ def select_backend(
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # an old GPU, no compiler, no Triton
+            reason = str(error)  # the error holds the backend, and a log may be kept
             log.warning(
-                "Not used: %s cannot run here (%s). Steps take longer.", candidate.name, error
+                "Not used: %s cannot run here (%s). Steps take longer.", candidate.name, reason
             )
             continue
         if backend is None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import _thread
 import sys
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -32,43 +34,59 @@ _yield_core = types.ExternalFunction(
 )
 
 
+@dataclass
+class _Work:
+    """What a team's threads see of it. They do not hold the team, so they end with it."""
+
+    kernel: Kernel | None = None  # None: they are to end
+    threads: int = 1
+
+
 class ThreadTeam:
     """The calling thread and `size - 1` others, which sleep between kernels."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._kernel: Kernel | None = None
-        self._threads, self._running = 1, threading.Lock()
+        self._work, self._running = _Work(), threading.Lock()
         self._wake = [_thread.allocate_lock() for _ in range(size - 1)]
+        self._end = weakref.finalize(self, _release, self._wake)
+        self._end.atexit = False
         for number, lock in enumerate(self._wake, 1):
             lock.acquire()
             threading.Thread(
-                target=self._work, args=(number, lock), name=f"kernel {number}", daemon=True
+                target=_serve, args=(number, lock, self._work), name=f"kernel {number}", daemon=True
             ).start()
 
     def run(self, kernel: Kernel, threads: int) -> None:
         """Call the kernel on the first `threads` threads; it ends with a barrier."""
         with self._running:
             threads = min(threads, 1 + len(self._wake))
-            self._kernel, self._threads = kernel, threads
-            for lock in self._wake[: threads - 1]:
-                lock.release()
-            kernel(0, threads)
+            self._work.kernel, self._work.threads = kernel, threads
+            try:
+                _release(self._wake[: threads - 1])
+                kernel(0, threads)
+            finally:
+                self._work.kernel = None  # it may hold the team
 
     def close(self) -> None:
         """End the threads."""
         with self._running:
-            self._kernel = None
-            for lock in self._wake:
-                lock.release()
+            self._end()
             self._wake = []
 
-    def _work(self, number: int, lock: Any) -> None:
-        while True:
-            lock.acquire()
-            if self._kernel is None:
-                return
-            self._kernel(number, self._threads)
+
+def _serve(number: int, lock: Any, work: _Work) -> None:
+    """The life of a thread."""
+    while True:
+        lock.acquire()
+        if work.kernel is None:
+            return
+        work.kernel(number, work.threads)
+
+
+def _release(locks: Sequence[Any]) -> None:
+    for lock in locks:
+        lock.release()
 
 
 def fastest(run: Callable[[int], object], most: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -23,12 +24,14 @@ from engine.worker.codec.codec_graphs import (
     EagerCodec,
     PlainStep,
     select_codec,
+    select_cpu_step,
 )
 from engine.worker.codec.cpu_decoder import MAX_FRAMES, CpuDecoder, supports
 from engine.worker.device import multiplies_bfloat16
 from engine.worker.loading.model_loader import load_codec
 from studio.cli.app_context import MINI
 from tests.support.random_codec import random_codec
+from tests.support.serving import wait_until
 
 ROWS, THREADS, CPU = 4, 2, torch.device("cpu")
 BLOCK = TransformerConfig(
@@ -172,6 +175,24 @@ def test_a_kernel_that_differs_is_found(codec: CodecDecoder, decoder: CpuDecoder
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_kernel_that_is_not_used_leaves_no_threads(
+    codec: CodecDecoder, monkeypatch: pytest.MonkeyPatch, raises: bool
+) -> None:
+    before = set(threading.enumerate())
+
+    def compare(decoder: CpuDecoder, codec: CodecDecoder) -> float:
+        assert {each.name for each in set(threading.enumerate()) - before} == {"kernel 1"}
+        if raises:
+            raise ValueError("no compiler")
+        return 1.0
+
+    monkeypatch.setattr(CpuDecoder, "difference", compare)
+    state = CodecState.allocate(codec.config, ROWS, "cpu", torch.float32)
+    assert select_cpu_step(codec, state, THREADS) is None
+    wait_until(lambda: set(threading.enumerate()) <= before)
+
+
 def test_the_embedded_model_sounds_the_same() -> None:
     """Samples of 16 bits are at most one apart; codes above the largest are the largest."""
     codec = load_codec(MINI, CPU, torch.float32)
