@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.batching.test_batches import TEXT_IDS, UTTERANCES, fake_ids, make_dataset
-from training import optimizers, state, train_codec, train_loop, train_talker
-from training.batching.batches import Batcher, Instructions
+from tests.training.batching.test_batches import UTTERANCES, make_batcher, make_dataset
+from tests.training.small import small_talker_config
+from training import model_config, optimizers, state, train_codec, train_loop, train_talker
 
 CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def small_talker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_config, "talker_config", small_talker_config)
 
 
 def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
@@ -20,11 +25,10 @@ def same(a: torch.nn.Module, b: torch.nn.Module) -> bool:
     return all(torch.equal(x, y) for x, y in pairs)
 
 
+@pytest.mark.usefixtures("small_talker")
 def test_the_talker_goes_on_exactly(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, CPU), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(make_dataset())
 
     def step(trainer: train_talker.Trainer) -> None:
         trainer.set_learning_rate(0.5)

@@ -92,22 +92,27 @@ class Instructions:
     """Descriptions of all trained speakers and wordings of all styles, as ids on a tape."""
 
     def __init__(
-        self, ids: Tokenize, special: TextIds, device: torch.device, seed: int = 0
+        self,
+        ids: Tokenize,
+        special: TextIds,
+        device: torch.device,
+        seed: int = 0,
+        wordings: int = WORDINGS,
     ) -> None:
         random, texts = Random(seed), []
         for speaker in all_speakers()[:TRAINED]:
-            texts += [describe(speaker, random) for _ in range(WORDINGS)]
+            texts += [describe(speaker, random) for _ in range(wordings)]
         for style in STYLES[1:]:
-            texts += [random.choice(style.instructions) for _ in range(WORDINGS)]
+            texts += [random.choice(style.instructions) for _ in range(wordings)]
         wrapped = [special.user + told.ids + special.close for told in ids(texts)]
         lengths = torch.tensor([len(told) for told in wrapped], device=device)
-        self.length = lengths.view(-1, WORDINGS)  # speakers, then styles from 1 on
-        self.start = (lengths.cumsum(0) - lengths).view(-1, WORDINGS)
+        self.length = lengths.view(-1, wordings)  # speakers, then styles from 1 on
+        self.start = (lengths.cumsum(0) - lengths).view(-1, wordings)
         self.tape = torch.tensor([token for told in wrapped for token in told], device=device)
 
     def draw(self, row: Tensor) -> tuple[Tensor, Tensor]:
         """Start and length of a random wording for each row [B]."""
-        pick = torch.randint(WORDINGS, row.shape, device=row.device)
+        pick = torch.randint(self.length.shape[1], row.shape, device=row.device)
         return self.start[row, pick], self.length[row, pick]
 
 

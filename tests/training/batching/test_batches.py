@@ -80,6 +80,14 @@ def make_dataset() -> TalkerDataset:
     return dataset
 
 
+def make_batcher(dataset: TalkerDataset) -> Batcher:
+    """With two wordings of each instruction: all of them take seconds to be written."""
+    told = Instructions(fake_ids, TEXT_IDS, dataset.device, wordings=2)
+    batcher = Batcher(dataset, told, TEXT_IDS)
+    batcher.refresh()
+    return batcher
+
+
 def read_prompt(batch: Batch, row: int) -> tuple[Prompt, int]:
     """The engine's prompt of a row, found by looking at the row alone, and its frames."""
     text, code, fed = batch.text[row], batch.code[row], batch.fed[row]
@@ -130,8 +138,7 @@ def test_a_batch_equals_the_engines_layout(
     monkeypatch.setattr(embedding, "WRONG_FIRST", 0.0)
     monkeypatch.setattr(embedding, "WRONG_REST", 0.0)
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     talker = Talker(model_config.talker_config()).eval()
     with torch.no_grad():
         batch = batcher.draw(UTTERANCES, in_context, 160, batcher.order)
@@ -169,8 +176,7 @@ def assert_says(batch: Batch, row: int, own: torch.Tensor) -> None:
 def test_a_batch_of_one_size_holds_whole_utterances(in_context: bool) -> None:
     torch.manual_seed(3)
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     drawn = [batcher.draw_size(1024, in_context) for _ in range(24)]
     for batch in drawn:
         rows = batch.text.numel()
@@ -186,8 +192,7 @@ def test_a_vector_is_the_target_or_misread_as_another_utterance(
 ) -> None:
     monkeypatch.setattr(batches, "TARGET_SHARE", float(is_target))
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     batch = batcher.draw(UTTERANCES, False, 160, batcher.order)
     misread = dataset.vectors - dataset.targets
     for row in range(UTTERANCES):
@@ -204,8 +209,7 @@ def test_some_vectors_in_context_are_on_the_way_to_another_voice(
 ) -> None:
     monkeypatch.setattr(batches, "MISTAKEN_SHARE", share)
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     batch = batcher.draw(UTTERANCES, True, 256, batcher.order)
     away = []
     for row in range(UTTERANCES):
@@ -224,8 +228,7 @@ def test_nobody_is_described_who_speaks_in_a_manner_of_his_own(
 ) -> None:
     monkeypatch.setattr(batches, "DESIGN_SHARE", 1.0)
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     batch = batcher.draw(UTTERANCES, False, 160, torch.arange(UTTERANCES))
     for row in range(UTTERANCES):
         own = utterance_of(dataset, batch.target[row][batch.target[row][:, 0] != NONE][0])
@@ -237,8 +240,7 @@ def test_a_reference_is_the_utterance_that_is_about_as_fast(
 ) -> None:
     monkeypatch.setattr(batches, "REFERENCE_CANDIDATES", 200)
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     batch = batcher.draw(UTTERANCES, True, 160, batcher.order)
     for row in range(UTTERANCES):
         there = batch.target[row][:, 0] != NONE
@@ -259,7 +261,7 @@ def utterance_of(dataset: TalkerDataset, frame: torch.Tensor) -> int:
 
 
 def test_every_speaker_is_described() -> None:
-    told = Instructions(fake_ids, TEXT_IDS, torch.device("cpu"))
+    told = Instructions(fake_ids, TEXT_IDS, torch.device("cpu"), wordings=2)
     assert len(told.length) == TRAINED + 4
     assert int(told.length.min()) > len(TEXT_IDS.user) + len(TEXT_IDS.close)
 
@@ -267,8 +269,7 @@ def test_every_speaker_is_described() -> None:
 @pytest.mark.parametrize("in_context", [False, True])
 def test_a_blank_batch_has_the_shapes_of_a_drawn_one(in_context: bool) -> None:
     dataset = make_dataset()
-    batcher = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    batcher.refresh()
+    batcher = make_batcher(dataset)
     drawn = batcher.draw(3, in_context, 64, batcher.order)
     for one, other in zip(
         batches.blank(3, 64, dataset.device).tensors(), drawn.tensors(), strict=True

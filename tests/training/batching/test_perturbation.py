@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.training.batching.test_batches import TEXT_IDS, fake_ids, make_dataset
+from tests.training.batching.test_batches import make_batcher, make_dataset
 from training import model_config
 from training.batching import perturbation
-from training.batching.batches import NONE, Batch, Batcher, Instructions
+from training.batching.batches import NONE, Batch, Batcher
 
 ROWS, LENGTH = 12, 160
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -19,10 +19,7 @@ SHARES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 @pytest.fixture(scope="module")
 def batcher() -> Batcher:
     torch.manual_seed(1)
-    dataset = make_dataset()
-    made = Batcher(dataset, Instructions(fake_ids, TEXT_IDS, dataset.device), TEXT_IDS)
-    made.refresh()
-    return made
+    return make_batcher(make_dataset())
 
 
 def drawn(batcher: Batcher, in_context: bool, seed: int) -> Batch:

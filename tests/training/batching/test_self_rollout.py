@@ -11,6 +11,7 @@ import torch
 from engine.model.layers import Causal
 from engine.model.talker import Talker
 from tests.training.batching.test_perturbation import batcher, drawn
+from tests.training.small import small_talker_config
 from training import model_config
 from training.batching import self_rollout
 from training.batching.batches import NONE, Batch, Batcher
@@ -24,7 +25,7 @@ __all__ = ["batcher"]  # a fixture
 @pytest.fixture(scope="module")
 def talker() -> Talker:
     torch.manual_seed(0)
-    return Talker(model_config.talker_config())
+    return Talker(small_talker_config())
 
 
 def few(batcher: Batcher, in_context: bool, seed: int) -> Batch:
