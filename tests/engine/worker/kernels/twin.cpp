@@ -36,6 +36,7 @@ inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z,
 
 constexpr int WARPS = 8;
 constexpr int WORKERS = WARPS * 32;
+constexpr size_t STACK = 256 << 10;
 
 struct Index { u32 x; };
 struct Barrier { int arrived = 0; long round = 0; };
@@ -52,7 +53,6 @@ struct Fiber {
   Index thread;
   Block* block;
   ucontext_t context;
-  std::vector<u8> stack;
   jmp_buf place;
   bool begun = false, done = false;
 };
@@ -155,6 +155,13 @@ static void enter() {
   yield_fiber();
 }
 
+// The stack of fiber `i`; kept for the next launch, since fresh pages cost more than the kernels.
+static u8* stack_of(size_t i) {
+  static std::vector<std::unique_ptr<u8[]>> stacks;
+  while (stacks.size() <= i) stacks.emplace_back(new u8[STACK]);
+  return stacks[i].get();
+}
+
 // Run `kernel` by blocks of WORKERS threads; false: they are deadlocked.
 inline bool run_grid(int blocks, size_t shared, std::function<void()> kernel) {
   work = kernel;
@@ -165,10 +172,9 @@ inline bool run_grid(int blocks, size_t shared, std::function<void()> kernel) {
     for (u32 t = 0; t < WORKERS; t++) {
       fibers.emplace_back(new Fiber{{t}, grid.back().get()});
       Fiber& fiber = *fibers.back();
-      fiber.stack.resize(256 << 10);
       getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack.data();
-      fiber.context.uc_stack.ss_size = fiber.stack.size();
+      fiber.context.uc_stack.ss_sp = stack_of(fibers.size() - 1);
+      fiber.context.uc_stack.ss_size = STACK;
       makecontext(&fiber.context, enter, 0);
     }
   }
