@@ -12,7 +12,8 @@ class Player {
     this.now = null; // the take that is being heard
     this.speaker = new Speaker((report) => (report.given ? this.given(report.given) : this.heard(report)));
     this.feed = new Feed(this, page.ask, options.raw);
-    Sound.context.addEventListener('statechange', () => this.describe());
+    this.changed = () => this.describe();
+    Sound.context.addEventListener('statechange', this.changed);
   }
 
   take(payload) {
@@ -200,7 +201,8 @@ class Player {
   // The component is gone from the page.
   close() {
     if (this.now && !this.now.over) this.stop();
-    this.speaker.send({ do: 'close' });
+    Sound.context.removeEventListener('statechange', this.changed);
+    this.speaker.close();
   }
 
   // ---- state as text
@@ -295,7 +297,9 @@ function setRate(rate) {
 // Plays a kept take: { take, voice, text, samples }. Pressed again while it plays, it pauses.
 function hear({ take, voice, text, samples }) {
   open();
-  if (bar.player?.kept === take && !bar.player.now.failed) return bar.player.toggle();
+  const again = bar.player?.kept === take && !bar.player.now.failed;
+  const cut = bar.player === deck && deck?.now?.stopped; // before all of it was here
+  if (again && !cut) return bar.player.toggle();
   const page = { ask: async () => null, leave() {}, tell() {} };
   if (!deck) players.push((deck = new Player(bar.root, {}, page)));
   const ended = { reason: 'finished', message: '', take };

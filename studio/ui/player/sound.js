@@ -93,6 +93,12 @@ class Speaker {
     else this.waiting.push([message, moved]);
   }
 
+  close() {
+    this.send({ do: 'close' });
+    Sound.loaded.then(() => this.node.disconnect()); // a ScriptProcessor runs until then
+    this.gain.disconnect();
+  }
+
   volume(level) {
     this.gain.gain.setTargetAtTime(level, Sound.context.currentTime, 0.01);
   }

@@ -10,7 +10,7 @@
 
   class Stream {
     over = false;
-    asked = []; // who waits for this one
+    asked = new Set(); // who waits for this one
 
     constructor(signal) {
       signal.addEventListener('abort', () => this.end());
@@ -19,9 +19,14 @@
     speaksOf(id) {
       if (this.over || spoken.has(id)) return null;
       return new Promise((go) => {
-        waiting.set(id, go);
-        this.asked.push(go);
-        setTimeout(go, LONGEST);
+        const done = () => {
+          waiting.delete(id);
+          this.asked.delete(done);
+          go();
+        };
+        waiting.set(id, done);
+        this.asked.add(done);
+        setTimeout(done, LONGEST);
       });
     }
 
@@ -41,13 +46,14 @@
 
     end() {
       this.over = true;
-      this.asked.forEach((go) => go());
+      [...this.asked].forEach((done) => done());
     }
   }
 
   let stream = null; // the newest
 
   function tell(id) {
+    if (!spoken.has(id)) setTimeout(() => spoken.delete(id), LONGEST);
     spoken.add(id);
     waiting.get(id)?.();
   }
