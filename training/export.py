@@ -68,6 +68,8 @@ def write(
             sound[name.replace("cluster_usage", "initialized")] = torch.ones(1)
     save_file(model, folder / "model.safetensors", {"format": "pt"})
     save_file(sound, inner / "model.safetensors", {"format": "pt"})
+    for weights in folder.rglob("model.safetensors"):
+        weights.chmod(0o644)  # safetensors lets its owner alone read it
 
 
 def main() -> None:
