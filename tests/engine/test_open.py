@@ -76,7 +76,7 @@ def test_a_link_to_weights_that_are_gone_is_named(tmp_path, weights):
     shutil.copytree(FOLDER, broken)
     (broken / weights).unlink()
     (broken / weights).symlink_to(tmp_path / "gone")
-    with FakeEngine() as engine, pytest.raises(CheckpointError, match="model.safetensors"):
+    with FakeEngine() as engine, pytest.raises(CheckpointError, match=r"model\.safetensors"):
         add_model(engine, str(broken))
     if "/" in weights:
         with pytest.raises(CheckpointError, match=weights):
