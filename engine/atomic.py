@@ -49,7 +49,7 @@ def write_atomic(target: Path, data: bytes) -> None:
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold a folder against other processes; not reentrant.
 
-    Where that cannot be (no such folder, a file system without locks, Windows) nobody waits. The
+    Where that cannot be (no such folder, a file system without locks, Windows) there is no lock. A
     lock ends with its process, however that ends.
     """
     file = None

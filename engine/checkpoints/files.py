@@ -48,7 +48,7 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """Opens a pipe at once, also if nobody writes to it."""
+    """Opens a pipe at once, also without a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

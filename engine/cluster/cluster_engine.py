@@ -165,8 +165,8 @@ class ClusterEngine(BaseEngine):
     def stats(self) -> Stats:
         """What the replicas said last, added up. Latencies and gaps are those of this side."""
         fresh = self._clock() - self._seen_at < STALE_SECONDS
-        told = add_up(self._seen if fresh else {}, self._counters, self._registry.refused)
-        return replace(told, dashboard=self._replicas.dashboard)
+        total = add_up(self._seen if fresh else {}, self._counters, self._registry.refused)
+        return replace(total, dashboard=self._replicas.dashboard)
 
     # The end.
 

@@ -56,12 +56,14 @@ class InputProcessor:
         check_request(request, self._settings)
         checkpoints = self.checkpoints
         routed = route(request, checkpoints)
-        own = _Routed(request, routed.checkpoint, checkpoints[routed.checkpoint], routed.voice)
+        own = _RoutedRequest(
+            request, routed.checkpoint, checkpoints[routed.checkpoint], routed.voice
+        )
         if request.open_text:
             return self._open(own)
         return AcceptedRequest(self._complete(own), None)
 
-    def _open(self, own: _Routed) -> AcceptedRequest:
+    def _open(self, own: _RoutedRequest) -> AcceptedRequest:
         """A sequence of the text so far, and what takes the rest."""
         request, checkpoint, empty = own.request, own.checkpoint, own.prompt(())
         most_ids = checkpoint.max_positions - len(empty) - text_rows(empty)
@@ -74,7 +76,7 @@ class InputProcessor:
             sequence.append(TextPiece((), ends_group=True), sequence.arrived)
         return AcceptedRequest(sequence, text)
 
-    def _complete(self, own: _Routed) -> Sequence:
+    def _complete(self, own: _RoutedRequest) -> Sequence:
         """A sequence of the whole text, in groups."""
         request, checkpoint = own.request, own.checkpoint
         longest = _longest_group(request, checkpoint, len(own.prompt(())))
@@ -87,7 +89,7 @@ class InputProcessor:
             sequence.add_group(each.text_ids, letters(group))
         return sequence
 
-    def _sequence(self, own: _Routed, prompt: Prompt, count: int) -> Sequence:
+    def _sequence(self, own: _RoutedRequest, prompt: Prompt, count: int) -> Sequence:
         request, checkpoint = own.request, own.checkpoint
         return Sequence(
             id=next(self._numbers),
@@ -108,7 +110,7 @@ class InputProcessor:
 
 
 @dataclass(frozen=True)
-class _Routed:
+class _RoutedRequest:
     """A request with the checkpoint that speaks it, and the voice for that."""
 
     request: SpeechRequest

@@ -30,7 +30,6 @@ class Playback:
         self.began: float | None = None  # when the first chunk was delivered
         self.delivered = 0.0  # seconds of audio
         self.gaps = 0  # times the audio ran out in the middle
-        self.silence = 0.0  # seconds without audio, over all gaps
         self._until = 0.0  # when the delivered audio has been played
 
     def deliver(self, seconds: float, now: float, excused: bool = False) -> None:
@@ -39,7 +38,6 @@ class Playback:
             self.began = self._until = now
         if now > self._until:
             self.gaps += not excused
-            self.silence += 0.0 if excused else now - self._until
             self._until = now
         self._until += seconds
         self.delivered += seconds

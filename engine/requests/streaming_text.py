@@ -107,9 +107,9 @@ class StreamingText:
         self._group += text
         pieces = []
         while not self._overflown and (place := self._group_end()):
-            ids, said = self._take(place)
+            ids, count = self._take(place)
             rest = self._fitting(self._feed.close())
-            pieces.append(TextPiece((*ids, *rest), said, ends_group=True))
+            pieces.append(TextPiece((*ids, *rest), count, ends_group=True))
             self._group, self._fed, self._ids = self._group[place:], 0, 0
             self._feed = TextFeed(self._encode)
         if not self._overflown:

@@ -61,8 +61,8 @@ def plan_codec_decode(
 
     `reserve`: seconds of buffered audio that are kept for when steps are held up.
 
-    A step decodes at most twice the frames that it generates: large chunks of many streams at once
-    would make one long step.
+    A step decodes at most twice the frames that it generates, or one chunk of the largest size:
+    large chunks of many streams at once would make one long step.
     """
     room = max(2 * rows, settings.chunk_schedule[-1])
     pieces = []

@@ -15,7 +15,7 @@ from typing import Final
 from engine.types import FRAME_SECONDS
 
 HALF_LIFE: Final = 20.0  # seconds
-MOST: Final = 1.5  # seconds; who would need more waits too long for the first sound
+MOST: Final = 1.5  # seconds; more would delay the first sound for too long
 LEAST: Final = 0.05  # seconds; less is in every stream's own chunks
 
 

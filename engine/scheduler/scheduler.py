@@ -243,8 +243,8 @@ class Scheduler:
     def _observe_lateness(
         self, step: InFlightStep, prompt_rows: int, seconds: float, now: float
     ) -> None:
-        """Where nobody hears anything yet, a prompt holds up nobody: then only what it takes longer
-        than others did is a sign of hold-ups."""
+        """Before any stream plays, a prompt delays no audio: then only what it takes longer than
+        others did is a sign of hold-ups."""
         live = [each for each in step.attempts.values() if each.sequence.live]
         if prompt_rows and not any(each.plays for each in live):
             seconds -= self.step_cost.prefill.seconds(prompt_rows) or seconds
@@ -271,7 +271,7 @@ class Scheduler:
 
     def _admit(self, now: float, most: int) -> tuple[Admit, ...]:
         """Admit waiting requests that have a slot and text, as long as streams stay in real time:
-        nobody while steps are behind.
+        none while steps are behind.
 
         At most what one step can prefill, `most` rows: laying out a prompt takes host time too.
         """

@@ -1,7 +1,7 @@
 """Estimates how long requests wait for a slot, from the work ahead of them.
 
 What is left of a request is its tokens times the frames that a token took lately, less what was
-delivered. Running requests free their slots in that order, and whoever waits takes the first that
+delivered. Running requests free their slots in that order, and those that wait take the first that
 is free. Loop and callers both ask; what is learnt is two floats.
 """
 

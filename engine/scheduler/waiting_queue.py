@@ -41,5 +41,5 @@ class WaitingQueue:
 
 
 def _sort_key(sequence: Sequence) -> tuple[bool, float, int]:
-    """Whoever is heard already, and has only come to the next group of its text, goes first."""
+    """A text that is heard already and continues with its next group goes first."""
     return not sequence.continues, sequence.turn, sequence.id

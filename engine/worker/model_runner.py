@@ -154,11 +154,11 @@ class ModelRunner:
             self._check_text(len(prompt.track_ids))
         pairs = list(zip(admits, prompts, strict=True))
         self._open(slot_table(admits, prompts))
-        told = [
+        texts = [
             text_table(row, 0, prompt.track_ids) for (row, _), prompt in pairs if prompt.track_ids
         ]
-        if told:
-            self._append(np.concatenate(told))
+        if texts:
+            self._append(np.concatenate(texts))
         for (row, admit), prompt in pairs:
             self.row_states[row] = RowState(prompt, len(prompt.track_ids))
             self.row_metadata.open(row, len(prompt), admit.sampling)

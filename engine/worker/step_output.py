@@ -33,7 +33,7 @@ class StepOutput:
     """The results of a step on the device."""
 
     frames: Sequence[tuple[Sequence[int], Tensor]]  # slots, and [R, 17]: codes, end of speech
-    sound: StepAudio
+    audio: StepAudio
     failed: Mapping[int, Exception]
 
 
@@ -68,7 +68,7 @@ class PendingStep:
     def __init__(self, number: int, made: StepOutput, watch: StepTimer) -> None:
         self._number, self._watch, self._failed = number, watch, made.failed
         self._frames = [(slots, to_host(batch)) for slots, batch in made.frames]
-        self._sound = made.sound
+        self._audio = made.audio
         watch.stop()
 
     def wait_codes(self, seconds: float) -> bool:
@@ -88,18 +88,18 @@ class PendingStep:
         return StepResult(self._number, seconds, frames, self._failed)
 
     def audio_ready(self) -> bool:
-        done = self._sound.done
+        done = self._audio.done
         with explained():
             return done is None or done.query()
 
     def audio(self) -> Mapping[int, Pcm]:
         with explained():
-            if self._sound.done is not None:
-                self._sound.done.synchronize()
+            if self._audio.done is not None:
+                self._audio.done.synchronize()
         # copies, so that a kept chunk does not keep the batch's pinned memory
         return {
             slot: samples[:length].copy()
-            for slots, lengths, batch in self._sound.batches
+            for slots, lengths, batch in self._audio.batches
             for slot, length, samples in zip(slots, lengths, batch.numpy(), strict=True)
         }
 

@@ -71,18 +71,6 @@ class PromptRows:
         """Embed rows [start, stop): [T, width]."""
         return embed_rows(self.talker, *self._parts(start, stop))
 
-    @property
-    def rows(self) -> Tensor:
-        """All rows [rows, width], the body without its text."""
-        _, codes, given = self._parts(self.body, len(self))
-        return torch.cat((self.embed(0, self.body), _embed_codes(self.talker, codes, given)))
-
-    @property
-    def track(self) -> Tensor:
-        """The text track so far: [texts, width]."""
-        device = self.talker.codec_head.weight.device
-        return self.talker.embed_text(to_device(self.track_ids, device, torch.long))
-
     def _parts(self, start: int, stop: int) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs of `embed_rows` for rows [start, stop)."""
         like = self.talker.codec_head.weight

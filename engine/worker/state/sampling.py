@@ -153,14 +153,6 @@ def pick(logits: Tensor, sampling: SamplingTensors, uniform: Tensor, count: int 
     return ranked.ids.gather(1, place)[:, 0]
 
 
-def distribution(logits: Tensor, sampling: SamplingTensors, count: int | None) -> Tensor:
-    """The distribution that `pick` samples from: [rows, V]."""
-    ranked = rank(break_ties(logits), sampling, count)
-    share = ranked.share * ranked.kept
-    share = share / share.sum(-1, keepdim=True)
-    return torch.zeros_like(logits, dtype=share.dtype).scatter_(1, ranked.ids, share)
-
-
 def _mix(word: _Word) -> _Word:
     """A bijective hash of 32-bit words; no product exceeds 63 bits."""
     word = ((word ^ (word >> 16)) * 0x21F0AAAD) & _WORD

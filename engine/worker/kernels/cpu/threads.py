@@ -126,7 +126,7 @@ def _openings(typing: Any, sync: Any) -> Any:
 
 @intrinsic
 def _open(typing: Any, sync: Any) -> Any:
-    """Count from zero again, then let those go on who wait."""
+    """Count from zero again, then open the barrier."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         arrived, openings = (

@@ -15,11 +15,13 @@ from engine.plan import ResolvedSampling
 from engine.worker.state.sampling import (
     CANDIDATES,
     MIN_FRAMES,
+    SamplingTensors,
     apply_penalties,
+    break_ties,
     candidates,
     code_mask,
-    distribution,
     pick,
+    rank,
     sampling_row,
     sampling_tensors,
     seed_keys,
@@ -37,6 +39,14 @@ def table(*draws: ResolvedSampling) -> Tensor:
 def draw_of(asked: dict[str, float]) -> ResolvedSampling:
     names = ("temperature", "top_k", "top_p", "repetition_penalty")
     return replace(PLAIN, **{name: asked[name] for name in names})
+
+
+def distribution(logits: Tensor, sampling: SamplingTensors, count: int | None) -> Tensor:
+    """The distribution that `pick` samples from: [rows, V]."""
+    ranked = rank(break_ties(logits), sampling, count)
+    share = ranked.share * ranked.kept
+    share = share / share.sum(-1, keepdim=True)
+    return torch.zeros_like(logits, dtype=share.dtype).scatter_(1, ranked.ids, share)
 
 
 @pytest.mark.parametrize("narrow", [True, False], ids=["candidates", "vocabulary"])
