@@ -1,8 +1,8 @@
 """Many people at one page, the page in one process and they in another.
 
 Serves the page on an engine without a model, lets `PEOPLE` ask `/stream` at the same moment by the
-protocol of Gradio's clients, then closes a connection in the middle; prints what each of them got
-as JSON. The people are sockets that look into what came when all is there: 32 of Gradio's clients
+protocol of Gradio's clients, then closes a connection in the middle; gathers what each of them
+got. The people are sockets that look into what came when all is there: 32 of Gradio's clients
 in one process take seconds of their own, and 32 of httpx's as much of the CPU as the server.
 """
 
@@ -29,6 +29,7 @@ from engine import EngineSettings, Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
 from studio.server import serving
 from studio.ui import page
+from tests.support.visiting import ROOT
 
 PEOPLE = 32
 CALL = "/gradio_api/call/stream"
@@ -50,9 +51,11 @@ def serve(data: Path) -> None:
 
 
 def gather(data: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.support.crowd", "serve", str(data)]
+    command = [sys.executable, "-m", "tests.support.crowd", str(data)]
     pipe, settings = subprocess.PIPE, {**os.environ, "GRADIO_ANALYTICS_CACHE_FREQUENCY": NEVER}
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=settings) as server:
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, text=True, env=settings, cwd=ROOT
+    ) as server:
         assert server.stdout
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}"
         asyncio.run(come(url, 1))  # imports of the first event are not counted
@@ -129,7 +132,4 @@ def closing(url: str) -> float:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "serve":
-        serve(Path(sys.argv[2]))
-    else:
-        print(json.dumps(gather(Path(sys.argv[1]))))
+    serve(Path(sys.argv[1]))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from engine.testing import FakeEngine
-from tests.support.crowd import PEOPLE, request
-from tests.support.visiting import visited
+from tests.support.crowd import PEOPLE, gather, request
 
 FIRST, FREED = 0.25, 0.5  # seconds: what a machine at rest must keep
 LOADED = 3.0  # what a busy machine may add before a test fails
@@ -17,7 +16,7 @@ LOADED = 3.0  # what a busy machine may add before a test fails
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return visited("tests.support.crowd", str(tmp_path_factory.mktemp("crowd")), timeout=120)
+    return gather(tmp_path_factory.mktemp("crowd"))
 
 
 def test_nobody_loses_or_hears_a_chunk_twice(told: Any) -> None:

@@ -148,11 +148,12 @@ def test_a_written_blend_moves_the_handle_and_speaks(page):
 
 def test_a_step_is_written_and_heard(page, studio):
     tap = Tap(page, 0)
+    page.get_by_label("What to say").locator("visible=true").fill("Hello.")
     step = page.get_by_label("2/8", exact=True)
     again = page.get_by_role("button", name="Speak the blend")
     sound = heard_all(tap, lambda: again.click() if step.is_checked() else step.check())
     expect(recipe(page)).to_have_value("ryan(75)+vivian(25)")
-    line = SpeechRequest(PHRASE, studio.choices().blend("ryan(75)+vivian(25)"), seed=0)
+    line = SpeechRequest("Hello.", studio.choices().blend("ryan(75)+vivian(25)"), seed=0)
     assert np.array_equal(sound, without_silence(studio.engine.submit(line).collect()))
     recipe(page).fill("ryan(1)+vivian(3)")
     recipe(page).press("Enter")
@@ -178,6 +179,7 @@ def test_a_recording_is_checked_tried_and_kept_and_can_be_blended(page, studio, 
     page.get_by_role("button", name="Try it").click()
     player.get_by_text("Tick the box first").wait_for()
     page.get_by_label("This is my voice").check()
+    page.get_by_label("What to say").locator("visible=true").fill("Hello.")
     page.get_by_role("button", name="Try it").click()
     player.get_by_text("Finished").wait_for()
     panel = page.get_by_role("tabpanel").filter(has=page.locator("#clone-player"))
