@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from fastapi import FastAPI
 from gradio_client import Client
 from pydantic import SecretStr
 
@@ -27,12 +28,17 @@ from studio.ui import page
 KEY = "the-only-key"
 
 
-def served(own: StudioSettings, engine: FakeEngine) -> str:
+def application_of(own: StudioSettings, engine: FakeEngine) -> FastAPI:
     library = Library(shelf(own.data) if own.guests else own.data / "voices")
-    application, address = create_api(engine, library, own.api), serving.listen("127.0.0.1", 0)
+    application = create_api(engine, library, own.api)
     takes, login = public_server.open_takes(own), Login(own.api.keys)
     page.mount_page(application, engine, library, takes, guests=own.guests, login=login)
     public_server.protect(application, engine, own, login)
+    return application
+
+
+def served(own: StudioSettings, engine: FakeEngine) -> str:
+    application, address = application_of(own, engine), serving.listen("127.0.0.1", 0)
     threading.Thread(target=serving.serve, args=(application, address), daemon=True).start()
     return f"http://127.0.0.1:{address.getsockname()[1]}"
 
@@ -87,13 +93,6 @@ def _refused(client: Client) -> str:
     return ""
 
 
-def stay(data: Path) -> None:
-    """Serve until standard input is closed."""
-    with FakeEngine() as engine:
-        print(served(StudioSettings(data=data, guests=True), engine), flush=True)
-        sys.stdin.read()
-
-
 if __name__ == "__main__":
-    doing = {"visit": visit, "locked": locked, "stay": stay}[sys.argv[1]]
-    print(json.dumps(doing(Path(sys.argv[2]))))
+    folder = Path(sys.argv[1])
+    print(json.dumps({"visit": visit(folder / "open"), "locked": locked(folder / "locked")}))

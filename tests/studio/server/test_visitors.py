@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.browser import Tap
-from tests.support.guest_visit import KEY
-from tests.support.visiting import ROOT, visited
-
-
-def told(what: str, folder: Path) -> Any:
-    return visited("tests.support.guest_visit", what, str(folder), timeout=120, secret=KEY)
-
-
-@pytest.fixture(scope="module")
-def visit(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return told("visit", tmp_path_factory.mktemp("visit"))
+from engine.testing import FakeEngine
+from studio.settings import StudioSettings
+from tests.support.browser import Server, Tap
+from tests.support.guest_visit import KEY, application_of
+from tests.support.visiting import visited
 
 
 @pytest.fixture(scope="module")
-def locked(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return told("locked", tmp_path_factory.mktemp("locked"))
+def told(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = str(tmp_path_factory.mktemp("visits"))
+    return visited("tests.support.guest_visit", folder, timeout=120, secret=KEY)
+
+
+@pytest.fixture(scope="module")
+def visit(told: Any) -> Any:
+    return told["visit"]
+
+
+@pytest.fixture(scope="module")
+def locked(told: Any) -> Any:
+    return told["locked"]
 
 
 def test_a_browser_has_its_voices_on_every_visit_and_no_others(visit: Any) -> None:
@@ -62,13 +64,11 @@ def test_a_key_opens_page_and_routes_beside_it(locked: Any) -> None:
 
 
 @pytest.fixture
-def shielded(tmp_path: Path) -> Iterator[str]:
-    stay = [sys.executable, "-m", "tests.support.guest_visit", "stay", str(tmp_path)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(stay, cwd=ROOT, **pipes) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.communicate("")
+def shielded(browser: Any, tmp_path: Path) -> Iterator[str]:
+    with FakeEngine() as engine:
+        application = application_of(StudioSettings(data=tmp_path, guests=True), engine)
+        with Server(application) as url:
+            yield url
 
 
 def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> None:
@@ -81,7 +81,7 @@ def test_the_page_speaks_under_its_own_policy(shielded: str, open_page: Any) -> 
     page.goto(shielded)
     tap = Tap(page, 0)
     page.get_by_role("button", name="Hear a welcome").click()
-    tap.wait("now?.over && now.made")
+    tap.wait("now?.made && now.report?.played > 4800")
     assert tap.sound().size
     assert [text for text in refused if "Content Security Policy" in text] == []
     near = (shielded, "data:", "blob:", "about:")
