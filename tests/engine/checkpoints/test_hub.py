@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,8 +28,34 @@ def hub(golden_dir: Path) -> Iterator[Hub]:
         yield hub
 
 
+def command(arguments: tuple[str, ...], environment: dict[str, str], output: list[Path]) -> None:
+    """`app.py` in this process, which has not imported the hub's library yet: what that reads of
+    the environment is read here."""
+    os.chdir(ROOT)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, path in enumerate(output, 1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.argv = ["app.py", *arguments]
+    runpy.run_path("app.py", run_name="__main__")
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Any]:
+    """Processes that begin with all that `app.py` imports, where a process can be forked."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        yield multiprocessing.get_context("spawn")
+        return
+    from multiprocessing import forkserver  # not everywhere
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["app", __name__])
+    yield context
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # it would outlive its tests
+
+
 @pytest.fixture
-def run(hub: Hub, tmp_path: Path) -> Run:
+def run(hub: Hub, tmp_path: Path, context: Any) -> Run:
     """`app.py` with an empty cache in `tmp_path`, and this hub."""
 
     def run(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -37,11 +66,13 @@ def run(hub: Hub, tmp_path: Path) -> Run:
         }
         environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "cache")}
         environment |= {"TIMBRE_DATA": str(tmp_path / "data")}
-        return subprocess.run(
-            [sys.executable, "app.py", *arguments],
-            cwd=ROOT, env=environment | changes, capture_output=True, text=True, timeout=120,
-            check=False,
-        )  # fmt: skip
+        output = [tmp_path / "stdout", tmp_path / "stderr"]
+        process = context.Process(target=command, args=(arguments, environment | changes, output))
+        process.start()
+        process.join(120)
+        assert process.exitcode is not None, "it goes on and on"
+        told = [path.read_text("utf-8") for path in output]
+        return subprocess.CompletedProcess(arguments, process.exitcode, *told)
 
     return run
 
