@@ -81,7 +81,9 @@ def test_a_download_can_be_stopped(open_page: OpenPage, url: str, hub: Hub) -> N
     page.get_by_label("Add model").fill(REPOSITORY)
     page.get_by_role("button", name="Add", exact=True).click()
     page.locator("#models-status").get_by_text("Downloading").wait_for()
-    page.get_by_role("button", name="Stop").locator("visible=true").last.click()
+    with page.expect_response(lambda answer: "/queue/" in answer.url):
+        page.get_by_role("button", name="Stop").locator("visible=true").last.click()
+    hub.pause = 0.1  # it is seen at the end of a file
     page.get_by_text("Stopped. Nothing was added.").wait_for()
     expect(page.locator(".timbre-models li")).to_have_count(1)
 
