@@ -49,7 +49,7 @@ def test_soak_of_a_small_model(
     with pytest.raises(SystemExit) as ended:
         main(
             str(golden_dir / model),
-            0.05,
+            0.02,
             6,
             3,
             device="cpu",
