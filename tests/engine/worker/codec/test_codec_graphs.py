@@ -79,7 +79,7 @@ def heard(batches: Sequence[Batch], hop: int = 1) -> dict[int, Tensor]:
 
 
 @pytest.mark.parametrize("ragged", [False, True])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(plan=turns(), seed=st.integers(0, 99))
 @example(plan=[((1, 0), (12, 1)), ((0, 2, 1), (5, 3, 3)), ((2,), (15,))], seed=0)
 @example(plan=[((4, 2, 1, 3, 0, 5), (15, 14, 7, 7, 7, 1)), ((1, 0), (14, 13))], seed=19)
@@ -112,7 +112,7 @@ def scaled(one: Tensor, two: Tensor) -> tuple[Tensor, Tensor]:
     return one / largest, two / largest
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     frames=st.integers(1, 2 * PRIME_FRAMES + 20),
     row=st.integers(0, SLOTS - 1),
