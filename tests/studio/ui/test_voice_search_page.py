@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import Library
-from tests.support.browser import PATIENCE, OpenPage, expect, open_tab, wait_until
+from tests.support.browser import OpenPage, expect, open_tab, wait_until
 from tests.support.cuttable import House, fill, opened
 from tests.support.tab_makers import save_many
 
@@ -27,17 +27,6 @@ def house(browser: Any, tmp_path: Path) -> Iterator[House]:
 
 def options(page: Any) -> Any:
     return page.locator("[role=listbox] [role=option]")
-
-
-def find(page: Any, field: Any, name: str) -> None:
-    """Until the menu shows it first: a tab that has just opened may not listen yet."""
-    for _ in range(3):
-        field.press_sequentially(name[-3:])
-        with suppress(AssertionError):
-            shown = expect(options(page).first)
-            return shown.to_have_text(f"✓ {name}", timeout=1000 * PATIENCE / 3)
-        field.fill("")
-    raise AssertionError(f"{name} was never found")
 
 
 def test_an_old_voice_is_found_and_spoken_with(open_page: OpenPage, house: House) -> None:
@@ -75,7 +64,8 @@ def test_old_voices_are_blended_also_after_a_restart(open_page: OpenPage, house:
     expect(panel.locator(".token")).to_have_count(0)
     voices.click()
     for name in (OLD, OLDER):
-        find(page, voices, name)
+        voices.press_sequentially(name[-3:])
+        expect(options(page).first).to_have_text(f"✓ {name}")
         voices.press("Enter")
         expect(panel.locator(".token", has_text=name)).to_have_count(1)
         expect(voices).to_have_value("")
