@@ -120,14 +120,11 @@ def expected(talker: Talker, prompt: Prompt, target: torch.Tensor) -> torch.Tens
     """Prompt and target rows as the engine would feed them, one after the other."""
     embedder = Embedder(talker, SPECIAL)
     (laid,) = embedder.layout([prompt])
-    rows = torch.cat((laid.rows, talker.embed_codes(target)))
-    body = rows[laid.body :]
-    if prompt.layout == "whole":
-        rows[len(laid) :] += embedder.pad
-        return rows
-    track = torch.cat((laid.track, embedder.pad.expand(len(body), -1)))[: len(body)]
-    rows[laid.body :] = body + track
-    return rows
+    frames = talker.embed_codes(target)
+    left = laid.track_ids[len(laid) - laid.body :]  # of the text, beside the target's frames
+    text = talker.embed_text(torch.tensor(left, dtype=torch.long))
+    text = torch.cat((text, embedder.pad.expand(len(frames), -1)))
+    return torch.cat((laid.embed(0, len(laid)), frames + text[: len(frames)]))
 
 
 @pytest.mark.parametrize("in_context", [False, True])
