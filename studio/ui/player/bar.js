@@ -156,9 +156,9 @@ class Bar {
 
   time(played, total) {
     const told = `${clock(played)} / ${clock(total)}`;
-    if (this.part('time').textContent === told) return;
-    this.part('time').textContent = told;
     const slider = this.part('wave');
+    if (slider.getAttribute('aria-valuetext') === told) return;
+    this.part('time').textContent = told;
     slider.setAttribute('aria-valuemax', Math.round(total / 24000));
     slider.setAttribute('aria-valuenow', Math.round(played / 24000));
     slider.setAttribute('aria-valuetext', told);

@@ -61,12 +61,13 @@ class BlendTab:
     def refresh(self, picked: list[str], model: str | None = None) -> tuple[Update, ...]:
         """The current models; voices, pad and formula where a selected voice is gone.
 
-        Selected voices that still exist stay selected; if none does, the first ones are.
+        Selected voices that still exist stay selected; if none does, the first ones are. Where
+        nothing is selected it stays so: the tab may have been emptied while it opened.
         """
         there, models = self.voices(picked), models_now(self.speakers(), model)
         names = [name for _, name in there]
         left = [name for name in picked if name in names] or names[:MOST]
-        if left == picked:
+        if not picked or left == picked:
             return gr.skip(), models, gr.skip(), gr.skip()
         pad, recipe, _ = self._shown(left, CENTRE)
         return gr.update(choices=there, value=left), models, pad, recipe

@@ -49,7 +49,7 @@ def url(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def test_no_tab_has_a_violation(open_page: OpenPage, url: str, axe: str, scheme: str) -> None:
     page = open_page(url, color_scheme=scheme)
     tap = Tap(page, 0)
-    page.get_by_label("Text", exact=True).fill("Good evening.")
+    page.get_by_label("Text", exact=True).fill("Hi.")
     page.get_by_role("button", name="Speak", exact=True).click()
     tap.wait("now?.over && now.made")
     page.locator(".timbre-take").wait_for()
