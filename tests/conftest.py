@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +37,14 @@ def logged_in_full() -> Iterator[None]:
     yield
     for logger, filters in zip(loggers, before, strict=True):
         logger.filters[:] = filters
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Kernels are compiled once while pages are tested, not by every worker that needs them."""
+    if getattr(session.config.option, "numprocesses", None):  # this process only hands tests out
+        root, code = session.config.rootpath, ["-m", "tests.support.compile_kernels"]
+        compiling = subprocess.Popen([sys.executable, *code], cwd=root, stderr=subprocess.DEVNULL)
+        session.config.add_cleanup(compiling.kill)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
