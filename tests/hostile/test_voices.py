@@ -75,7 +75,8 @@ FILES: dict[str, bytes] = {
     "created in year 1": changed(created="0001-01-01T00:00:00+00:00"),
     "name nobody sees": changed(name="\u200b\u200d"), "no name": changed(name=" "),
     "name of a megabyte": changed(name="x" * (1 << 20)), "half a letter": changed(name="\ud800"),
-    "another kind": changed(kind="evil"), "design of nothing": changed(kind="design", instruct=" ", width=None),
+    "another kind": changed(kind="evil"),
+    "design of nothing": changed(kind="design", instruct=" ", width=None),
     "colour": changed(colour="red;background:url(//evil)"),
     "NaN in the card": with_card('{"name":"a","kind":"clone","width":NaN}'),
 }  # fmt: skip

@@ -1,6 +1,6 @@
-"""Compiles the CPU kernels of the embedded model, which numba keeps for all processes of this clone.
+"""Compiles the CPU kernels of the embedded model, which numba keeps for all other processes.
 
-    python -m tests.support.compile_kernels
+python -m tests.support.compile_kernels
 """
 
 from __future__ import annotations
