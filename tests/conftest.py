@@ -44,6 +44,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if getattr(session.config.option, "numprocesses", None):  # this process only hands tests out
         root, code = session.config.rootpath, ["-m", "tests.support.compile_kernels"]
         compiling = subprocess.Popen([sys.executable, *code], cwd=root, stderr=subprocess.DEVNULL)
+        session.config.add_cleanup(compiling.wait)  # the last cleanup comes first
         session.config.add_cleanup(compiling.kill)
 
 
