@@ -21,6 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bench import MINI
 from bench.compare import judge
 from bench.gpu_monitor import Card, asking, watched
 from bench.load_generator import Listen, Run, burst, closed_loop, poisson
@@ -28,7 +29,6 @@ from bench.report import figures, json_line, table
 from bench.workload import Kind, Work
 
 WARM = 4
-MINI = Path(__file__).parents[1] / "presets" / "mini"
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from bench import MINI
 from bench.stress import listener
 from bench.stress.attackers import start_attackers
 from bench.stress.attacks import ATTACKS
@@ -134,7 +135,7 @@ def main(
     with ExitStack() as stack:
         if not url:
             cores = cores_of(server_cores)
-            place = studio(model or "presets/mini", own, cores, saved_voices)
+            place = studio(model or str(MINI), own, cores, saved_voices)
             url, pid = stack.enter_context(place)
         context = multiprocessing.get_context("spawn")
         pool = stack.enter_context(ProcessPoolExecutor(load.processes, mp_context=context))

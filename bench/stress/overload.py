@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from bench import MINI
 from bench.http_lines import Refused, Server
 from bench.load_generator import GAP, UNDERRUN, StreamMeter
 from bench.stress.soak import studio
@@ -164,7 +165,7 @@ def main(
 ) -> None:
     with ExitStack() as stack:
         if not url:
-            url, _ = stack.enter_context(studio(model or "presets/mini"))
+            url, _ = stack.enter_context(studio(model or str(MINI)))
         told = asyncio.run(measure(url.rstrip("/"), times, seconds, listeners))
     print(json.dumps(told))
     raise SystemExit(1 if told["broken"] else 0)

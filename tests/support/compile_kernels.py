@@ -5,11 +5,8 @@ python -m tests.support.compile_kernels
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from bench import MINI
 from engine import Preset, SpeechRequest, open_engine
-
-MINI = Path(__file__).parents[2] / "presets" / "mini"
 
 
 def main() -> None:
