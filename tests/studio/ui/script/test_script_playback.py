@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import gradio as gr
 import pytest
 
 from engine import InvalidText
 from engine.testing import Costs
+from studio.context import Studio
 from studio.scripts import text_of
 from studio.ui.tabs.script import playback
 from studio.ui.tabs.script.handlers import ScriptTab
@@ -28,6 +31,25 @@ from tests.support.script_tab_makers import (
     whole,
 )
 from tests.support.tab_makers import heard, make_studio, told
+
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def slow_studio(tmp_path: Path) -> Iterator[Studio]:
+    """Its engine takes longer over a script than a test does."""
+    studio = make_studio(tmp_path, costs=Costs(step=0.01))
+    with studio.engine:
+        yield studio
+
+
+def in_time(work: Coroutine[Any, Any, Result]) -> Result:
+    return asyncio.run(asyncio.wait_for(work, 60))
+
+
+async def _through(payloads: Any) -> None:
+    async for _ in payloads:
+        continue
 
 
 def test_what_is_spoken_is_heard_in_order_and_kept(tab, number):
@@ -80,9 +102,8 @@ def test_what_cannot_be_spoken_is_refused_in_words(tab, asked):
         assert payload["ended"]["message"]
 
 
-def test_stop_stops_and_what_is_done_stays(tmp_path):
-    studio = make_studio(tmp_path, costs=Costs(step=0.01))
-    tab = ScriptTab(studio)
+def test_stop_stops_and_what_is_done_stays(slow_studio):
+    tab = ScriptTab(slow_studio)
 
     async def work() -> None:
         number = tab.store.read("", LONG).number
@@ -92,52 +113,46 @@ def test_stop_stops_and_what_is_done_stays(tmp_path):
         assert tab.playback.busy(number)
         assert "Stop" in html(tab.look(number, View())[0])
         tab.playback.stop(number)
-        async for _ in making:
-            continue
-        while studio.engine.stats().running or studio.engine.stats().waiting:
+        await _through(making)
+        while slow_studio.engine.stats().running or slow_studio.engine.stats().waiting:
             await asyncio.sleep(0.01)
         done = statuses(tab, number).count("done")
         assert 3 <= done < 60
         assert tab.playback.progress(number) is None
 
-    with studio.engine:
-        asyncio.run(asyncio.wait_for(work(), 60))
+    in_time(work())
 
 
-def test_listening_to_another_line_stops_nothing_and_the_takes_stop_does(tmp_path):
-    studio = make_studio(tmp_path, costs=Costs(step=0.01))
-    tab = ScriptTab(studio)
+def test_listening_to_another_line_stops_nothing_and_the_takes_stop_does(slow_studio):
+    tab = ScriptTab(slow_studio)
 
     async def work() -> None:
         number = tab.store.read("", LONG).number
         making = tab.playback.speak(number, True)
         take = (await making.__anext__())["id"]
-        studio.live.leave(take)  # another take begins in this player
+        slow_studio.live.leave(take)  # another take begins in this player
         async for payload in tab.playback.listen(number, 0):
             assert payload["ended"] is None or payload["ended"]["reason"] == "finished"
         assert tab.playback.progress(number) is not None
         tab.stopped(event(id=take))
-        async for _ in making:
-            continue
+        await _through(making)
         assert statuses(tab, number).count("done") < 60
 
-    with studio.engine:
-        asyncio.run(asyncio.wait_for(work(), 60))
+    in_time(work())
 
 
-def test_stop_in_the_player_stops_what_was_pressed_twice(tmp_path):
-    studio = make_studio(tmp_path, costs=Costs(step=0.01))
-    tab = ScriptTab(studio)
+def test_stop_in_the_player_stops_what_was_pressed_twice(slow_studio):
+    tab = ScriptTab(slow_studio)
 
     async def work() -> None:
         number = tab.store.read("", LONG).number
         first = tab.playback.speak(number, True)
-        studio.live.leave((await anext(first))["id"])  # the second press begins in its player
+        slow_studio.live.leave((await anext(first))["id"])  # the second press begins in its player
         second = tab.playback.speak(number, True)
         take = (await anext(second))["id"]
         rest = asyncio.create_task(_through(first))  # its page stays open
         await asyncio.sleep(0.05)
-        studio.live.leave(take)
+        slow_studio.live.leave(take)
         tab.stopped(event(id=take))
         await _through(second)
         await rest
@@ -145,18 +160,11 @@ def test_stop_in_the_player_stops_what_was_pressed_twice(tmp_path):
             await asyncio.sleep(0.01)
         assert statuses(tab, number).count("done") < 60
 
-    with studio.engine:
-        asyncio.run(asyncio.wait_for(work(), 60))
+    in_time(work())
 
 
-async def _through(payloads: Any) -> None:
-    async for _ in payloads:
-        continue
-
-
-def test_stop_and_looking_leave_what_was_typed(tmp_path):
-    studio = make_studio(tmp_path, costs=Costs(step=0.01))
-    tab = ScriptTab(studio)
+def test_stop_and_looking_leave_what_was_typed(slow_studio):
+    tab = ScriptTab(slow_studio)
 
     async def work() -> None:
         number = tab.store.read("", LONG).number
@@ -171,8 +179,7 @@ def test_stop_and_looking_leave_what_was_typed(tmp_path):
         assert statuses(tab, number).count("done") < 60
         assert text_of(tab.store.open(number).script) == seen
 
-    with studio.engine:
-        asyncio.run(asyncio.wait_for(work(), 60))
+    in_time(work())
 
 
 def test_a_line_that_is_gone_is_told_plainly(tab, number):
@@ -181,19 +188,17 @@ def test_a_line_that_is_gone_is_told_plainly(tab, number):
         assert "There is no line 99" in payload["ended"]["message"]
 
 
-def test_two_windows_hear_one_rendering_that_goes_on_without_them(tmp_path):
-    studio = make_studio(tmp_path, costs=Costs(step=0.01))
-    tab = ScriptTab(studio)
+def test_two_windows_hear_one_rendering_that_goes_on_without_them(slow_studio):
+    tab = ScriptTab(slow_studio)
 
     async def work() -> None:
         number = tab.store.read("", LONG).number
         one, two = tab.playback.speak(number, True), tab.playback.speak(number, True)
         takes = [(await each.__anext__())["id"] for each in (one, two)]
         assert len({id(own) for own in tab.playback._renders[number]}) == 1
-        studio.live.leave(takes[0])
+        slow_studio.live.leave(takes[0])
         tab.stopped(event(id=takes[0]))
-        async for _ in one:
-            continue
+        await _through(one)
         assert tab.playback.progress(number) is not None  # the other goes on
         done = statuses(tab, number).count("done")
         await two.aclose()  # its page is closed
@@ -201,7 +206,7 @@ def test_two_windows_hear_one_rendering_that_goes_on_without_them(tmp_path):
             await asyncio.sleep(0.01)
         assert "Stop" in html(page(tab, number).lines)  # at the next visit
         tab.playback.stop(number)
-        while studio.engine.stats().running or studio.engine.stats().waiting:
+        while slow_studio.engine.stats().running or slow_studio.engine.stats().waiting:
             await asyncio.sleep(0.01)
         while tab.playback.busy(number):
             await asyncio.sleep(0.01)
@@ -209,8 +214,7 @@ def test_two_windows_hear_one_rendering_that_goes_on_without_them(tmp_path):
         assert not tab.store.is_rendering(number)
         assert statuses(tab, number).count("done") < 60
 
-    with studio.engine:
-        asyncio.run(asyncio.wait_for(work(), 60))
+    in_time(work())
 
 
 def test_a_line_that_fails_says_why_until_it_is_spoken(tab, number, studio, monkeypatch):
@@ -241,16 +245,14 @@ def test_a_closed_page_leaves_a_rendering_that_completes(tab, number, studio):
         while tab.playback.busy(number):
             await asyncio.sleep(0.01)
 
-    asyncio.run(asyncio.wait_for(work(), 60))
+    in_time(work())
     assert statuses(tab, number) == ["done"] * LINES
     assert not tab.store.is_rendering(number)
 
 
-def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(tmp_path):
-    studio = make_studio(tmp_path, costs=Costs(step=0.01))
-
+def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(slow_studio):
     async def work() -> str:
-        tab = ScriptTab(studio)
+        tab = ScriptTab(slow_studio)
         number = tab.store.read("", LONG).number
         making = tab.playback.speak(number, False)
         while statuses(tab, number).count("done") < 3:
@@ -258,14 +260,13 @@ def test_a_server_that_ends_while_it_renders_is_told_at_the_next_visit(tmp_path)
         await making.aclose()
         return number  # the loop ends here, as in a server that is killed
 
-    with studio.engine:
-        number = asyncio.run(asyncio.wait_for(work(), 60))
-        again = ScriptTab(studio)
-        assert 3 <= statuses(again, number).count("done") < 60
-        assert "Rendering was interrupted" in html(page(again, number).lines)
-        assert "progress" not in html(page(again, number).lines)
-        shown = act(again, number, do="dismiss")
-        assert "Rendering was interrupted" not in html(shown.lines)
+    number = in_time(work())
+    again = ScriptTab(slow_studio)
+    assert 3 <= statuses(again, number).count("done") < 60
+    assert "Rendering was interrupted" in html(page(again, number).lines)
+    assert "progress" not in html(page(again, number).lines)
+    shown = act(again, number, do="dismiss")
+    assert "Rendering was interrupted" not in html(shown.lines)
 
 
 def test_a_rendering_that_nobody_hears_sends_its_page_a_beat_and_no_more(tmp_path):
@@ -281,7 +282,7 @@ def test_a_rendering_that_nobody_hears_sends_its_page_a_beat_and_no_more(tmp_pat
         return len(sent), time.monotonic() - began
 
     with studio.engine:
-        count, seconds = asyncio.run(asyncio.wait_for(work(), 60))
+        count, seconds = in_time(work())
     assert count <= seconds / playback.BEAT + 2
 
 
@@ -311,4 +312,4 @@ def test_renders_without_a_page_are_bounded(tmp_path, monkeypatch, guests):
             await asyncio.sleep(0.01)
 
     with studio.engine:
-        asyncio.run(asyncio.wait_for(work(), 60))
+        in_time(work())
