@@ -270,8 +270,9 @@ def test_an_open_form_is_left_alone_while_lines_are_spoken(open_page: OpenPage, 
 
 
 def test_stop_stops_the_engine_and_what_is_done_stays(
-    open_page: OpenPage, url: str, engine: FakeEngine
+    open_page: OpenPage, url: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(engine.worker, "costs", Costs(step=0.02))  # longer than a busy page takes
     page = go(open_page(url))
     tap = player(page)
     write(page, MANY)
