@@ -37,6 +37,7 @@ RUNS = ("nothing", "step alone", "codec alone", "both")  # what the device does
 CALLS = 16  # listed by name
 SHOWN = 2  # of them in the table
 WIDTH, LINES, NONE = 40, 40, "-"  # of the table
+FIRST_TURN = 30.0  # seconds that a trace waits for it
 
 
 class Seconds(NamedTuple):
@@ -105,12 +106,14 @@ def trace_figures(engine: Engine, seconds: float) -> Report:
 
 
 def trace(engine: Engine, seconds: float) -> tuple[Profile, int, float]:
-    """The trace, turns and seconds."""
+    """The trace, turns and seconds; a busy machine is waited for until there has been a turn."""
     with _tracing():
         pass  # the first trace takes long to start
     with _tracing() as seen:
         first, begun = engine.loop.counters.steps, time.perf_counter()
         time.sleep(seconds)
+        while engine.loop.counters.steps == first and time.perf_counter() - begun < FIRST_TURN:
+            time.sleep(0.01)
         turns, wall = engine.loop.counters.steps - first, time.perf_counter() - begun
         if torch.cuda.is_available():
             torch.cuda.synchronize()
