@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from studio.api.rates import Rates
-    from studio.server.login import Login
+    from studio.ui.login import Login
 
 
 OPEN_TO_ALL = (
@@ -62,7 +62,7 @@ def build_application(
     """The API, the page if wanted, and what protects both. `rates`: see `create_api`."""
     from studio.api import create_api
     from studio.server import public_server
-    from studio.server.login import Login
+    from studio.ui.login import Login
 
     settings, library = context.settings, context.shelves()
     application = create_api(engine, library, settings.decided_api(), rates)

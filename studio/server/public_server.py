@@ -14,7 +14,6 @@ from engine import SpeechEngine
 from studio.api.application import OURS
 from studio.api.rates import Rates
 from studio.server.admission import admission
-from studio.server.login import Login
 from studio.server.middleware.compression import Compression
 from studio.server.middleware.headers import SafeHeaders
 from studio.server.middleware.page_assets import PageAssets
@@ -24,6 +23,7 @@ from studio.server.retention import HOUR, TRASH_DAYS, every, tidy
 from studio.server.visitors import Visitors, guests
 from studio.settings import StudioSettings
 from studio.takes.take_store import Keeping, Takes
+from studio.ui.login import Login
 
 
 def protect(

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from engine import Library
-from studio.context import Studio
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Keeping, Takes
+from studio.ui.context import Studio
 
 HOUR: Final = 3600.0
 TRASH_DAYS: Final = 30  # for which a deleted voice or take can be restored

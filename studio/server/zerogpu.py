@@ -13,16 +13,16 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from engine import Library, SpeechEngine
 from studio.api.rates import Rates
-from studio.context import Studio
 from studio.server.admission import admission
-from studio.server.login import Login
 from studio.server.public_server import around
 from studio.server.retention import start_upkeep
 from studio.settings import StudioSettings
 from studio.takes import downloads
-from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
+from studio.ui.context import Studio
+from studio.ui.login import Login
 from studio.ui.page import looks
+from studio.ui.player.live_takes import LiveTakes
 from studio.ui.shell import build_shell
 
 

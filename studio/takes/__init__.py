@@ -1,1 +1,1 @@
-"""Takes: generated audio, live and saved."""
+"""Takes: generated audio, while it is made and saved. Knows no page."""

@@ -9,16 +9,16 @@ import gradio as gr
 from fastapi import Depends, FastAPI
 
 from engine import Library, SpeechEngine
-from studio.context import Studio
 from studio.scripts.project_uploads import MOST_FILE, ProjectUploads
-from studio.server.login import Login
 from studio.takes import downloads
-from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
 from studio.ui import shortcuts, theme
 from studio.ui.blend_pad import blend_pad
+from studio.ui.context import Studio
 from studio.ui.i18n import LANGUAGES
+from studio.ui.login import Login
 from studio.ui.player import player
+from studio.ui.player.live_takes import LiveTakes
 from studio.ui.sessions import remember
 from studio.ui.shell import build_shell
 from studio.ui.tabs.script import tab as script

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine import Message, SavedVoice
-from studio.context import Studio
 from studio.scripts import Projects
+from studio.ui.context import Studio
 
 TITLES = 3  # scripts that are named
 

@@ -20,10 +20,10 @@ from engine import Library
 from engine.testing import FakeEngine
 from studio.api import create_api
 from studio.server import public_server, serving
-from studio.server.login import Login
 from studio.server.visitors import COOKIE, shelf
 from studio.settings import ApiSettings, StudioSettings
 from studio.ui import page
+from studio.ui.login import Login
 
 KEY = "the-only-key"
 

@@ -13,9 +13,9 @@ from fastapi.testclient import TestClient
 from engine import Library
 from engine.testing import FakeEngine
 from studio.api import create_api
-from studio.server.login import Login
 from studio.server.public_server import protect
 from studio.settings import StudioSettings
+from studio.ui.login import Login
 from studio.ui.page import mount_page
 
 KEY = "secret-key"

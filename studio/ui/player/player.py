@@ -16,9 +16,9 @@ import gradio as gr
 from gradio.components import Component
 from gradio.events import Dependency
 
-from studio.takes.live_takes import LiveTakes
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.labels import WORDS
+from studio.ui.player.live_takes import LiveTakes
 
 FOLDER = Path(__file__).parent
 WORKLET = ("playout.js", "stretch.js", "resample.js", "worklet.js")

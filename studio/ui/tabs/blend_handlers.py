@@ -13,10 +13,10 @@ from typing import Any, Final, Literal, TypeAlias
 import gradio as gr
 
 from engine import Clone, InvalidSetting, SavedVoice, SpeechRequest, TimbreError, parse_blend
-from studio.context import Studio
 from studio.takes.live_take import About
 from studio.ui.blend_pad.blend_pad import Handle, handle, released
 from studio.ui.blend_pad.pad_weights import CENTRE, MOST, Point, percents, point_of, weights_at
+from studio.ui.context import Studio
 from studio.ui.i18n import warning, word
 from studio.ui.joined_stream import PAUSE, JoinedStream
 from studio.ui.player.event_transport import Payload

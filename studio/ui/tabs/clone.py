@@ -28,8 +28,8 @@ from engine import (
     TimbreError,
     load_reference_audio,
 )
-from studio.context import Studio
 from studio.takes.live_take import About
+from studio.ui.context import Studio
 from studio.ui.drafts import keep_draft
 from studio.ui.i18n import both, tell, warning, word
 from studio.ui.player.event_transport import Payload, refusal

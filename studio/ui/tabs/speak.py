@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import gradio as gr
 
-from studio.context import Studio
 from studio.takes.downloads import KINDS
 from studio.ui import take_card
+from studio.ui.context import Studio
 from studio.ui.drafts import back, browser_id, keep_draft
 from studio.ui.endpoints import Endpoints
 from studio.ui.i18n import word

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import gradio as gr
 
 from engine import End, Pcm, RequestError
-from studio.context import Studio
 from studio.takes.live_take import About
 from studio.takes.take_store import Take, Takes, Wave
 from studio.ui import take_card
+from studio.ui.context import Studio
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SpeechForm, asked_for, named_now
 from studio.ui.take_card import LINEAGE

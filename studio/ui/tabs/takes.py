@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import gradio as gr
 
 from engine import RequestError
-from studio.context import Studio
 from studio.takes.downloads import MOST
 from studio.takes.take_store import Take, Takes
 from studio.ui import take_card
+from studio.ui.context import Studio
 from studio.ui.drafts import back, browser_id
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.event_transport import Payload

@@ -20,8 +20,8 @@ from engine import (
     TimbreError,
     Voice,
 )
-from studio.context import Studio
 from studio.takes.live_take import About
+from studio.ui.context import Studio
 from studio.ui.drafts import Trigger
 from studio.ui.i18n import tell, word
 from studio.ui.player.event_transport import Payload, refusal

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import gradio as gr
 
 from engine import InvalidVoice, Message, SavedVoice, SpeechRequest, TimbreError, UnknownVoice
-from studio.context import Studio
 from studio.scripts import Projects
+from studio.ui.context import Studio
 from studio.ui.i18n import tell, warning, word
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player, plays

@@ -27,10 +27,10 @@ import app
 from engine import Preset, SpeechRequest, open_engine
 from studio.api.rates import Rates
 from studio.server import hf_space, zerogpu
-from studio.server.login import Login
 from studio.server.middleware.headers import SPACES
 from studio.settings import ApiSettings, StudioSettings, names
 from studio.takes.take_store import Takes
+from studio.ui.login import Login
 
 ROOT = Path(__file__).parents[3]
 HERE = {"SPACE_ID": "someone/timbre"}

@@ -23,8 +23,8 @@ from pydantic import ValidationError
 import engine
 from engine import Message, errors
 from engine.voices.voice_format import VoiceCard
-from studio.context import Studio
 from studio.ui import i18n
+from studio.ui.context import Studio
 from studio.ui.tabs.clone import CloneTab
 from tests.support.tab_makers import told
 

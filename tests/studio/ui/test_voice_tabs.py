@@ -17,7 +17,7 @@ import pytest
 
 from engine import SAMPLE_RATE, Library, SpeechRequest, parse_blend
 from engine.testing import Costs
-from studio.context import Studio
+from studio.ui.context import Studio
 from studio.ui.page import mount_page
 from studio.ui.tabs import blend, clone, design, library
 from studio.ui.tabs.blend_handlers import PHRASE

@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine import SAMPLE_RATE, InvalidSetting, RequestError
-from studio.context import Studio
 from studio.scripts import (
     BatchSynthesis,
     Casting,
@@ -37,6 +36,7 @@ from studio.scripts import (
 from studio.scripts.casting import Resolve
 from studio.scripts.export.audio_files import AudioFormat, Tags
 from studio.scripts.export.loudness import WANTED
+from studio.ui.context import Studio
 from studio.ui.tabs.script.store import OpenScript, ScriptStore, title_of
 from studio.ui.tabs.voice_form import told_to_programs
 

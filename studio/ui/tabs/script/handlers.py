@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from engine import InvalidText, Message, RequestError, TimbreError
-from studio.context import Studio
 from studio.scripts import Delivery, text_of
 from studio.scripts.project_uploads import GONE
+from studio.ui.context import Studio
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload
 from studio.ui.tabs.script import view as board

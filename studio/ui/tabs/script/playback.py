@@ -21,12 +21,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from engine import InvalidText, RequestError, SpeechRequest, TimbreError
-from studio.context import Studio
 from studio.scripts import BatchSynthesis, Job, Progress, ScriptStream, Status, status_of
 from studio.scripts.batch_synthesis import LOST
 from studio.scripts.edits import redo
 from studio.scripts.text.cues import without_cues
 from studio.takes.live_take import About, Part
+from studio.ui.context import Studio
 from studio.ui.player.event_transport import Payload, refusal
 from studio.ui.speech_form import SEED_DIGITS
 from studio.ui.tabs.script.store import OpenScript, ScriptStore

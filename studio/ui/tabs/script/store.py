@@ -15,7 +15,6 @@ from pathlib import Path, PurePath
 from typing import TypeVar
 
 from engine import Design, InvalidText, Message, Preset, RequestError, TimbreError, Voice
-from studio.context import Studio
 from studio.scripts import (
     SUFFIXES,
     Casting,
@@ -40,6 +39,7 @@ from studio.scripts.project_files import export_project, import_project, title_i
 from studio.scripts.text.cues import without_cues
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY
+from studio.ui.context import Studio
 from studio.ui.i18n import tell
 from studio.ui.tabs.script.history import History
 from studio.voices.voice_catalog import BLEND_MARKS, Choice

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from engine import Message
-from studio.context import Studio
 from studio.scripts import SUFFIXES
 from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
 from studio.scripts.export.loudness import WANTED
@@ -29,6 +28,7 @@ from studio.scripts.project_uploads import (
     ProjectUploads,
 )
 from studio.takes import downloads
+from studio.ui.context import Studio
 from studio.ui.i18n import both, tell, word
 from studio.ui.player.player import live_player, plays
 from studio.ui.tabs.script.files import ExportOptions, ScriptEndpoint, export, save_project

@@ -12,10 +12,10 @@ import pytest
 from engine import Clone, Library
 from engine.testing import FakeCheckpoint, FakeEngine
 from engine.testing import fake_capabilities as fake
-from studio.context import Studio
-from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
+from studio.ui.context import Studio
 from studio.ui.page import mount_page
+from studio.ui.player.live_takes import LiveTakes
 from studio.ui.tabs.blend_handlers import BlendTab
 from studio.ui.tabs.clone import CloneTab
 from studio.ui.tabs.speak_handlers import SpeakHandlers

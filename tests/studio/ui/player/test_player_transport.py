@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from engine import InvalidText, Pcm, Preset, SpeechRequest, speaking_seconds
 from engine.testing import FakeEngine
 from studio.takes.live_take import About
-from studio.takes.live_takes import LiveTakes
 from studio.ui.player.event_transport import Payload
 from studio.ui.player.labels import WORDS
+from studio.ui.player.live_takes import LiveTakes
 from tests.support.player_stage import Performance, noise, steady
 
 Payloads = AsyncIterator[Payload]

@@ -14,8 +14,8 @@ import pytest
 
 from engine import InvalidText
 from engine.testing import Costs
-from studio.context import Studio
 from studio.scripts import text_of
+from studio.ui.context import Studio
 from studio.ui.tabs.script import playback
 from studio.ui.tabs.script.handlers import ScriptTab
 from studio.ui.tabs.script.view import View

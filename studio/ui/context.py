@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from engine import Library, SpeechEngine
 from studio.scripts.project_uploads import ProjectUploads
 from studio.settings import StudioSettings
-from studio.takes.live_takes import LiveTakes
 from studio.takes.take_store import Takes
+from studio.ui.player.live_takes import LiveTakes
 from studio.voices.transcription import Transcribe
 from studio.voices.voice_catalog import Choices
 
