@@ -20,6 +20,8 @@ import numpy as np
 import pytest
 import uvicorn
 
+from tests.support.serving import ClosingServer
+
 # Gradio sums up every finished event with pandas, and its pandas warns; we do without.
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "100000")
 
@@ -287,7 +289,7 @@ class Server:
 
     def __init__(self, app: Any) -> None:
         config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=0)
-        self._server = uvicorn.Server(config)
+        self._server = ClosingServer(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
 
     def __enter__(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +16,21 @@ from fastapi import FastAPI
 PATIENCE = 20.0  # seconds that a busy machine may take
 
 
+class ClosingServer(uvicorn.Server):
+    """Cuts off at its end whoever is still connected: a socket left open is a warning."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(0)  # transports close in the loop's next turn
+
+
 @contextmanager
 def serving(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan=lifespan)
-    server = uvicorn.Server(config)
+    server = ClosingServer(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_until(lambda: server.started)

@@ -11,13 +11,12 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 
 from studio.server import connections
 from studio.server.process.log_limits import MOST, RepeatFilter
 from studio.server.serving import configure, listen
-from tests.support.serving import wait_until
+from tests.support.serving import ClosingServer, wait_until
 
 HALVES = {
     "nothing": b"",
@@ -38,7 +37,7 @@ def place() -> Iterator[tuple[str, int]]:
         return (await request.body()).decode()
 
     address = listen("127.0.0.1", 0)
-    server = uvicorn.Server(configure(application))
+    server = ClosingServer(configure(application))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
     thread.start()
     wait_until(lambda: server.started)

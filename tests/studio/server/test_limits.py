@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from gradio.context import LocalContext
@@ -30,7 +29,7 @@ from studio.server.admission import admission
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.serving import configure, listen
 from studio.settings import StudioSettings
-from tests.support.serving import wait_until
+from tests.support.serving import ClosingServer, wait_until
 
 SOCKET = "/v1/audio/speech/stream"
 
@@ -199,7 +198,7 @@ def echo(proxies: tuple[str, ...]) -> Iterator[str]:
 
     with ExitStack() as held:
         address = held.enter_context(listen("127.0.0.1", 0))
-        server = uvicorn.Server(configure(application, proxies))
+        server = ClosingServer(configure(application, proxies))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
         thread.start()
         wait_until(lambda: server.started)
