@@ -92,7 +92,7 @@ PATTERNS = (
     "First the {thing}, then the {thing2}, and at last the {adj} {thing3}.",
     "Thank you very much, {name}.",
     "I will see you on {day} at {time}.",
-    "Please bring the {thing}, the {thing2} and {small} {adj} {thing3}s.",
+    "Please bring the {thing}, the {thing2} and {small} {adj} {things}.",
     "Stop!",
     "Yes.",
     "No, not the {thing}!",
@@ -116,7 +116,20 @@ PATTERNS = (
     "Room {hundreds}, please.",
     "Is it {hundreds} or {hundreds2}?",
     "{hundreds} {unit} are enough.",
+    "They counted {hundreds} {things} and {hundreds2} {things2}.",
+    "Behind {place} stood {hundreds} {adj} {things}.",
+    "This {thing} is {hundreds} {unit} long and weighs {dozens} {unit2}.",
+    "{person} still owes me ${dozens}.",
+    "{opener}{person} asked for ${dozens} and got ${dozens2}.",
+    "For ${dozens} you get a {thing}, for ${dozens2} a {adj} one.",
+    "It was ${hundreds} at first, then ${dozens}, or ${dozens2} without the {thing}.",
+    "Is ${dozens} too much for the {adj} {thing}?",
+    "{name} saved ${round} in {small} weeks.",
 )
+
+
+def _plural(noun: str) -> str:
+    return noun + ("es" if noun.endswith("x") else "s")
 
 
 def _time(random: Random) -> str:
@@ -135,6 +148,11 @@ def _number(random: Random) -> str:
 def _hundreds(random: Random) -> str:
     """From 100 to 999, half of them round."""
     return str(random.randint(100, 999) if random.random() < 0.5 else 10 * random.randint(10, 99))
+
+
+def _round(random: Random) -> str:
+    """Thousands or hundreds of thousands, as prices are."""
+    return f"{random.choice((100, 500, 1000, 10_000)) * random.randint(11, 99):,}"
 
 
 def _ordinal(random: Random) -> str:
@@ -157,6 +175,7 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "base": lambda r: r.choice(INFINITIVES),
     "adj": lambda r: r.choice(ADJECTIVES),
     "thing": lambda r: r.choice(THINGS),
+    "things": lambda r: _plural(r.choice(THINGS)),
     "later": lambda r: r.choice(LATER),
     "opener": lambda r: r.choice(OPENERS),
     "time": _time,
@@ -168,6 +187,8 @@ SLOTS: dict[str, Callable[[Random], str]] = {
     "money": _number,
     "number": _number,
     "hundreds": _hundreds,
+    "dozens": lambda r: str(r.randint(1, 99)),
+    "round": _round,
     "small": lambda r: str(r.randint(1, 60)),
     "unit": lambda r: r.choice(UNITS),
     "percent": lambda r: str(r.randint(1, 100)),
