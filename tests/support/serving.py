@@ -30,14 +30,23 @@ class ClosingServer(uvicorn.Server):
 @contextmanager
 def serving(app: FastAPI, lifespan: Literal["on", "off"] = "off") -> Iterator[str]:
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan=lifespan)
+    with running(config) as server:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def running(
+    config: uvicorn.Config, sockets: list[socket.socket] | None = None
+) -> Iterator[uvicorn.Server]:
+    """A server in a thread, on these sockets or on what its settings say."""
     server = ClosingServer(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": sockets}, daemon=True)
     thread.start()
     wait_until(lambda: server.started)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
+    yield server
     server.should_exit = server.force_exit = True
-    thread.join(PATIENCE)
+    thread.join(30)
 
 
 def wait_until(true: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from fastapi import FastAPI, Request
 from studio.server import connections
 from studio.server.process.log_limits import MOST, RepeatFilter
 from studio.server.serving import configure, listen
-from tests.support.serving import ClosingServer, wait_until
+from tests.support.serving import running
 
 HALVES = {
     "nothing": b"",
@@ -37,13 +36,8 @@ def place() -> Iterator[tuple[str, int]]:
         return (await request.body()).decode()
 
     address = listen("127.0.0.1", 0)
-    server = ClosingServer(configure(application))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started)
-    yield address.getsockname()
-    server.should_exit = server.force_exit = True
-    thread.join(30)
+    with running(configure(application), [address]):
+        yield address.getsockname()
     address.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from secrets import token_hex
@@ -29,7 +28,7 @@ from studio.server.admission import admission
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.serving import configure, listen
 from studio.settings import StudioSettings
-from tests.support.serving import ClosingServer, wait_until
+from tests.support.serving import running
 
 SOCKET = "/v1/audio/speech/stream"
 
@@ -198,13 +197,8 @@ def echo(proxies: tuple[str, ...]) -> Iterator[str]:
 
     with ExitStack() as held:
         address = held.enter_context(listen("127.0.0.1", 0))
-        server = ClosingServer(configure(application, proxies))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
-        thread.start()
-        wait_until(lambda: server.started)
+        held.enter_context(running(configure(application, proxies), [address]))
         yield "http://{}:{}".format(*address.getsockname())
-        server.should_exit = server.force_exit = True
-        thread.join(30)
 
 
 @pytest.mark.parametrize(
