@@ -31,6 +31,8 @@ OWN = (
 )  # parts, in a turn's order
 KINDS = ("frames alone", "prompts", "codec", "prompts and codec")  # of turns, by their work
 
+FIRST_TURN = 30.0  # seconds that a measurement waits for it
+
 Report: TypeAlias = dict[str, Any]
 Note: TypeAlias = Callable[["Turn", Any, Any], None]  # called with arguments and result
 
@@ -151,6 +153,14 @@ def _time_commands(clock: Clock, work: Callable[[bool], None]) -> Callable[[bool
     return lambda wait: asleep(wait) if wait else awake(wait)
 
 
+def wait_for(seen: Callable[[], bool], seconds: float) -> None:
+    """Wait for `seconds`; a busy machine is waited for longer, until there is something to see."""
+    begun = time.perf_counter()
+    time.sleep(seconds)
+    while not seen() and time.perf_counter() - begun < FIRST_TURN:
+        time.sleep(0.01)
+
+
 def host(engine: Engine, seconds: float) -> Report:
     """The work and the times of the turns during `seconds`."""
     heard, others, begun = (
@@ -159,7 +169,7 @@ def host(engine: Engine, seconds: float) -> Report:
         time.perf_counter(),
     )
     with timed_parts(engine) as clock:
-        time.sleep(seconds)
+        wait_for(lambda: any(turn.plan.decode for turn in list(clock.turns)), seconds)
     wall, others = time.perf_counter() - begun, time.process_time() - others
     every = list(clock.turns)  # a copy, since a running turn may still be added
     turns = [turn for turn in every if turn.plan]

@@ -27,7 +27,7 @@ from torch.profiler import profile as Profile
 
 from bench.__main__ import changes, machine
 from bench.gpu.kernel_trace import PARTS, Kernel, codec_streams, kernels, part_figures
-from bench.gpu.profile_host import Report, host, host_lines
+from bench.gpu.profile_host import Report, host, host_lines, wait_for
 from bench.in_process import InProcess
 from bench.load_generator import Listen, Run, burst, closed_loop
 from bench.workload import Job, Work
@@ -37,7 +37,6 @@ RUNS = ("nothing", "step alone", "codec alone", "both")  # what the device does
 CALLS = 16  # listed by name
 SHOWN = 2  # of them in the table
 WIDTH, LINES, NONE = 40, 40, "-"  # of the table
-FIRST_TURN = 30.0  # seconds that a trace waits for it
 
 
 class Seconds(NamedTuple):
@@ -106,14 +105,12 @@ def trace_figures(engine: Engine, seconds: float) -> Report:
 
 
 def trace(engine: Engine, seconds: float) -> tuple[Profile, int, float]:
-    """The trace, turns and seconds; a busy machine is waited for until there has been a turn."""
+    """The trace, turns and seconds."""
     with _tracing():
         pass  # the first trace takes long to start
     with _tracing() as seen:
         first, begun = engine.loop.counters.steps, time.perf_counter()
-        time.sleep(seconds)
-        while engine.loop.counters.steps == first and time.perf_counter() - begun < FIRST_TURN:
-            time.sleep(0.01)
+        wait_for(lambda: engine.loop.counters.steps > first, seconds)
         turns, wall = engine.loop.counters.steps - first, time.perf_counter() - begun
         if torch.cuda.is_available():
             torch.cuda.synchronize()

@@ -132,7 +132,7 @@ def test_loads_of_a_small_model(
     for found in report:
         told, trace = found["host"], found["trace"]
         assert found["failed"] == 0
-        assert 1 <= told["work"]["rows"]["mean"] <= 4
+        assert 0 < told["work"]["rows"]["mean"] <= 4  # turns with prompts or codec work have none
         assert sum(kind["turns"] for kind in told["kinds"].values()) == told["turns"] > 0
         assert {"plan", "frames", "wait for device", "commit"} <= told["parts"].keys() <= {*OWN}
         shares = [part["share"] for part in told["parts"].values()]
