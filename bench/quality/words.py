@@ -14,6 +14,7 @@ from num2words import num2words
 from training.data.text import words_of
 
 _NUMBER = re.compile(r"\$?(\d+(?:,\d{3})*(?:[.:]\d+)?)(st|nd|rd|th)?\b")
+_BARE_TIME = re.compile(r"(?<![\d$.,:])(1[0-2]|[1-9])([0-5]\d)(?![\d%:]|[.,]\d)\b")
 _SAID = {
     "mr": "mister",
     "mrs": "missus",
@@ -78,6 +79,15 @@ def table(said: Sequence[str], heard: Sequence[str]) -> list[list[int]]:
             row.append(min(kept, row[-1] + 1, rows[-1][column + 1] + 1))
         rows.append(row)
     return rows
+
+
+def heard_words(said: Sequence[str], transcript: str) -> list[str]:
+    """The transcript's words, of two readings the one nearer to `said`.
+
+    A recogniser writes the time 5:20 as "520" too, which is a number elsewhere.
+    """
+    times = _BARE_TIME.sub(r"\1:\2", transcript)
+    return min(map(spoken_words, (transcript, times)), key=lambda heard: errors(said, heard))
 
 
 def unsaid_end(said: Sequence[str], heard: Sequence[str]) -> int:

@@ -81,7 +81,7 @@ def judged(each: Spoken, clean: bool) -> Judged:
     if clean:
         found["clean"] = panel.cleanness(sound)
     if take.part in WORDS:
-        heard = panel.words(sound)
+        heard = words.heard_words(said, panel.transcript(sound))
         found |= {
             "said": len(said),
             "wrong": words.errors(said, heard),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.quality.words import errors, spoken_words, unsaid_end, words_beyond
+from bench.quality.words import errors, heard_words, spoken_words, unsaid_end, words_beyond
 from training.data.text import words_of
 
 WORDS = st.lists(st.sampled_from(["the", "a", "lamp", "is", "on"]), max_size=8)
@@ -57,3 +57,25 @@ def test_numbers_are_alike_in_digits_and_in_words(text: str, heard: str) -> None
 
 def test_an_and_without_numbers_counts() -> None:
     assert spoken_words("salt and pepper") == ["salt", "and", "pepper"]
+
+
+@pytest.mark.parametrize(
+    ("text", "transcript"),
+    [
+        ("The train leaves at 5:20.", "The train leaves at 520."),
+        ("From 9:45, not 12:30.", "From 945, not 1230."),
+        ("It has 520 pages.", "It has 520 pages."),
+        ("It cost $945.", "It cost $945."),
+        ("1,230 people", "1,230 people"),
+        ("a quarter of 1245.5", "a quarter of 1245.5"),
+    ],
+)
+def test_a_time_without_its_colon_is_a_time_where_one_was_said(text: str, transcript: str) -> None:
+    said = spoken_words(text)
+    assert heard_words(said, transcript) == said
+
+
+def test_a_misheard_time_is_an_error() -> None:
+    said = spoken_words("The train leaves at 5:20.")
+    assert errors(said, heard_words(said, "The train leaves at 530.")) == 1
+    assert errors(said, heard_words(said, "The train leaves at 5.")) == 1
