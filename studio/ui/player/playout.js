@@ -121,11 +121,14 @@ class Playout {
     this.paused = false;
   }
 
-  // Take the next samples off as a fading tail; what follows will fade in.
+  // Take the next samples off as a fading tail; what follows will fade in. A take's last samples
+  // are too few for a fade: they end as the take does.
   cut() {
+    const whole = this.complete && this.lead < FADE;
     this.tail = this.take(new Float32Array(Math.min(FADE, this.lead)));
     const level = this.rise / FADE; // a fade-in may be under way
-    this.tail.forEach((_, i, tail) => (tail[i] *= level * (1 - (i + 1) / (tail.length + 1))));
+    const fall = whole ? 0 : 1 / (this.tail.length + 1);
+    this.tail.forEach((_, i, tail) => (tail[i] *= level * (1 - (i + 1) * fall)));
     this.rise = 0;
   }
 

@@ -129,6 +129,14 @@ def test_no_gap_or_pause_clicks(page: Any, chunks: list[list[float]], pauses: li
     assert steps(done["sound"], 10_000) <= 1.05 / FADE
 
 
+@pytest.mark.parametrize("left", [0, 1, FADE - 1, FADE, FADE + 1])
+def test_a_pause_at_the_very_end_does_not_click(page: Any, left: int) -> None:
+    orders = [[2, "pause"], [9, "resume"]]
+    done = simulate(page, [[0, 2 * BLOCK + left]], level=10_000, orders=orders)
+    assert done["played"] == done["total"]
+    assert steps(done["sound"], 10_000) <= 1.05 / FADE
+
+
 @quick
 @given(block=st.integers(1, 120))
 def test_stop_fades_within_three_milliseconds(page: Any, block: int) -> None:
