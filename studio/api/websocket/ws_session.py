@@ -26,6 +26,7 @@ from studio.api.websocket.ws_sender import Turn, WsOutlet, WsSender
 from studio.api.websocket.ws_utterance import Flowing, Split, Utterance
 
 DONE, IDLE = 1000, 1001
+MOMENT = 0.5  # seconds in which what has come is read, at least
 
 
 class InputText(Body):
@@ -91,16 +92,21 @@ class WsSession:
 
     async def _next(self) -> str | None:
         """The next message; None at the end."""
-        while (left := self._left()) > 0:
-            with anyio.move_on_after(left):
+        while True:
+            left = self._left()
+            # A process that stood still looks late for what has come, but it looks.
+            with anyio.move_on_after(max(left, MOMENT)):
                 message = await self._socket.receive()
                 self._outlet.active = time.monotonic()
                 if message["type"] == "websocket.disconnect":
                     return None
                 return message.get("text") or ""
+            if left <= 0:
+                return await self._end_idle()
+
+    async def _end_idle(self) -> None:
         await self._outlet.error(ApiError(408, "Nothing was sent for too long.", "idle_timeout"))
         await self._outlet.close(IDLE, "idle")
-        return None
 
     def _left(self) -> float:
         """Seconds until the idle timeout; it does not run while complete text is spoken."""

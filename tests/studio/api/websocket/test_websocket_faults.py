@@ -6,6 +6,7 @@ import json
 import random
 import socket
 import struct
+import time
 from base64 import b64encode
 from contextlib import closing
 from typing import Any
@@ -63,6 +64,16 @@ def test_speaking_is_not_silence(slow: Engine, library: Library) -> None:
     with client.websocket_connect(PATH) as socket:
         say(socket, {"type": "input.text", "text": "x" * 150}, DONE)
         told, _ = hear(socket)
+    assert told[-1]["finish_reason"] == "finished"
+
+
+def test_what_came_while_the_server_stood_still_is_heard(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.3)))
+    with client.websocket_connect(PATH) as socket:
+        socket.portal.start_task_soon(time.sleep, 0.6)  # its event loop, not this thread
+        say(socket, *words("Better late than never."), DONE)
+        told, _ = hear(socket)
+    assert [message for message in told if message["type"] == "error"] == []
     assert told[-1]["finish_reason"] == "finished"
 
 
