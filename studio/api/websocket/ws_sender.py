@@ -51,6 +51,7 @@ class WsOutlet:
     def __init__(self, socket: WebSocket, stall_timeout: float) -> None:
         self._socket, self._stall_timeout = socket, stall_timeout
         self.active = time.monotonic()
+        self.played = 0.0  # when what was sent will have been played
 
     async def tell(self, type: str, **fields: Any) -> None:
         await self._send({"type": "websocket.send", "text": to_json({"type": type, **fields})})
@@ -58,8 +59,9 @@ class WsOutlet:
     async def error(self, error: ApiError, **place: int) -> None:
         await self.tell("error", message=error.message, **place, **error.body())
 
-    async def audio(self, data: bytes) -> None:
+    async def audio(self, data: bytes, seconds: float) -> None:
         await self._send({"type": "websocket.send", "bytes": data})
+        self.played = max(self.played, self.active) + seconds
 
     async def close(self, code: int, reason: str) -> None:
         with contextlib.suppress(WebSocketDisconnect, RuntimeError), anyio.move_on_after(5):
@@ -128,15 +130,15 @@ class WsSender:
         render = Render(turn.how.response_format, turn.how.speed)
         watch = self._metrics.watch("socket", turn.how.response_format)
         place = {"utterance_index": turn.index, "sentence_index": len(spoken)}
-        sent = 0
+        sent = told = 0
         async with part.stream:
             try:
                 await self._tell_start(turn, part, place)
                 hold = 0 if spoken else turn.how.initial_codec_chunk_frames
                 async for piece in pieces(part.stream, render, hold):
                     watch.first()
-                    await self._outlet.audio(piece)
-                    sent += len(piece)
+                    await self._outlet.audio(piece, (render.samples - told) / SAMPLE_RATE)
+                    sent, told = sent + len(piece), render.samples
             finally:
                 watch.end(part.stream.end)
         end = part.stream.end

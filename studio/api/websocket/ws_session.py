@@ -102,18 +102,22 @@ class WsSession:
                     return None
                 return message.get("text") or ""
             if left <= 0:
-                return await self._end_idle()
+                await self._end_idle()
+                return None
 
     async def _end_idle(self) -> None:
         await self._outlet.error(ApiError(408, "Nothing was sent for too long.", "idle_timeout"))
         await self._outlet.close(IDLE, "idle")
 
     def _left(self) -> float:
-        """Seconds until the idle timeout; it does not run while complete text is spoken."""
+        """Seconds until the idle timeout.
+
+        It does not run while complete text is spoken, nor while what was sent may still play.
+        """
         patience = self._context.settings.idle_timeout
         if self._sender.turns and not self._open:
             return patience
-        return self._outlet.active + patience - time.monotonic()
+        return max(self._outlet.active, self._outlet.played) + patience - time.monotonic()
 
     def _parse(self, text: str) -> Message:
         try:
@@ -144,6 +148,7 @@ class WsSession:
             await self._finish_text()
         elif isinstance(message, InputCancel):
             self._sender.cancel()
+            self._outlet.played = 0.0
             self._cancelled, self._open = self._open is not None, None
 
     async def _feed(self, text: str) -> None:
@@ -163,7 +168,8 @@ class WsSession:
         self._context.charge(self._socket)
         utterance: Utterance
         if self._how.split_granularity == "sentence":
-            utterance = Split(request, self._context.engine.submit, text)
+            engine = self._context.engine
+            utterance = Split(request, engine.submit, text, engine.settings.max_text)
         else:
             opened = replace(request, text=text, open_text=True)
             utterance = Flowing(await self._context.submit(opened), text)

@@ -73,8 +73,9 @@ class Flowing:
 class Split:
     """Speaks sentence by sentence, each after the previous one was sent."""
 
-    def __init__(self, request: SpeechRequest, submit: Submit, text: str) -> None:
-        self._request, self._submit = request, submit
+    def __init__(self, request: SpeechRequest, submit: Submit, text: str, most: int) -> None:
+        """`most`: characters of all its text together, as of any request."""
+        self._request, self._submit, self._left = request, submit, most
         self._reader = Sentences()
         self._waiting: deque[str] = deque()
         self._more = asyncio.Event()
@@ -89,6 +90,9 @@ class Split:
     def _take(self, text: str) -> None:
         if self._reader.length + len(text) + sum(map(len, self._waiting)) > LONGEST:
             raise InvalidText(f"More than {LONGEST} characters wait to be spoken. Send them later.")
+        if len(text) > self._left:
+            raise InvalidText("This utterance is too long. Begin another one for more text.")
+        self._left -= len(text)
         self._waiting += self._reader.feed(text)
         self._more.set()
 

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 from starlette.testclient import WebSocketDenialResponse, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
-from engine import Engine, EngineSettings, Library, Pcm
+from engine import SAMPLE_RATE, Engine, EngineSettings, Library, Pcm
 from engine.testing import Costs, FakeEngine
 from studio.api import ApiSettings, create_api
 from studio.api.responses.audio_output import Render
@@ -65,6 +65,46 @@ def test_speaking_is_not_silence(slow: Engine, library: Library) -> None:
         say(socket, {"type": "input.text", "text": "x" * 150}, DONE)
         told, _ = hear(socket)
     assert told[-1]["finish_reason"] == "finished"
+
+
+def test_who_still_listens_is_not_idle(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.2)))
+    with client.websocket_connect(PATH) as socket:
+        begun = time.monotonic()
+        say(socket, config(max_new_tokens=25, ignore_eos=True), *words("Two seconds."), DONE)
+        _, audio = hear(socket)
+        told, _ = hear(socket, until="error")
+    assert (told[-1]["error"]["code"], len(audio) / 2 / SAMPLE_RATE) == ("idle_timeout", 2)
+    assert time.monotonic() - begun > 2  # the audio is made in no time
+
+
+def test_a_cancel_ends_what_would_still_be_heard(engine: Engine, library: Library) -> None:
+    client = TestClient(create_api(engine, library, ApiSettings(idle_timeout=0.2)))
+    with client.websocket_connect(PATH) as socket:
+        say(socket, config(max_new_tokens=2000, ignore_eos=True), LONG, DONE)
+        hear(socket)
+        say(socket, CANCEL)
+        asked = time.monotonic()
+        told, _ = hear(socket, until="error")
+    assert told[-1]["error"]["code"] == "idle_timeout"
+    assert time.monotonic() - asked < 100  # 160 s of audio
+
+
+@pytest.mark.parametrize("split", ["none", "sentence"])
+def test_an_utterance_in_pieces_is_no_longer_than_a_request(library: Library, split: str) -> None:
+    with FakeEngine(settings=EngineSettings(max_text=200)) as engine:
+        client = TestClient(create_api(engine, library))
+        with client.websocket_connect(PATH) as socket:
+            say(
+                socket,
+                config(split_granularity=split),
+                *[{"type": "input.text", "text": "It goes on. "}] * 20,
+            )
+            told, _ = hear(socket, until="error")
+            say(socket, DONE)
+            hear(socket)
+        assert told[-1]["error"]["code"] == "invalid_text"
+        assert sum(engine.stats().ended.values()) <= 200 // len("It goes on. ")
 
 
 def test_what_came_while_the_server_stood_still_is_heard(engine: Engine, library: Library) -> None:
