@@ -12,15 +12,21 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol as Protocol
+    from uvicorn.protocols.websockets.websockets_sansio_impl import (
+        WebSocketsSansIOProtocol as SocketProtocol,
+    )
 else:
-    Protocol = AutoHTTPProtocol
+    Protocol, SocketProtocol = AutoHTTPProtocol, AutoWebSocketsProtocol
 
 HEAD_SECONDS: Final = 20.0
 BODY_SECONDS: Final = 30.0  # without a byte
+LAST_SECONDS: Final = 30.0  # for a client to read what was left of an answer that ended early
 MOST: Final = 512
 
 Phase: TypeAlias = Literal["head", "body", "answer"]
@@ -64,6 +70,16 @@ class Unanswered:
         oldest.transport.abort()
 
 
+class BoundedSocket(SocketProtocol):
+    """Uvicorn's WebSocket, whose handle is given back although its client reads nothing."""
+
+    async def run_asgi(self) -> None:
+        try:
+            await super().run_asgi()
+        finally:
+            self.loop.call_later(LAST_SECONDS, self.transport.abort)
+
+
 class BoundedProtocol(Protocol):
     """Uvicorn's HTTP with a deadline for what the client has to send."""
 
@@ -71,6 +87,7 @@ class BoundedProtocol(Protocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.app = self._cut(self.app)
         self._timer: asyncio.TimerHandle | None = None
         self._timed: Phase | None = None
 
@@ -101,6 +118,23 @@ class BoundedProtocol(Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
         super().connection_lost(exc)
+
+    def _cut(self, app: ASGIApp) -> ASGIApp:
+        """Uvicorn closes a connection whose answer ended early, which waits for its reader."""
+
+        async def cut(scope: Scope, receive: Receive, send: Send) -> None:
+            cycle = self.cycle
+            try:
+                await app(scope, receive, send)
+            finally:
+                if not cycle.response_complete:
+                    self.loop.call_later(LAST_SECONDS, self._give_back)
+
+        return cut
+
+    def _give_back(self) -> None:
+        if self.transport.is_closing():
+            self.transport.abort()
 
     @property
     def _address(self) -> str:

@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from engine import InvalidSetting
-from studio.server.connections import bounded_protocol
+from studio.server.connections import BoundedSocket, bounded_protocol
 from studio.server.process.gc_freeze import settle
 from studio.server.process.log_limits import limit_repeats
 from studio.server.process.shutdown import DrainingServer
@@ -64,6 +64,8 @@ def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Conf
     return uvicorn.Config(
         application,
         http=bounded_protocol(),
+        ws=BoundedSocket,
+        ws_ping_timeout=None,  # a ping waits behind audio that is not read yet; stall_timeout holds
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
         log_level="warning",
