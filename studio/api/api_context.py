@@ -10,7 +10,7 @@ from functools import partial
 from typing import Annotated, Final, TypeAlias, TypeVar
 
 import anyio.to_thread
-from fastapi import Depends, Request
+from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from engine import Library, SpeechEngine, SpeechRequest, SpeechStream, Stats
@@ -123,11 +123,3 @@ async def _context(connection: HTTPConnection) -> ApiContext:
 
 
 Shared: TypeAlias = Annotated[ApiContext, Depends(_context)]
-
-
-async def json_only(request: Request) -> None:
-    """Refuse other content types: curl's default is a form, which would be misread."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        said = "Send JSON, with the header 'Content-Type: application/json'."
-        raise ApiError(415, said, "media_type")

@@ -12,11 +12,11 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from engine import SAMPLE_RATE, Pcm
-from studio.api.api_context import Shared, json_only
+from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import SpeechBody
 from studio.api.responses.audio_output import render
@@ -33,7 +33,7 @@ class CaptionedBody(SpeechBody):
     return_timestamps: bool = True
 
 
-@router.post("/dev/captioned_speech", dependencies=[Depends(json_only)])
+@router.post("/dev/captioned_speech")
 async def captioned_speech(body: CaptionedBody, context: Shared, request: Request) -> Response:
     """One object, as the body or as the only line of a stream."""
     watch = context.metrics.watch("whole", body.response_format)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import anyio.to_thread
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from studio.api.api_context import Shared, json_only
+from studio.api.api_context import Shared
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import Body, Language, SpeechBody
 from studio.api.compat.request_labels import report_ignored
@@ -51,8 +51,8 @@ async def voices(context: Shared) -> dict[str, Any]:
     return {"voices": own, "has_more": False, "total_count": len(own), "next_page_token": None}
 
 
-@router.post("/v1/text-to-speech/{voice}", dependencies=[Depends(json_only)])
-@router.post("/v1/text-to-speech/{voice}/stream", dependencies=[Depends(json_only)])
+@router.post("/v1/text-to-speech/{voice}")
+@router.post("/v1/text-to-speech/{voice}/stream")
 async def text_to_speech(
     voice: str, body: SpeechText, context: Shared, output_format: FormatName = "mp3_24000"
 ) -> Response:

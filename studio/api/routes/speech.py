@@ -9,11 +9,11 @@ from base64 import b64encode
 from typing import Any
 
 import anyio.to_thread
-from fastapi import APIRouter, Depends, Request, WebSocket
+from fastapi import APIRouter, Request, WebSocket
 from starlette.responses import JSONResponse, Response
 
 from engine import Pcm
-from studio.api.api_context import ApiContext, Shared, context_of, json_only
+from studio.api.api_context import ApiContext, Shared, context_of
 from studio.api.auth import offered_protocols
 from studio.api.bodies.json_body import BoundedJson
 from studio.api.bodies.schemas import BatchBody, BatchItem, SpeechBody
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 router = APIRouter(tags=["speech"], route_class=BoundedJson)
 
 
-@router.post("/v1/audio/speech", dependencies=[Depends(json_only)], response_class=Response)
+@router.post("/v1/audio/speech", response_class=Response)
 async def speech(body: SpeechBody, context: Shared) -> Any:
     """Speak a text: complete, as a raw stream, or as server-sent events."""
     watch = context.metrics.watch(body.delivery, body.response_format)
@@ -41,7 +41,7 @@ async def speech(body: SpeechBody, context: Shared) -> Any:
     return Answer(stream, delivery, watch)
 
 
-@router.post("/v1/audio/speech/batch", dependencies=[Depends(json_only)])
+@router.post("/v1/audio/speech/batch")
 async def batch(body: BatchBody, context: Shared, request: Request) -> Response:
     """Speak many texts; results are in order, each with its own error."""
     most = context.settings.batch_items

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import anyio.to_thread
 import numpy as np
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import JSONResponse, Response
 
 from engine import Clone, InvalidVoice, SavedVoice, SpeechRequest, parse_blend
-from studio.api.api_context import ApiContext, Shared, json_only
+from studio.api.api_context import ApiContext, Shared
 from studio.api.bodies.forms import Form, read_form
 from studio.api.bodies.json_body import BoundedJson, check_separators
 from studio.api.bodies.schemas import BlendBody, Numbers
@@ -84,7 +84,7 @@ async def upload(request: Request, context: Shared) -> dict[str, Any]:
     return _created(await _save(context, name, voice, **details))
 
 
-@router.post("/v1/audio/voices/blend", dependencies=[Depends(json_only)])
+@router.post("/v1/audio/voices/blend")
 async def blend(body: BlendBody, context: Shared) -> dict[str, Any]:
     """Blend voices and save the result."""
     name = await _new_name(body.name, context)
