@@ -106,11 +106,13 @@ class Library:
         return read_folder(place, built_in=place.parent == self._built_in)
 
     def find(self, name: str) -> SavedVoice | None:
-        """A voice by id or by name, ignoring case; the oldest if several share the name.
+        """A voice by name, else by id, ignoring case; the oldest if several share the name.
 
         `#anna` is the voice with that id, also where another one has the name.
         """
         wanted = name.strip().casefold()
+        if not wanted.startswith(ID_MARK) and (own := self.named(wanted)):
+            return own
         by_id = (index.get(wanted.removeprefix(ID_MARK)) for index in self._read())
         return next(filter(None, by_id), None) or self.named(wanted)
 

@@ -121,7 +121,7 @@ class Choices:
         bare = name.strip()
         if speaker := self._speaker(bare):
             return speaker
-        if saved := self._find(bare):
+        if saved := self._library.find(bare):
             return f"#{saved.id}"
         return self._rewritten(bare, self.key)
 
@@ -129,7 +129,7 @@ class Choices:
         """The current name of a stored key; empty if the voice is deleted."""
         if speaker := self._speaker(key):
             return speaker.capitalize()
-        if saved := self._find(key):
+        if saved := self._library.find(key):
             return saved.name
         gone = key.startswith("#") and not MARKS & set(key)
         return "" if gone else self._rewritten(key, lambda part: self.shown(part) or part)
@@ -157,7 +157,7 @@ class Choices:
         """A speaker, or a saved voice by name or id. Raises UnknownVoice with a list."""
         if speaker := self._speaker(name):
             return Preset(speaker, instruct)
-        saved = self._find(name)
+        saved = self._library.find(name)
         if saved is None:
             raise UnknownVoice(
                 "No voice is called '{name}'. {there}", name=name[:80], there=self._there()
@@ -254,10 +254,6 @@ class Choices:
     def _speaker(self, name: str) -> str | None:
         wanted = name.strip().casefold()
         return next((own for own in self.speakers() if own.casefold() == wanted), None)
-
-    def _find(self, name: str) -> SavedVoice | None:
-        """By its name, else by its id."""
-        return self._library.named(name) or self._library.find(name)
 
     def _rewritten(self, text: str, part: Callable[[str], str]) -> str:
         """A written blend with its parts' names replaced; other text is unchanged."""

@@ -81,6 +81,17 @@ def test_a_name_belongs_to_one_voice(library: Library) -> None:
     assert library.find("nobody") is None
 
 
+def test_a_name_is_found_before_an_id(library: Library) -> None:
+    first = library.save("Zoë", Clone(VECTOR))
+    second = library.save("Zoe", Clone(VECTOR))
+    third = library.save("#zoe", Clone(VECTOR))
+    assert first.id == "zoe"
+    for name, saved in (("Zoë", first), ("Zoe", second), ("zoe ", second), ("#zoe", first)):
+        assert library.find(name) == saved
+    for saved in (first, second, third):
+        assert library.find(f"#{saved.id}") == saved
+
+
 def test_of_many_that_save_one_name_at_once_one_succeeds(library: Library) -> None:
     def save(_: int) -> bool:
         try:
