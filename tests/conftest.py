@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Tiny networks: threads would only wait for each other. Set before any test imports torch.
 for threads in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+# A busy machine may stand still in the middle of an example. Read before any test is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 GOLDEN = Path(os.environ.get("GOLDEN_DIR", Path(__file__).parent / "golden"))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.serving import wait_until
+from tests.support.serving import OwnTime, wait_until
 
 ROOT = Path(__file__).parents[2]
 STEP = 0.03  # seconds
@@ -33,11 +33,11 @@ class Served:
 
     def end(self) -> float:
         """Seconds until the process has ended of itself."""
-        started = time.monotonic()
-        assert self.process.wait(60) == 0
-        assert self.process.stdout is not None
-        assert self.process.stdout.read() == "closed\n"
-        return time.monotonic() - started
+        with OwnTime() as took:
+            assert self.process.wait(60) == 0
+            assert self.process.stdout is not None
+            assert self.process.stdout.read() == "closed\n"
+        return took.seconds
 
 
 def body(frames: int, **more: object) -> dict[str, object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from engine import Engine, EngineSettings, Library, Preset, SpeechRequest
 from engine.testing import Costs, FakeEngine
 from studio.api import create_api
-from tests.support.serving import serving
+from tests.support.serving import OwnTime, serving
 from tests.support.simulation import FAST, Simulation, poisson
 
 BEARABLE = 25.0  # requests a second on the simulated card
@@ -74,15 +73,20 @@ async def ask(http: httpx.AsyncClient, url: str, after: float) -> tuple[int, int
     return answer.status_code, len(answer.content), answer.headers.get("retry-after", "")
 
 
-async def crowd(url: str) -> list[tuple[int, int, str]]:
+async def crowd(url: str, engine: Engine) -> list[tuple[int, int, str]]:
+    """As many as there is room for, and once they are in, all others."""
     async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as http:
-        arrivals = (SECONDS * number / CROWD for number in range(CROWD))
-        return await asyncio.gather(*(ask(http, url, after) for after in arrivals))
+        first = [asyncio.create_task(ask(http, url, 0)) for _ in range(SLOTS)]
+        while (stats := engine.stats()).running + sum(stats.ended.values()) < SLOTS:
+            await asyncio.sleep(0.01)
+        arrivals = (SECONDS * number / CROWD for number in range(CROWD - SLOTS))
+        rest = (ask(http, url, after) for after in arrivals)
+        return await asyncio.gather(*first, *rest)
 
 
 def test_every_answer_is_whole_or_a_plain_refusal(engine: Engine, tmp_path: Path) -> None:
     with serving(create_api(engine, Library(tmp_path / "voices"))) as url:
-        answers = asyncio.run(crowd(url))
+        answers = asyncio.run(crowd(url, engine))
         statuses = Counter(status for status, _, _ in answers)
         print(f"\n{dict(statuses)}, gaps {engine.stats().gaps}")
         assert set(statuses) == {200, 429}
@@ -93,9 +97,9 @@ def test_every_answer_is_whole_or_a_plain_refusal(engine: Engine, tmp_path: Path
             assert size == FRAMES * 1920 * 2 or status == 429
             assert later == "" or 1 <= int(later) < 60
         assert all(later for status, _, later in answers if status == 429)
-        started = time.monotonic()
-        assert asyncio.run(one(url)) == 200
-        assert time.monotonic() - started < 15  # 0.8 on a machine at rest
+        with OwnTime() as took:
+            assert asyncio.run(one(url)) == 200
+        assert took.seconds < 15  # 0.8 on a machine at rest
     assert engine.stats().running == engine.stats().waiting == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from engine.plan import StepPlan
 from engine.testing import Costs, FakeEngine
 from engine.watchdog import LOOKS, Watchdog
 from studio.api import create_api
+from tests.support.serving import OwnTime, wait_until
 
 TIMEOUT = 0.4
 ASKED = SpeechRequest("Hello there, all of you.", Preset("ryan"), seed=3)
@@ -39,13 +40,6 @@ class Wedge:
     def __call__(self, plan: StepPlan) -> None:
         self.held.set()
         self.free.wait(60)
-
-
-def until(true: Callable[[], object], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -67,18 +61,18 @@ def test_whoever_was_here_is_told_and_the_next_is_served(engine: FakeEngine, wed
     broken = engine.worker
     broken.fault = wedge
     streams = [engine.submit(ASKED) for _ in range(5)]  # two run, three wait
-    started = time.monotonic()
-    for stream in streams:
-        with pytest.raises(EngineClosed, match=r"got stuck.*Try again in a minute"):
-            stream.collect()
-    assert time.monotonic() - started < 20  # the step would have taken a minute
-    until(lambda: engine.alive)
+    with OwnTime() as took:
+        for stream in streams:
+            with pytest.raises(EngineClosed, match=r"got stuck.*Try again in a minute"):
+                stream.collect()
+    assert took.seconds < 20  # the step would have taken a minute
+    wait_until(lambda: engine.alive)
     assert (engine.submit(ASKED).collect() == right).all()
     assert engine.worker is not broken
     assert engine.stats().failed_steps == 1
     assert engine.stats().running == 0
     wedge.free.set()
-    until(lambda: broken.closed)  # the step returned at last, and changed nothing
+    wait_until(lambda: broken.closed)  # the step returned at last, and changed nothing
     assert (engine.submit(ASKED).collect() == right).all()
 
 
@@ -114,7 +108,7 @@ def test_ready_tells_the_truth(engine: FakeEngine, wedge: Wedge, tmp_path: Path)
         refused = client.post("/v1/audio/speech", json=body)
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
         release.set()
-        until(lambda: client.get("/ready").status_code == 200)
+        wait_until(lambda: client.get("/ready").status_code == 200)
         assert client.post("/v1/audio/speech", json=body).status_code == 200
 
 
@@ -136,7 +130,7 @@ def test_an_engine_that_cannot_be_built_again_closes(engine: FakeEngine, wedge: 
     engine.worker.fault = wedge
     with pytest.raises(EngineClosed):
         engine.submit(ASKED).collect()
-    until(lambda: engine._registry.is_closed)
+    wait_until(lambda: engine._registry.is_closed)
     with pytest.raises(EngineClosed, match=r"no room for another worker.*Start it again"):
         engine.submit(ASKED)
 
@@ -207,7 +201,7 @@ def test_a_worker_that_is_built_while_the_engine_closes_is_closed_too(
     engine.worker.fault = wedge
     with pytest.raises(EngineClosed):
         engine.submit(ASKED).collect()
-    until(lambda: engine.worker is not stuck and engine.worker.closed)
+    wait_until(lambda: engine.worker is not stuck and engine.worker.closed)
 
 
 def test_slow_steps_and_idleness_are_no_wedge(wedge: Wedge) -> None:

@@ -22,7 +22,7 @@ from engine import (
 from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
 from tests.engine.test_engine import BASE, CUSTOM, DESIGN, RYAN, VECTOR, ask
-from tests.support.serving import wait_until
+from tests.support.serving import OwnTime, wait_until
 
 
 def test_a_model_is_loaded_when_somebody_wants_it():
@@ -88,7 +88,7 @@ def test_steps_go_on_while_one_model_is_loaded_and_another_unloaded():
         def slow_load(talker: str) -> range:
             with one:
                 loading.set()
-                go.wait(5)
+                go.wait(120)
                 return load(talker)
 
         def patient_unload(talker: str) -> None:
@@ -209,13 +209,12 @@ def test_a_steady_crowd_at_one_model_does_not_starve_another():
         for each in threads:
             each.start()
         time.sleep(0.1)
-        started = time.monotonic()
-        assert engine.submit(ask(voice=Clone(VECTOR))).collect().size
-        waited = time.monotonic() - started
+        with OwnTime() as took:
+            assert engine.submit(ask(voice=Clone(VECTOR))).collect().size
         stop.set()
         for each in threads:
             each.join(30)
-    assert waited < 20
+    assert took.seconds < 20
 
 
 def test_a_model_that_never_fits_is_told():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 import weakref
 from contextlib import suppress
 from types import SimpleNamespace
@@ -27,6 +26,7 @@ from engine.requests.output_queue import OutputQueue
 from engine.stream import LONGEST_REST, MOST_JOINED, Handles
 from engine.testing import Costs, FakeEngine
 from engine.types import FRAME_SAMPLES
+from tests.support.serving import OwnTime, wait_until
 
 WORDS = "hello there, listener"
 FAST, SLOW = Costs(), Costs(step=0.01)
@@ -49,13 +49,6 @@ def fail_from(fake: FakeEngine, frames: int) -> None:
             raise RuntimeError("the device burst into flames")
 
     fake.worker.fault = fault
-
-
-def until(condition, seconds: float = 30.0) -> None:
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited in vain"
-        time.sleep(0.002)
 
 
 def test_chunks_come_in_order_and_then_one_end():
@@ -154,7 +147,7 @@ def test_a_stream_that_ended_with_an_error_is_freed_at_once(read):
             read(stream)
             assert stream.end.reason == "error"
             del stream
-            until(lambda: kept() is None)  # the engine may be waking its reader
+            wait_until(lambda: kept() is None)  # the engine may be waking its reader
     finally:
         gc.enable()
 
@@ -163,9 +156,9 @@ def test_leaving_the_block_early_cancels():
     with engine(SLOW) as fake:
         with fake.submit(request("x" * 500)) as stream:
             next(stream)
-        until(lambda: stream.end)
+        wait_until(lambda: stream.end)
         assert stream.end.reason == "cancelled"
-        until(lambda: not fake.worker.running)
+        wait_until(lambda: not fake.worker.running)
 
 
 def test_leaving_an_async_block_early_cancels():
@@ -177,7 +170,7 @@ def test_leaving_an_async_block_early_cancels():
 
     with engine(SLOW) as fake:
         stream = asyncio.run(leave(fake))
-        until(lambda: stream.end)
+        wait_until(lambda: stream.end)
         assert stream.end.reason == "cancelled"
 
 
@@ -196,7 +189,7 @@ def test_a_cancelled_task_frees_its_slot():
 
     with engine(SLOW) as fake:
         asyncio.run(leave(fake))
-        until(lambda: not fake.worker.running)
+        wait_until(lambda: not fake.worker.running)
 
 
 def test_a_stream_nobody_holds_cancels_itself():
@@ -205,14 +198,14 @@ def test_a_stream_nobody_holds_cancels_itself():
         next(stream)
         del stream
         gc.collect()
-        until(lambda: fake.stats().ended == {"cancelled": 1})
+        wait_until(lambda: fake.stats().ended == {"cancelled": 1})
         assert not fake.worker.running
 
 
 def test_cancel_is_quiet_and_chunks_already_here_can_be_taken():
     with engine(SLOW) as fake:
         stream = fake.submit(request("x" * 500))
-        until(lambda: len(stream._output) >= 3)
+        wait_until(lambda: len(stream._output) >= 3)
         stream.cancel()
         stream.cancel()
         assert len(list(stream)) >= 3
@@ -224,7 +217,7 @@ def test_an_unread_stream_costs_nobody_anything():
     with engine(SLOW) as fake:
         silent = fake.submit(request("x" * 60))
         assert fake.submit(request()).collect().size
-        until(lambda: silent.end)
+        wait_until(lambda: silent.end)
         assert silent.end.reason == "finished"
         assert silent.collect().size == 60 * FRAME_SAMPLES  # it is all there, late as it is
 
@@ -232,12 +225,12 @@ def test_an_unread_stream_costs_nobody_anything():
 def test_waiting_streams_know_their_place():
     with engine(SLOW, max_num_seqs=1) as fake:
         streams = [fake.submit(request("x" * 100)) for _ in range(3)]
-        until(lambda: [each.position for each in streams] == [None, 0, 1])
+        wait_until(lambda: [each.position for each in streams] == [None, 0, 1])
         assert streams[0].estimate is None
         assert 0 < streams[1].estimate < streams[2].estimate
         for each in streams:
             each.cancel()
-        until(lambda: all(each.end for each in streams))
+        wait_until(lambda: all(each.end for each in streams))
         assert [each.position for each in streams] == [None] * 3
 
 
@@ -305,12 +298,13 @@ def test_the_end_is_told_at_once_and_with_it_what_was_collected():
 
     async def listen() -> tuple[list[int], float]:
         output.put(chunk(600))
-        start, heard = time.monotonic(), []
-        async for piece in stream.joined():
-            if not heard:
-                asyncio.get_running_loop().call_soon(finish)
-            heard.append(piece.frames)
-        return heard, time.monotonic() - start
+        heard = []
+        with OwnTime() as took:
+            async for piece in stream.joined():
+                if not heard:
+                    asyncio.get_running_loop().call_soon(finish)
+                heard.append(piece.frames)
+        return heard, took.seconds
 
     heard, seconds = asyncio.run(listen())
     assert heard == [600, 3]

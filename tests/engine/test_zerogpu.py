@@ -114,7 +114,7 @@ def test_who_leaves_is_spoken_to_no_longer(where: str, spaces: Any) -> None:
     with lent(near if where == "near" else spaces.GPU, slow) as engine:
         with engine.submit(LONG) as stream:
             next(iter(stream))
-        wait_for(lambda: stream.end)
+        wait_until(lambda: stream.end)
         assert stream.end is not None
         assert stream.end.reason == "cancelled"
         assert engine.submit(HELLO).collect().size  # and the next one is served
@@ -129,9 +129,9 @@ def test_a_file_that_is_cancelled_holds_the_device_no_longer() -> None:
 
     with lent(make=slow) as engine:
         stream = engine.submit(replace(LONG, live=False))
-        wait_for(lambda: made and made[0].stats().steps > 3)
+        wait_until(lambda: made and made[0].stats().steps > 3)
         stream.cancel()
-        wait_for(lambda: stream.end)
+        wait_until(lambda: stream.end)
         assert stream.end is not None
         assert stream.end.reason == "cancelled"
         assert made[0].stats().steps < 200
@@ -203,7 +203,7 @@ def test_too_many_are_told_to_come_back() -> None:
         for stream in streams:
             stream.cancel()
         for stream in streams:
-            wait_for(lambda stream=stream: stream.end)
+            wait_until(lambda stream=stream: stream.end)
 
 
 def test_models_stay_as_they_are() -> None:
@@ -231,7 +231,7 @@ def test_the_stand_in_refuses_what_zerogpu_refuses(spaces: Any) -> None:
             spaces.GPU(task)
 
 
-def wait_for(true: Callable[[], object]) -> None:
+def wait_until(true: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline

@@ -40,7 +40,7 @@ STEP = 0.01  # seconds of a step
 
 def serve(data: Path) -> None:
     """Tell the address, and answer until standard input is closed."""
-    settings = EngineSettings(max_num_seqs=PEOPLE)
+    settings = EngineSettings(max_num_seqs=PEOPLE, max_wait=600)  # a busy machine refuses nobody
     with FakeEngine(settings=settings, costs=Costs(step=STEP)) as engine:
         application, address = FastAPI(), serving.listen("127.0.0.1", 0)
         application.get("/running")(lambda: engine.stats().running)

@@ -14,6 +14,7 @@ from engine import Clone, EngineClosed, Preset, SpeechRequest, Waveform
 from engine.plan import Checkpoint
 from engine.process.process_engine import CALL_POLL, ProcessEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from tests.support.serving import wait_until
 
 if sys.platform == "win32":
     pytest.skip("a process gets its socket by number, as on POSIX", allow_module_level=True)
@@ -37,7 +38,7 @@ def test_a_clone_that_is_being_made_is_answered_while_requests_end() -> None:
         stream = engine.submit(SpeechRequest("x" * 300, Preset("ryan")))
         next(stream)
         made = threads.submit(engine.clone, audio)
-        time.sleep(CALL_POLL / 2)  # it has been sent
+        wait_until(lambda: engine._calls)  # it is being sent
         drained = threads.submit(engine.drain, 60.0)
         assert len(made.result().vector)
         with pytest.raises(EngineClosed):

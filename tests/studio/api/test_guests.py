@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from studio.server.retention import tidy
 from studio.server.visitors import COOKIE, Share, shelf, visitor
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Takes
+from tests.support.serving import wait_until
 
 KEYS = ("first-secret", "second-secret")
 
@@ -223,7 +223,7 @@ def test_who_leaves_gives_the_share_back(slow: Engine, asked: type[SpeechForm]) 
     for _ in range(3):
         with slow.submit(request) as stream:
             next(iter(stream))
-        wait_for(lambda stream=stream: stream.end)
+        wait_until(lambda stream=stream: stream.end)
 
 
 def test_a_refused_request_takes_no_share(slow: Engine, asked: type[SpeechForm]) -> None:
@@ -240,13 +240,6 @@ def test_a_program_is_told_when_to_come_back(slow: Engine, tmp_path: Path) -> No
     items = [{"input": "A sentence of some length."}] * 3
     told = client.post("/v1/audio/speech/batch", json={"items": items, "voice": "ryan"})
     assert "Only 1 of your requests" in told.text
-
-
-def wait_for(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_what_strangers_made_goes_and_what_is_fresh_stays(tmp_path: Path) -> None:

@@ -22,11 +22,13 @@ async def _flood() -> None:
 
     def read() -> int:
         running.append(1)
-        gate.wait(10)
+        gate.wait(120)
         return len(running)
 
     waiting = [asyncio.ensure_future(queue.run(read)) for _ in range(PARALLEL + WAITING)]
-    await asyncio.sleep(0.05)
+    while len(running) < PARALLEL:
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.05)  # for one more, if there were one
     assert len(running) == PARALLEL
     with pytest.raises(ApiError) as refused:
         await queue.run(read)

@@ -177,10 +177,10 @@ def test_a_table_without_text_says_what_it_needs() -> None:
 def test_a_hundred_thousand_lines_are_refused_at_once(suffix: str) -> None:
     line = "1\n00:00:01,000 --> 00:00:02,000\nHi.\n" if suffix == ".srt" else "Hello there.\n"
     head = "text\n" if suffix == ".csv" else "WEBVTT\n\n" if suffix == ".vtt" else ""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidText, match=r"Split it into parts"):
         script_of_file(f"long{suffix}", (head + line * 100_000).encode())
-    assert time.perf_counter() - started < 15
+    assert time.process_time() - started < 15
 
 
 def test_too_many_spoken_lines_are_refused() -> None:

@@ -11,7 +11,7 @@ from engine.testing import FakeEngine
 from tests.support.crowd import PEOPLE, gather, request
 
 FIRST, FREED = 0.25, 0.5  # seconds: what a machine at rest must keep
-LOADED = 3.0  # what a busy machine may add before a test fails
+LOADED = 60.0  # what a busy machine may add before a test fails; what it took is printed
 
 
 @pytest.fixture(scope="module")

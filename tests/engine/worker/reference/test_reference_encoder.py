@@ -7,8 +7,7 @@ import gc
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -24,6 +23,7 @@ from engine.worker.reference import reference_encoder
 from engine.worker.reference.reference_encoder import LRUCache, ReferenceEncoder
 from tests.conftest import golden_folders
 from tests.engine.worker.conftest import Workers
+from tests.support.serving import wait_until
 
 PATIENCE = 60  # seconds
 
@@ -142,9 +142,9 @@ def test_on_a_gpu_waiting_recordings_are_encoded_in_one_batch() -> None:
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(lengths) + 1) as callers:
         patch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
         first = callers.submit(code, 9)
-        until(lambda: encoder.encoded == [9])
+        wait_until(lambda: encoder.encoded == [9])
         submitted = [callers.submit(code, length) for length in lengths]
-        until(lambda: len(references._jobs) == len({*lengths, 9}))
+        wait_until(lambda: len(references._jobs) == len({*lengths, 9}))
         encoder.go.set()
         assert first.result(PATIENCE) == 9
         for length, each in zip(lengths, submitted, strict=True):
@@ -157,13 +157,6 @@ def test_on_a_gpu_waiting_recordings_are_encoded_in_one_batch() -> None:
 
 class FakeStream:
     """Stands for a CUDA stream."""
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def test_a_failed_recording_fails_for_its_caller_alone() -> None:
