@@ -72,7 +72,7 @@ class LiveTake:
         self.id = secrets.token_urlsafe(12)
         self.about = about
         self.readers = 0  # on the raw route
-        self.read_from = 0  # where the latest reader started
+        self.read_from = 0  # where the latest reader is
         self.failure = ""
         self.left = False  # stopped by its listener, not by a lost connection
         self.opened = time.perf_counter()
@@ -150,8 +150,9 @@ class LiveTake:
             while not (self.ended and start >= self.made):
                 piece = self.slice(start)
                 if piece:
-                    start += len(piece) // 2
                     yield piece
+                    start += len(piece) // 2
+                    self.read_from = start
                 else:
                     await self.change(HEARTBEAT)
         finally:

@@ -18,7 +18,7 @@ function joined(head, rest) {
 }
 
 class Feed {
-  // listener: begin(payload), audio(samples), news(payload), whole(total)
+  // listener: begin(payload), audio(samples), news(payload), whole(total; null: not yet), lost()
   // ask(id, start): the server's answer to a gap, a payload or null
   constructor(listener, ask, rawAllowed = true) {
     this.listener = listener;
@@ -72,11 +72,18 @@ class Feed {
 
   hear(start, samples) {
     const known = this.received - start;
-    if (known < 0) this.fill(start);
+    if (known < 0 && !this.raw) this.fill(start); // what the raw route brings is not asked for
     if (known < 0 || known >= samples.length || this.dropped) return;
     const fresh = known ? samples.slice(known) : samples;
     this.received += fresh.length;
+    if (this.told !== null && this.told === this.total && this.received > this.total) this.reopen();
     this.listener.audio(fresh);
+  }
+
+  // The raw route was cut off where it seemed to end: the event goes on.
+  reopen() {
+    [this.total, this.told, this.rawAllowed] = [null, null, false];
+    this.listener.whole(null);
   }
 
   settle() {
@@ -96,12 +103,13 @@ class Feed {
     const { id } = this;
     while (this.id === id && !this.dropped && this.received < until) {
       const before = this.received;
-      const answer = await this.ask(id, before).catch(() => null);
-      if (this.id !== id) return;
+      const answer = await this.ask(id, before).catch(() => undefined);
+      if (this.id !== id || this.dropped) return;
+      if (answer === null) return this.listener.lost(); // the server has let it go
       if (answer) this.hear(answer.start, samplesOf(answer.pcm));
       if (this.received === before) await new Promise((go) => setTimeout(go, ASK_AGAIN));
     }
-    if (this.id !== id) return;
+    if (this.id !== id || this.dropped) return;
     this.asking = false;
     this.settle();
   }

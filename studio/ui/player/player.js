@@ -76,7 +76,8 @@ class Player {
 
   whole(total) {
     this.speaker.send({ do: 'finish', total });
-    if (this.shown) bar.wave.fit();
+    if (total === null) this.now.over = false;
+    else if (this.shown) bar.wave.fit();
   }
 
   made() {
@@ -128,9 +129,13 @@ class Player {
     this.page.tell('heard', { id, played, underruns, first_ms: first });
   }
 
-  // The connection is gone: what has come is played to its end, the rest never comes.
+  // More of it is to come.
+  get speaking() {
+    return this.now && !this.now.made && !this.now.stopped && !this.now.payload.ended;
+  }
+
+  // The connection is gone, or the server has let the take go: what has come is played to its end.
   lost() {
-    if (!this.now || this.now.over || this.now.made || this.feed.total !== null) return;
     this.now.lost = true;
     const { received } = this.feed;
     this.feed.drop();
@@ -160,7 +165,14 @@ class Player {
   // Pause, go on, or play it once more.
   toggle() {
     if (this.active || !this.now.over) this.pause(!this.now.report?.paused);
+    else if (this.now.report?.first && this.kept) this.refetch();
     else this.seek(0);
+  }
+
+  // Its beginning is not here any more.
+  refetch() {
+    const { payload } = this.now;
+    hear({ ...payload, take: this.kept, samples: payload.made });
   }
 
   pause(yes) {
@@ -259,7 +271,9 @@ document.addEventListener('click', ({ target }) => {
   const button = target.closest?.('button');
   if (button && !button.closest('.timbre-player')) lastPress = button;
 }, true);
-document.addEventListener('timbre-lost', () => players.forEach((player) => player.lost()));
+document.addEventListener('timbre-lost', () => {
+  for (const player of players) if (player.speaking) player.lost();
+});
 
 // Called by the component when it appears; `page` is Gradio's half.
 function mount(root, options, page) {
@@ -298,8 +312,8 @@ function setRate(rate) {
 function hear({ take, voice, text, samples }) {
   open();
   const again = bar.player?.kept === take && !bar.player.now.failed;
-  const cut = bar.player === deck && deck?.now?.stopped; // before all of it was here
-  if (again && !cut) return bar.player.toggle();
+  const whole = again && bar.player.received >= Number(samples) && !bar.player.now.report?.first;
+  if (again && (whole || bar.player.active || !bar.player.now.over)) return bar.player.toggle();
   const page = { ask: async () => null, leave() {}, tell() {} };
   if (!deck) players.push((deck = new Player(bar.root, {}, page)));
   const ended = { reason: 'finished', message: '', take };

@@ -92,7 +92,10 @@
         const whole = await follow(request, rest, (piece) => stream.enqueue(piece));
         if (!whole) stream.enqueue(encoder.encode(endings()));
         stream.close();
-        if (!whole && !request.signal?.aborted && !(await isThere())) lost();
+        if (whole || request.signal?.aborted) return;
+        // Also if it is back at once: what was under way is over.
+        document.dispatchEvent(new CustomEvent('timbre-lost'));
+        if (!(await isThere())) lost();
       },
     });
     return new Response(body, { headers: { 'content-type': 'text/event-stream' } });

@@ -80,6 +80,22 @@ def test_a_press_during_a_cut_waits_for_its_end(open_page: OpenPage, house: Hous
     tap.page.locator(".timbre-history:visible").get_by_text(TEXT).wait_for()
 
 
+def test_a_cut_that_is_healed_at_once_is_told(open_page: OpenPage, house: House) -> None:
+    """What was under way is over: the server has ended it, as if its listener had left."""
+    tap = opened(open_page, house.wire.url)
+    fill(tap.page, "Text", LONG)
+    tap.page.get_by_role("button", name="Speak", exact=True).click()
+    tap.wait("now?.report?.played > 4800")
+    first = tap.state()["id"]
+    house.wire.cut()
+    house.wire.mend()
+    tap.page.locator(".timbre-player[data-state=lost]").wait_for()
+    tap.wait("now.over && now.report.played === player.received")
+    fill(tap.page, "Text", TEXT)
+    tap.page.get_by_role("button", name="Try again").locator("visible=true").click()
+    tap.wait(f"now.id !== '{first}' && now.made")
+
+
 # The script of a component that Gradio imports last, for a hidden tab.
 LAST = """performance.getEntriesByType('resource').map((each) => each.name)
   .filter((name) => name.includes('/assets/Index-') && name.endsWith('.js')).at(-1)"""
