@@ -111,13 +111,13 @@ def test_a_kept_take_stopped_while_it_loads_is_heard_whole_the_next_time(
     open_tab(page, "Library")
     row = page.locator("li:visible", has_text=TEXTS[1]).last
     [kept] = takes.search(TEXTS[1])[-1:]
-    page.route(f"**/{kept.id}.pcm", lambda _: None)  # it never comes
+    page.route(f"**/{kept.id}.pcm?*", lambda _: None)  # it never comes
     row.get_by_role("button", name="Play").click()
     deck = Tap(page, page.evaluate("window.timbre.players.length") - 1)
     deck.wait(f"player.kept === '{kept.id}'")
     page.get_by_role("region", name="Player").get_by_role("button", name="Stop").click()
     deck.wait("now.stopped")
-    page.unroute(f"**/{kept.id}.pcm")
+    page.unroute(f"**/{kept.id}.pcm?*")
     row.get_by_role("button", name="Play").click()
     deck.wait("now.over && now.made && !now.stopped")
     assert deck.get("received") == len(takes.pcm(kept.id))
