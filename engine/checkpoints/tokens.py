@@ -66,6 +66,15 @@ class TextFeed:
         ready, self._held = self._held[:cut], self._held[cut:]
         return self._encode(ready) if ready else ()
 
+    @property
+    def held(self) -> int:
+        """Characters at the end whose ids are not certain."""
+        return len(self._held)
+
+    def drop(self, count: int) -> None:
+        """Forget the last `count` characters, which are held back."""
+        self._held = self._held[: len(self._held) - count]
+
     def close(self) -> tuple[int, ...]:
         rest, self._held = self._held, ""
         return self._encode(rest) if rest else ()

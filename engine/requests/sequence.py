@@ -222,7 +222,8 @@ class Sequence:
             self.groups.append(TextBuffer(replace(self.prompt, text_ids=())))
         elif piece.ends_text and not len(last) and len(self.groups) > 1:
             self.groups.pop()
-        self.frame_limit = self._frame_limit()
+        if last is self.text:  # text of a later group leaves the limit of this one
+            self.frame_limit = self._frame_limit()
 
     def _frame_limit(self) -> int:
         """Open text is limited by its rows, so it needs no budget."""

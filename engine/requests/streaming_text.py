@@ -118,8 +118,10 @@ class StreamingText:
 
     def _take(self, stop: int) -> tuple[tuple[int, ...], int]:
         """Feed the group's text up to `stop`; returns the ids that are certain, and the letters."""
-        text, self._fed = self._group[self._fed : stop], stop
-        return self._fitting(self._feed.append(text)), letters(text)
+        text, back = self._group[self._fed : stop], self._group[stop : self._fed]
+        self._feed.drop(len(back))
+        self._fed = stop
+        return self._fitting(self._feed.append(text)), letters(text) - letters(back)
 
     def _fitting(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """The ids of the last group that still fit into its slot."""
@@ -139,12 +141,13 @@ class StreamingText:
         from_, most = round(CUT_FROM * self._longest_group), self._longest_group
         if spoken_size(self._group) <= from_:
             return 0
-        place = group_end(self._group, piece_end(self._group, from_) - 1)
+        sent = self._fed - self._feed.held  # a word that is held back may be in the next group
+        place = group_end(self._group, from_)
         if place and spoken_size(self._group[:place]) <= most:
-            return max(place, self._fed)
+            return max(place, sent)
         if spoken_size(self._group) <= most:
             return 0
-        return max(piece_end(self._group, most), self._fed)
+        return max(piece_end(self._group, most), sent)
 
     def _send(self, piece: TextPiece) -> None:
         if self._post and piece != TextPiece(()):

@@ -111,13 +111,14 @@ def _join_pieces(pieces: list[str], longest: int) -> Iterator[str]:
     yield "".join(group)
 
 
-def group_end(text: str, start: int) -> int:
-    """Where open text may be cut: after the first sentence that ends after `start`; 0: not yet.
+def group_end(text: str, least: int) -> int:
+    """Where open text may be cut: after the first sentence that ends after `least` letters; 0: not
+    yet.
 
-    A sentence has ended once a character follows the space after its final mark.
+    A sentence has ended once a letter follows the space after its final mark.
     """
-    for match in _SENTENCE_END.finditer(text, start):
-        if text[match.end() :].strip():
+    for match in _SENTENCE_END.finditer(text, _prefix(text, least) - 1):
+        if letters(text[match.end() :]):
             return match.end()
     return 0
 

@@ -11,8 +11,11 @@ import pytest
 from engine import EngineSettings, InvalidText, Preset, SpeechRequest
 from engine.plan import Frame, Prompt, ReferencePrompt, ResolvedSampling, StepResult
 from engine.requests.sequence import Sequence, TextPiece
+from engine.requests.streaming_text import StreamingText
+from engine.requests.text_groups import letters
 from engine.scheduler.scheduler import Scheduler
-from engine.testing import Costs, FakeCheckpoint, FakeEngine
+from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
+from engine.testing.fake_engine import VirtualClock
 from engine.types import FRAME_SAMPLES
 
 SLOW = Costs(step=0.01)
@@ -142,3 +145,57 @@ def test_an_open_text_that_is_closed_late_ends():
             }
             scheduler.commit_audio(plan.number, sound, now)
     assert not scheduler.active
+
+
+CHINESE = "今天的天气非常好我们去公园散步看到了很多美丽的花朵。" * 8
+LIST = "A list of the things that should be remembered before the departure of tomorrow\n" * 6
+ENGLISH = "A sentence of about fifty letters stands here now. " * 8 + "🙂"
+
+
+def groups(text: str, size: int, longest: int = 240) -> list[str]:
+    """What is spoken in each run of a text that comes in pieces of `size`."""
+    streaming = StreamingText(FakeCheckpoint(), 100_000, longest, 4000)
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    pieces = [streaming.first(parts[0])]
+    streaming.connect(pieces.append)
+    for part in parts[1:]:
+        streaming.append(part)
+    streaming.close()
+    found = [""]
+    for piece in pieces:
+        found[-1] += "".join(map(chr, piece.ids))
+        if piece.ends_group:
+            found.append("")
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 50])
+@pytest.mark.parametrize("text", [CHINESE, LIST, ENGLISH], ids=["chinese", "list", "english"])
+def test_pieces_of_any_size_are_cut_between_sentences_or_words(text: str, size: int):
+    found = groups(text, size)
+    assert "".join(found) == text
+    assert len(found) > 1
+    assert all(letters(each) for each in found)
+    for each in found[:-1]:
+        assert each[-1] in " \n。"
+    if text != LIST:
+        assert all(each.rstrip()[-1] in ".。" for each in found[:-1])
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_text_of_the_next_group_gives_this_one_no_more_frames(depth: int):
+    checkpoint = FakeCheckpoint(fake_capabilities(max_letters=60))
+    settings = EngineSettings(max_num_seqs=4, pipeline_depth=depth)
+    options = {"costs": SLOW, "clock": VirtualClock(), "start": False}
+    fake = FakeEngine([checkpoint], settings, **options)
+    fake.worker.frames_of = lambda admit, prompt: (
+        10_000 if "RUN" in "".join(map(chr, prompt.text_ids)) else len(prompt.text_ids)
+    )
+    text = "A first sentence that is spoken well by the model. RUN away, this is the second of it. "
+    stream = fake.submit(request(text + "Then a third begins ", open_text=True))
+    for number in range(1200):
+        fake.loop.run_once(wait=False)
+        if stream.end is None:
+            stream.append("and " if number % 8 else "so on. ")
+    assert fake.stats().failed_steps == 0
+    fake.close()
