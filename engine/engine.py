@@ -204,7 +204,8 @@ class Engine(LocalEngine):
         def check(ahead: list[Sequence]) -> None:
             first = [each for each in ahead if each.live or not sequence.live]
             wait = scheduler.expected_wait(first)
-            waiting = len(ahead) - scheduler.slots.total
+            places = scheduler.slots.total or self.settings.max_num_seqs  # the first is loading
+            waiting = len(ahead) - places
             if waiting >= queue or wait > longest:
                 raise Busy(max(0, waiting), max(1.0, wait))
 

@@ -271,3 +271,12 @@ def test_stats_add_up():
     assert stats.steps > 0
     assert stats.memory > 0
     assert (stats.slots, stats.running, stats.waiting, stats.refused) == (8, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("most", "live"), [(0, True), (1, False)])
+def test_a_short_queue_refuses_nobody_while_no_model_is_there(most: int, live: bool):
+    settings = EngineSettings(max_num_seqs=2, max_waiting=most)
+    with FakeEngine(settings=settings, loaded=False) as engine:
+        for _ in range(2):
+            assert len(engine.submit(SpeechRequest("hello", Preset("ryan"), live=live)).collect())
+            engine.unload("fake")
