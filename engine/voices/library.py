@@ -243,10 +243,19 @@ class Library:
             aside.mkdir()
             try:
                 kept = fill_folder(aside, card, voice)
-                place = _move(aside, self.folder, slug(card.name), self._built_in)
+                place = _move(aside, self.folder, self._free_id(card.name), self._built_in)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
             return self._added(index, SavedVoice(place.name, card, kept))
+
+    def _free_id(self, name: str) -> str:
+        """An id that no deleted voice of another name has: scripts and takes still mean that."""
+        base = slug(name)
+        numbered = (
+            f"{base}-{number if number < COUNTED else secrets.token_hex(5)}" for number in count(2)
+        )
+        trash = self.folder / TRASH
+        return next(each for each in chain([base], numbered) if not _is_other(trash / each, name))
 
     def _added(self, index: VoiceIndex, saved: SavedVoice) -> SavedVoice:
         """Put a voice that was written just now into the index, as it was before."""
@@ -337,6 +346,16 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
             raise
         return target
     raise AssertionError("numbers do not end")
+
+
+def _is_other(place: Path, name: str) -> bool:
+    """Whether there is a voice in this folder that has another name."""
+    if not os.path.lexists(place):
+        return False
+    try:
+        return read_folder(place).name.casefold() != name.casefold()
+    except InvalidVoice:
+        return True
 
 
 def _moved(place: Path) -> float:

@@ -113,14 +113,31 @@ def _heir(line: Line, before: Line | None, number: int) -> Line:
 
 
 def _match_equal(old: Sequence[Line], new: Sequence[Line]) -> list[int | None]:
-    """For each new line, the index of an equal old one; each is used once."""
+    """For each new line, the index of an equal old one; each is used once.
+
+    What is equal from the start and from the end is matched first, so that of lines that say the
+    same those stay which stand where nothing was changed.
+    """
+    before, after = [*map(_said, old)], [*map(_said, new)]
+    start = _equal(before, after)
+    end = _equal(before[start:][::-1], after[start:][::-1])
     places: dict[tuple[str, str], deque[int]] = defaultdict(deque)
-    for place, line in enumerate(old):
-        places[line.speaker, line.text].append(place)
-    return [
-        places[line.speaker, line.text].popleft() if places[line.speaker, line.text] else None
-        for line in new
+    for place in range(start, len(old) - end):
+        places[before[place]].append(place)
+    middle = [
+        places[said].popleft() if places[said] else None for said in after[start : len(new) - end]
     ]
+    return [*range(start), *middle, *range(len(old) - end, len(old))]
+
+
+def _said(line: Line) -> tuple[str, str]:
+    return line.speaker, line.text
+
+
+def _equal(one: Sequence[tuple[str, str]], two: Sequence[tuple[str, str]]) -> int:
+    """How many are equal from the start."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(two)))
 
 
 def _match_changed(old: Sequence[Line], matched: list[int | None]) -> list[int | None]:

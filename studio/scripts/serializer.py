@@ -41,7 +41,7 @@ def _paragraphs(lines: list[Line]) -> Iterator[tuple[str, bool]]:
 
 
 def _bracketed(direction: str) -> str:
-    plain = "".join(char for char in direction if char not in "()（）")[:80].strip()
+    plain = "".join(char for char in direction if char not in "()（）").strip()
     return f" ({plain})" if plain else ""
 
 

@@ -15,14 +15,20 @@ from dataclasses import dataclass
 from engine import SYLLABIC
 from studio.scripts.importers.passages import NARRATORS, Passage
 from studio.scripts.importers.turn_forms import as_turns
+from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME
 
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 
 _TURN = re.compile(
     r"""\s{0,8} (?P<name> [^\W\d_] [\w.'’\- ]{0,38}? )
-    (?: \s{0,2} [(（] (?P<direction> [^()（）\n]{1,80} ) [)）] )?
+    (?: \s{0,2} [(（] (?P<direction> [^()（）\n]{1,200} ) [)）] )?
     \s? [:：] (?!//|\d) (?P<text> .* )""",
     re.VERBOSE,
+)
+# A known name may have any form, for example 2nd guard.
+_KNOWN_TURN = re.compile(
+    rf"\s{{0,8}}(?P<name>[^\s:：][^:：\n]{{0,{LONGEST_NAME - 1}}}?)"
+    rf"(?:\s{{0,2}}[(（](?P<direction>[^()（）\n]{{1,{LONGEST_DIRECTION}}})[)）])?\s?[:：](?P<text>.*)"
 )
 # What stands before a colon and is nobody's name, unless it comes back.
 _NOTES = (
@@ -64,12 +70,12 @@ def read_text(text: str, speakers: Collection[str] = ()) -> Iterator[Passage]:
 
 def turn_of(line: str, names: Collection[str]) -> Turn | None:
     """The turn that a line starts, if its name counts."""
-    match = _TURN.match(line)
-    if match and match["name"].casefold() in names:
-        return Turn(match["name"], (match["direction"] or "").strip(), match["text"].strip())
-    name, colon, text = line.partition(":")  # a known name may have any form, for example 2nd guard
+    name, colon, text = line.partition(":")
     if colon and name.strip().casefold() in names:
         return Turn(name.strip(), "", text.strip())
+    for match in filter(None, (_TURN.match(line), _KNOWN_TURN.match(line))):
+        if match["name"].casefold() in names:
+            return Turn(match["name"], (match["direction"] or "").strip(), match["text"].strip())
     return None
 
 

@@ -167,3 +167,11 @@ def test_moved_lines_are_the_same_lines_in_the_order_of_the_text(
         assert ids == sorted(own.id for own in first.lines)
     written = "".join("".join(own.text.split()) for own in script_of_text(text_of(script)).lines)
     assert written == "".join("".join(own.text.split()) for own in script.lines)
+
+
+def test_of_equal_lines_those_stay_that_stand_where_nothing_changed() -> None:
+    script = script_of(["Yes.", SENTENCES[0], "Yes.", SENTENCES[1]])
+    fewer = edits.revise(script, script_of([SENTENCES[0], "Yes.", SENTENCES[1]]))
+    assert [line.id for line in fewer.lines] == [line.id for line in script.lines[1:]]
+    more = edits.revise(script, script_of(["Yes.", "Yes.", SENTENCES[0], "Yes.", SENTENCES[1]]))
+    assert [line.id for line in more.lines[2:]] == [line.id for line in script.lines[1:]]

@@ -99,3 +99,20 @@ def test_leaving_a_stream_that_owns_nothing_lets_the_others_go_on(tmp_path: Path
             assert (await asyncio.wait_for(rendering.wait(), 10)).failed == 0
 
     run(work())
+
+
+@pytest.mark.parametrize("name", ["2nd guard", "Anna (old)", "Anna"])
+@pytest.mark.parametrize("direction", ["", "angrily", "slowly, " * 24 + "sadly"])
+def test_names_and_directions_of_a_table_come_back(name: str, direction: str) -> None:
+    table = (
+        f'speaker,direction,text\nAnna,,Who is there?\n{name},"{direction}",Nobody goes anywhere.'
+    )
+    script = script_of_file("play.csv", table.encode())
+    again = script_of_text(text_of(script), speakers=script.speakers)
+    for one, other in zip(script.lines, again.lines, strict=True):
+        assert (one.speaker, one.direction, one.text) == (
+            other.speaker,
+            other.direction,
+            other.text,
+        )
+    assert (again.lines[1].speaker, again.lines[1].direction) == (name, direction)

@@ -187,14 +187,16 @@ class ScriptStore:
         return self.edit(number, lambda script: lock(script, line, key))
 
     def undo(self, number: str) -> OpenScript:
-        """Restore everything but the title and the takes."""
+        """Restore everything but the title, the takes and what is known of voices."""
         with self._lock:
             if not self.can_undo(number):
                 raise InvalidText("There is nothing to undo.")
             now, before = self._projects.open(number), self._past.pop(number)
             issued = max(now.script.issued, before.script.issued)  # takes are found by line id
             script = before.script.model_copy(update={"issued": issued})
-            before = before.having(title=now.title, script=script, takes=now.takes)
+            digests = {**before.casting.digests, **now.casting.digests}
+            casting = before.casting.having(digests=digests)
+            before = before.having(title=now.title, script=script, casting=casting, takes=now.takes)
             saved = self._projects.save(number, self._keeping_takes(number, now, before))
         return self._opened(number, saved)
 
@@ -380,10 +382,12 @@ class ScriptStore:
 
     def _with_script(self, own: Project, script: Script) -> Project:
         """The project with another script; new speakers get voices."""
-        if own.casting.voices.keys() >= {*filter(None, script.speakers)}:
+        cast = {who.casefold() for who in own.casting.voices}  # names are compared without case
+        if all(who.casefold() in cast for who in script.speakers if who):
             return own.having(script=script)
-        cast = self._first_cast(script, own.casting.default).voices
-        casting = own.casting.having(voices={**cast, **own.casting.voices})
+        first = self._first_cast(script, own.casting.default).voices
+        fresh = {who: voice for who, voice in first.items() if who.casefold() not in cast}
+        casting = own.casting.having(voices={**fresh, **own.casting.voices})
         return own.having(script=script, casting=casting)
 
     def _create(self, title: str, script: Script) -> OpenScript:

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import UnknownVoice
-from studio.scripts import Delivery
+from studio.scripts import Delivery, text_of
 from studio.ui.tabs.script.files import save_project
 from studio.ui.tabs.script.handlers import EXAMPLE, ScriptTab
 from studio.ui.tabs.script.options import values_of
 from studio.ui.tabs.script.view import View
 from tests.support.script_tab_makers import LINES, LONG, act, event, html, page, spoken, statuses
-from tests.support.tab_makers import make_studio, told
+from tests.support.tab_makers import make_studio, some_clone, told
 
 
 def test_a_text_becomes_a_script_with_a_voice_for_everybody(tab, number, studio):
@@ -242,3 +242,41 @@ def test_a_project_is_saved_and_received_under_a_free_name(tab, number, studio, 
     guests = ScriptTab(replace(studio, guests=True))
     guests.receive(str(path), "")  # of other people's scripts nothing is told
     assert guests.store.listed()[0][0].startswith("The Key ·")
+
+
+TWO = "Anna: Good evening, my dear old friend of mine.\nBen: Good evening to you, too, dear Anna."
+
+
+def test_a_name_in_capitals_keeps_the_voice_that_was_picked(tab, studio):
+    studio.library.save("Mine", some_clone(1), consent=True)
+    mine = studio.choices().key("Mine")
+    number = tab.store.read("", TWO).number
+    act(tab, number, do="cast", who="Anna", value=mine)
+    spoken(tab, number)
+    opened = tab.store.open(number)
+    tab.store.read(number, text_of(opened.script) + "\nANNA: Stop it, I have said enough about it!")
+    assert tab.store.open(number).project.casting.voice_of("Anna") == mine
+    assert statuses(tab, number) == ["done", "done", "waiting"]
+
+
+def test_what_a_deleted_voice_has_said_outlives_an_undo(tab, studio):
+    saved = studio.library.save("Mine", some_clone(1), consent=True)
+    number = tab.store.read("", TWO).number
+    act(tab, number, do="cast", who="Anna", value=studio.choices().key("Mine"))
+    line = tab.store.open(number).script.lines[1].id
+    act(tab, number, do="edit", line=line, text="Good night to you, Anna.", who="Ben")
+    spoken(tab, number)
+    act(tab, number, do="undo")
+    studio.library.delete(saved.id)
+    assert statuses(tab, number) == ["done", "waiting"]
+
+
+def test_a_new_voice_is_not_the_deleted_one_of_a_script(tab, studio):
+    deleted = studio.library.save("小明", some_clone(1), consent=True)
+    number = tab.store.read("", TWO).number
+    act(tab, number, do="cast", who="Anna", value=studio.choices().key("小明"))
+    ticket = studio.library.delete(deleted.id)
+    assert studio.library.save("小红", some_clone(2), consent=True).id != deleted.id
+    studio.library.restore(ticket)
+    anna = tab.store.open(number).project.casting.voice_of("Anna")
+    assert studio.choices().shown(anna) == "小明"
