@@ -111,10 +111,11 @@ class Library:
         `#anna` is the voice with that id, also where another one has the name.
         """
         wanted = name.strip().casefold()
-        if not wanted.startswith(ID_MARK) and (own := self.named(wanted)):
-            return own
-        by_id = (index.get(wanted.removeprefix(ID_MARK)) for index in self._read())
-        return next(filter(None, by_id), None) or self.named(wanted)
+        ids = (index.get(wanted.removeprefix(ID_MARK)) for index in self._read())
+        by_id = next(filter(None, ids), None)
+        if wanted.startswith(ID_MARK):
+            return by_id or self.named(wanted)
+        return self.named(wanted) or by_id
 
     def named(self, name: str) -> SavedVoice | None:
         """A voice by name alone, ignoring case; the oldest if several share the name."""
@@ -155,7 +156,7 @@ class Library:
             name = read_folder(place).name
             free = self._free_name(name)
             index = self._index(self.folder)
-            back = read_folder(_move(place, self.folder, ticket, self._built_in))
+            back = read_folder(_move(place, self.folder, ticket, self._is_built_in))
             self._added(index, back)
             return self.rename(back.id, free) if free != name else back
 
@@ -243,19 +244,27 @@ class Library:
             aside.mkdir()
             try:
                 kept = fill_folder(aside, card, voice)
-                place = _move(aside, self.folder, self._free_id(card.name), self._built_in)
+
+                def is_other(own_id: str) -> bool:
+                    return self._is_built_in(own_id) or self._is_deleted(own_id, card.name)
+
+                place = _move(aside, self.folder, slug(card.name), is_other)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
             return self._added(index, SavedVoice(place.name, card, kept))
 
-    def _free_id(self, name: str) -> str:
-        """An id that no deleted voice of another name has: scripts and takes still mean that."""
-        base = slug(name)
-        numbered = (
-            f"{base}-{number if number < COUNTED else secrets.token_hex(5)}" for number in count(2)
-        )
-        trash = self.folder / TRASH
-        return next(each for each in chain([base], numbered) if not _is_other(trash / each, name))
+    def _is_built_in(self, own_id: str) -> bool:
+        return self._built_in is not None and os.path.lexists(self._built_in / own_id)
+
+    def _is_deleted(self, own_id: str, name: str) -> bool:
+        """Whether a deleted voice of another name has this id: scripts still mean that one."""
+        place = self.folder / TRASH / own_id
+        if not os.path.lexists(place):
+            return False
+        try:
+            return read_folder(place).name.casefold() != name.casefold()
+        except InvalidVoice:
+            return True
 
     def _added(self, index: VoiceIndex, saved: SavedVoice) -> SavedVoice:
         """Put a voice that was written just now into the index, as it was before."""
@@ -328,13 +337,18 @@ def _safe(voice_id: str) -> str:
     return voice_id
 
 
-def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> Path:
-    """Rename a voice's folder to the wanted id, or to one with a number or letters that is free."""
+def _move(
+    place: Path, folder: Path, wanted: str, is_other: Callable[[str], bool] = lambda _: False
+) -> Path:
+    """Rename a voice's folder to the wanted id, or to one with a number or letters that is free.
+
+    `is_other`: whether an id that is free here belongs to another voice.
+    """
     base = _safe(wanted)[:52]
     for number in count(2):
         target = folder / wanted
         wanted = f"{base}-{number if number < COUNTED else secrets.token_hex(5)}"
-        if os.path.lexists(target) or (avoid and os.path.lexists(avoid / target.name)):
+        if os.path.lexists(target) or is_other(target.name):
             continue
         try:
             with explain_write_errors(target):
@@ -346,16 +360,6 @@ def _move(place: Path, folder: Path, wanted: str, avoid: Path | None = None) -> 
             raise
         return target
     raise AssertionError("numbers do not end")
-
-
-def _is_other(place: Path, name: str) -> bool:
-    """Whether there is a voice in this folder that has another name."""
-    if not os.path.lexists(place):
-        return False
-    try:
-        return read_folder(place).name.casefold() != name.casefold()
-    except InvalidVoice:
-        return True
 
 
 def _moved(place: Path) -> float:
