@@ -19,16 +19,19 @@ from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME
 
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 
+_DIRECTION = (
+    rf"(?: \s{{0,2}} [(（] (?P<direction> [^()（）\n]{{1,{LONGEST_DIRECTION}}} ) [)）] )? \s?"
+)
 _TURN = re.compile(
-    r"""\s{0,8} (?P<name> [^\W\d_] [\w.'’\- ]{0,38}? )
-    (?: \s{0,2} [(（] (?P<direction> [^()（）\n]{1,200} ) [)）] )?
-    \s? [:：] (?!//|\d) (?P<text> .* )""",
+    rf"""\s{{0,8}} (?P<name> [^\W\d_] [\w.'’\- ]{{0,38}}? )
+    {_DIRECTION} [:：] (?!//|\d) (?P<text> .* )""",
     re.VERBOSE,
 )
 # A known name may have any form, for example 2nd guard.
 _KNOWN_TURN = re.compile(
-    rf"\s{{0,8}}(?P<name>[^\s:：][^:：\n]{{0,{LONGEST_NAME - 1}}}?)"
-    rf"(?:\s{{0,2}}[(（](?P<direction>[^()（）\n]{{1,{LONGEST_DIRECTION}}})[)）])?\s?[:：](?P<text>.*)"
+    rf"""\s{{0,8}} (?P<name> [^\s:：] [^:：\n]{{0,{LONGEST_NAME - 1}}}? )
+    {_DIRECTION} [:：] (?P<text> .* )""",
+    re.VERBOSE,
 )
 # What stands before a colon and is nobody's name, unless it comes back.
 _NOTES = (
