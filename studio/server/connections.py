@@ -3,7 +3,8 @@
 Uvicorn waits for ever for a head or a body, so a client that sends half requests takes up every
 file handle of the process. Here a head has HEAD_SECONDS, a body may pause for BODY_SECONDS, and of
 the connections that have no answer running only MOST stay: beyond, the address with the most of
-them loses its oldest one, so newcomers come in while somebody holds a thousand. Knows no routes.
+them loses its oldest one, so newcomers come in while somebody holds a thousand. A connection that
+ends before its client has read everything is cut off LAST_SECONDS later. Knows no routes.
 """
 
 from __future__ import annotations

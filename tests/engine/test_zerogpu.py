@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from engine import (
 )
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from engine.zerogpu import MAX_SECONDS, ZeroGpuEngine, run_request, seconds_to_lend
+from tests.support.serving import wait_until
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
 LONG = replace(HELLO, text="x" * 400)
@@ -114,7 +114,7 @@ def test_who_leaves_is_spoken_to_no_longer(where: str, spaces: Any) -> None:
     with lent(near if where == "near" else spaces.GPU, slow) as engine:
         with engine.submit(LONG) as stream:
             next(iter(stream))
-        wait_until(lambda: stream.end)
+        wait_until(lambda: stream.end, 60)
         assert stream.end is not None
         assert stream.end.reason == "cancelled"
         assert engine.submit(HELLO).collect().size  # and the next one is served
@@ -129,9 +129,9 @@ def test_a_file_that_is_cancelled_holds_the_device_no_longer() -> None:
 
     with lent(make=slow) as engine:
         stream = engine.submit(replace(LONG, live=False))
-        wait_until(lambda: made and made[0].stats().steps > 3)
+        wait_until(lambda: made and made[0].stats().steps > 3, 60)
         stream.cancel()
-        wait_until(lambda: stream.end)
+        wait_until(lambda: stream.end, 60)
         assert stream.end is not None
         assert stream.end.reason == "cancelled"
         assert made[0].stats().steps < 200
@@ -203,7 +203,7 @@ def test_too_many_are_told_to_come_back() -> None:
         for stream in streams:
             stream.cancel()
         for stream in streams:
-            wait_until(lambda stream=stream: stream.end)
+            wait_until(lambda stream=stream: stream.end, 60)
 
 
 def test_models_stay_as_they_are() -> None:
@@ -229,10 +229,3 @@ def test_the_stand_in_refuses_what_zerogpu_refuses(spaces: Any) -> None:
     for task in (coroutine, stream):
         with pytest.raises(NotImplementedError):
             spaces.GPU(task)
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

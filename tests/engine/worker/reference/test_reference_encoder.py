@@ -142,9 +142,9 @@ def test_on_a_gpu_waiting_recordings_are_encoded_in_one_batch() -> None:
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(lengths) + 1) as callers:
         patch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
         first = callers.submit(code, 9)
-        wait_until(lambda: encoder.encoded == [9])
+        wait_until(lambda: encoder.encoded == [9], PATIENCE)
         submitted = [callers.submit(code, length) for length in lengths]
-        wait_until(lambda: len(references._jobs) == len({*lengths, 9}))
+        wait_until(lambda: len(references._jobs) == len({*lengths, 9}), PATIENCE)
         encoder.go.set()
         assert first.result(PATIENCE) == 9
         for length, each in zip(lengths, submitted, strict=True):

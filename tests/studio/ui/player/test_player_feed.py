@@ -10,17 +10,26 @@ import pytest
 
 from studio.ui.player.player import FOLDER
 
-# The raw route brings `raw` samples and ends; only then the event tells that `made` were made.
-RAW_FIRST = """
-async ({ raw, made }) => {
-  window.fetch = async () => new Response(new Int16Array(raw).buffer);
+# A listener that writes down what it is told.
+LISTENING = """
+function listening() {
   const told = [];
   const listener = {
     begin() {},
     news() {},
     audio: (samples) => told.push(`heard ${samples.length}`),
     whole: (total) => told.push(`whole ${total}`),
+    lost: () => told.push('lost'),
   };
+  return { told, listener };
+}
+"""
+
+# The raw route brings `raw` samples and ends; only then the event tells that `made` were made.
+RAW_FIRST = """
+async ({ raw, made }) => {
+  window.fetch = async () => new Response(new Int16Array(raw).buffer);
+  const { told, listener } = listening();
   const rest = btoa('\\0'.repeat(2 * (made - raw)));
   const feed = new Feed(listener, async (id, start) => ({ start, pcm: rest }));
   const payload = { id: 'take', start: 0, pcm: '', raw: 'http://studio/raw' };
@@ -41,14 +50,7 @@ async ({ raw, made }) => {
 GAP = """
 async ({ sent, made, ask, stop }) => {
   let asked = 0, settled = 0, answer;
-  const told = [];
-  const listener = {
-    begin() {},
-    news() {},
-    audio() {},
-    whole: (total) => told.push(`whole ${total}`),
-    lost: () => told.push('lost'),
-  };
+  const { told, listener } = listening();
   const asking = async () => {
     asked += 1;
     return stop ? new Promise((go) => (answer = go)) : ask;
@@ -72,13 +74,7 @@ async ({ sent, made, ask, stop }) => {
 REOPENED = """
 async ({ raw, made }) => {
   window.fetch = async () => new Response(new Int16Array(raw).buffer);
-  const told = [];
-  const listener = {
-    begin() {},
-    news() {},
-    audio: (samples) => told.push(`heard ${samples.length}`),
-    whole: (total) => told.push(`whole ${total}`),
-  };
+  const { told, listener } = listening();
   const feed = new Feed(listener, async () => null);
   const payload = { id: 'take', start: 0, pcm: '', raw: 'http://studio/raw' };
   feed.take({ ...payload, seq: 1, made: 0 });
@@ -94,7 +90,7 @@ async ({ raw, made }) => {
 @pytest.fixture(scope="module")
 def page(browser: Any) -> Iterator[Any]:
     page = browser.new_page()
-    page.add_script_tag(content=Path(FOLDER, "feed.js").read_text(encoding="utf-8"))
+    page.add_script_tag(content=Path(FOLDER, "feed.js").read_text(encoding="utf-8") + LISTENING)
     yield page
     page.close()
 
@@ -117,10 +113,10 @@ def test_a_raw_route_that_seemed_to_end_is_not_the_end(page: Any) -> None:
 
 def test_what_the_server_has_let_go_is_asked_for_once(page: Any) -> None:
     done = page.evaluate(GAP, {"sent": 480, "made": 960, "ask": None, "stop": False})
-    assert (done["asked"], done["told"]) == (1, ["lost"])
+    assert (done["asked"], done["told"]) == (1, ["heard 480", "lost"])
 
 
 def test_a_stop_while_a_gap_is_asked_for_ends_it(page: Any) -> None:
     done = page.evaluate(GAP, {"sent": 480, "made": 960, "ask": None, "stop": True})
-    assert (done["asked"], done["told"]) == (1, [])
+    assert (done["asked"], done["told"]) == (1, ["heard 480"])
     assert done["settled"] <= 2

@@ -192,44 +192,43 @@ def test_a_reload_in_the_middle_keeps_what_was_made(
     heard_in_time(stage, {"raw": tap})
 
 
-def kept_as_made(stage: Stage, page: Any) -> list[str]:
-    """Serves what the studio kept; the addresses that were asked for."""
+@pytest.fixture
+def asked(stage: Stage, own_tap: Tap) -> list[str]:
+    """The kept takes that the page asks for, which are served as they were made."""
     asked: list[str] = []
 
     def answer(route: Any) -> None:
         asked.append(route.request.url.split("/")[-1])
         route.fulfill(body=stage.kept[-1].tobytes(), content_type="audio/pcm")
 
-    page.route("**/timbre/takes/**", answer)
+    own_tap.page.route("**/timbre/takes/**", answer)
     return asked
 
 
+@pytest.mark.parametrize("transport", ["event"])
 def test_a_stopped_take_is_heard_whole_from_the_list(
-    stage: Stage, url: str, open_page: OpenPage
+    stage: Stage, own_tap: Tap, asked: list[str], transport: str
 ) -> None:
-    tap = Tap(open_page(url), 0)
-    asked = kept_as_made(stage, tap.page)
     stage.submit = lambda: steady(190, speed=60)
-    press(tap, "event")
-    tap.wait(playing(24_000))
+    press(own_tap, transport)
+    own_tap.wait(playing(24_000))
     wait_until(lambda: stage.performed[-1].end)
-    tap.page.locator(".timbre-player .stop").click()
-    tap.wait("now.over && now.made")
-    row = {"take": tap.get("kept"), "voice": "Ada", "text": "Hello.", "samples": "729600"}
-    assert tap.get("received") < 729_600
-    tap.page.evaluate("(row) => window.timbre.hear(row)", row)
-    wait_until(lambda: tap.page.evaluate("window.timbre.players.at(-1).received") == 729_600)
+    own_tap.page.locator(".timbre-player .stop").click()
+    own_tap.wait("now.over && now.made")
+    row = {"take": own_tap.get("kept"), "voice": "Ada", "text": "Hello.", "samples": "729600"}
+    assert own_tap.get("received") < 729_600
+    own_tap.page.evaluate("(row) => window.timbre.hear(row)", row)
+    wait_until(lambda: own_tap.page.evaluate("window.timbre.players.at(-1).received") == 729_600)
     assert asked == [f"{row['take']}.pcm?from=0"]
 
 
+@pytest.mark.parametrize("transport", ["event"])
 def test_a_take_whose_beginning_is_gone_is_fetched_again(
-    stage: Stage, url: str, open_page: OpenPage
+    stage: Stage, own_tap: Tap, asked: list[str], transport: str
 ) -> None:
-    tap = Tap(open_page(url), 0)
-    asked = kept_as_made(stage, tap.page)
     stage.submit = lambda: steady(12, speed=20)
-    press(tap, "event")
-    tap.wait("now?.over && now.made && player.kept")
-    tap.page.evaluate("window.timbre.players[0].now.report.first = 3840")  # after 20 minutes
-    tap.page.locator(".timbre-player .pause").click()
-    wait_until(lambda: asked == [f"{tap.get('kept')}.pcm?from=0"])
+    press(own_tap, transport)
+    own_tap.wait("now?.over && now.made && player.kept")
+    own_tap.page.evaluate("window.timbre.players[0].now.report.first = 3840")  # after 20 minutes
+    own_tap.page.locator(".timbre-player .pause").click()
+    wait_until(lambda: asked == [f"{own_tap.get('kept')}.pcm?from=0"])
