@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import uvicorn
 
+from tests.support import serving
 from tests.support.serving import ClosingServer
 
 # Gradio sums up every finished event with pandas, and its pandas warns; we do without.
@@ -278,10 +279,7 @@ def paste(page: Any, field: Any, text: str) -> None:
 
 def wait_until(condition: Callable[[], object]) -> None:
     """Until it holds in this process."""
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.02)
+    serving.wait_until(condition, PATIENCE)
 
 
 class Server:
