@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -45,7 +46,8 @@ def create_api(
     api.add_api_route("/v1/{path:path}", _unknown, methods=_METHODS, include_in_schema=False)
     # Bound here, since the state of a request that passed through the page is Gradio's.
     refuse = partial(_refuse, api.state.context.metrics)
-    for kind in (ApiError, TimbreError, RequestValidationError, HTTPException, Exception):
+    known = (ApiError, TimbreError, RequestValidationError, HTTPException, ClientDisconnect)
+    for kind in (*known, Exception):
         api.add_exception_handler(kind, refuse)
     api.add_middleware(_Doors, context=api.state.context)
     # For the page too: Gradio adds no CORS if its parent has this middleware.

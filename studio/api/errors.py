@@ -16,6 +16,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from engine import (
@@ -92,6 +93,8 @@ _KNOWN: tuple[tuple[type[TimbreError], int, str, str | None], ...] = (
     (NotSaved, 507, "not_saved", None),
 )
 _WORDS = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "media_type"}
+# For the metrics: nobody is there to read it.
+BROKEN_OFF = ApiError(400, "The body ended early. Send all of it.", "incomplete_body")
 UNFORESEEN = ApiError(
     500, "Something went wrong on the server; its log says what. Try again.", "internal_error"
 )
@@ -101,6 +104,8 @@ def explain(error: BaseException) -> ApiError:
     """The error response for an exception."""
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, ClientDisconnect):
+        return BROKEN_OFF
     if isinstance(error, Busy):
         return too_many(str(error), "queue_full", error.retry_after)
     if isinstance(error, (RequestValidationError, ValidationError)):

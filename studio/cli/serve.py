@@ -6,7 +6,6 @@ Gradio takes seconds to import, so it is imported only if the page is served.
 from __future__ import annotations
 
 import importlib
-from functools import partial
 from typing import TYPE_CHECKING
 
 from engine import Library, SpeechEngine, open_zerogpu
@@ -53,7 +52,14 @@ def serve_studio(context: AppContext) -> None:
         greet(context)
         if slow := describe_speed(engine.stats().speed):
             context.tell.line(slow)
-        serving.serve(application, address, partial(engine.drain, settings.grace), settings.proxies)
+        serving.serve(
+            application,
+            address,
+            engine.drain,
+            settings.proxies,
+            grace=settings.grace,
+            debug=settings.debug,
+        )
 
 
 def build_application(

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from engine import InvalidSetting
 from studio.server.connections import BoundedSocket, bounded_protocol
 from studio.server.process.gc_freeze import settle
-from studio.server.process.log_limits import limit_repeats
+from studio.server.process.log_limits import bounded_log
 from studio.server.process.shutdown import DrainingServer
 
 GRACE = 3  # seconds for open connections at shutdown
@@ -48,15 +48,16 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(
     application: ASGIApp,
     address: socket.socket,
-    drain: Callable[[], object] = lambda: None,
+    drain: Callable[[float], object] = lambda seconds: None,
     proxies: Sequence[str] = (),
+    grace: float = 20.0,
+    debug: bool = False,
 ) -> None:
-    """Serve until Ctrl-C, or SIGTERM and `drain`; open connections get GRACE seconds."""
+    """Serve until Ctrl-C, or SIGTERM and `drain`: `grace` seconds later the process is gone."""
     settings = configure(application, proxies)
-    limit_repeats()
     settle()
-    with address, suppress(KeyboardInterrupt):
-        DrainingServer(settings, drain).run(sockets=[address])
+    with address, bounded_log(debug), suppress(KeyboardInterrupt):
+        DrainingServer(settings, drain, grace).run(sockets=[address])
 
 
 def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Config:
@@ -68,7 +69,9 @@ def configure(application: ASGIApp, proxies: Sequence[str] = ()) -> uvicorn.Conf
         ws_ping_timeout=None,  # a ping waits behind audio that is not read yet; stall_timeout holds
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
+        log_config=None,  # studio/server/process/log_limits.py has it
         log_level="warning",
+        access_log=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=KEPT,

@@ -6,7 +6,6 @@ python -m tests.chaos.server FOLDER GRACE SECONDS-A-STEP
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 from engine import EngineSettings, Library
@@ -21,7 +20,7 @@ def main(folder: str, grace: str, step: str) -> None:
         application = create_api(engine, Library(Path(folder) / "voices"))
         address = listen("127.0.0.1", 0)
         print(address.getsockname()[1], flush=True)
-        serve(application, address, partial(engine.drain, float(grace)))
+        serve(application, address, engine.drain, grace=float(grace))
     print("closed", flush=True)
 
 

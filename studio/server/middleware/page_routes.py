@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from studio.api.bodies.json_body import check_separators
@@ -85,9 +87,13 @@ class PageRoutes:
                 receive = await _read_whole(receive, route.body)
         except ApiError as error:
             return await error.response()(scope, receive, send)
+        except ClientDisconnect:
+            return None
         if LOGIN.fullmatch(scope["path"]):
             send = self._counting_guesses(address_of(scope), send)
-        return await self._app(scope, _bounded(receive, route.body), send)
+        with suppress(ClientDisconnect):  # raised where a body is read; nobody waits for an answer
+            return await self._app(scope, _bounded(receive, route.body), send)
+        return None
 
     def _admit(self, scope: Scope) -> Route:
         """The open route of a request. Raises ApiError."""
@@ -153,12 +159,15 @@ def _bounded(receive: Receive, limit: int) -> Receive:
 
 
 async def _read_whole(receive: Receive, limit: int) -> Receive:
-    """The body in one message, its size and separators counted. Raises ApiError."""
+    """The body in one message, its size and separators counted.
+
+    Raises ApiError, and ClientDisconnect where it ends early.
+    """
     body, counted = bytearray(), 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            break
+            raise ClientDisconnect
         piece = message.get("body", b"")
         counted = check_separators(piece, EVENT_SEPARATORS, counted)
         body += piece
