@@ -233,7 +233,10 @@ class StudioSettings(Settings):
         (), description="Sites that may show the page in a frame, like https://example.org."
     )
     grace: float = Field(
-        20.0, ge=0, description="Seconds that running requests have to finish after SIGTERM."
+        20.0,
+        ge=0,
+        description="Seconds after SIGTERM at which the server is gone, 2 at least. Requests that "
+        "run have them to finish, less 5 (or half) to close.",
     )
     watermark: bool = Field(
         False, description="Mark all audio inaudibly. Needs requirements-watermark.txt."
@@ -244,7 +247,11 @@ class StudioSettings(Settings):
         "machine: a folder, or a hub id like Systran/faster-whisper-base. Needs "
         "requirements-transcribe.txt.",
     )
-    debug: bool = Field(False, description="Show where an internal error happened.")
+    debug: bool = Field(
+        False,
+        description="Show where an internal error happened; a server's log then has the messages "
+        "of errors, which may quote what a visitor has sent.",
+    )
 
     # The command line as a client.
     server: str = Field(
