@@ -56,17 +56,18 @@ from engine.open import (
     open_zerogpu,
     read_capabilities,
 )
-from engine.requests.text_groups import (
+from engine.speech_engine import AdmissionHook, SpeechEngine
+from engine.stats import Stats
+from engine.stream import Postprocess, SpeechStream
+from engine.text.sentences import (
     LANGUAGE_CODES,
     SYLLABIC,
+    SentenceBuffer,
     cut_text,
     speaking_seconds,
     split_sentences,
     spoken_size,
 )
-from engine.speech_engine import AdmissionHook, SpeechEngine
-from engine.stats import Stats
-from engine.stream import Postprocess, SpeechStream
 from engine.threads import lower_thread_priority
 from engine.types import (
     CODEBOOKS,
@@ -147,6 +148,7 @@ __all__ = [
     "Routed",
     "SamplingParams",
     "SavedVoice",
+    "SentenceBuffer",
     "Settings",
     "SoundWriter",
     "SpeechEngine",

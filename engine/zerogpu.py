@@ -28,9 +28,9 @@ from engine.errors import Busy, EngineError, NotCapable, TimbreError
 from engine.plan import Checkpoint
 from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence
-from engine.requests.text_groups import speaking_seconds
 from engine.stats import Counters, Stats
 from engine.stream import Handles, SpeechStream
+from engine.text.sentences import speaking_seconds
 from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
 from engine.voices.routing import cloner
 

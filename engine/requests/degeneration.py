@@ -16,7 +16,7 @@ from collections import deque
 
 import numpy as np
 
-from engine.requests.text_groups import FASTEST_LETTERS_PER_SECOND
+from engine.text.sentences import FASTEST_LETTERS_PER_SECOND
 from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Codes, Pcm
 
 MIN_BUDGET = 192  # frames

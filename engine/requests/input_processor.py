@@ -16,7 +16,8 @@ from engine.errors import InvalidSetting, InvalidText
 from engine.plan import Checkpoint, Prompt
 from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText, check_text
-from engine.requests.text_groups import letters, text_groups
+from engine.requests.text_groups import text_groups
+from engine.text.sentences import letters
 from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest
 from engine.voices.routing import route
 
@@ -81,6 +82,8 @@ class InputProcessor:
         request, checkpoint = own.request, own.checkpoint
         longest = _longest_group(request, checkpoint, len(own.prompt(())))
         groups = text_groups(request.text, longest, request.language)
+        if len(groups) > 1:  # one run alone has the ids that the reference package gives it
+            groups = [group.strip() for group in groups]
         prompts = [own.prompt(checkpoint.text_ids(group)) for group in groups]
         for each in prompts:
             check_room(each, checkpoint.max_positions, request.max_frames)

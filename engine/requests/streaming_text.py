@@ -15,7 +15,7 @@ from engine.checkpoints.tokens import TextFeed
 from engine.errors import InvalidText
 from engine.plan import Checkpoint
 from engine.requests.sequence import TextPiece
-from engine.requests.text_groups import group_end, letters, piece_end, spoken_size
+from engine.text.sentences import letters, open_end, piece_end, spoken_size
 
 ALLOWED_CONTROLS = "\n\r\t"
 CUT_FROM = 0.6  # share of a group's letters from which it is cut at the next end of a sentence
@@ -70,6 +70,7 @@ class StreamingText:
         self._overflown = False
         self._group = ""  # text of the last group
         self._fed = 0  # characters of the group that the feed has
+        self._later = False  # whether there was a group before the last one
         self._closed = False
         self._post: Post | None = None
         self._unposted: list[TextPiece] = []
@@ -100,21 +101,26 @@ class StreamingText:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._send(TextPiece(self._fitting(self._feed.close()), ends_text=True))
+            self._send(TextPiece(self._fitting(self._feed.close(self._later)), ends_text=True))
 
     def _pieces(self, text: str) -> list[TextPiece]:
         """Split the text into pieces: those that end a group, then the rest that stays open."""
-        self._group += text
+        self._group = self._stripped(self._group + text)
         pieces = []
         while not self._overflown and (place := self._group_end()):
             ids, count = self._take(place)
-            rest = self._fitting(self._feed.close())
+            rest = self._fitting(self._feed.close(stripped=True))
             pieces.append(TextPiece((*ids, *rest), count, ends_group=True))
-            self._group, self._fed, self._ids = self._group[place:], 0, 0
+            self._later, self._fed, self._ids = True, 0, 0
+            self._group = self._stripped(self._group[place:])
             self._feed = TextFeed(self._encode)
         if not self._overflown:
             pieces.append(TextPiece(*self._take(len(self._group))))
         return pieces
+
+    def _stripped(self, group: str) -> str:
+        """The last group's text; a further group begins without space."""
+        return group.lstrip() if self._later and not self._fed else group
 
     def _take(self, stop: int) -> tuple[tuple[int, ...], int]:
         """Feed the group's text up to `stop`; returns the ids that are certain, and the letters."""
@@ -142,7 +148,7 @@ class StreamingText:
         if spoken_size(self._group) <= from_:
             return 0
         sent = self._fed - self._feed.held  # a word that is held back may be in the next group
-        place = group_end(self._group, from_)
+        place = open_end(self._group, from_)
         if place and spoken_size(self._group[:place]) <= most:
             return max(place, sent)
         if spoken_size(self._group) <= most:

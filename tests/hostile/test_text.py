@@ -20,6 +20,7 @@ from engine import (
     InvalidSetting,
     InvalidText,
     Preset,
+    SentenceBuffer,
     SpeechRequest,
     TimbreError,
     parse_blend,
@@ -27,7 +28,6 @@ from engine import (
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.plan import Prompt
 from engine.testing import FakeEngine
-from studio.api.websocket.sentence_buffer import Sentences
 from tests.conftest import golden_folders
 
 SOON = 2.0  # seconds, on a busy machine
@@ -123,7 +123,7 @@ def test_sentences_are_found_in_time_linear_in_the_text(unit: str) -> None:
     """What a socket sends is split on the event loop, up to 100,000 characters of it."""
     text = "Hello" + unit * (100_000 // len(unit)) + "x"
     started = time.process_time()
-    reader = Sentences()
+    reader = SentenceBuffer()
     pieces = reader.feed(text) + reader.finish()
     assert time.process_time() - started < SOON
     assert "".join("".join(pieces).split()) == "".join(text.split())
@@ -132,7 +132,7 @@ def test_sentences_are_found_in_time_linear_in_the_text(unit: str) -> None:
 @pytest.mark.parametrize("unit", [".", " ", "\n", ". ", "Dr. ", "a"])
 def test_many_pieces_behind_a_long_text_cost_little(unit: str) -> None:
     """A socket looks through what waits once, not with every message."""
-    reader = Sentences()
+    reader = SentenceBuffer()
     reader.feed(unit * (49_000 // len(unit)))
     started = time.process_time()
     for piece in ("", "a", "", " ") * 250:

@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from engine import InvalidText, SpeechRequest, SpeechStream
+from engine import InvalidText, SentenceBuffer, SpeechRequest, SpeechStream
 from studio.api.api_context import by_length
-from studio.api.websocket.sentence_buffer import Sentences
 
 Submit = Callable[[SpeechRequest], SpeechStream]
 LONGEST = 100_000  # characters that may wait
@@ -63,7 +62,7 @@ class Flowing:
 
     def timestamps(self, spoken: list[tuple[str, float]]) -> list[dict[str, Any]]:
         seconds = sum(part[1] for part in spoken)
-        reader = Sentences()
+        reader = SentenceBuffer()
         texts = reader.feed(self._said) + reader.finish()
         total = sum(map(len, texts)) or 1
         shares = [(text, seconds * len(text) / total) for text in texts]
@@ -76,7 +75,7 @@ class Split:
     def __init__(self, request: SpeechRequest, submit: Submit, text: str, most: int) -> None:
         """`most`: characters of all its text together, as of any request."""
         self._request, self._submit, self._left = request, submit, most
-        self._reader = Sentences()
+        self._reader = SentenceBuffer()
         self._waiting: deque[str] = deque()
         self._more = asyncio.Event()
         self._closed = False
@@ -102,7 +101,7 @@ class Split:
         self._more.set()
 
     def cancel(self) -> None:
-        self._reader, self._closed = Sentences(), True
+        self._reader, self._closed = SentenceBuffer(), True
         self._waiting.clear()
         self._more.set()
         if self._stream:

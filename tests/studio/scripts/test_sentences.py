@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine import spoken_size
-from engine.requests.text_groups import LANGUAGE_CODES
+from engine.text.sentences import LANGUAGE_CODES
 from studio.scripts.model import MAX_PAUSE
 from studio.scripts.text.sentences import SpokenPiece, sentences, spoken_pieces
 from studio.scripts.text.tags import TAG, around_tags, at_pauses, pause_of, pause_tag

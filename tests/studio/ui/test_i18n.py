@@ -15,8 +15,8 @@ import pytest
 from gradio.i18n import I18nData
 
 from engine import Library
-from engine.requests.text_groups import LANGUAGE_CODES
 from engine.testing import FakeEngine
+from engine.text.sentences import LANGUAGE_CODES
 from studio.ui import i18n, take_card
 from studio.ui.page import mount_page
 from studio.ui.shell import ENTRIES, build_shell

@@ -1,0 +1,1 @@
+"""How well a model reads aloud: a book, and sentences with figures and signs in them."""

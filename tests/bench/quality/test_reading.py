@@ -1,0 +1,43 @@
+"""What was read aloud and what was heard are compared as words, however each is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.quality.reading.__main__ import HERE, book, written
+from bench.quality.reading.comparison import canonical, differences, misheard
+
+
+@pytest.mark.parametrize(
+    ("spoken", "transcript"),
+    [
+        ("It cost one point five million euros.", "It cost €1.5 million."),
+        ("four dollars and ninety-nine cents", "$4.99"),
+        ("in two thousand and five", "in 2005"),
+        ("the one hundred and first attempt", "The 101st attempt."),
+        ("nineteen thirty-nine to forty-five", "1939 to 45"),
+        ("the nineteen nineties", "the 1990s"),
+        ("seven forty-five P M", "7:45 p.m."),
+        ("the F B I called", "The FBI called."),
+        ("Louis the fourteenth built", "Louis XIV built"),
+        ("a rabbit-hole", "a rabbit hole"),
+    ],
+)
+def test_both_ways_of_writing_a_thing_are_one(spoken: str, transcript: str) -> None:
+    assert misheard(spoken, transcript).errors == 0
+
+
+def test_changes_are_told_apart() -> None:
+    said = canonical("of having nothing to do once or twice")
+    again = canonical("of having nothing to do having nothing to do once or twice")
+    found = differences(said, again)
+    assert (found.added, found.missing, found.wrong) == (4, 0, 0)
+    found = differences(said, canonical("having nothing to see once or twice"))
+    assert (found.added, found.missing, found.wrong) == (0, 1, 1)
+
+
+def test_the_texts_are_whole() -> None:
+    sentences = written(HERE / "written.tsv")
+    assert len(sentences) >= 200
+    assert len({each.written for each in sentences}) == len(sentences)
+    assert sum(len(text.written.split()) for text in book()) >= 600

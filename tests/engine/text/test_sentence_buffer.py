@@ -1,0 +1,66 @@
+"""Sentences come out the same however the text is cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import SentenceBuffer
+
+WORDS = ("Hello there", "3.5", "今天", "“No”", "x", "Dr. ", "e.g. ")
+PIECES = (*WORDS, ". ", "! ", "? ", " ", "\n", "。")
+
+
+def split(*texts: str) -> list[str]:
+    reader = SentenceBuffer()
+    whole = [sentence for text in texts for sentence in reader.feed(text)]
+    return whole + reader.finish()
+
+
+def test_plain_sentences() -> None:
+    said = "Hello there. How are you? Dr. Who said 3.5 e.g. now!\nNew line"
+    expected = ["Hello there.", "How are you?", "Dr. Who said 3.5 e.g. now!", "New line"]
+    assert split(said) == expected
+
+
+def test_wide_marks_need_no_space() -> None:
+    assert split("今天。明天！后天") == ["今天。", "明天！", "后天"]
+
+
+def test_a_sentence_is_given_before_the_text_ends() -> None:
+    assert SentenceBuffer().feed("One. Two") == ["One."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I met Gen. Lee spoke. He left.",
+        "We were with Dr. Smith. It rained.",
+        "At 5 p.m. he left. At 6 p.m. She came.",
+        "See No. 5. J. K. Rowling wrote it. Yes.",
+        "The U.S. Army and the U.S. team. Done.",
+    ],
+)
+def test_a_full_stop_of_an_abbreviation_ends_no_sentence(text: str) -> None:
+    found = split(text)
+    assert not {"I met Gen.", "We were with Dr.", "At 5 p.m.", "See No.", "J.", "The U.S."} & {
+        *found
+    }
+    for size in range(1, 9):
+        assert split(*(text[at : at + size] for at in range(0, len(text), size))) == found
+
+
+def test_an_end_is_known_before_the_next_sentence_begins() -> None:
+    assert SentenceBuffer().feed("I was there. ") == ["I was there."]
+    assert SentenceBuffer().feed("I saw Dr. ") == []
+
+
+@given(st.lists(st.sampled_from(PIECES[:-1]), max_size=12).map("".join), st.integers(1, 6))
+def test_pieces_of_any_size_give_the_same_sentences(text: str, size: int) -> None:
+    assert split(*(text[at : at + size] for at in range(0, len(text), size))) == split(text)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_nothing_is_lost(text: str) -> None:
+    assert "".join("".join(split(text)).split()) == "".join(text.split())
