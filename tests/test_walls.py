@@ -129,6 +129,7 @@ ORDER = {
         "cli",
         "server",
         "ui",
+        "imports",
         "api",
         "scripts",
         "takes",

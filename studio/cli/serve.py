@@ -37,6 +37,7 @@ def _is_open_to_all(settings: StudioSettings) -> bool:
 
 def serve_studio(context: AppContext) -> None:
     """Serve until Ctrl-C."""
+    from studio.imports.import_process import close_imports
     from studio.server import serving
     from studio.server.process.data_lock import data_lock
     from studio.server.retention import empty_trash
@@ -52,14 +53,17 @@ def serve_studio(context: AppContext) -> None:
         greet(context)
         if slow := describe_speed(engine.stats().speed):
             context.tell.line(slow)
-        serving.serve(
-            application,
-            address,
-            engine.drain,
-            settings.proxies,
-            grace=settings.grace,
-            debug=settings.debug,
-        )
+        try:
+            serving.serve(
+                application,
+                address,
+                engine.drain,
+                settings.proxies,
+                grace=settings.grace,
+                debug=settings.debug,
+            )
+        finally:
+            close_imports()
 
 
 def build_application(

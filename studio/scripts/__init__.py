@@ -1,6 +1,6 @@
 """Scripts: dialogue and long text, from a file to a spoken whole with subtitles.
 
-    script_of_file / _text ─▶ Script ── edits ─▶ Script
+    script_of_text, Imports ─▶ Script ── edits ─▶ Script
     resolve_cast, plan ─▶ Jobs ─▶ BatchSynthesis ─▶ LineAudio ─▶ build_timeline ─▶ export_file, …
 
 A script, its cast and its delivery are immutable data in a Project; a line's audio is found by a
@@ -13,12 +13,6 @@ from studio.scripts.casting import Casting, resolve_cast, suggest
 from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.loudness import loudness_gains
-from studio.scripts.importers.passages import Passage, SpeechOptions
-from studio.scripts.importers.reader import (
-    SUFFIXES,
-    script_of_file,
-    script_of_text,
-)
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan, voice_digest
 from studio.scripts.model import Line, Script
@@ -27,13 +21,14 @@ from studio.scripts.progress import Progress
 from studio.scripts.projects import Project, Projects, ProjectSummary
 from studio.scripts.render_stream import ScriptStream
 from studio.scripts.serializer import text_of
+from studio.scripts.text.passages import Passage, SpeechOptions
 from studio.scripts.text.pronunciation import Spelling, read_spellings, write_spellings
 from studio.scripts.text.sentences import SpokenPiece
+from studio.scripts.text.typed import script_of_text
 from studio.scripts.timeline import Timeline, build_timeline, missing
 from studio.scripts.tracks import Status, status_of
 
 __all__ = [
-    "SUFFIXES",
     "BatchSynthesis",
     "Casting",
     "Delivery",
@@ -64,7 +59,6 @@ __all__ = [
     "plan",
     "read_spellings",
     "resolve_cast",
-    "script_of_file",
     "script_of_text",
     "srt",
     "status_of",

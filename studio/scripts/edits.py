@@ -9,8 +9,8 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
 from engine import InvalidText
-from studio.scripts.importers.passages import PLAIN, Passage, SpeechOptions, clean, split
 from studio.scripts.model import LONGEST_NAME, MAX_LINE, Line, Script
+from studio.scripts.text.passages import PLAIN, Passage, SpeechOptions, clean, split
 from studio.scripts.text.tags import pause_tag
 
 

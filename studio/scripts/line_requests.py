@@ -16,11 +16,11 @@ from typing import Any
 from pydantic import Field
 
 from engine import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest, Voice, spoken_size
-from studio.scripts.importers.passages import SpeechOptions
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.text.cues import cues_of, without_cues
 from studio.scripts.text.numerals import looks_english, words_for
+from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
 
 

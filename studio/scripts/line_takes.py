@@ -7,11 +7,11 @@ a change loses no audio. Bounded per line and per project. Knows no audio and no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from studio.scripts.model import MAX_SEED, Line, Record, Script
+from studio.scripts.model import MAX_ID, MAX_SEED, Key, Line, Record, Script
 
 MOST_TAKES = 8  # of a line
 MOST_IN_PROJECT = 20_000
@@ -21,12 +21,13 @@ MOST_SHOWN = 160  # characters of the text that a take remembers
 class LineTake(Record):
     """Audio that a line had, with the seed and the beginning of the text it was made from."""
 
-    key: str = Field(max_length=64)
+    key: Key
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     text: str = Field("", max_length=MOST_SHOWN)
 
 
-LineTakes: TypeAlias = Mapping[int, tuple[LineTake, ...]]  # by line id, in order of appearance
+LineId: TypeAlias = Annotated[int, Field(ge=0, le=MAX_ID)]
+LineTakes: TypeAlias = Mapping[LineId, tuple[LineTake, ...]]  # by line id, in order of appearance
 
 
 def take_of(line: Line, key: str) -> LineTake:

@@ -7,18 +7,20 @@ with all other lines unchanged. This module knows no files, no voices and no aud
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import Self
 
 from engine import InvalidText, Message
+from studio.storage import SAFE_ID
 
 MAX_LINES = 20_000
 MAX_LINE = 4_000  # characters
 MAX_PAUSE = 60.0  # seconds
 MAX_SEED = 2**63 - 1
 MAX_SPEAKERS = 1_000
+MAX_ID = 2**31  # of lines, chapters and paragraphs; ids are counted up from 0
 LONGEST_NAME = 60  # of a speaker
 LONGEST_DIRECTION = 200
 
@@ -33,18 +35,22 @@ class Record(BaseModel):
         return type(self).model_validate({**dict(self), **changes})
 
 
+# A key of audio, which is also a file's name; empty: none.
+Key: TypeAlias = Annotated[str, Field(pattern=rf"^(?:{SAFE_ID.pattern})?$")]
+
+
 class Line(Record):
     """Text of one speaker that is spoken by one request. Without text it is a silence."""
 
-    id: int
+    id: int = Field(ge=0, le=MAX_ID)
     text: str = Field(max_length=MAX_LINE)
     speaker: str = Field("", max_length=LONGEST_NAME)  # "": the narrator
     direction: str = Field("", max_length=LONGEST_DIRECTION)  # how to say it: whispering
-    chapter: int = Field(0, ge=0)  # index into the script's chapters
-    paragraph: int = Field(0, ge=0)
+    chapter: int = Field(0, ge=0, le=MAX_ID)  # index into the script's chapters
+    paragraph: int = Field(0, ge=0, le=MAX_ID)
     pause: float | None = Field(None, ge=0, le=MAX_PAUSE)  # seconds after it; None: by Pauses
     seed: int | None = Field(None, ge=0, le=MAX_SEED)  # None: the script's
-    kept: str = Field("", max_length=64)  # of a locked line: the key of its audio
+    kept: Key = ""  # of a locked line: the key of its audio
 
     @property
     def locked(self) -> bool:
@@ -56,7 +62,7 @@ class Script(Record):
 
     lines: tuple[Line, ...] = Field((), max_length=MAX_LINES)
     chapters: tuple[str, ...] = ("",)
-    issued: int = 0  # ids are never reused
+    issued: int = Field(0, ge=0, le=MAX_ID + 1)  # ids are never reused
 
     @property
     def speakers(self) -> tuple[str, ...]:

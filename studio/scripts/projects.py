@@ -106,16 +106,19 @@ class Projects:
                 shutil.copyfile(path, target)
         return made
 
-    def adopt(self, project: Project, fill: Callable[[Path], None]) -> str:
-        """Create a project whose audio `fill` writes into a folder; whole or not at all."""
+    def adopt(self, fill: Callable[[Path], Project]) -> str:
+        """Create a project that `fill` returns, with the audio it writes into a folder.
+
+        Whole or not at all; returns its id.
+        """
         number = new_id(self._clock())
         unfinished = self._folder / f"{_UNFINISHED}{number}"
-        now = self._clock()
-        whole = project.having(created=now, changed=now)
         try:
             with explain_write_errors(self._folder):
                 (unfinished / "sounds").mkdir(parents=True)
-                fill(unfinished / "sounds")
+                project = fill(unfinished / "sounds")
+                now = self._clock()
+                whole = project.having(created=now, changed=now)
                 write_atomic(unfinished / FILE, whole.model_dump_json().encode())
                 unfinished.rename(self._folder / number)
         finally:

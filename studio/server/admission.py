@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 
 from engine import AdmissionHook, Message, SpeechStream, TooMany
 from studio.api.errors import ApiError
+from studio.api.page_request import page_address
 from studio.api.rates import Rates
-from studio.server.visitors import Share, page_address
+from studio.server.visitors import Share
 from studio.settings import StudioSettings
 
 

@@ -7,7 +7,6 @@ named by a digest of that; no personal data is stored.
 from __future__ import annotations
 
 import secrets
-import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from weakref import WeakSet
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -25,6 +24,7 @@ from starlette.types import Message as AsgiMessage
 from engine import Message, SpeechStream, TooMany
 from studio.api.application import GUARDED
 from studio.api.auth import key_of
+from studio.api.page_request import page_address, page_request
 from studio.api.rates import address_of
 
 COOKIE: Final = "timbre-visitor"
@@ -135,21 +135,9 @@ def _open(streams: WeakSet[SpeechStream]) -> int:
     return sum(stream.end is None for stream in streams)
 
 
-def page_address() -> str:
-    """Where the visitor is whose event of the page runs; empty where none does."""
-    request = _page_request()
-    return address_of(request.request.scope) if request and request.request else ""
-
-
-def _page_request() -> Any:
-    """Gradio's request of the event that runs, if one does."""
-    gradio = sys.modules.get("gradio.context")  # not loaded if only the API is served
-    return gradio.LocalContext.request.get(None) if gradio else None
-
-
 def _on_the_page() -> str:
     """The mark of the visitor whose Gradio event runs; without a cookie, of the session."""
-    request = _page_request()
+    request = page_request()
     if request is None:
         return ""
     known = request.request.scope.get(SCOPE) if request.request else None

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from engine import Library, SpeechEngine
-from studio.scripts.project_uploads import ProjectUploads
+from studio.imports.import_process import Imports
+from studio.imports.project_uploads import ProjectUploads
 from studio.settings import StudioSettings
 from studio.takes.take_store import Takes
 from studio.ui.player.live_takes import LiveTakes
@@ -31,6 +32,7 @@ class Studio:
 
     transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
     uploads: ProjectUploads | None = None  # of large files; None: only Gradio's routes are reached
+    imports: Imports = field(default_factory=Imports)  # the processes that read files
     # What tabs want deleted regularly; the server runs it (studio/server/retention.py).
     upkeep: list[Callable[[StudioSettings], object]] = field(default_factory=list)
 

@@ -9,7 +9,7 @@ import gradio as gr
 from fastapi import Depends, FastAPI
 
 from engine import Library, SpeechEngine
-from studio.scripts.project_uploads import MOST_FILE, ProjectUploads
+from studio.imports.project_uploads import MOST_FILE, ProjectUploads
 from studio.takes import downloads
 from studio.takes.take_store import Takes
 from studio.ui import shortcuts, theme

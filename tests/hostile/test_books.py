@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidText
-from studio.scripts import Script, script_of_file
-from studio.scripts.importers import archives, pdf
+from studio.imports import archives, pdf
+from studio.scripts import Script
 from tests.hostile.bounds import Worst
-from tests.studio.scripts import book_makers as makers
+from tests.studio.imports import book_makers as makers
+from tests.support.script_makers import script_of_file
 
 ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 9 if n else "ha"}">' for n in range(12))
 BOMB = f'<?xml version="1.0"?><!DOCTYPE x [{ENTITIES}]><x>&e11;</x>'

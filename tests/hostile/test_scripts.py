@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidSetting, InvalidText, Preset
+from studio.imports.formats import SUFFIXES
 from studio.scripts import (
-    SUFFIXES,
     Delivery,
     Script,
     plan,
     read_spellings,
-    script_of_file,
 )
 from tests.hostile.bounds import Worst
+from tests.support.script_makers import script_of_file
 
 SIZE = 50_000  # characters: what grows with the square takes seconds here, hours for the longest
 SOON = 2.0  # seconds of work; a third of it is needed, on slow cores that others share

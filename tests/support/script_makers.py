@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
@@ -12,10 +13,13 @@ import numpy as np
 
 from engine import Busy, Chunk, End, InvalidText, Pcm, Preset, SpeechRequest, StepFailed
 from engine.testing import FakeEngine
+from studio.imports import reader
 from studio.scripts.batch_synthesis import BatchSynthesis
-from studio.scripts.importers.reader import script_of_text
 from studio.scripts.line_audio import silence
 from studio.scripts.line_requests import Delivery, Job, plan
+from studio.scripts.model import Script
+from studio.scripts.text.passages import PLAIN, SpeechOptions
+from studio.scripts.text.typed import script_of_text
 
 T = TypeVar("T")
 TEXT = (
@@ -25,6 +29,11 @@ TEXT = (
     "Anna: Where have you been all this time?\n"
     "Ben: ***\n"
 )
+
+
+def script_of_file(name: str, data: bytes, manner: SpeechOptions = PLAIN) -> Script:
+    """What the reader makes of a file, in this process."""
+    return reader.script_of_file(name, io.BytesIO(data), manner)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

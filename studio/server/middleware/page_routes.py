@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from studio.api.bodies.json_body import check_separators
 from studio.api.errors import ApiError
 from studio.api.rates import Rates, address_of
-from studio.scripts.project_uploads import MOST_FILE
+from studio.imports.project_uploads import MOST_FILE
 
 UPLOAD_BYTES: Final = 101 << 20  # a file of the largest size and its form
 EVENT_BYTES: Final = 8 << 20  # the values of a tab: the longest script is 2,000,000 characters

@@ -93,7 +93,9 @@ def test_an_open_text_that_ends_with_a_group_ends():
         stream = fake.submit(ask(SENTENCES, open_text=True))
         stream.append("x")  # what shows that the last sentence was one
         stream.close_text()
-        assert sum(chunk.frames for chunk in stream) == len(SENTENCES.strip())  # without the space at its joint, and x
+        assert sum(chunk.frames for chunk in stream) == len(
+            SENTENCES.strip()
+        )  # without the space at its joint, and x
 
 
 def test_the_same_seed_speaks_the_same_whole_or_streamed():

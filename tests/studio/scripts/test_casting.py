@@ -15,9 +15,9 @@ from engine import (
 )
 from studio.scripts import speaker_sex
 from studio.scripts.casting import Casting, resolve_cast, suggest
-from studio.scripts.importers.reader import script_of_text
 from studio.scripts.model import MAX_SPEAKERS, Line, Script
 from studio.scripts.speaker_sex import speaker_sexes
+from studio.scripts.text.typed import script_of_text
 from tests.support.script_makers import TEXT
 
 

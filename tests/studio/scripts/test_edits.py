@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from engine import InvalidText, Preset
 from studio.scripts import edits, text_of
 from studio.scripts.edits import move
-from studio.scripts.importers.passages import PLAIN, Passage
-from studio.scripts.importers.reader import script_of_text
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.model import Line, Script
 from studio.scripts.pauses import Pauses
+from studio.scripts.text.passages import PLAIN, Passage
+from studio.scripts.text.typed import script_of_text
 
 SENTENCES = [
     f"This is sentence number {word} of the text." for word in ["one", "two", "three", "four"]

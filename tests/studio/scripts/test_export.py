@@ -24,11 +24,11 @@ from studio.scripts.export.captions import captions, chapter_list, srt, vtt
 from studio.scripts.export.export_files import export_file, export_lines
 from studio.scripts.export.limiter import CEILING, Limiter, true_peaks
 from studio.scripts.export.loudness import LoudnessMeter, loudness_gains
-from studio.scripts.importers.passages import Passage, build
 from studio.scripts.line_audio import LineAudio
 from studio.scripts.line_requests import Delivery, Job, plan
 from studio.scripts.model import Script
 from studio.scripts.pauses import Pauses
+from studio.scripts.text.passages import Passage, build
 from studio.scripts.timeline import Timeline, blocks, build_timeline, missing
 
 TEXTS = st.sampled_from(

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from studio.scripts import line_takes
-from studio.scripts.importers.reader import script_of_text
 from studio.scripts.line_takes import MOST_TAKES, LineTake, changed_lines, with_takes
+from studio.scripts.text.typed import script_of_text
 
 ADDED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), max_size=60)
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from engine import Preset
 from studio.scripts import Delivery, plan
-from studio.scripts.importers.reader import script_of_file, script_of_text
 from studio.scripts.serializer import text_of
 from studio.scripts.text.cues import at_cues, cue_of, cues_of, without_cues
+from studio.scripts.text.typed import script_of_text
+from tests.support.script_makers import script_of_file
 
 WANTED = [("Anna", "Where have you been?"), ("Ben", "I looked for the key.")]
 SCREENPLAY = """INT. KITCHEN - NIGHT

@@ -11,6 +11,7 @@ from engine import SAMPLE_RATE, Preset
 from engine.testing import FakeEngine
 from studio import scripts as sc
 from studio.scripts import edits
+from tests.support.script_makers import script_of_file
 
 BOOK = b"""# The Key
 
@@ -25,7 +26,7 @@ And so they went home, and said no more about it.
 
 def test_a_book_becomes_a_sound_with_subtitles_and_chapters(tmp_path: Path) -> None:
     projects = sc.Projects(tmp_path / "scripts")
-    script = sc.script_of_file("book.md", BOOK)
+    script = script_of_file("book.md", BOOK)
     there = {name: name for name in ("ryan", "vivian", "anna")}
     casting = sc.suggest(script, there, "ryan")
     number = projects.create(sc.Project(title="Book", script=script, casting=casting))

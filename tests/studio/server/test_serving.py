@@ -30,7 +30,9 @@ def served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """What is served; its health is checked instead of serving until Ctrl-C."""
     answers: list[Any] = []
 
-    def serve(application: Any, address: socket.socket, drain: Any, proxies: Any, **more: Any) -> None:
+    def serve(
+        application: Any, address: socket.socket, drain: Any, proxies: Any, **more: Any
+    ) -> None:
         with address, TestClient(application, base_url="http://localhost") as client:
             answers.append(client.get("/health").json())
 

@@ -29,11 +29,9 @@ from studio.scripts import (
     loudness_gains,
     plan,
     resolve_cast,
-    script_of_text,
     srt,
     vtt,
 )
-from studio.scripts.casting import Resolve
 from studio.scripts.export.audio_files import AudioFormat, Tags
 from studio.scripts.export.loudness import WANTED
 from studio.ui.context import Studio
@@ -122,7 +120,7 @@ class ScriptEndpoint:
             casting = read_cast(cast, voice or self._store.voices()[0][1])
             delivery = Delivery().having(language=language or "auto", seed=seed or 0)
             opened = await asyncio.to_thread(
-                _planned, text, casting, delivery, LineAudio(Path(folder)), self._store.resolve
+                self._planned, text, casting, delivery, LineAudio(Path(folder))
             )
             assert opened.sounds is not None
             rendering = BatchSynthesis(
@@ -136,6 +134,16 @@ class ScriptEndpoint:
             options = ExportOptions(format)
             files = await asyncio.to_thread(export, opened, options, Path(folder), lambda _: None)
             yield str(files[0]), str(files[1])
+
+    def _planned(
+        self, text: str, casting: Casting, delivery: Delivery, sounds: LineAudio
+    ) -> OpenScript:
+        script = self._studio.imports.typed(text, speakers=tuple(casting.voices))
+        cast = resolve_cast(script.speakers, casting, self._store.resolve)
+        jobs = plan(script, cast, delivery)
+        title = title_of(script)
+        project = Project(title=title, script=script, casting=casting, delivery=delivery)
+        return OpenScript("", project, jobs, sounds)
 
 
 @contextmanager
@@ -159,12 +167,3 @@ def read_cast(text: str, default: str) -> Casting:
         )
     voices = {name.strip(): voice.strip() for name, _, voice in pairs}
     return Casting(default=default, voices=voices)
-
-
-def _planned(
-    text: str, casting: Casting, delivery: Delivery, sounds: LineAudio, resolve: Resolve
-) -> OpenScript:
-    script = script_of_text(text, speakers=tuple(casting.voices))
-    jobs = plan(script, resolve_cast(script.speakers, casting, resolve), delivery)
-    project = Project(title=title_of(script), script=script, casting=casting, delivery=delivery)
-    return OpenScript("", project, jobs, sounds)

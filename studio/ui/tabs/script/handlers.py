@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from engine import InvalidText, Message, RequestError, TimbreError
+from studio.imports.project_uploads import GONE
 from studio.scripts import Delivery, text_of
-from studio.scripts.project_uploads import GONE
 from studio.ui.context import Studio
 from studio.ui.i18n import tell
 from studio.ui.player.event_transport import Payload

@@ -15,8 +15,8 @@ from pathlib import Path, PurePath
 from typing import TypeVar
 
 from engine import Design, InvalidText, Message, Preset, RequestError, TimbreError, Voice
+from studio.imports.formats import SUFFIXES
 from studio.scripts import (
-    SUFFIXES,
     Casting,
     Delivery,
     Job,
@@ -27,16 +27,14 @@ from studio.scripts import (
     Script,
     plan,
     resolve_cast,
-    script_of_file,
-    script_of_text,
     suggest,
     voice_digest,
 )
 from studio.scripts.edits import lock, redo, revise
-from studio.scripts.importers.reader import MAX_BOOK_BYTES
 from studio.scripts.line_takes import LineTake, changed_lines, take_of, with_takes
-from studio.scripts.project_files import export_project, import_project, title_in
+from studio.scripts.project_files import export_project
 from studio.scripts.text.cues import without_cues
+from studio.scripts.titles import plain
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY
 from studio.ui.context import Studio
@@ -94,6 +92,7 @@ class ScriptStore:
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
+        self._imports = studio.imports
         self._projects = Projects(studio.library.folder.parent / "scripts")
         self._past = History()
         self._planned: dict[str, tuple[float, tuple[Job, ...], frozenset[str]]] = {}
@@ -203,11 +202,12 @@ class ScriptStore:
     def read(self, number: str, text: str) -> OpenScript:
         """Parse typed text into a new script, or into an existing one."""
         if not number:
-            return self._create("", script_of_text(text))
+            return self._create("", self._imports.typed(text))
+
+        new = self._parsed(self._load(number), text)
 
         def anew(own: Project) -> Project:
-            manner, known = own.delivery.manner, own.script.speakers
-            script = revise(own.script, script_of_text(text, manner, known))
+            script = revise(own.script, new)
             return self._keeping_takes(number, own, self._with_script(own, script))
 
         return self.change(number, anew)
@@ -215,20 +215,22 @@ class ScriptStore:
     def fork(self, number: str, text: str) -> OpenScript:
         """A copy with this text, as another tab has changed the original."""
         own = self._load(number)
-        script = revise(own.script, script_of_text(text, own.delivery.manner, own.script.speakers))
+        script = revise(own.script, self._parsed(own, text))
         fresh = self._with_script(own, script)
         return self.open(self._projects.copy(number, fresh.having(title=f"{own.title[:190]} (2)")))
 
     def receive(self, path: Path, taken: Collection[str] = ()) -> OpenScript:
         """A new script from an uploaded file, or a project; `taken`: titles that others have."""
-        with path.open("rb") as file:
-            if path.suffix.lower() == PROJECT_SUFFIX:
-                title = free_title(title_in(file), taken)
-                return self.open(import_project(self._projects, file, title))
-            data = file.read(MAX_BOOK_BYTES + 1)
-        script = script_of_file(path.name, data)
-        title = PurePath(path).stem.strip() or title_of(script)
-        return self._create(free_title(title[:200], taken), script)
+        if path.suffix.lower() != PROJECT_SUFFIX:
+            script = self._imports.script(path)
+            title = plain(PurePath(path).stem) or title_of(script)
+            return self._create(free_title(title, taken), script)
+
+        def fill(folder: Path) -> Project:
+            project = self._imports.project(path, folder)
+            return project.having(title=free_title(project.title, taken), deleted=None)
+
+        return self.open(self._projects.adopt(fill))
 
     def save_project(self, number: str, folder: Path, name: str) -> Path:
         """Write the whole project as one file into a folder."""
@@ -239,7 +241,7 @@ class ScriptStore:
         return export_project(path, opened.project, opened.jobs, opened.sounds)
 
     def rename(self, number: str, title: str) -> OpenScript:
-        named = " ".join(title.split())[:200]
+        named = plain(title)
         if not named:
             raise InvalidText("Give the script a name.")
         with self._lock:
@@ -380,6 +382,10 @@ class ScriptStore:
         notes = {own.key: own.note for own in self._studio.choices().list()}
         return suggest(script, dict(self.voices()), default, notes)
 
+    def _parsed(self, own: Project, text: str) -> Script:
+        """A typed text, read as the project has it read."""
+        return self._imports.typed(text, own.delivery.manner, own.script.speakers)
+
     def _with_script(self, own: Project, script: Script) -> Project:
         """The project with another script; new speakers get voices."""
         cast = {who.casefold() for who in own.casting.voices}  # names are compared without case
@@ -392,7 +398,7 @@ class ScriptStore:
 
     def _create(self, title: str, script: Script) -> OpenScript:
         casting = self._first_cast(script, self.voices()[0][1])
-        named = (title.strip() or title_of(script))[:200]
+        named = plain(title) or plain(title_of(script))
         number = self._projects.create(Project(title=named, script=script, casting=casting))
         return self.open(number)
 

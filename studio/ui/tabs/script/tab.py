@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 import gradio as gr
 
 from engine import Message
-from studio.scripts import SUFFIXES
-from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
-from studio.scripts.export.loudness import WANTED
-from studio.scripts.project_uploads import (
+from studio.imports.formats import SUFFIXES
+from studio.imports.project_uploads import (
     BROKEN,
     BUSY,
     LENGTHLESS,
@@ -27,6 +25,8 @@ from studio.scripts.project_uploads import (
     TOO_SLOW,
     ProjectUploads,
 )
+from studio.scripts.export.audio_files import BITRATES, KINDS, RATES
+from studio.scripts.export.loudness import WANTED
 from studio.takes import downloads
 from studio.ui.context import Studio
 from studio.ui.i18n import both, tell, word

@@ -14,7 +14,7 @@ import pytest
 from engine import Library
 from engine.testing import Costs, FakeEngine
 from studio.ui.page import mount_page
-from tests.studio.scripts.book_makers import epub
+from tests.studio.imports.book_makers import epub
 from tests.support.browser import OpenPage, Server, open_tab
 
 BOOK = epub(

@@ -9,16 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import InvalidText
-from studio.scripts.importers.passages import SpeechOptions, clean
-from studio.scripts.importers.reader import (
-    BOOKS,
-    MAX_BYTES,
-    SUFFIXES,
-    script_of_file,
-    script_of_text,
-)
+from studio.imports.formats import BOOKS, MAX_BYTES, SUFFIXES
 from studio.scripts.model import MAX_LINES, MAX_PAUSE, Script
+from studio.scripts.text.passages import SpeechOptions, clean
 from studio.scripts.text.tags import at_pauses
+from studio.scripts.text.typed import script_of_text
+from tests.support.script_makers import script_of_file
 
 LETTERS = st.text(
     st.sampled_from("abcdefghij ABC,.;!?\n\n'\"-()éß你好世界。，"), min_size=1, max_size=400

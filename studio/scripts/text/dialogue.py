@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from engine import SYLLABIC
-from studio.scripts.importers.passages import NARRATORS, Passage
-from studio.scripts.importers.turn_forms import as_turns
 from studio.scripts.model import LONGEST_DIRECTION, LONGEST_NAME
+from studio.scripts.text.passages import NARRATORS, Passage
+from studio.scripts.text.turn_forms import as_turns
 
 WRAPPED, WIDEST = 45, 100  # columns of a line that an editor has wrapped
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine import InvalidText
-from studio.scripts import Script, script_of_file
-from tests.studio.scripts.book_makers import docx, epub, paragraph, pdf, zipped
+from studio.scripts import Script
+from tests.studio.imports.book_makers import docx, epub, paragraph, pdf, zipped
+from tests.support.script_makers import script_of_file
 
 NCX = (
     '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap><navPoint><navLabel><text>The last '

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import StringIO
 
-from studio.scripts.importers.dialogue import read_text
-from studio.scripts.importers.passages import Passage
+from engine import InvalidText
+from studio.scripts.text.dialogue import read_text
+from studio.scripts.text.passages import MAX_CHARACTERS, Passage
+from studio.scripts.text.typed import MAX_TYPED_LINES, too_many_lines
 
+MOST_READ = 8 * MAX_CHARACTERS  # with the space between tags
 LONGEST_TITLE = 200  # characters; a longer heading is text
 
 
@@ -24,8 +28,48 @@ class Block:
     silent: bool = False
 
 
+class Blocks(list[Block]):
+    """Blocks that have text, and the text of the one that is being read.
+
+    As many as a script may have lines and characters; InvalidText above, before they are all there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts = StringIO()
+        self._read = self._kept = 0  # characters
+
+    def write(self, text: str) -> None:
+        """Read on in the open block."""
+        self._read += len(text)
+        _check(self._read, MOST_READ)
+        self._parts.write(text)
+
+    def taken(self) -> str:
+        """The text of the open block; another one is open then."""
+        text = self._parts.getvalue()
+        self._parts = StringIO()
+        return text
+
+    def add(self, block: Block) -> None:
+        if block.text.strip():
+            self.append(block)
+            self._kept += len(block.text)
+            _check(self._kept, MAX_CHARACTERS)
+            if len(self) > MAX_TYPED_LINES:
+                raise too_many_lines(len(self))
+
+
+def _check(characters: int, most: int) -> None:
+    if characters > most:
+        raise InvalidText(
+            "The script is longer than {most:,} characters. Split it into parts.",
+            most=MAX_CHARACTERS,
+        )
+
+
 def passages_of(blocks: Iterable[Block]) -> Iterator[Passage]:
-    """In order. The texts are not bounded here."""
+    """In order."""
     text: list[str] = []
     title: list[str] = []
     for block in blocks:

@@ -10,8 +10,8 @@ import io
 from collections.abc import Iterator, Sequence
 
 from engine import InvalidText
-from studio.scripts.importers.passages import Passage
 from studio.scripts.model import MAX_LINES, MAX_PAUSE
+from studio.scripts.text.passages import Passage
 
 NAMES = {
     "text": ("text", "line", "dialogue", "dialog", "content", "sentence", "words", "台词", "文本"),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from studio.scripts.importers.dialogue import read_text
-from studio.scripts.importers.passages import Passage
+from studio.scripts.text.dialogue import read_text
+from studio.scripts.text.passages import Passage
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _UNDERLINE = re.compile(r"\s{0,3}(=+|-+)\s*")

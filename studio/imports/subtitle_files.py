@@ -6,7 +6,6 @@ its own length.
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -15,9 +14,10 @@ from dataclasses import replace
 import pysubs2
 
 from engine import InvalidText, Message
-from studio.scripts.importers.passages import Passage, clean
+from studio.imports.markup import unescaped
 from studio.scripts.model import MAX_LINES, MAX_PAUSE
 from studio.scripts.text.cues import cue_of
+from studio.scripts.text.passages import Passage, clean
 
 ONE_BREATH = 0.6  # longest gap within a sentence in seconds
 LONGEST_GAP = 10.0  # longer gaps are shortened to this
@@ -88,14 +88,14 @@ def _names(captions: list[pysubs2.SSAEvent]) -> set[str]:
 def _bare(text: str) -> str:
     """The words alone."""
     text = text.replace("\\N", " ").replace("\\n", " ").replace("\\h", " ")
-    bare = clean(html.unescape(_MARKS.sub("", _VOICE.sub("", text).replace("</v>", ""))))
+    bare = clean(unescaped(_MARKS.sub("", _VOICE.sub("", text).replace("</v>", ""))))
     return bare.removeprefix("- ").removeprefix("-")
 
 
 def _passage(text: str, names: Collection[str]) -> Passage:
     voice, bare = _VOICE.search(text), _bare(text)
     if voice:
-        return Passage(bare, clean(html.unescape(voice[1])))
+        return Passage(bare, clean(unescaped(voice[1])))
     match = _NAMED.match(bare)
     name = (match["tag"] or match["name"]) if match else ""
     if not match or name.casefold() not in names or not match["text"]:

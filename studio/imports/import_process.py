@@ -1,0 +1,251 @@
+"""Imports: each file is parsed by a process of its own (worker.py), a few at a time.
+
+An address has one import at a time, others wait in a short queue, and who finds it full is told so.
+What a process sends back is bounded and checked as if a stranger had sent it. Knows no formats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from engine import InvalidText, Message, RequestError
+from studio.api.page_request import page_address
+from studio.imports.archives import DAMAGED
+from studio.imports.formats import check_name
+from studio.imports.project_reader import project_of
+from studio.scripts.line_audio import SUFFIX
+from studio.scripts.model import Script, check_speakers
+from studio.scripts.project_files import MOST_PARTS, MOST_SOUND
+from studio.scripts.projects import Project
+from studio.scripts.text.passages import MAX_CHAPTERS, MAX_CHARACTERS, PLAIN, SpeechOptions
+from studio.scripts.text.typed import bounded, script_of_text
+from studio.storage import is_plain_file, is_safe_id
+
+AT_ONCE, WAITING = 2, 6  # imports of all addresses
+PATIENCE = 90.0  # seconds in the queue
+MEGABYTES = 160  # of memory that one may have, with 35 that numpy reserves and never touches
+CPU_SECONDS = 40
+SECONDS = 120  # on the wall, in which a busy machine has given it those
+ENDING = 10.0  # seconds between the end of what it writes and its own
+SHORT = 20_000  # characters of typed text that are parsed at once
+MOST_RESULT = 40 << 20  # bytes
+MOST_HEAD = 4_096
+_WORKER = Path(__file__).with_name("worker.py")
+_ENVIRONMENT: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_NAME = re.compile(r"\{(\w+)(?:![rs])?(?::[^{}]{0,8})?\}")
+
+# How one ends that has used up its time, or the machine's memory.
+_LIMITS: Final = {int(getattr(signal, name, 0)) for name in ("SIGKILL", "SIGALRM", "SIGXCPU")} - {0}
+
+BUSY_ADDRESS = "Another file from your address is being read. Try again when it is done."
+BUSY = "Many files are being read at the moment. Try again in a minute."
+TOO_SLOW = "The file takes too long to read. Split it into parts."
+TOO_MUCH = "The file needs too much memory to be read. Split it into parts."
+CLOSED = "The server is closing. Try again in a minute."
+UNAVAILABLE = "The file cannot be read at the moment. Try again in a minute."
+_ALL: Final[weakref.WeakSet[Imports]] = weakref.WeakSet()
+
+
+def close_imports() -> None:
+    """End all imports of this process, which is closing: their threads would hold it up."""
+    for each in [*_ALL]:
+        each.close()
+
+
+class Imports:
+    """Of one server. Any thread. `address`: where the visitor is whose event runs."""
+
+    def __init__(self, address: Callable[[], str] = page_address) -> None:
+        self._address = address
+        self._changed = threading.Condition()  # holds what follows
+        self._addresses: set[str] = set()  # with an import that runs or waits
+        self._taken = 0  # of the places
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+        _ALL.add(self)
+
+    def close(self) -> None:
+        """End what runs; nothing starts any more."""
+        with self._changed:
+            self._closed = True
+            for process in self._running:
+                _kill(process)
+            self._changed.notify_all()
+
+    def script(self, path: Path) -> Script:
+        """A script from a file; the extension tells the format. Raises RequestError."""
+        check_name(path.name)
+        with self._place():
+            return _script_in(self._result(path=str(path.absolute())))
+
+    def typed(
+        self, text: str, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
+    ) -> Script:
+        """A script from typed text; a long one is parsed like a file."""
+        if len(text) <= SHORT:
+            return script_of_text(text, manner, speakers)
+        task = {"text": bounded(text), "speakers": [*speakers], "manner": manner.model_dump()}
+        with self._place():
+            return _script_in(self._result(**task))
+
+    def project(self, path: Path, folder: Path) -> Project:
+        """A project from a file, its audio in a folder. Raises RequestError."""
+        with self._place():
+            data = self._result(path=str(path.absolute()), folder=str(folder.absolute()))
+            _check_sounds(folder)
+            return project_of(data)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """One of the few that may run. Raises RequestError."""
+        address = self._address()
+        with self._changed:
+            if address in self._addresses:
+                raise RequestError(BUSY_ADDRESS)
+            if len(self._addresses) >= AT_ONCE + WAITING:
+                raise RequestError(BUSY)
+            self._addresses.add(address)
+            free = self._changed.wait_for(self._has_place, PATIENCE)
+            if not free:
+                self._addresses.discard(address)
+                raise RequestError(BUSY)
+            self._taken += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._addresses.discard(address)
+                self._taken -= 1
+                self._changed.notify()
+
+    def _has_place(self) -> bool:
+        return self._closed or self._taken < AT_ONCE
+
+    def _result(self, **task: Any) -> bytes:
+        """What a process makes of a task. Raises RequestError."""
+        limits = {
+            "parent": os.getpid(),
+            "megabytes": MEGABYTES,
+            "cpu_seconds": CPU_SECONDS,
+            "seconds": SECONDS,
+            "file_bytes": MOST_SOUND,
+        }
+        process = self._started()
+        late = threading.Timer(SECONDS, _kill, (process,))
+        late.start()
+        try:
+            head, body = _answer(process, [json.dumps(limits), json.dumps(task)])
+        finally:
+            late.cancel()
+            with self._changed:
+                self._running.discard(process)
+        if self._closed:
+            raise RequestError(CLOSED)
+        return _body_of(head, body, process.returncode)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._changed:  # so that none starts while all are ended
+            if self._closed:
+                raise RequestError(CLOSED)
+            try:
+                process = subprocess.Popen(
+                    [sys.executable, "-I", str(_WORKER)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=None if sys.platform == "win32" else _ENVIRONMENT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise RequestError(UNAVAILABLE) from error
+            self._running.add(process)
+            return process
+
+
+def _answer(process: subprocess.Popen[bytes], asked: Sequence[str]) -> tuple[bytes, bytes]:
+    """The first line and the rest of what it writes, or the beginning of too much."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        with suppress(OSError), process.stdin as sent:  # it may have ended
+            sent.write("\n".join(asked).encode())
+        with process.stdout as out:
+            head = out.readline(MOST_HEAD)
+            body = out.read(MOST_RESULT + 1)
+        if len(body) <= MOST_RESULT:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(ENDING)
+        return head, body
+    finally:
+        _kill(process)
+        process.wait()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With its group; one that has ended is left alone."""
+    if process.poll() is None:
+        if sys.platform != "win32":
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+
+
+def _body_of(head: bytes, body: bytes, returned: int) -> bytes:
+    """The result. Raises InvalidText as its reader did, or by how the process has ended."""
+    if not head:
+        raise InvalidText(TOO_SLOW if -returned in _LIMITS else DAMAGED)
+    try:
+        told = json.loads(head)
+    except ValueError:
+        raise InvalidText(DAMAGED) from None
+    if told == {"done": True} and len(body) <= MOST_RESULT:
+        return body
+    if told.get("failed") == "memory":
+        raise InvalidText(TOO_MUCH)
+    if told.get("failed") == "files":
+        raise OSError(told["errno"], "a file could not be written")
+    raise InvalidText(_refusal(told.get("refused"), told.get("values")))
+
+
+def _refusal(key: object, values: object) -> Message:
+    """A reader's message; only one that fills names with short plain values is believed."""
+    if not isinstance(key, str) or not isinstance(values, dict):
+        return Message(DAMAGED)
+    plain = all(isinstance(own, int | float | str) for own in values.values())
+    names = {match[1] for match in _NAME.finditer(key)}
+    rest = _NAME.sub("", key)
+    if not plain or not names <= values.keys() or "{" in rest or "}" in rest:
+        return Message(DAMAGED)
+    return Message(key, **values)
+
+
+def _script_in(data: bytes) -> Script:
+    try:
+        script = Script.model_validate_json(data)
+    except ValidationError as error:
+        raise InvalidText(DAMAGED) from error
+    characters = sum(len(line.text) for line in script.lines)
+    if not script.lines or characters > MAX_CHARACTERS or len(script.chapters) > MAX_CHAPTERS:
+        raise InvalidText(DAMAGED)
+    return check_speakers(script)
+
+
+def _check_sounds(folder: Path) -> None:
+    """Plain files under keys, no larger and no more than a project may have."""
+    for count, path in enumerate(folder.iterdir()):
+        own = is_safe_id(path.name.removesuffix(SUFFIX)) and path.suffix == SUFFIX
+        if count >= MOST_PARTS or not own or not is_plain_file(path):
+            raise InvalidText(DAMAGED)

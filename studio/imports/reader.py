@@ -1,0 +1,76 @@
+"""Reads scripts from files of text and books.
+
+All input is untrusted: size and lines are bounded before any work, and every error says what to do.
+This module opens no files by name; it takes one that is open.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import IO
+
+from engine import InvalidText
+from studio.imports.docx import read_docx
+from studio.imports.epub import read_epub
+from studio.imports.formats import BOOKS, MAX_BOOK_BYTES, MAX_BYTES, check_name
+from studio.imports.markdown import read_markdown
+from studio.imports.pdf import read_pdf
+from studio.imports.subtitle_files import read_subtitles
+from studio.imports.tables import read_table
+from studio.scripts.model import Script
+from studio.scripts.text.dialogue import read_text
+from studio.scripts.text.passages import PLAIN, Passage, SpeechOptions, build
+from studio.scripts.text.typed import bounded
+
+
+def script_of_file(name: str, file: IO[bytes], manner: SpeechOptions = PLAIN) -> Script:
+    """A script from a file; the extension of its name tells the format."""
+    check_name(name)
+    suffix = PurePath(name).suffix.lower()
+    passages = _book if suffix in BOOKS else _passages
+    return build(passages(suffix, file), manner)
+
+
+def decode(data: bytes) -> str:
+    """Decode a file: UTF-8, or UTF-16 with a byte order mark."""
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidText(
+            "The file is not text in UTF-8. Save it as UTF-8 (plain text) and upload it again."
+        ) from error
+    if "\x00" in text:
+        raise InvalidText("This is not a text file. Upload plain text.")
+    return text
+
+
+def _book(suffix: str, file: IO[bytes]) -> Iterator[Passage]:
+    _check_size(file, MAX_BOOK_BYTES)
+    return {".epub": read_epub, ".docx": read_docx, ".pdf": read_pdf}[suffix](file)
+
+
+def _check_size(file: IO[bytes], most: int) -> None:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if size > most:
+        raise InvalidText(
+            "The file has {count:.0f} MB; {most} MB is the most. Split it into parts.",
+            count=size / 2**20,
+            most=most // 2**20,
+        )
+
+
+def _passages(suffix: str, file: IO[bytes]) -> Iterator[Passage]:
+    _check_size(file, MAX_BYTES)
+    text = bounded(decode(file.read(MAX_BYTES)))
+    if suffix == ".md":
+        return read_markdown(text)
+    if suffix == ".csv":
+        return read_table(text)
+    if suffix == ".txt":
+        return read_text(text)
+    return read_subtitles(text, suffix[1:])

@@ -1,0 +1,118 @@
+"""Parses one file, in a process of its own with bounds on memory, time and files.
+
+    python -I worker.py < limits, a line; task > a line, then the result       (all in JSON)
+
+The kernel enforces the bounds, whatever the parser does: memory, CPU time, the size of what is
+written, an alarm for the time on the wall, a low priority, and the end with the process that
+started it. Run as a script: nothing is imported before the bounds are set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+NICENESS = 10
+PR_SET_PDEATHSIG = 1  # of Linux
+MEBIBYTE = 1 << 20
+MOST_HANDLES = 64
+
+
+def main() -> None:
+    asked = sys.stdin.buffer
+    _bound(json.loads(asked.readline()))
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    head: dict[str, Any] = {"done": True}
+    try:
+        body = _done(json.loads(asked.read()))
+    except MemoryError:
+        head, body = {"failed": "memory"}, b""
+    except RecursionError:
+        head, body = {"failed": "damaged"}, b""
+    except OSError as error:
+        head, body = {"failed": "files", "errno": error.errno}, b""
+    except Exception as error:
+        head, body = _refusal(error), b""
+    with os.fdopen(1, "wb", closefd=False) as out:
+        out.write(json.dumps(head).encode() + b"\n")
+        out.write(body)
+        out.flush()
+    os._exit(0)  # what was built needs no taking apart
+
+
+def _done(task: dict[str, Any]) -> bytes:
+    if "text" in task:
+        from studio.scripts.text.passages import SpeechOptions
+        from studio.scripts.text.typed import script_of_text
+
+        manner = SpeechOptions.model_validate(task["manner"])
+        script = script_of_text(task["text"], manner, task["speakers"])
+        return script.model_dump_json().encode()
+    path = Path(task["path"])
+    with path.open("rb") as file:
+        if "folder" in task:
+            from studio.imports.project_reader import read_project
+
+            return read_project(file, Path(task["folder"]))
+        from studio.imports.reader import script_of_file
+
+        return script_of_file(path.name, file).model_dump_json().encode()
+
+
+def _refusal(error: Exception) -> dict[str, Any]:
+    """What the file's reader has said; anything else is a damaged file."""
+    from engine import InvalidText
+
+    if not isinstance(error, InvalidText):
+        return {"failed": "damaged"}
+    return {"refused": error.message.key, "values": dict(error.message.values)}
+
+
+def _bound(limits: dict[str, Any]) -> None:
+    """Set the limits that this system has; those that it lacks, its caller sets by the clock."""
+    with suppress(AttributeError, OSError):
+        os.nice(NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")  # the first to go
+    with suppress(Exception):
+        _end_with(limits["parent"])
+    with suppress(AttributeError):
+        signal.alarm(limits["seconds"])
+    with suppress(ImportError):
+        _limit(limits)
+
+
+def _limit(limits: dict[str, Any]) -> None:
+    import resource  # not on Windows
+
+    memory = limits["megabytes"] * MEBIBYTE
+    bounds = {
+        resource.RLIMIT_CPU: limits["cpu_seconds"],
+        resource.RLIMIT_DATA: memory,
+        resource.RLIMIT_AS: memory + 512 * MEBIBYTE,  # libraries, mapped from their files
+        resource.RLIMIT_FSIZE: limits["file_bytes"],
+        resource.RLIMIT_NOFILE: MOST_HANDLES,
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, most in bounds.items():
+        with suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most, most))
+
+
+def _end_with(parent: int) -> None:
+    """Be killed when the process that started this one ends, however it does (Linux)."""
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Scripts from typed text and files."""
