@@ -17,8 +17,9 @@ from engine.messages import Message
 from engine.plan import Checkpoint
 from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import Output, OutputQueue
-from engine.requests.registry import RequestRegistry
+from engine.requests.registry import Check, RequestRegistry
 from engine.requests.sequence import Sequence, TextPiece
+from engine.scheduler.admission import Admission
 from engine.speech_engine import AdmissionHook, admit_all
 from engine.stream import Handles, Postprocess, SpeechStream
 from engine.types import Capabilities, SpeechRequest, Voice
@@ -110,13 +111,13 @@ class LocalEngine(BaseEngine, ABC):
     def submit(self, request: SpeechRequest) -> SpeechStream:
         """Start a request and return at once.
 
-        Raises RequestError for what cannot be served, EngineClosed, and what `start` raises.
+        Raises RequestError for what cannot be served, Busy and EngineClosed.
         """
         self._registry.check_open()
         on_admitted = self.admission_hook()
         accepted = self._input_processor.process(request)
         sequence, output = accepted.sequence, OutputQueue()
-        self.start(sequence, output)
+        self.start(sequence, output, self._check_admission(sequence))
         if accepted.text:
             accepted.text.connect(partial(self.add_text, sequence))
         handles = Handles(partial(self.cancel, sequence, output), accepted.text, self.note_lag)
@@ -124,9 +125,17 @@ class LocalEngine(BaseEngine, ABC):
         on_admitted(stream)
         return stream
 
+    def _check_admission(self, new: Sequence) -> Check:
+        return lambda ahead: self.admission.check(new, ahead, self.settings)
+
+    @property
     @abstractmethod
-    def start(self, sequence: Sequence, output: Output) -> None:
-        """Start a request that was checked."""
+    def admission(self) -> Admission:
+        """What decides whether one more request is admitted."""
+
+    @abstractmethod
+    def start(self, sequence: Sequence, output: Output, check: Check) -> None:
+        """Start a request that was checked. Raises EngineClosed, and what `check` raises."""
 
     @abstractmethod
     def add_text(self, sequence: Sequence, piece: TextPiece) -> None:

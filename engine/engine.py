@@ -7,7 +7,6 @@ command queue. Knows no torch: the worker is passed in.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,12 +16,14 @@ from functools import partial
 
 from engine.base_engine import CLOSED, LocalEngine
 from engine.config import EngineSettings
-from engine.errors import Busy, EngineClosed, EngineError
+from engine.errors import EngineClosed, EngineError
 from engine.loop import Loop
 from engine.messages import Message
 from engine.plan import Checkpoint, Worker
 from engine.requests.output_queue import Output
+from engine.requests.registry import Check
 from engine.requests.sequence import Sequence, TextPiece
+from engine.scheduler.admission import Admission
 from engine.stats import Counters, Stats
 from engine.types import Clone, Waveform
 from engine.voices.routing import cloner, restrict
@@ -65,9 +66,13 @@ class Engine(LocalEngine):
 
     # Requests.
 
-    def start(self, sequence: Sequence, output: Output) -> None:
-        """Start a request that was checked. Raises Busy and EngineClosed."""
-        self._register(sequence, output)
+    @property
+    def admission(self) -> Admission:
+        return self.loop.scheduler.admission
+
+    def start(self, sequence: Sequence, output: Output, check: Check) -> None:
+        """Start a request that was checked. Raises EngineClosed, and what `check` raises."""
+        self._registry.register(sequence, output, check)
         self.loop.commands.post(partial(self.loop.begin, sequence))
 
     def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
@@ -194,22 +199,6 @@ class Engine(LocalEngine):
         self._registry.resume()
 
     # Calls into the loop.
-
-    def _register(self, sequence: Sequence, output: Output) -> None:
-        """Raises Busy. Files may fill only a share of the queue."""
-        share = 1.0 if sequence.live else self.settings.file_share
-        queue, scheduler = int(self.settings.max_waiting * share), self.loop.scheduler
-        longest = self.settings.max_wait if sequence.live else math.inf
-
-        def check(ahead: list[Sequence]) -> None:
-            first = [each for each in ahead if each.live or not sequence.live]
-            wait = scheduler.expected_wait(first)
-            places = scheduler.slots.total or self.settings.max_num_seqs  # the first is loading
-            waiting = len(ahead) - places
-            if waiting >= queue or wait > longest:
-                raise Busy(max(0, waiting), max(1.0, wait))
-
-        self._registry.register(sequence, output, check)
 
     def _call(self, command: Callable[[Future[None]], None]) -> None:
         """Run a command in the loop and wait for it, unless the engine stops first."""

@@ -127,6 +127,7 @@ class Loop:
             lowest_lead=min((each.lead(now) for each in playing), default=None),
             memory=memory,
             speed=scheduler.speed,
+            admission=scheduler.admission,
         )
 
     # Parts of an iteration.

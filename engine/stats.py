@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.requests.sequence import Sequence
+from engine.scheduler.admission import Admission
 from engine.types import Chunk, End
 
 RECENT = 512  # live requests whose time to first audio is kept
@@ -36,6 +37,7 @@ class Stats:
     memory: int  # bytes on the device
     replicas: Mapping[str, Stats] = field(default_factory=dict)  # of a cluster, by name
     dashboard: str = ""  # the address where its processes are seen
+    admission: Admission = field(default_factory=Admission)  # of further requests
     speed: float | None = None  # seconds of audio a second, for one stream alone; None: not timed
 
 

@@ -31,6 +31,7 @@ from engine.plan import Checkpoint
 from engine.requests.output_queue import OutputQueue
 from engine.requests.sequence import Sequence
 from engine.requests.streaming_text import StreamingText
+from engine.scheduler.admission import joined
 from engine.stats import Counters, Stats
 from engine.stream import Handles, SpeechStream
 from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
@@ -40,7 +41,7 @@ MOST_LOSSES = 3  # replicas that one request may lose before it is given up
 LOOK_SECONDS = 1.0  # between two looks at the replicas
 STALE_SECONDS = 10.0  # after which what was seen of them counts no more
 CALL_SECONDS = 300.0  # for loading a model, or encoding a recording
-FIRST_GUESS = 5.0  # seconds after which a place may be free
+LONGEST_PAUSE = 2.0  # seconds after which replicas that are full are asked again
 
 LOST = Message("The replica that spoke this has stopped. Start it again.")
 UNREACHED = Message("No replica could take this. Try again in a minute.")
@@ -109,6 +110,8 @@ class ClusterEngine(BaseEngine):
         self._replicas = replicas
         self._seen: Mapping[str, Stats] = {}
         self._seen_at = clock()
+        self._taken: set[int] = set()  # requests that a replica has
+        self._taken_then = 0  # of them, when the replicas were seen
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="timbre-cluster", daemon=True)
         self._thread.start()
@@ -116,13 +119,15 @@ class ClusterEngine(BaseEngine):
     # Requests.
 
     def submit(self, request: SpeechRequest) -> SpeechStream:
-        """Start a request and return at once. A cluster that is full says so in the stream's end,
-        unless so many wait here that it is refused at once."""
+        """Start a request and return at once. Raises Busy where the replicas are full.
+
+        One that was admitted waits here while none of them takes it.
+        """
         self._registry.check_open()
         on_admitted = self.admission_hook()
         accepted = self._input_processor.process(request)
         sequence, output = accepted.sequence, OutputQueue()
-        self._registry.register(sequence, output, self._check)
+        self._registry.register(sequence, output, partial(self._check, sequence))
         relay = Relay(uuid4().hex, replace(request, seed=sequence.seed), sequence)
         text = accepted.text and RemoteText(
             accepted.text, sequence, self._clock, partial(self._call_soon, self._add_text, relay)
@@ -176,11 +181,14 @@ class ClusterEngine(BaseEngine):
         self._call_soon(self._stop)
         self._thread.join(5)
 
-    def _check(self, ahead: list[Sequence]) -> None:
-        """Each replica has a queue of its own; here only a crowd is refused."""
-        there = max(1, len(self._seen))
-        if len(ahead) >= there * (self.settings.max_num_seqs + self.settings.max_waiting):
-            raise Busy(len(ahead), FIRST_GUESS)
+    def _check(self, new: Sequence, ahead: list[Sequence]) -> None:
+        """By what was seen of the replicas, less what the clients of their own APIs take up."""
+        seen = tuple(self._seen.values())
+        known = joined([stats.admission for stats in seen])
+        others = max(0, sum(each.running + each.waiting for each in seen) - self._taken_then)
+        places = known.places or max(1, len(seen)) * self.settings.max_num_seqs
+        free = replace(known, places=places - others, slots=max(1, known.slots - others))
+        free.check(new, ahead, self.settings)
 
     # The event loop's thread.
 
@@ -216,7 +224,9 @@ class ClusterEngine(BaseEngine):
     async def _look(self) -> None:
         while True:
             with suppress(Exception):  # then there is no replica, or it does not answer
+                taken = len(self._taken)
                 self._seen = await asyncio.wait_for(self._replicas.look(), STALE_SECONDS)
+                self._taken_then = max(taken, len(self._taken))
                 self._seen_at = self._clock()
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -228,6 +238,7 @@ class ClusterEngine(BaseEngine):
             return
         relay.task.cancel()
         sequence = relay.sequence
+        self._taken.discard(sequence.id)
         self._deliver(sequence, End("cancelled", sequence.delivered, sequence.seed))
 
     def _add_text(self, relay: Relay, text: str | None) -> None:
@@ -244,6 +255,7 @@ class ClusterEngine(BaseEngine):
         except Exception as error:
             failed = error if isinstance(error, TimbreError) else EngineError(str(error))
             end = End("error", sequence.delivered, sequence.seed, failed)
+        self._taken.discard(sequence.id)
         self._deliver(sequence, end)
 
     async def _attempt(self, relay: Relay) -> End | None:
@@ -255,7 +267,7 @@ class ClusterEngine(BaseEngine):
                     if isinstance(part, End):
                         return part
                     if isinstance(part, Refused):
-                        return self._refuse(relay, part)
+                        return await self._refuse(relay, part)
                     if isinstance(part, Taken):
                         self._take(relay, part)
                         if relay.request.open_text and sending is None:
@@ -280,29 +292,39 @@ class ClusterEngine(BaseEngine):
         return frozenset(seen.keys() - having if having - relay.refused else ())
 
     def _take(self, relay: Relay, part: Taken) -> None:
-        relay.sequence.position, relay.sequence.estimate = part.position, part.estimate
-        relay.holder = part.replica
+        sequence = relay.sequence
+        sequence.position, sequence.estimate = part.position, part.estimate
+        sequence.placed, relay.holder = part.position is None, part.replica
+        self._taken.add(sequence.id)
 
     def _hear(self, relay: Relay, chunk: Chunk) -> None:
         sequence = relay.sequence
-        sequence.position = None
+        sequence.position, sequence.placed = None, True
         sequence.delivered += chunk.frames
         excused = relay.request.open_text  # its text may have been late
         sequence.playback.deliver(chunk.seconds, self._clock(), excused)
         self._deliver(sequence, chunk)
 
-    def _refuse(self, relay: Relay, part: Refused) -> End | None:
-        """None: another replica is asked. One that was asked before is the last one there is."""
-        elsewhere = isinstance(part.error, Busy | EngineClosed)
-        final = not elsewhere or not part.replica or part.replica in relay.refused
+    async def _refuse(self, relay: Relay, part: Refused) -> End | None:
+        """None: another replica is asked, or the same ones again once each has refused it."""
+        everywhere = not part.replica or part.replica in relay.refused
         relay.refused.add(part.replica)
-        if not final:
+        if not isinstance(part.error, Busy | EngineClosed):
+            return End("error", 0, relay.sequence.seed, part.error)
+        if not everywhere:
             return None
-        return End("error", 0, relay.sequence.seed, part.error)
+        if isinstance(part.error, EngineClosed):
+            return End("error", 0, relay.sequence.seed, part.error)
+        relay.sequence.position, relay.sequence.estimate = 0, part.error.retry_after
+        await asyncio.sleep(min(part.error.retry_after, LONGEST_PAUSE))
+        relay.refused.clear()
+        return None
 
     def _lose(self, relay: Relay, error: ReplicaLost) -> End | None:
         sequence = relay.sequence
         relay.losses += 1
+        self._taken.discard(sequence.id)
+        sequence.placed = False
         if sequence.delivered:
             return End("error", sequence.delivered, sequence.seed, EngineError(LOST))
         if relay.losses >= MOST_LOSSES:

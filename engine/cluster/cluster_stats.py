@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from engine.scheduler.admission import joined
 from engine.stats import Counters, Stats
 
 
@@ -38,5 +39,6 @@ def add_up(replicas: Mapping[str, Stats], here: Counters, refused: int) -> Stats
         ),
         memory=sum(stats.memory for stats in each),
         replicas=dict(replicas),
+        admission=joined([stats.admission for stats in each]),
         speed=min((stats.speed for stats in each if stats.speed is not None), default=None),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
@@ -20,6 +20,7 @@ from engine.config import EngineSettings
 from engine.errors import TimbreError
 from engine.plan import Checkpoint
 from engine.requests.sequence import Sequence, TextPiece
+from engine.scheduler.admission import Admission
 from engine.types import Chunk, End
 
 # To the process of the engine.
@@ -98,11 +99,13 @@ class Reply:
 
 @dataclass(frozen=True)
 class Report:
-    """Sent when it changes. `waiting`: position and estimate of the requests that have no slot."""
+    """Sent when it changes. `requests`: position and estimate of each that is open; one that has a
+    slot has no position."""
 
     alive: bool = True
     ended: bool = False
-    waiting: Mapping[int, tuple[int, float]] | None = None
+    admission: Admission = field(default_factory=Admission)
+    requests: Mapping[int, tuple[int | None, float]] = field(default_factory=dict)
 
 
 class Channel:

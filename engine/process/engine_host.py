@@ -91,7 +91,7 @@ class EngineHost:
         outbox = Outbox(sequence.id, self)
         self._open[sequence.id] = sequence, outbox
         try:
-            self.engine.start(sequence, outbox)
+            self.engine.start(sequence, outbox, lambda ahead: None)  # admitted there
         except TimbreError as error:
             outbox.put(End("error", 0, sequence.seed, error))
 
@@ -105,16 +105,18 @@ class EngineHost:
 
     def _report(self) -> None:
         last = Report()
-        while not self._left.wait(REPORT_SECONDS):
-            waiting = {
-                id: (sequence.position, sequence.estimate)
+        while not self._left.is_set():
+            requests = {
+                id: (None if sequence.runs else sequence.position, sequence.estimate)
                 for id, (sequence, _) in tuple(self._open.items())
-                if sequence.position is not None
+                if sequence.runs or sequence.position is not None
             }
-            report = Report(self.engine.alive, self.engine.ended, waiting or None)
+            engine = self.engine
+            report = Report(engine.alive, engine.ended, engine.admission, requests)
             if report != last:
                 self.channel.post(report)
                 last = report
+            self._left.wait(REPORT_SECONDS)
 
 
 def _as_timbre_error(error: Exception) -> TimbreError:

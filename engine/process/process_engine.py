@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from threading import Lock, Thread
 from typing import Any
@@ -43,7 +44,9 @@ from engine.process.channel import (
 )
 from engine.process.returned_blocks import return_large_blocks
 from engine.requests.output_queue import Output
+from engine.requests.registry import Check
 from engine.requests.sequence import Sequence, TextPiece
+from engine.scheduler.admission import Admission
 from engine.stats import Stats
 from engine.stream import LAG
 from engine.types import Chunk, Clone, End, Waveform
@@ -90,15 +93,16 @@ class ProcessEngine(LocalEngine):
 
     # Requests.
 
-    def start(self, sequence: Sequence, output: Output) -> None:
-        """Start a request that was checked. An engine that is full says so in the stream's end.
+    @property
+    def admission(self) -> Admission:
+        return self._report.admission
 
-        Raises EngineClosed.
-        """
+    def start(self, sequence: Sequence, output: Output, check: Check) -> None:
+        """Start a request that was checked. Raises EngineClosed, and what `check` raises."""
         self._sequences[sequence.id] = sequence
         try:
-            self._registry.register(sequence, output, lambda ahead: None)
-        except EngineClosed:
+            self._registry.register(sequence, output, check)
+        except TimbreError:
             self._sequences.pop(sequence.id, None)
             raise
         self._channel.post(Begin(sequence))
@@ -161,7 +165,7 @@ class ProcessEngine(LocalEngine):
         """Those of the process; the last ones while it does not answer."""
         with suppress(EngineError, TimeoutError):
             self._stats = self._call("stats", timeout=STATS_SECONDS)
-        return self._stats
+        return replace(self._stats, refused=self._registry.refused)
 
     def close(self) -> None:
         """Stop now; open requests end with an error."""
@@ -235,9 +239,10 @@ class ProcessEngine(LocalEngine):
                 done.set_result(message.value)
         else:
             self._report = message
-            waiting = message.waiting or {}
-            for id, sequence in tuple(self._sequences.items()):
-                sequence.position, sequence.estimate = waiting.get(id, (None, 0.0))
+            for id, (position, estimate) in message.requests.items():
+                if sequence := self._sequences.get(id):
+                    sequence.placed = position is None
+                    sequence.position, sequence.estimate = position, estimate
 
     def _deliver(self, id: int, item: Chunk | End) -> None:
         sequence = self._sequences.get(id)
@@ -248,7 +253,7 @@ class ProcessEngine(LocalEngine):
         if isinstance(item, End):
             del self._sequences[id]
         else:
-            sequence.position, self._losses = None, 0
+            sequence.placed, sequence.position, self._losses = True, None, 0
             sequence.delivered += item.frames
         self._registry.deliver(sequence, item)
 

@@ -127,6 +127,7 @@ class Sequence:
     delivered: int = 0  # frames
     chunks: int = 0  # delivered
     attempt: Attempt | None = None
+    placed: bool = False  # it has a slot in another process
     position: int | None = None  # in the waiting queue; None: not waiting
     estimate: float = 0.0  # seconds until it gets a slot
     playback: Playback = field(default_factory=Playback)
@@ -165,6 +166,11 @@ class Sequence:
     def continues(self) -> bool:
         """Whether it is between two groups of its text, and its listener hears it already."""
         return self.live and self._before > 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has a slot, or gets the next one as its listener hears it already."""
+        return self.attempt is not None or self.continues or self.placed
 
     @property
     def needs_text(self) -> bool:

@@ -8,7 +8,7 @@ when its step was planned, so results for a replaced attempt are dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -18,6 +18,7 @@ from engine.messages import Message
 from engine.plan import Admit, AppendText, CodecDecode, Prefill, StepPlan, StepResult
 from engine.requests.sequence import Attempt, Sequence, TextPiece
 from engine.scheduler import batch_planner, policy
+from engine.scheduler.admission import Admission
 from engine.scheduler.lateness import Lateness
 from engine.scheduler.slot_allocator import SlotAllocator
 from engine.scheduler.step_cost import StepCost
@@ -129,24 +130,16 @@ class Scheduler:
         seconds = self.step_cost.decode.expected(1)
         return FRAME_SECONDS / seconds if seconds else None
 
-    def expected_wait(self, ahead: Iterable[Sequence]) -> float:
-        """Seconds until one more request gets a slot; 0 while nothing was measured.
-
-        Any thread may ask, also about sequences that `add` has not seen.
-        """
-        slots, step = self.step_cost.expected(self._affordable_seconds, self.slots.total)
-        if not step:
-            return 0.0
-        ordered = sorted(ahead, key=lambda each: (each.turn, each.id))
-        running = [each for each in ordered if each.attempt or each.continues]
-        waiting = [each for each in ordered if not (each.attempt or each.continues)]
-        *_, last = self.wait_estimate.starts(running, waiting, slots, step)
-        return last
+    @property
+    def admission(self) -> Admission:
+        """Any thread may ask."""
+        learnt, places = self.wait_estimate, self.slots.total
+        slots, step = self.step_cost.expected(self._affordable_seconds, places)
+        return Admission(places, slots, step, learnt.token_frames, learnt.overhead)
 
     def _update_waiting(self) -> None:
-        slots, step = self.step_cost.expected(self._affordable_seconds, self.slots.total)
         running = [attempt.sequence for attempt in self.attempts.values()]
-        self.waiting.update(self.wait_estimate.starts(running, self.waiting, slots, step))
+        self.waiting.update(self.admission.starts(running, self.waiting))
 
     @property
     def _affordable_seconds(self) -> float:

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import SAMPLE_RATE, EngineClosed, EngineSettings, Pcm, Preset, SpeechRequest
+from engine import (
+    SAMPLE_RATE,
+    EngineClosed,
+    EngineSettings,
+    Pcm,
+    Preset,
+    SpeechEngine,
+    SpeechRequest,
+)
 from engine.testing import Costs, FakeEngine
 from studio.scripts import edits
 from studio.scripts.batch_synthesis import BatchSynthesis
@@ -21,6 +29,7 @@ from studio.scripts.pauses import Pauses
 from studio.scripts.text.typed import script_of_text
 from studio.scripts.tracks import status_of
 from studio.time_stretch import stretch
+from tests.support.engines.kinds import KINDS
 from tests.support.script_makers import LINES, Unruly, heard, jobs_of, run, spoken_alone
 
 
@@ -269,3 +278,22 @@ def test_another_speed_is_heard_and_asks_the_engine_for_nothing_twice(
     made = engine.stats().audio_seconds - before
     once = sum(had.samples(key) for key in {job.key for job in plain if job.key}) / SAMPLE_RATE
     assert made == pytest.approx(once)  # for the fresh one alone
+
+
+VISITORS = 5
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "zerogpu"])  # 17 s
+def test_lines_wait_their_turn_under_every_engine(kind: str, tmp_path: Path) -> None:
+    text = "\n".join(f"Anna: This is the line with the number {number}." for number in range(12))
+
+    async def visit(engine: SpeechEngine, number: int) -> int:
+        sounds = LineAudio(tmp_path / str(number))
+        async with BatchSynthesis(engine, jobs_of(text), sounds, at_once=12) as rendering:
+            return (await rendering.wait()).done
+
+    async def visits(engine: SpeechEngine) -> list[int]:
+        return await asyncio.gather(*(visit(engine, number) for number in range(VISITORS)))
+
+    with KINDS[kind](Costs(step=0.001), max_num_seqs=4, max_waiting=4) as opened:
+        assert asyncio.run(visits(opened.engine)) == [12] * VISITORS

@@ -1,0 +1,269 @@
+"""What every engine promises (engine/speech_engine.py), wherever its steps run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from threading import Thread
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+from engine import (
+    Busy,
+    Clone,
+    EngineClosed,
+    EngineError,
+    InvalidText,
+    NotCapable,
+    Pcm,
+    Preset,
+    RequestError,
+    SpeechEngine,
+    SpeechStream,
+    UnknownVoice,
+)
+from engine.testing import Costs, FakeEngine
+from tests.support.engines.kinds import HELLO, KINDS, LONG, SLOW, Opened
+from tests.support.serving import wait_until
+
+soon = partial(wait_until, seconds=60.0)  # on a busy machine
+
+
+class Open(Protocol):
+    def __call__(self, costs: Costs | None = None, **settings: object) -> Opened: ...
+
+
+@pytest.fixture(params=KINDS)
+def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
+    with ExitStack() as closing:
+        kind = KINDS[request.param]
+        yield lambda costs=None, **settings: closing.enter_context(kind(costs, **settings))
+
+
+@pytest.fixture(scope="module")
+def expected() -> Pcm:
+    with FakeEngine() as engine:
+        return engine.submit(HELLO).collect()
+
+
+def fill(engine: SpeechEngine) -> tuple[list[SpeechStream], Busy]:
+    """Submit until it is refused."""
+    streams: list[SpeechStream] = []
+    while len(streams) < 50:
+        try:
+            streams.append(engine.submit(LONG))
+        except Busy as busy:
+            return streams, busy
+    raise AssertionError("it takes any number of requests")
+
+
+def drained(stream: SpeechStream) -> Exception | None:
+    """The error that reading it to its end raises."""
+    try:
+        stream.collect()
+    except EngineError as error:
+        return error
+    return None
+
+
+def test_all_speak_the_same_and_count_it(opened: Open, expected: Pcm) -> None:
+    engine = opened().engine
+    streams = [engine.submit(HELLO) for _ in range(3)]
+    for stream in streams:
+        chunks = list(stream)
+        assert np.array_equal(np.concatenate([chunk.pcm for chunk in chunks]), expected)
+        assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
+        assert stream.end is not None
+        assert (stream.end.reason, stream.end.frames) == ("finished", len(HELLO.text))
+        assert stream.seed == 4
+    soon(lambda: engine.stats().ended == {"finished": 3})
+    stats = engine.stats()
+    assert stats.audio_seconds == pytest.approx(3 * 0.08 * len(HELLO.text))
+    assert stats.first_audio is not None
+    assert 0 <= stats.first_audio[0] < 60
+    assert (stats.running, stats.waiting, stats.refused) == (0, 0, 0)
+    assert engine.alive
+    assert not engine.ended
+
+
+def test_a_stream_is_read_in_an_event_loop_too(opened: Open, expected: Pcm) -> None:
+    engine = opened().engine
+
+    async def read() -> list[Pcm]:
+        return [chunk.pcm async for chunk in engine.submit(HELLO)]
+
+    assert np.array_equal(np.concatenate(asyncio.run(read())), expected)
+
+
+def test_what_cannot_be_spoken_is_refused_by_submit(opened: Open) -> None:
+    engine = opened().engine
+    for wrong, kind in (
+        (replace(HELLO, text=""), InvalidText),
+        (replace(HELLO, voice=Preset("nobody")), UnknownVoice),
+        (replace(HELLO, seed=-1), RequestError),
+    ):
+        with pytest.raises(kind):
+            engine.submit(wrong)
+    assert engine.submit(HELLO).collect().size
+
+
+def test_busy_is_raised_by_submit_and_is_never_an_end(opened: Open) -> None:
+    engine = opened(SLOW, max_num_seqs=1, max_waiting=2).engine
+    streams, refused = fill(engine)
+    assert len(streams) >= 2
+    assert refused.retry_after >= 1
+    assert engine.stats().refused == 1
+    for stream in streams:
+        stream.cancel()
+    assert {type(drained(stream)) for stream in streams} == {type(None)}
+    assert {stream.end.reason for stream in streams if stream.end} == {"cancelled"}
+    soon(lambda: engine.submit(HELLO).collect().size)
+
+
+def test_a_request_that_waits_longer_than_is_bearable_is_refused(opened: Open) -> None:
+    """Before the queue is full: what each request ahead takes is known."""
+    engine = opened(SLOW, max_num_seqs=1, max_waiting=40, max_wait=30.0).engine
+    engine.submit(HELLO).collect()  # something is measured
+    soon(lambda: engine.stats().running == 0)
+    if not engine.stats().admission.step:
+        pytest.skip("no step of its is measured")
+    soon(lambda: _is_full(engine))
+
+
+def _is_full(engine: SpeechEngine) -> bool:
+    streams, refused = fill(engine)
+    for stream in streams:
+        stream.cancel()
+    for stream in streams:
+        drained(stream)
+    return len(streams) < 10 and refused.retry_after > 30
+
+
+def test_visitors_who_wait_their_turn_are_all_served(opened: Open) -> None:
+    """Five with twelve lines each, three at a time, with places for four."""
+    engine = opened(Costs(step=0.001), max_num_seqs=2, max_waiting=2).engine
+    sizes: list[int] = []
+
+    async def line(number: int) -> None:
+        while True:
+            try:
+                stream = engine.submit(replace(HELLO, seed=number))
+            except Busy as busy:
+                await asyncio.sleep(min(busy.retry_after, 0.01))
+            else:
+                return sizes.append(sum([len(chunk.pcm) async for chunk in stream]))
+
+    async def visitor(first: int) -> None:
+        for start in range(first, first + 12, 3):
+            await asyncio.gather(*map(line, range(start, start + 3)))
+
+    async def visitors() -> None:
+        await asyncio.gather(*(visitor(12 * number) for number in range(5)))
+
+    asyncio.run(visitors())
+    assert sizes == [1920 * len(HELLO.text)] * 60
+
+
+def test_cancelling_frees_the_slot_at_once(opened: Open) -> None:
+    engine = opened(SLOW, max_num_seqs=1, max_waiting=4).engine
+    for leave in (SpeechStream.cancel, lambda stream: stream.__exit__()):
+        stream = engine.submit(LONG)
+        next(stream)
+        leave(stream)
+        assert drained(stream) is None
+        assert stream.end is not None
+        assert stream.end.reason == "cancelled"
+        assert stream.end.frames < 1000  # of 4000
+    abandoned = engine.submit(LONG)
+    next(abandoned)
+    del abandoned
+    assert engine.submit(HELLO).collect().size
+    soon(lambda: engine.stats().running == 0)
+    assert engine.stats().steps < 3000  # of 12,000
+
+
+def test_open_text_is_spoken_as_it_arrives_or_refused_by_submit(opened: Open) -> None:
+    own = opened()
+    request = replace(HELLO, text="", open_text=True)
+    if not own.open_text:
+        with pytest.raises(NotCapable):
+            own.engine.submit(request)
+        return
+    with FakeEngine() as alone:
+        whole = alone.submit(replace(HELLO, layout="streamed")).collect()
+    stream = own.engine.submit(request)
+    for word in ("Hello ", "there, and ", "good ", "evening."):
+        stream.append(word)
+    with pytest.raises(InvalidText):
+        stream.append("\x00")
+    stream.close_text()
+    assert np.array_equal(stream.collect(), whole)
+    assert stream.text_tokens == len(HELLO.text)
+    with pytest.raises(InvalidText):
+        stream.append("more")
+
+
+def test_recordings_are_encoded(opened: Open) -> None:
+    own = opened()
+    if not own.open_text:
+        pytest.skip("its stand-in lends generators alone; see test_zerogpu.py")
+    clone = own.engine.clone(np.linspace(-1, 1, 24_000, dtype=np.float32), "hello")
+    assert isinstance(clone, Clone)
+    assert clone.in_context
+    assert own.engine.submit(replace(HELLO, voice=clone)).collect().size
+
+
+@pytest.mark.parametrize("drains", [False, True])
+def test_closing_ends_what_is_open_once(opened: Open, drains: bool) -> None:
+    engine = opened(SLOW, max_num_seqs=1, max_waiting=4).engine
+    streams = [engine.submit(LONG) for _ in range(3)]
+    next(streams[0])
+    assert (engine.drain(0.05) if drains else engine.close()) in (None, False)
+    for stream in streams:
+        assert isinstance(drained(stream), EngineClosed)
+        assert stream.end is not None
+        assert stream.end.reason == "error"
+        assert drained(stream) is None  # raised once
+    assert engine.ended
+    assert not engine.alive
+    engine.close()
+    for call in (lambda: engine.submit(HELLO), lambda: engine.clone(np.ones(24_000, np.float32))):
+        with pytest.raises(EngineClosed):
+            call()
+
+
+def test_draining_lets_what_runs_finish(opened: Open) -> None:
+    engine = opened(SLOW).engine
+    stream = engine.submit(HELLO)
+    sizes: list[int] = []
+    reader = Thread(target=lambda: sizes.append(stream.collect().size))
+    reader.start()
+    assert engine.drain(60)
+    reader.join(60)
+    assert sizes == [1920 * len(HELLO.text)]
+
+
+def test_what_speaks_may_die(opened: Open) -> None:
+    """What was heard ends once with an error; then it serves again, or has ended for good."""
+    own = opened(SLOW, max_num_seqs=1, max_waiting=4)
+    engine = own.engine
+    heard = engine.submit(LONG)
+    next(heard)
+    own.die()
+    assert isinstance(drained(heard), EngineError)
+    assert heard.end is not None
+    assert heard.end.reason == "error"
+    assert heard.end.frames > 0
+    if own.dies_for_good:
+        soon(lambda: engine.ended)
+        with pytest.raises(EngineClosed):
+            engine.submit(HELLO)
+        return
+    soon(lambda: engine.alive)
+    assert engine.submit(HELLO).collect().size
+    assert not engine.ended
