@@ -6,18 +6,24 @@ Gradio takes seconds to import, so it is imported only if the page is served.
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import Library, SpeechEngine, open_zerogpu
+from engine import SpeechEngine, open_zerogpu
 from studio.cli.app_context import AppContext
 from studio.cli.listing import describe_speed
 from studio.settings import LOOPBACK, StudioSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
     from fastapi import FastAPI
 
     from studio.api.rates import Rates
-    from studio.ui.login import Login
+    from studio.takes.take_store import Takes
+
+    Upkeep: TypeAlias = Sequence[Callable[[StudioSettings], object]]
 
 
 OPEN_TO_ALL = (
@@ -38,9 +44,9 @@ def _is_open_to_all(settings: StudioSettings) -> bool:
 def serve_studio(context: AppContext) -> None:
     """Serve until Ctrl-C."""
     from studio.imports.import_process import close_imports
+    from studio.retention import Retention, open_takes
     from studio.server import serving
     from studio.server.process.data_lock import data_lock
-    from studio.server.retention import empty_trash
 
     settings = context.settings
     with (
@@ -48,8 +54,9 @@ def serve_studio(context: AppContext) -> None:
         data_lock(settings.data),
         context.engine(serving=True) as engine,
     ):
-        application = build_application(context, engine, settings.page)
-        empty_trash(context.library(), settings)
+        takes = open_takes(settings) if settings.page else None
+        application, upkeep = build_application(context, engine, takes)
+        Retention(settings, context.library(), takes).start(upkeep)
         greet(context)
         if slow := describe_speed(engine.stats().speed):
             context.tell.line(slow)
@@ -67,9 +74,12 @@ def serve_studio(context: AppContext) -> None:
 
 
 def build_application(
-    context: AppContext, engine: SpeechEngine, page: bool, rates: Rates | None = None
-) -> FastAPI:
-    """The API, the page if wanted, and what protects both. `rates`: see `create_api`."""
+    context: AppContext, engine: SpeechEngine, takes: Takes | None, rates: Rates | None = None
+) -> tuple[FastAPI, Upkeep]:
+    """The API, the page if it has `takes`, and what protects both. `rates`: see `create_api`.
+
+    Beside it what the page's stores want done regularly.
+    """
     from studio.api import create_api
     from studio.server import public_server
     from studio.ui.login import Login
@@ -77,10 +87,17 @@ def build_application(
     settings, library = context.settings, context.shelves()
     application = create_api(engine, library, settings.decided_api(), rates)
     login = Login(settings.api.keys)
-    if page:
-        _mount_page(application, engine, library, context, login)
+    upkeep: Upkeep = ()
+    if takes:
+        from studio.ui.page import mount_page
+
+        guests, transcribe = settings.guests, context.transcribe()
+        studio = mount_page(
+            application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
+        )
+        upkeep = studio.upkeep
     public_server.protect(application, engine, settings, login)
-    return application
+    return application, upkeep
 
 
 def greet(context: AppContext) -> None:
@@ -96,11 +113,12 @@ def greet(context: AppContext) -> None:
 def serve_lent(context: AppContext) -> None:
     """Serve on ZeroGPU, where only Gradio's routes can be reached."""
     spaces = importlib.import_module("spaces")  # must be imported before torch and Gradio
-    from studio.server import public_server, zerogpu
+    from studio.retention import Retention, open_takes
+    from studio.server import zerogpu
     from studio.server.process.data_lock import data_lock
-    from studio.server.retention import empty_trash
 
-    settings = context.settings
+    settings = context.settings.model_copy(update={"guests": True})  # strangers, always
+    context = replace(context, settings=settings)
     device = "cuda" if settings.device == "auto" else settings.device
     changes, finish = settings.engine_changes(), context.finish()
     with (
@@ -110,20 +128,6 @@ def serve_lent(context: AppContext) -> None:
         ) as engine,
     ):
         engine.postprocess = finish
-        empty_trash(context.library(), settings)
-        zerogpu.serve(engine, context.shelves(), public_server.open_takes(settings), settings)
-
-
-def _mount_page(
-    application: FastAPI, engine: SpeechEngine, library: Library, context: AppContext, login: Login
-) -> None:
-    from studio.server import public_server
-    from studio.server.retention import start_upkeep
-    from studio.ui.page import mount_page
-
-    takes = public_server.open_takes(context.settings)
-    guests, transcribe = context.settings.guests, context.transcribe()
-    studio = mount_page(
-        application, engine, library, takes, guests=guests, login=login, transcribe=transcribe
-    )
-    start_upkeep(studio, context.settings)
+        takes = open_takes(settings)
+        kept = Retention(settings, context.library(), takes)
+        zerogpu.serve(engine, context.shelves(), takes, kept)

@@ -39,8 +39,8 @@ from studio.cluster.mirror import mirrored
 from studio.cluster.proxy_retry import REPLICA
 from studio.cluster.serve_replicas import ServeReplicas
 from studio.cluster.shared_rates import SharedRates
+from studio.retention import Retention, open_takes
 from studio.server.process.data_lock import data_lock
-from studio.server.retention import empty_trash
 from studio.settings import ClusterSettings, StudioSettings
 
 SPEECH, STUDIO = "timbre-speech", "timbre-studio"  # the applications
@@ -94,8 +94,8 @@ class SpeechReplica:
         self._held.enter_context(mirrored(own.data, own.cluster.store))
         self._engine = self._held.enter_context(open_engine(context))
         self._replica = Replica(own_name(), self._engine)
-        self._application = build_application(
-            context, self._engine, False, SharedRates(own.decided_api())
+        self._application, _ = build_application(
+            context, self._engine, None, SharedRates(own.decided_api())
         )
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
@@ -142,10 +142,11 @@ class Front:
         handle = serve.get_deployment_handle(REPLICAS, SPEECH)
         replicas = ServeReplicas(handle, own.cluster.dashboard)
         engine = self._held.enter_context(open_front(context, replicas, device))
-        self._application = build_application(
-            context, engine, own.page, SharedRates(own.decided_api())
+        takes = open_takes(own) if own.page else None
+        self._application, upkeep = build_application(
+            context, engine, takes, SharedRates(own.decided_api())
         )
-        empty_trash(context.library(), own)
+        Retention(own, context.library(), takes).start(upkeep)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:  # Serve's name
         return at_root(self._application, own_name(), self._proxies)

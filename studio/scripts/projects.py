@@ -76,10 +76,13 @@ Card: TypeAlias = tuple[ProjectSummary, float | None]  # and the time of deletio
 class Projects:
     """The projects of a folder."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, folder: Path, clock: Callable[[], float] = time.time, sweep: bool = True
+    ) -> None:
+        """`sweep` removes what a crash left unfinished: for the first one on a folder."""
         with explain_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        for unfinished in folder.glob(f"{_UNFINISHED}*"):  # by a crash; one server has the folder
+        for unfinished in folder.glob(f"{_UNFINISHED}*") if sweep else ():
             shutil.rmtree(unfinished, ignore_errors=True)
         self._folder = folder
         self._clock = clock

@@ -1,1 +1,1 @@
-"""Serving an application: visitors, logins, headers, retention, shutdown."""
+"""Serving an application: visitors, logins, headers, shutdown."""

@@ -1,11 +1,9 @@
-"""Middleware and background jobs of a server: headers, compression, visitors, retention.
+"""Middleware of a server: headers, compression, visitors.
 
 The settings decide which are used.
 """
 
 from __future__ import annotations
-
-from functools import partial
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -19,10 +17,8 @@ from studio.server.middleware.headers import SafeHeaders
 from studio.server.middleware.page_assets import PageAssets
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.middleware.request_guard import RequestGuard
-from studio.server.retention import HOUR, TRASH_DAYS, every, tidy
-from studio.server.visitors import Visitors, guests
+from studio.server.visitors import Visitors
 from studio.settings import StudioSettings
-from studio.takes.take_store import Keeping, Takes
 from studio.ui.login import Login
 
 
@@ -51,15 +47,3 @@ def around(
         Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
     return [*layers, Middleware(Visitors, embedded=embedded)] if settings.guests else layers
-
-
-def open_takes(settings: StudioSettings) -> Takes:
-    """The take store; with guests a separate one, whose takes are deleted after some days."""
-    if not settings.guests:
-        takes = Takes(settings.data / "takes")
-        every(HOUR, partial(takes.tidy, Keeping(most=None, trash_days=TRASH_DAYS)))
-        return takes
-    place = guests(settings.data)
-    takes = Takes(place / "takes")
-    every(HOUR, partial(tidy, place, takes, settings.guest_days))
-    return takes

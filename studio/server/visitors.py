@@ -26,6 +26,7 @@ from studio.api.application import GUARDED
 from studio.api.auth import key_of
 from studio.api.page_request import page_address, page_request
 from studio.api.rates import address_of
+from studio.retention import guests_folder
 
 COOKIE: Final = "timbre-visitor"
 SCOPE: Final = "timbre.visitor"
@@ -78,18 +79,13 @@ def visitor() -> str:
 
 def shelf(data: Path) -> Callable[[], Path]:
     """A function that returns the current visitor's folder of voices."""
-    root = guests(data)
+    root = guests_folder(data)
 
     def place() -> Path:
         who = visitor()
         return root / "visitors" / who if who else root / "voices"
 
     return place
-
-
-def guests(data: Path) -> Path:
-    """The folder of all guests' data."""
-    return data / "guests"
 
 
 class Share:

@@ -13,9 +13,10 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from engine import Library, SpeechEngine
 from studio.api.rates import Rates
+from studio.retention import Retention
 from studio.server.admission import admission
+from studio.server.process.log_limits import bounded_log
 from studio.server.public_server import around
-from studio.server.retention import start_upkeep
 from studio.settings import StudioSettings
 from studio.takes import downloads
 from studio.takes.take_store import Takes
@@ -26,24 +27,26 @@ from studio.ui.player.live_takes import LiveTakes
 from studio.ui.shell import build_shell
 
 
-def serve(engine: SpeechEngine, library: Library, takes: Takes, settings: StudioSettings) -> None:
-    """Serve until the process ends."""
+def serve(engine: SpeechEngine, library: Library, takes: Takes, retention: Retention) -> None:
+    """Serve guests until the process ends."""
+    settings = retention.settings
     studio = Studio(engine, library, LiveTakes(raw=False), takes, guests=True)
-    guests, rates = settings.model_copy(update={"guests": True}), Rates(settings.api)
-    engine.admission_hook = admission(guests, rates)
+    rates = Rates(settings.api)
+    engine.admission_hook = admission(settings, rates)
     door, shell = Login(settings.api.keys), build_shell(studio)
-    start_upkeep(studio, settings)
+    retention.start(studio.upkeep)
     page, _, _ = shell.launch(
         server_name=settings.host,
         server_port=settings.port,
         quiet=True,
         prevent_thread_lock=True,
-        app_kwargs=_around(takes, door, guests, rates),
+        app_kwargs=_around(takes, door, settings, rates),
         **looks(),
         **door.asking,
     )
     door.guard(page)
-    shell.block_thread()
+    with bounded_log(settings.debug):
+        shell.block_thread()
 
 
 def _around(takes: Takes, door: Login, settings: StudioSettings, rates: Rates) -> dict[str, object]:

@@ -33,7 +33,7 @@ class Studio:
     transcribe: Transcribe | None = None  # writes down recordings, where the operator wants it
     uploads: ProjectUploads | None = None  # of large files; None: only Gradio's routes are reached
     imports: Imports = field(default_factory=Imports)  # the processes that read files
-    # What tabs want deleted regularly; the server runs it (studio/server/retention.py).
+    # What tabs want deleted regularly; the server runs it (studio/retention.py).
     upkeep: list[Callable[[StudioSettings], object]] = field(default_factory=list)
 
     def choices(self) -> Choices:

@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from engine import Library
 from engine.testing import FakeEngine
 from studio.api import create_api
+from studio.retention import open_takes
 from studio.server import public_server, serving
 from studio.server.visitors import COOKIE, shelf
 from studio.settings import ApiSettings, StudioSettings
@@ -31,7 +32,7 @@ KEY = "the-only-key"
 def application_of(own: StudioSettings, engine: FakeEngine) -> FastAPI:
     library = Library(shelf(own.data) if own.guests else own.data / "voices")
     application = create_api(engine, library, own.api)
-    takes, login = public_server.open_takes(own), Login(own.api.keys)
+    takes, login = open_takes(own), Login(own.api.keys)
     page.mount_page(application, engine, library, takes, guests=own.guests, login=login)
     public_server.protect(application, engine, own, login)
     return application

@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 
 from engine import Clone, Engine, Library, Preset, SpeechRequest, TooMany
 from studio.api import ApiSettings, create_api
+from studio.retention import guests_folder, tidy
 from studio.server import public_server, visitors
-from studio.server.retention import tidy
 from studio.server.visitors import COOKIE, Share, shelf, visitor
 from studio.settings import StudioSettings
 from studio.takes.take_store import DAY, Takes
@@ -243,7 +243,7 @@ def test_a_program_is_told_when_to_come_back(slow: Engine, tmp_path: Path) -> No
 
 
 def test_what_strangers_made_goes_and_what_is_fresh_stays(tmp_path: Path) -> None:
-    root = visitors.guests(tmp_path)
+    root = guests_folder(tmp_path)
     old, fresh = root / "visitors" / "old" / "anna", root / "visitors" / "fresh" / "ben"
     for folder in (old, fresh, root / "scripts" / "old", tmp_path / "voices" / "mine"):
         folder.mkdir(parents=True)
@@ -270,7 +270,7 @@ def age(path: Path, days: float) -> None:
 
 
 def test_tidying_follows_no_links(tmp_path: Path) -> None:
-    root = visitors.guests(tmp_path)
+    root = guests_folder(tmp_path)
     (root / "visitors").mkdir(parents=True)
     outside = tmp_path / "outside"
     outside.mkdir()
