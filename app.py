@@ -28,7 +28,7 @@ FAULT, REFUSED, INTERRUPTED = 1, 2, 130
 Models = Annotated[
     list[str] | None, typer.Option("--model", help="A folder or a hub id. May be repeated.")
 ]
-Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda, cuda:1, mps, xpu")]
 Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
 Weights = Annotated[str | None, typer.Option(help="On CPUs: auto, full, 8bit or 4bit.")]
 Profile = Annotated[str | None, typer.Option(help="latency, balanced, throughput or cpu.")]

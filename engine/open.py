@@ -60,7 +60,7 @@ def open_engine(
         place = pick_device(None if device == "auto" else device)
     except RuntimeError as error:
         raise InvalidSetting(
-            "No device is called '{device}'. Try auto, cpu, cuda or mps.", device=device
+            "No device is called '{device}'. Try auto, cpu, cuda, mps or xpu.", device=device
         ) from error
     _check_present(place)
     folders = _named([resolve(str(model)) for model in models])
@@ -151,6 +151,11 @@ def _check_present(device: torch.device) -> None:
 
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise InvalidSetting("This machine has no 'mps': that is the GPU of an Apple computer.")
+    if device.type == "xpu" and (device.index or 0) >= torch.xpu.device_count():
+        raise InvalidSetting(
+            "This machine has no '{device}': that is an Intel GPU, and a torch built for it.",
+            device=str(device),
+        )
     if device.type == "cuda" and (device.index or 0) >= (there := torch.cuda.device_count()):
         raise InvalidSetting(
             "This machine has no '{device}'; torch sees {there} CUDA devices. Try --device cpu, "
@@ -207,7 +212,7 @@ def model_name(folder: Path) -> str:
 
 
 def _settings(profile: str | None, device: str, changes: Mapping[str, Any]) -> EngineSettings:
-    small = device in ("cpu", "mps")
+    small = device in ("cpu", "mps", "xpu")
     settings = load_profile(profile or ("cpu" if small else "balanced"), **changes)
     if settings.pipeline_depth is None:
         settings = settings.model_copy(update={"pipeline_depth": 0 if small else 1})

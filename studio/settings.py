@@ -177,7 +177,7 @@ class StudioSettings(Settings):
         (), description="Folders or hub ids, separated by commas. None: the embedded model."
     )
     device: str = Field(
-        "auto", description="auto, cpu, cuda, cuda:1, or mps, which is not measured."
+        "auto", description="auto, cpu, cuda or cuda:1; mps or xpu, which nobody has measured."
     )
     dtype: str = Field("auto", description="auto, float32, bfloat16 or float16.")
     weights: str = Field(

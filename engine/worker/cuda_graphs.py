@@ -15,6 +15,8 @@ from typing import Protocol, TypeVar
 
 import torch
 
+from engine.worker.device import runs_cuda
+
 Result = TypeVar("Result")
 
 log = logging.getLogger("timbre")
@@ -105,4 +107,4 @@ def synchronize(device: torch.device) -> None:
 
 def graph_capture(device: torch.device) -> Capture | None:
     """A capture function; None on devices without CUDA graphs."""
-    return GraphCapture(device) if device.type == "cuda" else None
+    return GraphCapture(device) if runs_cuda(device) else None

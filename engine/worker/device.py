@@ -20,6 +20,12 @@ def pick_device(name: str | None) -> torch.device:
     return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
+def runs_cuda(device: torch.device) -> bool:
+    """Whether kernels, graphs and driver calls of CUDA may run there: AMD's GPUs are named cuda
+    as well, by a torch that was built for ROCm."""
+    return device.type == "cuda" and torch.version.cuda is not None
+
+
 def usable_cores() -> int:
     """Cores that this process may use at a time: torch's own count, the affinity, the quota."""
     cores = min(_default_threads(), os.cpu_count() or 1)

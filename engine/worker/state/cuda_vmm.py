@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from engine.worker.device import load_library
+from engine.worker.device import load_library, runs_cuda
 
 _FULL = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _MAPS_MEMORY = 102  # CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
@@ -222,7 +222,7 @@ def cuda_driver(device: torch.device) -> CudaDriver:
 
 def growable(device: torch.device) -> bool:
     """Whether this device supports virtual memory management."""
-    if device.type != "cuda" or not torch.cuda.is_available():
+    if not runs_cuda(device) or not torch.cuda.is_available():
         return False
     try:
         library, known = _library(), ctypes.c_int()

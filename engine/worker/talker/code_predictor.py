@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from engine.model.predictor import Predictor
 from engine.worker.backends import Candidate, select_backend
+from engine.worker.device import runs_cuda
 from engine.worker.kernels.verify import TOLERANCE, SampleFrame, predictor_difference
 from engine.worker.state.sampling import CANDIDATES, SamplingTensors, pick
 
@@ -76,7 +77,7 @@ class CodePredictor:
                 self._traces[rows] = form
 
     def _build_kernels(self) -> PredictorKernels | None:
-        if self._predictor.model.norm.weight.device.type != "cuda":
+        if not runs_cuda(self._predictor.model.norm.weight.device):
             return None
         from engine.worker.kernels.cuda.predictor_kernels import PredictorKernels
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from engine.checkpoints.checkpoint import RESERVED_CODES, SpecialIds
 from engine.model.talker import Talker
 from engine.worker.backends import Candidate, select_backend
+from engine.worker.device import runs_cuda
 from engine.worker.state.kv_cache import Rows
 from engine.worker.state.sampling import (
     MIN_FRAMES,
@@ -73,7 +74,7 @@ def select_frame_glue(slots: Slots, ids: SpecialIds, talker: Talker, pad: Tensor
     """CUDA kernels if they run here, else the plain form. pad [width]: embedded padding text."""
     embeddings = talker.model.codec_embedding.weight.detach()
     plain = PlainFrameGlue(slots, ids, embeddings, pad)
-    if slots.hidden.device.type != "cuda":
+    if not runs_cuda(slots.hidden.device):
         return plain
     from engine.worker.kernels.cuda.glue_kernels import FusedFrameGlue, build, difference
 

@@ -19,6 +19,7 @@ from engine.model.configs import TransformerConfig
 from engine.model.layers import Attention, Block, Transformer
 from engine.model.talker import TalkerModel
 from engine.worker.backends import Candidate, select_backend
+from engine.worker.device import runs_cuda
 from engine.worker.state.slot_state import Slots
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def select_talker_forward(
         return None
 
     def build_persistent() -> TalkerForward | None:
-        if find_spec("triton") is None:
+        if find_spec("triton") is None or not runs_cuda(slots.hidden.device):
             return None
         from engine.worker.kernels.cuda import talker_kernels
 

@@ -1,4 +1,4 @@
-"""How many threads a step gets on a CPU."""
+"""How many threads a step gets on a CPU, and which devices run what is written for CUDA."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from engine.worker import device
-from engine.worker.device import LARGE_WEIGHTS, step_threads, usable_cores
+from engine.worker.cuda_graphs import graph_capture
+from engine.worker.device import LARGE_WEIGHTS, runs_cuda, step_threads, usable_cores
+from engine.worker.state.cuda_vmm import growable
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,26 @@ def test_a_second_worker_counts_the_same_cores() -> None:
         assert usable_cores() == before
     finally:
         torch.set_num_threads(threads)
+
+
+def test_amds_gpus_run_nothing_that_is_written_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch for ROCm calls them cuda and says that one is available."""
+    monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    gpu = torch.device("cuda")
+    assert not runs_cuda(gpu)
+    assert graph_capture(gpu) is None
+    assert not growable(gpu)
+
+
+@pytest.mark.parametrize("name", ["cpu", "mps", "xpu", "meta"])
+def test_other_devices_run_nothing_that_is_written_for_cuda(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert not runs_cuda(torch.device(name))
+
+
+def test_nvidias_gpus_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    assert runs_cuda(torch.device("cuda", 1))

@@ -17,7 +17,9 @@ SCRATCH = 128  # bytes of shared memory for counters
 STATIC = 1024  # bytes of statically allocated shared memory
 THREADS = 256  # per block
 MAX_BLOCKS = 128
-PREFETCH = 2 / 3  # largest share of the ring for one part, so that the next part can be loaded
+# Largest share of the ring for one part, so that the next part can be loaded meanwhile; more where
+# shared memory is small.
+PREFETCH = (2 / 3, 3 / 4, 1.0)
 MAX_COLUMNS = 6  # of a part, in eights: more need too many registers
 
 
@@ -74,7 +76,11 @@ def find_launch_config(
     if not known or config.hidden_size % 256 or codes % 256:
         return None
     blocks = _blocks(config, codes, processors)
-    configs = (_with_slab(config, blocks, slab, shared, codes) for slab in (1024, 512, 256))
+    configs = (
+        _with_slab(config, blocks, slab, shared, codes, prefetch)
+        for prefetch in PREFETCH
+        for slab in (1024, 512, 256)
+    )
     return next((found for found in configs if found is not None), None)
 
 
@@ -87,7 +93,7 @@ def _blocks(config: TransformerConfig, codes: int, processors: int) -> int:
 
 
 def _with_slab(
-    config: TransformerConfig, blocks: int, slab: int, shared: int, codes: int
+    config: TransformerConfig, blocks: int, slab: int, shared: int, codes: int, prefetch: float
 ) -> LaunchConfig | None:
     attended, qkv = _attention_widths(config)
     width, inner = config.hidden_size, config.intermediate_size
@@ -103,7 +109,7 @@ def _with_slab(
     widest = max(head, min(MAX_COLUMNS, max(product.columns for product in products)))
     space, residual = max(8 * widest * 512 + 512, codes * 16), MAX_ROWS * width // blocks * 2
     stages = (shared - STATIC - SCRATCH - space - residual) // (slab * 16 + 16)
-    qkv_parts, out, gate, down = (each.parts(slab, int(stages * PREFETCH)) for each in products)
+    qkv_parts, out, gate, down = (each.parts(slab, int(stages * prefetch)) for each in products)
     if not (qkv_parts and out and gate and down) or head * (width // slab) > stages:
         return None
     return LaunchConfig(blocks, slab, stages, space, residual, (qkv_parts, out, gate, down))

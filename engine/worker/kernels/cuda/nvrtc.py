@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -95,18 +95,30 @@ def define_constants(values: dict[str, int | float]) -> list[str]:
     return [f"-D{name}={v if isinstance(v, int) else f'{v!r}f'}" for name, v in values.items()]
 
 
+class Binary(NamedTuple):
+    code: bytes  # a cubin
+    log: str  # warnings; with --ptxas-options=-v, what each kernel takes of the device
+
+
 def compile_source(text: str, options: list[str]) -> bytes:
     """Machine code for the current device."""
-    compiler, program = _compiler(), ctypes.c_void_p()
     major, minor = torch.cuda.get_device_capability()
-    flags = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", *options]
+    return compile_for(f"sm_{major}{minor}", text, options, load_compiler()).code
+
+
+def compile_for(architecture: str, text: str, options: list[str], compiler: ctypes.CDLL) -> Binary:
+    """Machine code for devices of this architecture, none of which has to be here."""
+    program = ctypes.c_void_p()
+    flags = [f"--gpu-architecture={architecture}", "--std=c++17", *options]
     array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
     compiler.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"timbre.cu", 0, None, None)
     try:
-        if compiler.nvrtcCompileProgram(program, len(flags), array):
-            log = _read(compiler.nvrtcGetProgramLogSize, compiler.nvrtcGetProgramLog, program)
-            raise KernelError(log.decode(errors="replace"))
-        return _read(compiler.nvrtcGetCUBINSize, compiler.nvrtcGetCUBIN, program)
+        failed = compiler.nvrtcCompileProgram(program, len(flags), array)
+        read_log = compiler.nvrtcGetProgramLogSize, compiler.nvrtcGetProgramLog, program
+        log = _read(*read_log).rstrip(b"\0").decode(errors="replace")
+        if failed:
+            raise KernelError(log)
+        return Binary(_read(compiler.nvrtcGetCUBINSize, compiler.nvrtcGetCUBIN, program), log)
     finally:
         compiler.nvrtcDestroyProgram(ctypes.byref(program))
 
@@ -123,7 +135,7 @@ def _driver() -> ctypes.CDLL:
     return load_library(KernelError, "libcuda.so.1", "nvcuda.dll")
 
 
-def _compiler() -> ctypes.CDLL:
+def load_compiler() -> ctypes.CDLL:
     major = (torch.version.cuda or "").split(".")[0]
     names = f"libnvrtc.so.{major}", f"nvrtc64_{major}0_0.dll", "libnvrtc.so"
     return load_library(KernelError, *names)
