@@ -59,6 +59,11 @@ class BaseEngine:
         """Whether it has stopped for good."""
         return self._registry.is_ended
 
+    @property
+    def restarting(self) -> bool:
+        """Whether what speaks has stopped answering, and is being replaced."""
+        return self._registry.is_paused and not self.ended
+
     def capabilities(self) -> Mapping[str, Capabilities]:
         """What each checkpoint can do, by its name."""
         return {name: each.capabilities for name, each in self._checkpoints.items()}

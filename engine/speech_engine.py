@@ -54,6 +54,10 @@ class SpeechEngine(Protocol):
     def ended(self) -> bool:
         """Whether it has stopped for good: only a new process admits requests again."""
 
+    @property
+    def restarting(self) -> bool:
+        """Whether what speaks has stopped answering, and is being replaced."""
+
     def capabilities(self) -> Mapping[str, Capabilities]:
         """What each checkpoint can do, by its name."""
 

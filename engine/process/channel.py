@@ -99,8 +99,10 @@ class Reply:
 
 @dataclass(frozen=True)
 class Report:
-    """Sent when it changes. `requests`: position and estimate of each that is open; one that has a
-    slot has no position."""
+    """Sent when it changes, and each second; all defaults while the engine loads.
+
+    `requests`: position and estimate of each that is open; one that has a slot has no position.
+    """
 
     alive: bool = True
     ended: bool = False

@@ -11,7 +11,8 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Event, Thread
 from typing import Any
 
@@ -34,6 +35,7 @@ from engine.process.channel import (
 from engine.requests.sequence import Sequence
 from engine.types import Chunk, End
 
+BEAT_SECONDS = 1.0  # of silence, at most
 REPORT_SECONDS = 0.25  # between two looks at what the other side should know
 
 
@@ -56,14 +58,23 @@ class Outbox:
 class EngineHost:
     """Runs what the other side asks for. Messages are read by one thread."""
 
-    def __init__(self, engine: Engine, channel: Channel) -> None:
-        self.engine, self.channel = engine, channel
+    engine: Engine  # once it is loaded
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
         self._open: dict[int, tuple[Sequence, Outbox]] = {}
         self._left = Event()
 
+    def load(self, make: Callable[[], Engine]) -> None:
+        """Open the engine. The other side hears meanwhile that this process runs."""
+        Thread(target=self._report, name="timbre-report", daemon=True).start()
+        self.engine = make()
+        gc.collect()
+        gc.freeze()  # what is loaded stays; a full collection would hold up a step
+        self.channel.post(Ready(self.engine.settings, self.engine.checkpoints()))
+
     def serve(self, messages: Iterator[Any]) -> None:
         """Until the other side is gone."""
-        Thread(target=self._report, name="timbre-report", daemon=True).start()
         for message in messages:
             if isinstance(message, Close):
                 break
@@ -88,6 +99,8 @@ class EngineHost:
                 self.engine.add_text(sequence, message.piece)
 
     def _begin(self, sequence: Sequence) -> None:
+        if sequence.id in self._open:  # begun again, when this process was started
+            return
         outbox = Outbox(sequence.id, self)
         self._open[sequence.id] = sequence, outbox
         try:
@@ -104,19 +117,25 @@ class EngineHost:
             self.channel.post(Reply(call.number, value))
 
     def _report(self) -> None:
-        last = Report()
+        """Say what has changed, and each second that this process runs."""
+        last, silent = None, 0.0
         while not self._left.is_set():
-            requests = {
-                id: (None if sequence.runs else sequence.position, sequence.estimate)
-                for id, (sequence, _) in tuple(self._open.items())
-                if sequence.runs or sequence.position is not None
-            }
-            engine = self.engine
-            report = Report(engine.alive, engine.ended, engine.admission, requests)
-            if report != last:
+            report = self._state()
+            if report != last or silent >= BEAT_SECONDS:
                 self.channel.post(report)
-                last = report
+                last, silent = report, 0.0
             self._left.wait(REPORT_SECONDS)
+            silent += REPORT_SECONDS
+
+    def _state(self) -> Report:
+        if not hasattr(self, "engine"):
+            return Report()
+        requests = {
+            id: (None if sequence.runs else sequence.position, sequence.estimate)
+            for id, (sequence, _) in tuple(self._open.items())
+            if sequence.runs or sequence.position is not None
+        }
+        return Report(self.engine.alive, self.engine.ended, self.engine.admission, requests)
 
 
 def _as_timbre_error(error: Exception) -> TimbreError:
@@ -133,15 +152,13 @@ def main(handle: int) -> None:
     channel = Channel(handle)
     messages = channel.receive()
     make, checkpoints = next(messages)
+    host = EngineHost(channel)
     try:
-        engine: Engine = make(checkpoints)
+        host.load(partial(make, checkpoints))
     except Exception as error:
         channel.post(Failed(_as_timbre_error(error)))
     else:
-        gc.collect()
-        gc.freeze()  # what is loaded stays; a full collection would hold up a step
-        channel.post(Ready(engine.settings, engine.checkpoints()))
-        with engine:
-            EngineHost(engine, channel).serve(messages)
+        with host.engine:
+            host.serve(messages)
     channel.close()
     os._exit(0)  # a call that still runs, or a step that never returns, does not hold it up

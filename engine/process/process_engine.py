@@ -5,7 +5,8 @@
 
 Whatever else this process does (pages, uploads, JSON, strangers' requests) shares no lock of Python
 with the steps. Requests are checked and turned into ids here; there they only wait and run. A
-process that ends is started again: its requests end with an error, later ones are served.
+process that ends, or has said nothing for too long, is replaced by another one. What was heard of
+its requests ends with an error; the others are begun again.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from engine.base_engine import CLOSED, LocalEngine
@@ -53,8 +55,16 @@ from engine.types import Chunk, Clone, End, Waveform
 from engine.voices.routing import cloner, restrict
 
 LOST = Message("The engine's process has ended and is starting anew. Try again in a minute.")
+SILENT = Message("The engine's process did not answer any more while it started.")
+TOO_LONG = Message("The engine's process was not loaded within an hour. Look at the log.")
 GONE = Message("The engine's process ends again and again. Look at the log and start it again.")
 MOST_LOSSES = 3  # processes in a row that ended before they had spoken anything
+MOST_TRIES = 3  # processes that one request may lose before anybody hears it
+LOOK_SECONDS = 1.0  # between two looks at whether the process says anything
+NOTICED = 3  # looks without a word after which it counts as stopped
+MOST_SILENT = 10  # after which it is killed
+MOST_SILENT_LOADING = 60  # reading a library from a slow disk may hold Python's lock for long
+MOST_LOADING = 3600  # looks until it is loaded, a download included
 STOP_SECONDS = 15.0  # for the last step when the engine closes
 CALL_POLL = 0.25  # seconds between two looks at whether a call can still be answered
 STATS_SECONDS = 2.0  # after which the last ones are told again
@@ -82,6 +92,12 @@ class ProcessEngine(LocalEngine):
         self._numbers, self._lock = count(1), Lock()
         self._model_changes = Lock()  # one at a time
         self._losses, self._closing = 0, False
+        self._tries: Counter[int] = Counter()  # processes lost, by request
+        self._cancelled: set[int] = set()
+        self._text = Lock()  # of open requests: it is sent once, with them or after them
+        self._heard = 0  # messages of the process
+        self._silent = False  # for longer than usual
+        self._closed = Event()
         return_large_blocks()
         ready, messages = self._start({})
         super().__init__(ready.checkpoints, ready.settings, clock)
@@ -108,11 +124,13 @@ class ProcessEngine(LocalEngine):
         self._channel.post(Begin(sequence))
 
     def add_text(self, sequence: Sequence, piece: TextPiece) -> None:
-        sequence.append(piece, self._clock())  # counts its ids
-        self._channel.post(AddText(sequence.id, piece))
+        with self._text:
+            sequence.append(piece, self._clock())
+            self._channel.post(AddText(sequence.id, piece))
 
     def cancel(self, sequence: Sequence, output: Output) -> None:
         if not output.end:
+            self._cancelled.add(sequence.id)
             self._channel.post(Cancel(sequence.id))
 
     def note_lag(self, seconds: float) -> None:
@@ -155,21 +173,28 @@ class ProcessEngine(LocalEngine):
 
     @property
     def alive(self) -> bool:
-        return super().alive and self._report.alive
+        return super().alive and self._report.alive and not self._silent
 
     @property
     def ended(self) -> bool:
         return super().ended or self._report.ended
 
+    @property
+    def restarting(self) -> bool:
+        stopped = self._silent or self._registry.is_paused or not self._report.alive
+        return stopped and not self.ended
+
     def stats(self) -> Stats:
         """Those of the process; the last ones while it does not answer."""
         with suppress(EngineError, TimeoutError):
-            self._stats = self._call("stats", timeout=STATS_SECONDS)
+            if not self._silent:
+                self._stats = self._call("stats", timeout=STATS_SECONDS)
         return replace(self._stats, refused=self._registry.refused)
 
     def close(self) -> None:
         """Stop now; open requests end with an error."""
         self._closing = True
+        self._closed.set()
         super().close()
         self._channel.post(Close())
         self._reader.join(STOP_SECONDS)
@@ -180,24 +205,57 @@ class ProcessEngine(LocalEngine):
     # The process.
 
     def _start(self, checkpoints: Mapping[str, Checkpoint]) -> tuple[Ready, Iterator[Any]]:
+        self._loading = True
+        self._killed: Message | None = None  # why this side has killed it
         here, there = socket.socketpair()
         with there:
             boot = BOOT.format(path=sys.path, fd=there.fileno())
             self._process = subprocess.Popen(
                 [sys.executable, "-c", boot], stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
             )
+        watch = Thread(target=self._watch, args=(self._process,), name="timbre-heartbeat")
+        watch.daemon = True
+        watch.start()
         channel = Channel(here.detach())
         channel.post((self._make, checkpoints))
-        self._channel, messages = channel, channel.receive()
-        first: Ready | Failed | None = next(messages, None)
+        self._channel, messages = channel, self._heard_from(channel)
+        first: Ready | Failed | None = None
+        for message in messages:
+            if not isinstance(message, Report):
+                first = message
+                break
         if isinstance(first, Ready):
-            self._report = Report()
+            self._report, self._loading, self._silent = Report(), False, False
             return first, messages
         self._channel.close()
         code = self._process.wait()
         if first:
             raise first.error
+        if self._killed:
+            raise EngineError(self._killed)
         raise EngineError("The engine's process ended while it started ({code}).", code=code)
+
+    def _heard_from(self, channel: Channel) -> Iterator[Any]:
+        for message in channel.receive():
+            self._heard += 1
+            yield message
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill a process that says nothing any more, or takes too long to load.
+
+        Looks are counted, not seconds: a machine that stood still has lost none of them.
+        """
+        heard = silent = looks = 0
+        while process.poll() is None and not self._closed.wait(LOOK_SECONDS):
+            silent = 0 if self._heard != heard else silent + 1
+            heard, looks = self._heard, looks + 1
+            self._silent = silent > NOTICED
+            mute = silent > (MOST_SILENT_LOADING if self._loading else MOST_SILENT)
+            if mute or (self._loading and looks > MOST_LOADING):
+                self._killed = SILENT if mute else TOO_LONG
+                log.critical("The engine's process %d does not answer: killed.", process.pid)
+                process.kill()
+                break
 
     def _read(self, messages: Iterator[Any]) -> None:
         """Deliver what comes from the process; start another one if it ends by itself."""
@@ -206,7 +264,7 @@ class ProcessEngine(LocalEngine):
                 self._take(message)
             self._channel.close()
             code = self._process.wait()
-            self._end_all(EngineClosed(CLOSED if self._closing else LOST))
+            self._lose_all(EngineClosed(CLOSED if self._closing else LOST))
             if self._closing:
                 return
             log.critical("The engine's process has ended (%s).", code)
@@ -220,6 +278,7 @@ class ProcessEngine(LocalEngine):
                 self._registry.end_all(_reason(error))
                 return
             self._replace_checkpoints(ready.checkpoints)
+            self._begin_again()
             self._registry.resume()
             if self._closing:  # `close` may have told the process before
                 self._channel.post(Close())
@@ -251,20 +310,37 @@ class ProcessEngine(LocalEngine):
                 self._channel.post(Cancel(id))
             return
         if isinstance(item, End):
-            del self._sequences[id]
+            self._forget(id)
         else:
             sequence.placed, sequence.position, self._losses = True, None, 0
             sequence.delivered += item.frames
         self._registry.deliver(sequence, item)
 
-    def _end_all(self, error: EngineClosed) -> None:
-        """End the open requests and calls: the process is gone."""
-        self._registry.pause(error.message)
-        self._sequences.clear()
+    def _forget(self, id: int) -> None:
+        self._sequences.pop(id, None)
+        self._tries.pop(id, None)
+        self._cancelled.discard(id)
+
+    def _lose_all(self, error: EngineClosed) -> None:
+        """The process is gone: end the open calls, and the requests that cannot be begun again."""
+        self._registry.hold(error.message)
+        for id, sequence in tuple(self._sequences.items()):
+            self._tries[id] += 1
+            sequence.placed, sequence.position = False, None
+            if id in self._cancelled:
+                self._deliver(id, End("cancelled", sequence.delivered, sequence.seed))
+            elif self._closing or sequence.delivered or self._tries[id] >= MOST_TRIES:
+                self._deliver(id, End("error", sequence.delivered, sequence.seed, error))
         with self._lock:
             calls, self._calls = self._calls, {}
         for done in calls.values():
             done.set_exception(error)
+
+    def _begin_again(self) -> None:
+        """Give the requests that nobody has heard to the new process, with all of their text."""
+        with self._text:
+            for sequence in tuple(self._sequences.values()):
+                self._channel.post(Begin(sequence))
 
     # Calls into the process.
 

@@ -80,10 +80,18 @@ class RequestRegistry:
         with self._changed:
             self._closed = self._closed or reason
 
-    def pause(self, reason: str) -> None:
-        """Admit no new request until `resume`, and end the open ones."""
+    @property
+    def is_paused(self) -> bool:
+        return self._paused is not None
+
+    def hold(self, reason: str) -> None:
+        """Admit no new request until `resume`; open ones stay."""
         with self._changed:
             self._paused = reason
+
+    def pause(self, reason: str) -> None:
+        """As `hold`, and end the open ones."""
+        self.hold(reason)
         self._end_open(reason)
 
     def resume(self) -> None:

@@ -249,16 +249,20 @@ def test_draining_lets_what_runs_finish(opened: Open) -> None:
 
 
 def test_what_speaks_may_die(opened: Open) -> None:
-    """What was heard ends once with an error; then it serves again, or has ended for good."""
+    """What was heard ends once with an error, and what was not is tried again where it can be; then
+    the engine serves again, or has ended for good."""
     own = opened(SLOW, max_num_seqs=1, max_waiting=4)
     engine = own.engine
     heard = engine.submit(LONG)
     next(heard)
+    waiting = engine.submit(HELLO)
     own.die()
     assert isinstance(drained(heard), EngineError)
     assert heard.end is not None
     assert heard.end.reason == "error"
     assert heard.end.frames > 0
+    assert drained(waiting) is None or not own.tries_again
+    assert waiting.end is not None
     if own.dies_for_good:
         soon(lambda: engine.ended)
         with pytest.raises(EngineClosed):

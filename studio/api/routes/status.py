@@ -14,6 +14,7 @@ from studio.api.compat.names import OPENAI_MODELS
 from studio.api.errors import ApiError
 
 router = APIRouter(tags=["server"])
+RESTART_SECONDS = "5"  # after which a client should look again
 _OWNER = {"created": 0, "owned_by": "timbre"}
 
 
@@ -43,15 +44,20 @@ async def model(name: str, context: Shared) -> dict[str, Any]:
 
 @router.get("/health")
 async def health(context: Shared) -> JSONResponse:
-    """Alive: this process answers, and is of use. 503 when its engine has ended for good."""
+    """Alive: this process answers, and is of use. 503 when its engine has ended for good, and
+    while what speaks has stopped and is being replaced."""
     if context.engine.ended:
         return JSONResponse({"status": "ended"}, 503)
+    if context.engine.restarting:
+        return _restarting()
     return JSONResponse({"status": "ok"})
 
 
 @router.get("/ready")
 async def ready(context: Shared) -> JSONResponse:
     """Loaded: a request would be spoken at once."""
+    if context.engine.restarting:
+        return _restarting()
     stats = await context.stats(context.engine.stats)  # may be told by another process
     talkers = list(stats.talkers)
     able = context.engine.alive and bool(talkers)
@@ -63,6 +69,10 @@ async def ready(context: Shared) -> JSONResponse:
 async def metrics(context: Shared) -> Response:
     text = await context.exposition(context.metrics.text)
     return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
+
+
+def _restarting() -> JSONResponse:
+    return JSONResponse({"status": "restarting"}, 503, {"Retry-After": RESTART_SECONDS})
 
 
 def _alias(name: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ import pytest
 from engine import (
     Busy,
     CheckpointError,
+    End,
     EngineClosed,
     EngineError,
     EngineSettings,
@@ -247,8 +248,8 @@ def test_what_has_ended_here_is_not_spoken_there(open_engine: Open) -> None:
     engine = open_engine(SLOW)
     stream = engine.submit(replace(HELLO, max_frames=4000, ignore_end=True))  # 40 s
     next(stream)
-    engine._end_all(EngineClosed(process_engine.LOST))  # as if it had begun in the next process
-    engine._registry.resume()
+    (id,) = engine._sequences
+    engine._deliver(id, End("error", 1, 4, EngineClosed(process_engine.LOST)))
     soon(lambda: not engine.stats().running, seconds=20)
 
 
@@ -262,6 +263,74 @@ def test_an_answer_that_is_late_is_not_waited_for(
         engine.stats()
     engine._process.send_signal(signal.SIGCONT)
     assert not engine._calls
+
+
+def test_a_process_that_stops_is_replaced_and_what_nobody_heard_is_begun_again(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeEngine() as plain:
+        expected = plain.submit(HELLO).collect()
+    engine = open_engine(SLOW, max_num_seqs=1, max_wait=600)
+    heard, waiting, left = (engine.submit(each) for each in (LONG, HELLO, HELLO))
+    text = engine.submit(replace(HELLO, text="", open_text=True))
+    text.append("Hello ")
+    next(heard)
+    first = engine._process
+    first.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(process_engine, "NOTICED", 2)
+    monkeypatch.setattr(process_engine, "MOST_SILENT", 4)
+    soon(lambda: engine.restarting)
+    assert not engine.alive
+    left.cancel()
+    text.append("there.")
+    soon(lambda: engine._process is not first)
+    monkeypatch.undo()  # it may load as long as others do
+    text.close_text()
+    with pytest.raises(EngineClosed, match="starting anew"):
+        heard.collect()
+    assert np.array_equal(waiting.collect(), expected)
+    assert text.collect().size == 1920 * len("Hello there.")
+    assert left.collect().size == 0
+    assert engine.alive
+    assert not engine.restarting
+    assert engine._cancelled == set() == set(engine._tries)
+
+
+def test_a_request_that_ends_each_process_is_given_up(open_engine: Open) -> None:
+    engine = open_engine(SLOW, max_num_seqs=1)
+    first, second = engine.submit(LONG), engine.submit(HELLO)
+    next(first)  # the second one waits
+    engine._tries[second._progress.id] = process_engine.MOST_TRIES - 1  # type: ignore[attr-defined]
+    kill(engine)
+    for stream in (first, second):
+        with pytest.raises(EngineClosed):
+            stream.collect()
+
+
+def loads_for_ever(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    while True:
+        time.sleep(1)
+
+
+def stops_while_it_loads(checkpoints: Mapping[str, Checkpoint]) -> FakeEngine:
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return fake(None, {}, checkpoints)
+
+
+@pytest.mark.parametrize(
+    ("make", "limit", "says"),
+    [
+        (loads_for_ever, "MOST_LOADING", "within an hour"),
+        (stops_while_it_loads, "MOST_SILENT_LOADING", "did not answer"),
+    ],
+)
+def test_loading_has_a_limit(
+    make: Any, limit: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_engine, limit, 10)
+    monkeypatch.setattr(process_engine, "LOOK_SECONDS", 0.2)
+    with pytest.raises(EngineError, match=says):
+        ProcessEngine(make)
 
 
 def test_an_engine_that_cannot_be_opened_says_why() -> None:

@@ -30,8 +30,12 @@ def test_health_is_lost_with_the_engine(engine: Engine, library: Library) -> Non
     with TestClient(create_api(engine, library)) as client:
         assert client.get("/health").json() == {"status": "ok"}
         engine._registry.pause("A step got stuck.")
-        assert client.get("/health").status_code == 200  # it comes back of itself
+        for path in ("/health", "/ready"):
+            answer = client.get(path)
+            assert (answer.status_code, answer.json()) == (503, {"status": "restarting"})
+            assert int(answer.headers["retry-after"]) > 0
         engine._registry.resume()
+        assert client.get("/health").status_code == client.get("/ready").status_code == 200
         engine.close()
         assert client.get("/health").status_code == 503
         refused = client.post("/v1/audio/speech", json={"input": "Hello."})
