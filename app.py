@@ -1,7 +1,7 @@
 """The command line and composition root; alone in reading arguments and the environment.
 
-`python app.py` serves the studio; `say`, `voices`, `info`, `check` and `settings` are commands.
-Arguments win over the environment, and both over the defaults of `studio/settings.py`.
+`python app.py` serves the studio; `say`, `voices`, `info`, `pack`, `check` and `settings` are
+commands. Arguments win over the environment, and both over the defaults of `studio/settings.py`.
 """
 
 from __future__ import annotations
@@ -255,6 +255,25 @@ def info(model: Models = None) -> None:
         context = commands.AppContext(read_settings(model=model), console)
         for line in commands.list_abilities(context.capabilities()):
             console.result(line)
+
+
+@cli.command()
+def pack(
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Folders or hub ids. None: the embedded model.")
+    ] = None,
+    weights: Weights = None,
+    data: Data = None,
+) -> None:
+    """Prepare models for this processor, so that even the first start on it is short.
+
+    Weights are rounded and laid out, and kernels compiled and checked. Containers do this when
+    they are built.
+    """
+    with plainly():
+        _calm_torch()
+        settings = read_settings(model=models, weights=weights, data=data)
+        commands.AppContext(settings, console).pack()
 
 
 @cli.command()

@@ -41,6 +41,7 @@ def open_engine(
     preload: bool = True,
     start: bool = True,
     weights: str = "auto",
+    cache: Path | None = None,
     **changes: Any,
 ) -> Engine:
     """An engine with these checkpoints: folders, or hub ids that are downloaded first.
@@ -48,7 +49,8 @@ def open_engine(
     `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
     EngineSettings. `preload`: load the first model before returning. `weights`: one of WEIGHTS,
     the precision of the talker's weights on a CPU; auto takes 8 bits for large models, with no
-    audible difference. `start` False: no thread is started, the caller runs the loop, and nothing
+    audible difference. `cache`: a folder where a first start on a CPU keeps what later ones then
+    need not make. `start` False: no thread is started, the caller runs the loop, and nothing
     is preloaded.
     """
     if not models:
@@ -69,7 +71,7 @@ def open_engine(
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
-        weights=_weights(weights), fast=True,
+        weights=_weights(weights), cache=cache, fast=True,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
@@ -84,13 +86,15 @@ def open_process(
     dtype: str = "auto",
     profile: str | None = None,
     weights: str = "auto",
+    cache: Path | None = None,
     **changes: Any,
 ) -> ProcessEngine:
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
     a model is added or replaced.
     """
     named = tuple(map(str, models))
-    how = {"device": device, "dtype": dtype, "profile": profile, "weights": weights, **changes}
+    how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
+    how |= {"cache": cache, **changes}
     return ProcessEngine(partial(_open_here, named, how))
 
 

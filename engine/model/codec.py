@@ -167,6 +167,14 @@ class CodecDecoder(nn.Module):
             ]
         )
 
+    @property
+    def device(self) -> torch.device:
+        return self.pre_conv.conv.weight.device
+
+    @property
+    def bytes(self) -> int:
+        return sum(weight.nbytes for weight in self.parameters())
+
     def fold(self) -> None:
         """Precompute what follows from the weights alone, until they are loaded or trained."""
         for module in self.modules():

@@ -6,7 +6,7 @@ are torch's own and take bfloat16; sums are in float32. Knows no networks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 GROUP = 32  # inputs that share a scale, in 4 bits
 _INPUTS, _OUTPUTS = 32, 16  # what the products take is a multiple of these
 _LEVELS = {8: 127, 4: 15}
+_AT_ONCE = 1 << 17  # weights that are rounded together: what stays in a core's cache
 # rows [M, inputs], weights in 8 bits or panels, scales -> [M, outputs]
 Multiply: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -38,15 +39,25 @@ class QuantizedLinear(nn.Module):
     def takes(linear: nn.Linear) -> bool:
         return linear.in_features % _INPUTS == 0 and linear.out_features % _OUTPUTS == 0
 
-    def pack(self) -> None:
-        """Keep the weights in few bits alone."""
+    def pack(self, pieces: Iterable[Tensor] | None = None) -> None:
+        """Keep in few bits these weights, rows after rows; without any, what `weight` holds."""
+        parts = [
+            _rounded(some.float(), self.bits)
+            for piece in (pieces or [self.weight.detach()])
+            for some in piece.split(max(1, _AT_ONCE // self.in_features))
+        ]
+        whole = torch.cat([levels for levels, _ in parts])
         if self.bits == 8:
-            packed, scales = _in_8_bits(self.weight.detach())
-        else:
-            self.levels, scales = _in_4_bits(self.weight.detach())
-            packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(self.levels.int(), 1)
+            self.take(whole, torch.cat([scales for _, scales in parts]))
+            return
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole.int(), 1)
+        self.take(packed, torch.cat([scales for _, scales in parts], 1))
+        self.levels = whole
+
+    def take(self, weight: Tensor, scales: Tensor) -> None:
+        """Keep weights that are packed."""
         del self.weight
-        self.register_buffer("weight", packed)
+        self.register_buffer("weight", weight)
         self.register_buffer("scales", scales)
 
     def take_panels(self, multiply: Multiply) -> None:
@@ -68,6 +79,11 @@ class QuantizedLinear(nn.Module):
         return out if self.bias is None else out + self.bias
 
 
+def _rounded(weight: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """Levels [outputs, inputs] and scales of some outputs in float32."""
+    return _in_8_bits(weight) if bits == 8 else _in_4_bits(weight)
+
+
 def _in_8_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
     scales = weight.abs().amax(1).clamp(min=torch.finfo(weight.dtype).tiny) / _LEVELS[8]
     scales = scales.bfloat16()
@@ -76,7 +92,7 @@ def _in_8_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _in_4_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
-    groups = weight.float().unflatten(1, (-1, GROUP))  # [outputs, groups, GROUP]
+    groups = weight.unflatten(1, (-1, GROUP))  # [outputs, groups, GROUP]
     low, high = groups.amin(2), groups.amax(2)
     scales = ((high - low).clamp(min=1e-12) / _LEVELS[4]).bfloat16()
     zeros = (low + 8 * scales.float()).bfloat16()  # the value of level 8

@@ -35,6 +35,7 @@ from engine.worker.talker.mixed_batch import MixedBatch
 from engine.worker.talker.prefill import BLOCK, GraphPrefiller, Prefiller, PromptPiece
 
 if TYPE_CHECKING:
+    from engine.worker.cpu_start import KernelProof
     from engine.worker.kernels.cpu.threads import ThreadTeam
 
 ADMIT_SIZES = (1, 2, 4, 8, 16, 32, 64)  # admissions per graph
@@ -110,9 +111,9 @@ class ModelRunner:
         """Whether the talker runs on custom kernels, which never read past a row's length."""
         return self.step.talk is not None
 
-    def use_cpu_kernels(self, threads: int) -> bool:
+    def use_cpu_kernels(self, threads: int, proof: KernelProof | None = None) -> bool:
         """Take frames with numba's kernels, on up to so many threads, if they run here."""
-        self._threads = use_cpu_kernels(self.step, threads)
+        self._threads = use_cpu_kernels(self.step, threads, proof)
         return self._threads is not None
 
     def close(self) -> None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from engine.checkpoints.checkpoint import LocalCheckpoint
 from engine.errors import EngineClosed, EngineError, NotCapable
-from engine.model.codec import CodecState
+from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import Admit, CodecDecode, StepHandle, StepPlan
 from engine.types import Clone, Waveform
+from engine.worker.codec.codec_graphs import CpuStep, select_cpu_step
 from engine.worker.codec.codec_runner import CodecRunner
+from engine.worker.cpu_start import CpuStart
 from engine.worker.cuda_graphs import synchronize
 from engine.worker.device import (
     LARGE_WEIGHTS,
@@ -30,7 +34,14 @@ from engine.worker.device import (
     step_threads,
     usable_cores,
 )
-from engine.worker.loading.model_loader import load_codec, load_encoder, load_speaker, load_talker
+from engine.worker.loading.model_loader import (
+    empty_codec,
+    load_codec,
+    load_encoder,
+    load_speaker,
+    load_talker,
+)
+from engine.worker.loading.start_cache import StartCache
 from engine.worker.model_runner import FrameBatch, ModelRunner, RunnerStep, make_model_runner
 from engine.worker.reference.encoder_graphs import EncoderRunner, select_encoder
 from engine.worker.reference.reference_encoder import LRUCache, ReferenceEncoder
@@ -57,6 +68,7 @@ class WorkerSettings:
     dtype: torch.dtype | None = None  # None: bfloat16 on GPUs that support it, else float32
     codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
     weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
+    cache: Path | None = None  # on CPUs: a folder for what later starts need not make again
     fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
     reference_silence: float = 0.5  # seconds at least, put behind a recording that is encoded
     reference_bytes: int = 512 << 20  # size of the cache of encoded references
@@ -302,7 +314,10 @@ class TorchWorker:
     def _load_runner(self, talker: str) -> ModelRunner:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
-        networks = load_talker(checkpoint.folder, *place, settings.weights)
+        start = self._cpu_start(talker)
+        threads = step_threads(self._cores, LARGE_WEIGHTS)
+        kept = start and start.talker(threads)
+        networks = kept or load_talker(checkpoint.folder, *place, settings.weights)
         weights = _bytes(networks)
         self._threads = max(self._threads, step_threads(self._cores, weights))
         positions = min(settings.max_seq_len, checkpoint.max_positions)
@@ -312,15 +327,31 @@ class TorchWorker:
         )
         runner.warm()
         if settings.fast and self.device.type == "cpu":
-            self._speed_up(runner, weights)
+            self._speed_up(runner, weights, start)
+            if start and not kept and start.keep_talker(networks, threads):
+                runner.close()
+                del runner, networks  # mapped, they take less memory
+                return self._load_runner(talker)
             runner.time_steps(self._codec().seconds())
         self._synchronize()
         return runner
 
-    def _speed_up(self, runner: ModelRunner, weights: int) -> None:
+    def _cpu_start(self, talker: str) -> CpuStart | None:
+        """What earlier starts on this machine have kept, if that is wanted."""
+        settings = self._settings
+        takes = settings.fast and settings.weights != "full" and self.dtype == torch.float32
+        if not takes or settings.cache is None or self.device.type != "cpu":
+            return None
+        if find_spec("numba") is None:
+            return None
+        folder = self._checkpoints[talker].folder
+        return CpuStart(StartCache(settings.cache), folder, settings.weights)
+
+    def _speed_up(self, runner: ModelRunner, weights: int, start: CpuStart | None) -> None:
         settings = self._settings
         threads = step_threads(self._cores, weights)
-        if settings.weights != "full" and runner.use_cpu_kernels(threads):
+        proof = start and start.talker_proof(threads)
+        if settings.weights != "full" and runner.use_cpu_kernels(threads, proof):
             return
         # a trace takes 160 MB at published sizes
         rows = TRACED_ROWS if weights < LARGE_WEIGHTS else 1
@@ -330,16 +361,30 @@ class TorchWorker:
         settings = self._settings
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
-        codec = load_codec(self._checkpoints[talker].folder, self.device, torch.float32)
         self._room = max(CODEC_MODELS, len(self._checkpoints))
         slots = settings.max_num_seqs * self._room
-        threads = 0
-        if settings.fast and settings.weights != "full" and self.device.type == "cpu":
-            threads = step_threads(self._cores, _bytes(codec))
         cache: LRUCache[str, CodecState] = LRUCache(settings.reference_bytes)
-        codec_runner = CodecRunner(codec, slots, cache, dtype, threads)
+        codec = self._load_codec(talker, dtype)
+        codec_runner = CodecRunner(codec, slots, cache, dtype)
         codec_runner.warm()
         return codec_runner
+
+    def _load_codec(self, talker: str, dtype: torch.dtype) -> CodecDecoder | CpuStep:
+        """The decoder, on a CPU on its kernel if that is right here."""
+        settings, start = self._settings, self._cpu_start(talker)
+        folder = self._checkpoints[talker].folder
+        on_kernel = settings.fast and settings.weights != "full" and self.device.type == "cpu"
+        threads = step_threads(self._cores, empty_codec(folder).bytes) if on_kernel else 0
+        if start and (kept := start.codec(threads)):
+            return kept
+        codec = load_codec(folder, self.device, torch.float32)
+        step = select_cpu_step(codec, threads) if threads and dtype == torch.float32 else None
+        if start and step:
+            start.keep_codec(step, threads)
+            if kept := start.codec(threads):
+                step.close()
+                return kept
+        return step or codec
 
     def _load_encoders(self, talker: str) -> tuple[ReferenceEncoder, EncoderRunner]:
         """The encoders, loaded at first use."""

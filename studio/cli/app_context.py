@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from time import perf_counter
 
 from engine import (
     Capabilities,
@@ -42,10 +43,21 @@ class AppContext:
             settings.dtype,
             settings.profile,
             weights=settings.weights,
+            cache=settings.cache or settings.data / "cache",
             **settings.engine_changes(),
         )
         engine.postprocess = finish
         return engine
+
+    def pack(self) -> None:
+        """Make what a start on a CPU keeps for later ones, for each model."""
+        settings, begun = self.settings, perf_counter()
+        folder = settings.cache or settings.data / "cache"
+        for model in self.models():
+            self.tell.line(f"Packing {model} …")
+            with open_engine([model], "cpu", weights=settings.weights, cache=folder):
+                seconds = perf_counter() - begun
+            self.tell.line(f"{model}: ready in {folder} after {seconds:.0f} s.")
 
     def own_process(self) -> bool:
         process, device = self.settings.process, self.settings.device

@@ -87,28 +87,29 @@ class CodecStepper(Protocol):
 
 
 def select_codec(
-    codec: CodecDecoder, state: CodecState, padding_row: int, threads: int = 0
+    codec: CodecDecoder | CpuStep, state: CodecState, padding_row: int
 ) -> CodecStepper:
-    """Graphs where the device has them, else eager. `padding_row`: the state's unused row;
-    `threads`: of the kernel for CPUs, 0: without it."""
+    """Graphs where the device has them, else eager. `padding_row`: the state's unused row."""
+    if isinstance(codec, CpuStep):
+        return EagerCodec(codec, state)
     dtype, capture = state.pasts.dtype, graph_capture(state.pasts.device)
     if capture is None:
-        on_cpu = select_cpu_step(codec, state, threads) if threads else None
-        return EagerCodec(on_cpu or PlainStep(codec, dtype), state)
+        return EagerCodec(PlainStep(codec, dtype), state)
     step = select_step(codec, state, padding_row) or PlainStep(codec, dtype)
     return GraphCodec(step, state, padding_row, capture)
 
 
-def select_cpu_step(codec: CodecDecoder, state: CodecState, threads: int) -> Step | None:
-    """The decoder on numba's kernel if it runs here and agrees with the codec."""
-    if state.pasts.dtype != torch.float32 or state.pasts.device.type != "cpu":
-        return None
-    half = _bytes(codec) >= LARGE_WEIGHTS and multiplies_bfloat16()
+def select_cpu_step(codec: CodecDecoder, threads: int) -> CpuStep | None:
+    """The decoder on numba's kernel if it runs here and agrees with the codec. Its states are
+    float32."""
+    half = takes_half(codec)
 
     def build() -> CpuStep | None:
-        from engine.worker.codec.cpu_decoder import CpuDecoder, supports  # needs numba
+        from engine.worker.codec.cpu_decoder import CpuDecoder, PackedCodec, supports  # need numba
 
-        return CpuStep(CpuDecoder(codec, threads, half)) if supports(codec.config) else None
+        if not supports(codec.config):
+            return None
+        return CpuStep(CpuDecoder(PackedCodec(codec, half), threads))
 
     candidate = Candidate(
         "the codec's kernel for CPUs", build, lambda step: step.decoder.difference(codec)
@@ -172,8 +173,11 @@ class CpuStep:
 
     ragged = False
 
+    device = torch.device("cpu")
+
     def __init__(self, decoder: CpuDecoder) -> None:
         self.decoder, self.receptive_frames = decoder, decoder.receptive_frames
+        self.config, self.bytes = decoder.config, decoder.bytes
 
     def __call__(
         self, codes: Tensor, state: CodecState, rows: Tensor, counts: Tensor | None = None
@@ -296,5 +300,6 @@ def _copied(made: Tensor) -> Tensor:
     return to_host(made) if made.is_cuda else made.clone()
 
 
-def _bytes(codec: CodecDecoder) -> int:
-    return sum(weight.nbytes for weight in codec.parameters())
+def takes_half(codec: CodecDecoder) -> bool:
+    """Whether the kernel for CPUs keeps and multiplies a decoder in 16 bits."""
+    return codec.bytes >= LARGE_WEIGHTS and multiplies_bfloat16()

@@ -18,7 +18,12 @@ from torch import Tensor
 from engine.model.codec import CodecDecoder, CodecState
 from engine.plan import ReferencePrompt
 from engine.types import CODEBOOKS
-from engine.worker.codec.codec_graphs import CpuStep, EagerCodec, GraphCodec, select_codec
+from engine.worker.codec.codec_graphs import (
+    CpuStep,
+    EagerCodec,
+    GraphCodec,
+    select_codec,
+)
 from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import StepAudio
@@ -34,19 +39,16 @@ class CodecRunner:
 
     def __init__(
         self,
-        codec: CodecDecoder,
+        codec: CodecDecoder | CpuStep,
         slots: int,
         cache: LRUCache[str, CodecState],
         dtype: torch.dtype,
-        threads: int = 0,
     ) -> None:
-        """`threads`: of the kernel for CPUs, 0: without it."""
-        self._device, self._cache = next(codec.parameters()).device, cache
+        self._device, self._cache = codec.device, cache
         # one row more than slots, for references and padding
         self._state = CodecState.allocate(codec.config, slots + 1, self._device, dtype)
-        self._padding_row, self._hop = slots, codec.config.hop
-        self._weights = sum(weight.nbytes for weight in codec.parameters())
-        self._stepper = select_codec(codec, self._state, slots, threads)
+        self._padding_row, self._hop, self._weights = slots, codec.config.hop, codec.bytes
+        self._stepper = select_codec(codec, self._state, slots)
         self._stream = torch.cuda.Stream(self._device) if self._device.type == "cuda" else None
 
     @property

@@ -7,6 +7,7 @@ reads them. Knows no slots and no requests.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,12 +20,14 @@ from engine.model.configs import CodecConfig, TransformerConfig
 from engine.model.convs import CausalConv, CausalUpsample, ConvNeXtBlock, SnakeBeta
 from engine.worker.kernels.cpu import codec as kernel
 from engine.worker.kernels.cpu.codec import Memory, Network, State
-from engine.worker.kernels.cpu.layers import Floats, array
+from engine.worker.kernels.cpu.layers import array
 from engine.worker.kernels.cpu.threads import ThreadTeam, fastest, new_sync
 from engine.worker.kernels.cpu.tiles import KEEP, LANES, RESIDUAL, SNAKE, STORE, pack
+from engine.worker.loading.packed_file import Form
 
 MAX_FRAMES = 16  # of all rows of a step: more are not faster, and take memory
 TIMED_FRAMES = 4
+_KINDS = {"float32": torch.float32, "float16": torch.uint16, "bfloat16": torch.int16}  # as kept
 TRIAL_FRAMES = 8, 4  # steps in which the kernel is compared with the plain decoder
 
 
@@ -50,9 +53,12 @@ class _Table:
     """Rows of the kernel's table, with the weights and constants that they name."""
 
     kind: str  # of the weights
+    holds: bool  # the numbers too; else only where they are
     rows: list[list[int]] = field(default_factory=list)
     weights: list[np.ndarray] = field(default_factory=list)
     constants: list[Tensor] = field(default_factory=list)
+    weight_count: int = 0  # numbers so far
+    constant_count: int = 0
     length: int = 1  # samples of a frame where the signal is now
     pasts: int = 0  # numbers of a state row so far
 
@@ -65,8 +71,18 @@ class _Table:
         return row
 
     def constant(self, *tensors: Tensor) -> int:
-        start = sum(map(len, self.constants))
-        self.constants += [tensor.detach().float().flatten() for tensor in tensors]
+        start = self.constant_count
+        self.constant_count += sum(tensor.numel() for tensor in tensors)
+        if self.holds:
+            self.constants += [tensor.detach().float().flatten() for tensor in tensors]
+        return start
+
+    def weight(self, flat: Tensor) -> int:
+        """A product's weights [outputs, inputs]."""
+        start = self.weight_count
+        self.weight_count += flat.numel()
+        if self.holds:
+            self.weights.append(pack(flat, self.kind))
         return start
 
     def past(self, size: int) -> int:
@@ -86,7 +102,7 @@ class _Table:
     ) -> list[int]:
         """weight [rate, outputs, taps, channels], oldest tap first."""
         rate, width, taps, channels = weight.shape
-        constants = [torch.zeros(width) if bias is None else bias.detach().float()]
+        constants = [weight.new_zeros(width) if bias is None else bias.detach().float()]
         if snake is not None:
             frequency, scale = snake.compute().float()[..., 0]
             constants += [frequency / torch.pi, scale]
@@ -98,12 +114,11 @@ class _Table:
         front = samples * stride
         self.rows[-1][kernel.NEXT_FRONT] = front
         row = self.add(
-            kernel.PRODUCT, WEIGHTS=sum(map(len, self.weights)),
+            kernel.PRODUCT, WEIGHTS=self.weight(flat),
             CONSTANTS=self.constant(*constants), CHANNELS=channels, STRIDE=stride, TAPS=taps,
             DILATION=dilation, WIDTH=len(flat), FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front,
             PAST=self.past(samples * channels), SUMS_FRONT=sums_front,
         )  # fmt: skip
-        self.weights.append(pack(flat, self.kind))
         self.length *= rate
         return row
 
@@ -129,16 +144,6 @@ class _Table:
             weight = weight * scale[:, None]
             bias = None if bias is None else bias * scale
         self.product(weight[None, :, None], bias, follows, wide=wide, sums_front=sums_front)
-
-    def network(self, codes: Floats, block: TransformerConfig) -> Network:
-        return Network(
-            np.array(self.rows),
-            np.concatenate(self.weights),
-            torch.cat(self.constants).numpy(),
-            codes,
-            block.heads,
-            np.float32(block.norm_eps),
-        )
 
     def transformer(self, network: PreTransformer) -> None:
         config = network.config
@@ -188,34 +193,85 @@ class _Table:
         self.add(kernel.WAVE)
 
 
-class CpuDecoder:
-    """A decoder with its weights packed for the kernel.
+class PackedCodec:
+    """A decoder's weights as the kernel reads them.
 
     `half`: from the first wide convolution on, where nearly all the work is, weights and inputs are
     bfloat16. What comes before stays in float32: its rounding would be heard more than all that.
     But its weights are kept in float16: they are most of what a chunk of one frame reads.
     """
 
-    def __init__(self, codec: CodecDecoder, threads: int, half: bool) -> None:
+    def __init__(
+        self, codec: CodecDecoder, half: bool, kept: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """From a decoder; `kept`: arrays that were made before, then the decoder needs no memory
+        and only says where in them everything is."""
         assert supports(codec.config)
         self.config, self.receptive_frames = codec.config, codec.receptive_frames
-        self.team, self.threads, self.half = ThreadTeam(threads), threads, half
-        table = _Table("float16" if half else "float32")
-        table.add(kernel.EMBED, WIDTH=codec.config.codebook_dim)
-        table.conv(codec.pre_conv, STORE)
-        table.transformer(codec.pre_transformer)
-        self._features = len(table.rows) - 1  # the last projection is for what follows
-        for upsample, convnext in codec.upsample:
-            table.convnext(upsample, convnext)
-        tables = [table]
-        if half:
-            table.rows[-1][kernel.TO_WIDE] = 1
-            tables.append(_Table("bfloat16", length=table.length, pasts=table.pasts))
-            tables[-1].add(kernel.TAKE, WIDTH=codec.config.latent_dim)
-        tables[-1].decoder(*codec.decoder)
-        block = codec.config.transformer
-        entries = array(codec.quantizer.compute())
-        self._networks = [each.network(entries, block) for each in tables]
+        self.tables, self.features = _tables(codec, half, holds=kept is None)
+        self.arrays = kept or self._made(codec)
+
+    @classmethod
+    def forms(cls, codec: CodecDecoder, half: bool) -> dict[str, Form]:
+        """Of the arrays, from a decoder without memory."""
+        config, found = codec.config, {}
+        for number, table in enumerate(_tables(codec, half, holds=False)[0]):
+            found[f"weights.{number}"] = Form(_KINDS[table.kind], (table.weight_count,))
+            found[f"constants.{number}"] = Form(torch.float32, (table.constant_count,))
+        size = config.codebooks * config.codebook_size, config.codebook_dim
+        return {**found, "codes": Form(torch.float32, size)}
+
+    def _made(self, codec: CodecDecoder) -> dict[str, Tensor]:
+        made = {}
+        for number, table in enumerate(self.tables):
+            made[f"weights.{number}"] = torch.from_numpy(np.concatenate(table.weights))
+            made[f"constants.{number}"] = torch.cat(table.constants)
+            table.weights, table.constants = [], []
+        return {**made, "codes": codec.quantizer.compute().contiguous()}
+
+    def networks(self) -> list[Network]:
+        block = self.config.transformer
+        return [
+            Network(
+                np.array(table.rows),
+                array(self.arrays[f"weights.{number}"]),
+                array(self.arrays[f"constants.{number}"]),
+                array(self.arrays["codes"]),
+                block.heads,
+                np.float32(block.norm_eps),
+            )
+            for number, table in enumerate(self.tables)
+        ]
+
+
+def _tables(codec: CodecDecoder, half: bool, holds: bool) -> tuple[list[_Table], int]:
+    """A table for each kind of inputs, and how many rows of the first one end with features."""
+    table = _Table("float16" if half else "float32", holds)
+    table.add(kernel.EMBED, WIDTH=codec.config.codebook_dim)
+    table.conv(codec.pre_conv, STORE)
+    table.transformer(codec.pre_transformer)
+    features = len(table.rows) - 1  # the last projection is for what follows
+    for upsample, convnext in codec.upsample:
+        table.convnext(upsample, convnext)
+    tables = [table]
+    if half:
+        table.rows[-1][kernel.TO_WIDE] = 1
+        tables.append(_Table("bfloat16", holds, length=table.length, pasts=table.pasts))
+        tables[-1].add(kernel.TAKE, WIDTH=codec.config.latent_dim)
+    tables[-1].decoder(*codec.decoder)
+    return tables, features
+
+
+class CpuDecoder:
+    """Runs a packed decoder on some threads."""
+
+    def __init__(self, packed: PackedCodec, threads: int) -> None:
+        self.packed = packed
+        self.config, self.receptive_frames = packed.config, packed.receptive_frames
+        self.team, self.threads = ThreadTeam(threads), threads
+        self._networks, self._features = packed.networks(), packed.features
+        self.bytes = sum(each.nbytes for each in packed.arrays.values())
+        block = packed.config.transformer
         frequency = torch.arange(0, block.head_dim, 2) / block.head_dim
         self._frequency = (1.0 / block.rope_theta**frequency).numpy()
         self.memories = self._allocate(block)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from engine.checkpoints.config_file import read_codec_config, read_model_config
 from engine.checkpoints.files import CODEC_FOLDER
@@ -25,7 +26,8 @@ from engine.model.encoder import CodecEncoder
 from engine.model.quantized_linear import QuantizedLinear
 from engine.model.speaker import SpeakerEncoder
 from engine.model.talker import Talker
-from engine.worker.loading.weight_loader import check, empty_network, load
+from engine.worker.loading.packed_talker import take_arrays
+from engine.worker.loading.weight_loader import check, empty_network, load, load_rest
 
 BITS = {"full": None, "8bit": 8, "4bit": 4}
 QUANTIZED_FROM = 100_000_000  # weights of all layers: fewer are as quick in full
@@ -63,6 +65,27 @@ def load_talker(
     if device.type == "cpu" and bits is None:
         _transpose(talker)
     return talker
+
+
+def empty_talker(folder: Path, weights: str) -> tuple[Talker, int | None]:
+    """For a CPU: a talker without memory whose layers have so many bits, and how many."""
+    talker = _build(folder, TalkerConfig.from_dict, Talker, torch.float32, "talker_config")
+    bits = weight_bits(talker, torch.device("cpu"), weights)
+    if bits is not None:
+        _quantize(talker, bits)
+    return talker, bits
+
+
+def load_packed_talker(folder: Path, talker: Talker, arrays: Mapping[str, Tensor]) -> None:
+    """Fill an empty talker with its packed weights, and the rest from its checkpoint."""
+    take = partial(take_arrays, talker, arrays)
+    load_rest(folder, {"talker.": talker}, take, unused=("speaker_encoder.*",))
+
+
+def empty_codec(folder: Path) -> CodecDecoder:
+    """A decoder without memory."""
+    folder = folder / CODEC_FOLDER
+    return _build(folder, CodecConfig.from_dict, CodecDecoder, torch.float32, "decoder_config")
 
 
 def weight_bits(talker: Talker, device: torch.device, weights: str) -> int | None:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from engine.checkpoints.files import open_regular, read_json
 from engine.errors import CheckpointError
@@ -48,8 +49,21 @@ log = logging.getLogger("timbre")
 
 def empty_network(make: Callable[[], Network], dtype: torch.dtype) -> Network:
     """A network for inference, without memory until `load` fills it."""
-    with torch.device("meta"):
+    with torch.device("meta"), _NoNumbers():
         return make().to(dtype).eval().requires_grad_(False)
+
+
+class _NoNumbers(TorchFunctionMode):
+    """Layers draw no first weights. Where there is no memory torch has no kernel for that, and
+    imports its compiler instead, which takes seconds."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        if getattr(func, "__module__", "") == "torch.nn.init":
+            return given.get("tensor", args[0] if args else None)
+        return func(*args, **given)
 
 
 def load(
@@ -67,17 +81,30 @@ def load(
     with _checked_tensors(folder, parts, unused) as (entries, tensors):
         for entry in entries:
             mapped = entry.map(tensors, device)
-            if not mapped:
+            if not mapped and not entry.pack(tensors):
                 entry.fill(tensors, device)
             entry.check_finite(folder)
             if mapped:
                 entry.map(tensors, device)  # without the pages that the check has touched
-            if isinstance(entry.owner, QuantizedLinear) and entry.name == "weight":
-                entry.owner.pack()
     for part in parts.values():
         for module in part.modules():
             if isinstance(module, Foldable):
                 module.unfold()
+
+
+def load_rest(
+    folder: Path,
+    parts: Mapping[str, nn.Module],
+    take: Callable[[], None],
+    unused: Iterable[str] = (),
+) -> None:
+    """Fill what `take` leaves without memory, on a CPU, of networks whose weights were loaded from
+    these very files before. Raises CheckpointError where names or shapes do not fit."""
+    with _checked_tensors(folder, parts, unused) as (entries, tensors):
+        take()
+        for entry in entries:
+            if getattr(entry.owner, entry.name).is_meta and not entry.map(tensors, "cpu"):
+                entry.fill(tensors, "cpu")
 
 
 def check(folder: Path, parts: Mapping[str, nn.Module], unused: Iterable[str] = ()) -> None:
@@ -122,10 +149,17 @@ class _Entry:
     def fill(self, tensors: Mapping[str, _Stored], device: torch.device | str) -> None:
         target = self.tensor.detach()
         if target.is_meta:
-            target = torch.empty_like(target, device=device)
+            target = torch.empty(target.shape, dtype=target.dtype, device=device)
             self._set(target)
         for name, place in self.places(target):
             place.copy_(tensors[name].read())
+
+    def pack(self, tensors: Mapping[str, _Stored]) -> bool:
+        """Round weights that are kept in few bits while they are read."""
+        if not isinstance(self.owner, QuantizedLinear) or self.name != "weight":
+            return False
+        self.owner.pack(tensors[name].read() for name in self.names)
+        return True
 
     def map(self, tensors: Mapping[str, _Stored], device: torch.device | str) -> bool:
         """Leave a large table in its file, where a CPU reads a few rows of it at a time."""
@@ -140,7 +174,8 @@ class _Entry:
 
     def check_finite(self, folder: Path) -> None:
         """A number that is none would be heard as noise, or as silence."""
-        tensor = getattr(self.owner, self.name)
+        packed = isinstance(self.owner, QuantizedLinear) and self.name == "weight"
+        tensor = getattr(self.owner, "scales" if packed else self.name)  # scales: of the largest
         if tensor.numel() and not torch.isfinite(torch.stack(tensor.detach().aminmax())).all():
             raise CheckpointError(
                 "The weights in {folder} are damaged: {name} holds numbers that are not finite. "

@@ -20,6 +20,7 @@ from engine.worker.state.sampling import CANDIDATES, SamplingTensors
 from engine.worker.talker.decode_step import FrameStep
 
 if TYPE_CHECKING:
+    from engine.worker.cpu_start import KernelProof
     from engine.worker.kernels.cpu.predictor import CpuPredictor
     from engine.worker.kernels.cpu.prompts import CpuPrompts
     from engine.worker.kernels.cpu.talker import CpuTalker
@@ -35,23 +36,37 @@ class CpuKernels(NamedTuple):
     talk: CpuTalker
 
 
-def use_cpu_kernels(step: FrameStep, threads: int) -> ThreadTeam | None:
+def use_cpu_kernels(
+    step: FrameStep, threads: int, proof: KernelProof | None = None
+) -> ThreadTeam | None:
     """Use the kernels for a step's predictor and talker, each on the number of threads, up to
-    `threads`, that it is fastest with. Returns their threads; None: the plain form stays."""
+    `threads`, that it is fastest with. Returns their threads; None: the plain form stays.
+
+    What a `proof` says is not tried again; else it is told what was found.
+    """
+    known = proof.known() if proof else None
     candidate = Candidate(
         "the kernels for CPUs",
         lambda: _build(step, threads),
-        lambda kernels: _difference(step, kernels),
+        lambda kernels: 0.0 if known else _difference(step, kernels),
     )
     kernels = select_backend([candidate], None, 1.0)
     for layer in _quantized(step.talker):
         layer.levels, layer.panels = None, layer.panels if kernels else None
     if kernels is None:
         return None
-    _choose_threads(step, kernels)
+    if known:
+        kernels.predict.threads = known.get("predict", threads)
+        kernels.talk.threads = known.get("talk", threads)
+    else:
+        _choose_threads(step, kernels)
     step.predict.use(kernels.predict)
     step.talk_one, step.logits = kernels.talk, kernels.talk.logits
-    _use_prompt_kernel(step, kernels)
+    if not known or "prompts" in known:
+        _use_prompt_kernel(step, kernels, trusted=bool(known))
+    if proof and not known:
+        found = {"predict": kernels.predict.threads, "talk": kernels.talk.threads}
+        proof.keep({**found, "prompts": threads} if step.talk_prompts else found)
     return kernels.team
 
 
@@ -59,12 +74,12 @@ def _quantized(network: nn.Module) -> list[QuantizedLinear]:
     return [each for each in network.modules() if isinstance(each, QuantizedLinear)]
 
 
-def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels) -> None:
+def _use_prompt_kernel(step: FrameStep, kernels: CpuKernels, trusted: bool) -> None:
     """For the layers of prompts, and for the products of what embeds them."""
     candidate = Candidate(
         "the kernel of prompts",
         lambda: _build_prompts(step, kernels),
-        lambda own: _prompt_difference(step, own),
+        lambda own: 0.0 if trusted else _prompt_difference(step, own),
     )
     prompts = select_backend([candidate], None, 1.0)
     if prompts is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from numba import njit
+from numba.core.event import Event, Listener, register
 
 
 def version_of(folder: Path) -> str:
@@ -19,6 +22,39 @@ def version_of(folder: Path) -> str:
 
 
 VERSION = version_of(Path(__file__).parent)
+EVERY = 5.0  # seconds between two lines about what is compiled
+
+log = logging.getLogger("timbre")
+
+
+class Progress(Listener):  # type: ignore[misc]
+    """Says how far compiling is, which takes up to a minute where nothing was kept."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.known: set[str] = set()  # of all kernels
+        self._clock, self._compiled, self._last = clock, set[str](), clock()
+
+    def on_start(self, event: Event) -> None:
+        """Nothing: what has begun is not done."""
+
+    def on_end(self, event: Event) -> None:
+        name = event.data["dispatcher"].py_func.__qualname__
+        if name not in self.known:
+            return
+        if not self._compiled:
+            self._last = self._clock() - EVERY
+        self._compiled.add(name)
+        if self._clock() - self._last >= EVERY:
+            self._last = self._clock()
+            log.warning(
+                "Compiling kernels for this processor, once: %d of at most %d.",
+                len(self._compiled),
+                len(self.known),
+            )
+
+
+PROGRESS = Progress()
+register("numba:compile", PROGRESS)
 
 
 def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
@@ -29,6 +65,7 @@ def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{VERSION}"  # numba's name for what it keeps
+        PROGRESS.known.add(function.__qualname__)
         try:
             return njit(cache=True, **options)(function)
         except RuntimeError:  # no folder can be written to

@@ -102,6 +102,8 @@ def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
     if getattr(layers[0], "bits", 8) == 4:
         return _pack_panels(layers), np.ones((len(layers), 0), np.float32)
     given = [layer.weight.detach() for layer in layers]  # type: ignore[union-attr]
+    if isinstance(layers[0], QuantizedLinear) and (together := side_by_side(given)) is not None:
+        return together.numpy(), torch.stack([layer.scales for layer in layers]).float().numpy()
     like = torch.empty(0, dtype=given[0].dtype).numpy().dtype
     # numpy takes huge pages where Linux has them: a thread reads 14 GB/s from them, otherwise 11
     weights = torch.from_numpy(np.empty((len(given), *given[0].shape), like))
@@ -118,6 +120,19 @@ def pack(layers: list[nn.Module]) -> tuple[NDArray[Any], Floats]:
     return weights.numpy(), scales.float().numpy()
 
 
+def side_by_side(tensors: list[Tensor]) -> Tensor | None:
+    """Equal tensors that lie in one memory, one after the other, as one tensor."""
+    first = tensors[0]
+    storage, at, size = first.untyped_storage().data_ptr(), first.storage_offset(), first.numel()
+    for number, each in enumerate(tensors):
+        here = each.untyped_storage().data_ptr(), each.storage_offset()
+        if each.shape != first.shape or not each.is_contiguous() or here != (
+            storage, at + number * size,
+        ):  # fmt: skip
+            return None
+    return first.as_strided((len(tensors), *first.shape), (size, *first.stride()))
+
+
 def _narrowed(weights: Tensor) -> NDArray[Any]:
     """Weights as bfloat16, in int16, where it holds all of them exactly: half as much is read."""
     if not all(torch.equal(layer.bfloat16().float(), layer) for layer in weights):
@@ -129,6 +144,10 @@ def _narrowed(weights: Tensor) -> NDArray[Any]:
 
 def _pack_panels(layers: list[Any]) -> NDArray[np.uint8]:
     """Equal layers of 4 bits as panels, side by side; each layer keeps a view of its own."""
+    if all(layer.panels is not None for layer in layers):
+        together = side_by_side([layer.panels for layer in layers])
+        if together is not None:
+            return together.numpy()  # type: ignore[no-any-return]
     outputs, groups = layers[0].out_features, layers[0].in_features // nibbles.GROUP
     size = len(layers), outputs // nibbles.LANES, groups * nibbles.GROUP_BYTES
     panels = np.empty(size, np.uint8)

@@ -25,6 +25,7 @@ from engine.worker.kernels.cpu.layers import (
     layer_weights,
     pack,
     run_layers,
+    side_by_side,
     span,
 )
 from engine.worker.kernels.cpu.threads import ThreadTeam, barrier
@@ -233,7 +234,10 @@ class CpuPredictor:
 
 def _pack_tables(predictor: Predictor) -> Floats:
     """The codebooks' embeddings side by side; the network keeps views of them."""
-    tables = torch.stack([each.weight.detach() for each in predictor.model.codec_embedding])
+    given = [each.weight.detach() for each in predictor.model.codec_embedding]
+    if (together := side_by_side(given)) is not None:
+        return array(together)
+    tables = torch.stack(given)
     for each, table in zip(predictor.model.codec_embedding, tables, strict=True):
         each.weight = nn.Parameter(table, requires_grad=False)
     return array(tables)

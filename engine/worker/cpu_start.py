@@ -1,0 +1,138 @@
+"""Loads networks for CPUs from what an earlier start has kept, and keeps them where nothing was.
+
+A first start quantises a talker, lays out a codec, and compares kernels with the plain forms. Later
+ones map the same arrays and believe what the first one found. Knows no slots and no requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from engine.checkpoints.files import CODEC_FOLDER
+from engine.model.talker import Talker
+from engine.worker.codec.codec_graphs import CpuStep, takes_half
+from engine.worker.loading.model_loader import (
+    empty_codec,
+    empty_talker,
+    load_packed_talker,
+)
+from engine.worker.loading.packed_file import form_of
+from engine.worker.loading.packed_talker import packed_arrays, packed_forms
+from engine.worker.loading.start_cache import StartCache
+
+PACKING = 1  # another number for another form of the arrays
+
+
+class KernelProof(NamedTuple):
+    """Whether kernels gave the plain form's results here, with these weights and sources."""
+
+    cache: StartCache
+    key: str
+
+    def known(self) -> dict[str, int] | None:
+        """Threads by kernel; None: that was not tried."""
+        return self.cache.proof(self.key)
+
+    def keep(self, threads: Mapping[str, int]) -> None:
+        self.cache.prove(self.key, threads)
+
+
+class CpuStart:
+    """What is kept of one checkpoint, for one choice of weights."""
+
+    def __init__(self, cache: StartCache, folder: Path, weights: str) -> None:
+        self._cache, self._folder, self._weights = cache, folder, weights
+
+    @cached_property
+    def _talker_key(self) -> str:
+        digest = self._cache.digest(
+            self._folder / "config.json", *sorted(self._folder.glob("*.safetensors"))
+        )
+        return json.dumps(["talker", PACKING, self._weights, _machine(), digest])
+
+    @cached_property
+    def _codec_key(self) -> str:
+        folder = self._folder / CODEC_FOLDER
+        paths = folder / "config.json", *sorted(folder.glob("*.safetensors"))
+        return json.dumps(["codec", PACKING, _machine(), self._cache.digest(*paths)])
+
+    def talker(self, threads: int) -> Talker | None:
+        """As load_talker gives it; None: nothing that can be used was kept."""
+        talker, bits = empty_talker(self._folder, self._weights)
+        panels = _takes_panels(bits)
+        if bits is None or (panels and not self._proved(threads)):
+            return None  # small, or kept in a form that only kernels take
+        arrays = self._cache.arrays("talker", self._talker_key, packed_forms(talker, panels))
+        if arrays is None:
+            return None
+        load_packed_talker(self._folder, talker, arrays)
+        return talker
+
+    def keep_talker(self, talker: Talker, threads: int) -> bool:
+        """Keep what later starts map, of a talker whose kernels, if any, are in use; whether it
+        was kept."""
+        bits = empty_talker(self._folder, self._weights)[1]
+        panels = _takes_panels(bits)
+        if bits is None or (panels and not self._proved(threads)):
+            return False
+        arrays = packed_arrays(talker, panels)
+        self._cache.keep("talker", self._talker_key, arrays)
+        forms = {name: form_of(each) for name, each in arrays.items()}
+        return self._cache.arrays("talker", self._talker_key, forms) is not None
+
+    def _proved(self, threads: int) -> bool:
+        """Whether the talker's kernels are right here, those of prompts among them."""
+        return "prompts" in (self.talker_proof(threads).known() or {})
+
+    def talker_proof(self, threads: int) -> KernelProof:
+        return self._proof(self._talker_key, threads)
+
+    def codec(self, threads: int) -> CpuStep | None:
+        """The decoder on its kernel, which is known to be right; None: nothing was kept."""
+        known = self._proof(self._codec_key, threads).known()
+        if known is None:
+            return None
+        from engine.worker.codec.cpu_decoder import CpuDecoder, PackedCodec, supports
+
+        codec = empty_codec(self._folder)
+        if not supports(codec.config):
+            return None
+        half = takes_half(codec)
+        arrays = self._cache.arrays("codec", self._codec_key, PackedCodec.forms(codec, half))
+        if arrays is None:
+            return None
+        step = CpuStep(CpuDecoder(PackedCodec(codec, half, arrays), threads))
+        step.decoder.threads = min(known.get("decode", threads), threads)
+        return step
+
+    def keep_codec(self, step: CpuStep, threads: int) -> None:
+        self._cache.keep("codec", self._codec_key, step.decoder.packed.arrays)
+        self._proof(self._codec_key, threads).keep({"decode": step.decoder.threads})
+
+    def _proof(self, key: str, threads: int) -> KernelProof:
+        from engine.worker.kernels.cpu.compiler import VERSION
+
+        return KernelProof(self._cache, json.dumps([key, VERSION, threads]))
+
+
+def _takes_panels(bits: int | None) -> bool:
+    from engine.worker.kernels.cpu import nibbles
+
+    return bits == 4 and nibbles.VNNI
+
+
+def _machine() -> list[str]:
+    """What packed weights and kernels depend on: the processor, and what compiles for it."""
+    import llvmlite
+    import numba
+    from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
+
+    features = sorted(name for name, there in get_host_cpu_features().items() if there)
+    versions = torch.__version__, numba.__version__, llvmlite.__version__
+    return [get_host_cpu_name(), *features, *versions]

@@ -1,0 +1,136 @@
+"""What a first start keeps for later ones: packed weights, and which kernels were right here.
+
+Everything is kept by what it was made of, a checkpoint's content or a processor and the sources of
+kernels, so nothing has to be told that it is out of date. Reading a checkpoint only to know its
+digest takes seconds, so that is kept too, by the file's place, size and times. Whatever is damaged,
+or belongs to another user, counts as not there. Knows no networks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from engine.atomic import write_atomic
+from engine.checkpoints.files import open_regular
+from engine.errors import TimbreError
+from engine.worker.loading.packed_file import DamagedFile, Forms, map_arrays, write_arrays
+
+LARGEST_NOTE = 1 << 16  # bytes
+MOST_THREADS = 1024
+_PIECE = 1 << 20
+
+log = logging.getLogger("timbre")
+
+
+class StartCache:
+    """A folder of this user's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def digest(self, *paths: Path) -> str:
+        """Of the files' contents."""
+        whole = hashlib.sha256()
+        for path in paths:
+            with open_regular(path) as file:
+                identity = _identity(path, os.fstat(file.fileno()))
+                known = self._read(f"digest-{identity}").get("sha256")
+                if not isinstance(known, str):
+                    digest = hashlib.sha256()
+                    while piece := file.read(_PIECE):
+                        digest.update(piece)
+                    known = digest.hexdigest()
+                    self._write(f"digest-{identity}", {"sha256": known})
+            whole.update(known.encode())
+        return whole.hexdigest()
+
+    def arrays(self, kind: str, key: str, forms: Forms) -> dict[str, Tensor] | None:
+        """What was kept with `keep`, mapped; None: nothing, or nothing that can be used."""
+        path = self._packed(kind, key)
+        try:
+            state = path.lstat()
+            if not _is_own(state) or not stat.S_ISREG(state.st_mode):
+                raise DamagedFile(f"{path} is not a file of this user alone")
+            note = f"checked-{_identity(path, state)}"
+            trusted = bool(self._read(note))
+            found = map_arrays(path, key, forms, trusted)
+            if not trusted:
+                self._write(note, {"checked": True})
+        except FileNotFoundError:
+            return None
+        except (DamagedFile, OSError) as error:
+            log.warning("Made anew: %s.", error)
+            return None
+        return found
+
+    def keep(self, kind: str, key: str, arrays: Mapping[str, Tensor]) -> None:
+        """Keep arrays, if the folder can be written to."""
+        path = self._packed(kind, key)
+        with suppress(TimbreError, OSError):
+            self._make_folder()
+            write_arrays(path, key, arrays)
+            self._write(f"checked-{_identity(path, path.lstat())}", {"checked": True})
+
+    def proof(self, key: str) -> dict[str, int] | None:
+        """With how many threads each kernel was fastest, where it gave the plain form's results;
+        None: that is not known."""
+        found = self._read(f"kernels-{_name(key)}")
+        threads = {
+            name: count
+            for name, count in found.items()
+            if type(count) is int and 1 <= count <= MOST_THREADS
+        }
+        return threads if threads and len(threads) == len(found) else None
+
+    def prove(self, key: str, threads: Mapping[str, int]) -> None:
+        self._write(f"kernels-{_name(key)}", dict(threads))
+
+    def _packed(self, kind: str, key: str) -> Path:
+        return self.folder / f"{kind}-{_name(key)}.packed"
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """A note; empty where there is none of this user's."""
+        path = self.folder / f"{name}.json"
+        try:
+            if not _is_own(path.lstat()):
+                return {}
+            with open_regular(path) as file:
+                found = json.loads(file.read(LARGEST_NOTE))
+        except (OSError, ValueError, RecursionError, TimbreError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _write(self, name: str, note: Mapping[str, Any]) -> None:
+        with suppress(TimbreError, OSError):
+            self._make_folder()
+            write_atomic(self.folder / f"{name}.json", json.dumps(note).encode())
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _identity(path: Path, state: os.stat_result) -> str:
+    """Another one for every change of a file, and for every copy."""
+    numbers = state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+    return _name(f"{path.absolute()} {numbers}")
+
+
+def _is_own(state: os.stat_result) -> bool:
+    """Whether nobody but this user, or the system, can have written a file."""
+    if not hasattr(os, "getuid"):
+        return True
+    return state.st_uid in (0, os.getuid()) and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -1,0 +1,67 @@
+"""What a first start on a CPU keeps: a later one speaks the same, and tries nothing again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import Preset, SpeechRequest, open_engine
+from engine.types import Codes, Pcm
+from engine.worker.codec.cpu_decoder import CpuDecoder
+from engine.worker.talker import cpu_kernels
+from studio.cli.app_context import MINI
+
+Spoken = tuple[Codes, Pcm]
+WEIGHTS = ("auto", "8bit", "4bit")
+
+
+def spoken(weights: str, cache: Path | None) -> Spoken:
+    with open_engine([MINI], "cpu", weights=weights, cache=cache, max_num_seqs=2) as engine:
+        chunks = list(engine.submit(SpeechRequest("Good morning.", Preset("clara"), seed=3)))
+    return (
+        np.concatenate([chunk.codes for chunk in chunks]),
+        np.concatenate([chunk.pcm for chunk in chunks]),
+    )
+
+
+@pytest.fixture(scope="module")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Spoken]]:
+    """By weights: a folder that a first start has filled, and its speech."""
+    folders = {weights: tmp_path_factory.mktemp(weights) for weights in WEIGHTS}
+    return {weights: (folder, spoken(weights, folder)) for weights, folder in folders.items()}
+
+
+def same(one: Spoken, two: Spoken) -> None:
+    for own, other in zip(one, two, strict=True):
+        np.testing.assert_array_equal(own, other)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_a_later_start_speaks_the_same_and_compares_nothing(
+    caches: dict[str, tuple[Path, Spoken]], weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, first = caches[weights]
+
+    def compared(*_: object) -> float:
+        raise AssertionError("compared again")
+
+    monkeypatch.setattr(CpuDecoder, "difference", compared)
+    monkeypatch.setattr(cpu_kernels, "_difference", compared)
+    same(spoken(weights, folder), first)
+
+
+def test_a_folder_changes_nothing_in_the_speech(caches: dict[str, tuple[Path, Spoken]]) -> None:
+    same(spoken("8bit", None), caches["8bit"][1])
+
+
+def test_what_is_damaged_is_made_again(caches: dict[str, tuple[Path, Spoken]]) -> None:
+    folder, first = caches["8bit"]
+    files = sorted(folder.glob("*.packed"))
+    assert [path.name.partition("-")[0] for path in files] == ["codec", "talker"]
+    whole = [path.read_bytes() for path in files]
+    for path, data in zip(files, whole, strict=True):
+        path.write_bytes(data[:-4096] + bytes(4096))
+    same(spoken("8bit", folder), first)
+    assert [path.read_bytes() for path in files] == whole
