@@ -100,6 +100,11 @@ class EngineSettings(Settings):
         le=1,
         description="Share of real time that live streams may take up.",
     )
+    early_start: bool = Field(
+        False,
+        description="Where this machine speaks slower than real time, play each piece as soon as "
+        "it is made, with silence between pieces, which end at pauses. Requests may say so too.",
+    )
     file_patience: float = Field(
         10.0,
         ge=0,

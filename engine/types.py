@@ -115,6 +115,9 @@ class SpeechRequest:
     seed: int | None = None  # None: drawn at submission, see SpeechStream.seed
     max_frames: int | None = None  # in all; None: a budget from the length of the text
     live: bool = True  # played while it is generated; False: a file
+    # Where speech is made slower than it plays: True, each piece as soon as it is made, with
+    # silence between pieces; None: as the settings say.
+    early: bool | None = None
     open_text: bool = False
     layout: Literal["whole", "streamed"] | None = None
     ignore_end: bool = False  # never sample end of speech, for benchmarks

@@ -106,6 +106,7 @@ class InputProcessor:
             letters=count,
             max_positions=checkpoint.max_positions,
             live=request.live,
+            early=self._settings.early_start if request.early is None else request.early,
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
@@ -147,6 +148,8 @@ def check_request(request: SpeechRequest, settings: EngineSettings) -> None:
     _check_number("max_frames", request.max_frames, 1, settings.max_frames)
     if request.ignore_end and request.max_frames is None:
         raise InvalidSetting("ignore_end never ends by itself: set max_frames too.")
+    if request.early not in (None, False, True):
+        raise InvalidSetting("early must be true or false, or left out.")
     if request.layout not in (None, "whole", "streamed"):
         raise InvalidSetting("layout must be 'whole' or 'streamed', or left out.")
     if request.open_text and request.layout == "whole":

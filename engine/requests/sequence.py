@@ -120,6 +120,7 @@ class Sequence:
     letters: int = 0  # of the first group, see `text_groups.letters`
     max_positions: int = UNLIMITED  # of a slot
     live: bool = True
+    early: bool = False  # see SpeechRequest
     stop_degeneration: bool = True
     ignore_end: bool = False
     patience: float = 0.0  # seconds by which later requests may overtake it
@@ -265,6 +266,7 @@ class Attempt:
     decoded_frames: int = 0  # frames whose audio was received
     codes: list[Codes] = field(default_factory=list)  # of the frames received so far
     held_chunks: list[Chunk] = field(default_factory=list)  # not delivered yet
+    loudest: float = 0.0  # of the audio so far, see `pauses`
     chunks: int = 0
     prompt_rows: int = field(init=False)
     detector: DegenerationDetector = field(init=False)

@@ -28,6 +28,8 @@ MAX_SIZE_STEPS = 2
 # decides whether it does.
 TIGHT = 0.75
 
+EARLY_FRAMES = 4  # decoded at a time where pieces end at pauses, which are looked for in them
+
 MIXED_STEP_SECONDS = 0.3 * FRAME_SECONDS  # a longer step would delay first chunks too much
 BASE_PREFILL_ROWS = 512  # prompt rows of one step that are always acceptable
 FAST_PREFILL_SECONDS = 0.01  # more rows are, if they are measured to take no longer than this
@@ -128,11 +130,14 @@ def next_chunk_size(
 
     The first chunk is the smallest whose audio lasts until the second. Later ones, also those of a
     text's next group, grow as long as the buffered audio beyond the reserve covers the time to make
-    them. Files use the largest, which is the cheapest.
+    them. Files use the largest, which is the cheapest. What is to be heard early on a slow machine
+    comes in small ones, which are cut at pauses (`pauses`).
     """
     sizes = settings.chunk_schedule
     if not attempt.sequence.live:
         return sizes[-1]
+    if pace.slow and attempt.sequence.early:
+        return min(EARLY_FRAMES, sizes[-1])
     if attempt.before_first_chunk and not attempt.planned_codec_frames:
         return _first_chunk_size(pace, settings)
     allowed = sizes[: 1 + attempt.schedule_index + min(MAX_SIZE_STEPS, attempt.schedule_index + 1)]

@@ -17,7 +17,7 @@ from engine.errors import InvalidText, OutOfMemory
 from engine.messages import Message
 from engine.plan import Admit, AppendText, CodecDecode, Prefill, StepPlan, StepResult
 from engine.requests.sequence import Attempt, Sequence, TextPiece
-from engine.scheduler import batch_planner, policy
+from engine.scheduler import batch_planner, pauses, policy
 from engine.scheduler.admission import Admission
 from engine.scheduler.lateness import Lateness
 from engine.scheduler.slot_allocator import SlotAllocator
@@ -365,17 +365,32 @@ class Scheduler:
         attempt.held_chunks.append(chunk)
         if not attempt.sequence.live:
             return []
+        if self._in_pieces(attempt) and not attempt.flushing:
+            return self._deliver_piece(attempt, now)
         begun = not attempt.before_first_chunk or attempt.flushing
         if not begun and attempt.held_seconds < self._reserve(now):
             return []
         return self._deliver_held(attempt, now)
+
+    def _in_pieces(self, attempt: Attempt) -> bool:
+        """Whether its listener hears pieces, with silence between them."""
+        return attempt.sequence.early and self.step_cost.decode.expected(1) >= FRAME_SECONDS
+
+    def _deliver_piece(self, attempt: Attempt, now: float) -> list[Delivery]:
+        piece, attempt.held_chunks, attempt.loudest = pauses.split(
+            attempt.held_chunks, attempt.loudest
+        )
+        if piece is None:
+            return []
+        return [self._deliver(attempt, piece, now)]
 
     def _deliver_held(self, attempt: Attempt, now: float) -> list[Delivery]:
         held, attempt.held_chunks = attempt.held_chunks, []
         return [self._deliver(attempt, chunk, now) for chunk in held]
 
     def _deliver(self, attempt: Attempt, chunk: Chunk, now: float) -> Delivery:
-        delivered = attempt.sequence.deliver(chunk, now, excused=attempt.text_starved)
+        excused = attempt.text_starved or self._in_pieces(attempt)
+        delivered = attempt.sequence.deliver(chunk, now, excused)
         attempt.text_starved = False
         return attempt.sequence, delivered
 

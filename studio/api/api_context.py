@@ -76,6 +76,7 @@ class ApiContext:
             live=live,
             layout=manner.layout,
             ignore_end=manner.ignore_eos,
+            early=manner.early_start,
             model=self.voices.model(manner.model),
         )
 

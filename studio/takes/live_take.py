@@ -67,8 +67,13 @@ class LiveTake:
     """The audio of one stream so far."""
 
     def __init__(
-        self, stream: Stream, about: About = UNNAMED, machine_speed: float | None = None
+        self,
+        stream: Stream,
+        about: About = UNNAMED,
+        machine_speed: float | None = None,
+        early: bool = False,
     ) -> None:
+        """`early`: whatever the machine's speed, each piece is played when it comes."""
         self.id = secrets.token_urlsafe(12)
         self.about = about
         self.readers = 0  # on the raw route
@@ -80,6 +85,7 @@ class LiveTake:
         self.latest = self.opened
         self._first_samples = 0
         self._stream = stream
+        self._early = early
         self._machine_speed = machine_speed  # expected, before there is a `speed`
         self._pcm = bytearray()
         self._changed = asyncio.Event()
@@ -122,7 +128,7 @@ class LiveTake:
         """Seconds of audio that a player should hold before it starts: on a machine slower than
         real time so many that the rest comes before it is due, at all others none."""
         speed = self.speed if self.made > PIECE else self._machine_speed
-        if speed is None or speed >= 1 or self.ended:
+        if self._early or speed is None or speed >= 1 or self.ended:
             return 0.0
         rest = max(0.0, speaking_seconds(self.about.text) - self.made / SAMPLE_RATE)
         return LEAD_MARGIN * rest * (1 / speed - 1)

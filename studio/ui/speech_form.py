@@ -45,6 +45,7 @@ class SpeechForm:
     longest: float | None = None  # seconds
     speed: float = 1.0
     spellings: str = ""  # a pronunciation list
+    early: bool = False  # on a slow machine: heard in pieces, at once
 
     def request(self, choices: Choices, live: bool = True) -> SpeechRequest:
         """Raises RequestError."""
@@ -56,6 +57,7 @@ class SpeechForm:
             seed=self.seed,
             max_frames=_frames(self.longest),
             live=live,
+            early=self.early,
         )
 
     def submit(self, engine: SpeechEngine, choices: Choices) -> Stream:

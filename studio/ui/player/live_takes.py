@@ -44,15 +44,20 @@ class LiveTakes:
         self._keeping: set[asyncio.Task[Ended]] = set()  # keeps references to the tasks
 
     async def play(
-        self, submit: Callable[[], Stream], keep: Keep | None = None, about: About = UNNAMED
+        self,
+        submit: Callable[[], Stream],
+        keep: Keep | None = None,
+        about: About = UNNAMED,
+        early: bool = False,
     ) -> AsyncGenerator[Payload, None]:
-        """Submit a request and yield payloads for a player; used by a tab's handler."""
+        """Submit a request and yield payloads for a player; used by a tab's handler. `early`: the
+        player does not wait for what a slow machine has not made yet."""
         try:  # in a thread: a long text takes a while, and the engine may be in another process
             stream, speed = await asyncio.to_thread(lambda: (submit(), self._speed()))
         except TimbreError as error:
             yield refusal(error.message)
             return
-        take = LiveTake(stream, about, speed)
+        take = LiveTake(stream, about, speed, early)
         self._takes[take.id] = take
         try:
             async for payload in self._tell(take, keep):

@@ -20,7 +20,14 @@ from studio.ui.player.event_transport import Payload
 from studio.ui.player.player import PLAYING, live_player, plays
 from studio.ui.speech_form import SPEEDS
 from studio.ui.tabs.script.options import SPELLINGS
-from studio.ui.tabs.speak_handlers import ADVANCED, WELCOME, SpeakHandlers
+from studio.ui.tabs.speak_handlers import (
+    ADVANCED,
+    EARLY,
+    STARTS,
+    STEADY,
+    WELCOME,
+    SpeakHandlers,
+)
 from studio.ui.tabs.take_compare import TakeCompare, again, pair
 from studio.ui.tabs.voice_form import on_show
 from studio.ui.voice_search import SEARCHED, keep_listed
@@ -43,9 +50,10 @@ class Fields(NamedTuple):
     advanced: list[gr.Textbox]
     speed: gr.Slider
     spellings: gr.Textbox
+    start: gr.Radio
 
     def all(self) -> list[Any]:
-        return [*self[:5], *self.advanced, self.speed, self.spellings]
+        return [*self[:5], *self.advanced, self.speed, self.spellings, self.start]
 
 
 class Outcome(NamedTuple):
@@ -72,10 +80,12 @@ def build(studio: Studio, owner: gr.Textbox | None = None) -> None:
             speed = gr.Slider(*SPEEDS, value=1, step=0.05, label=word("Speaking speed"))
             seed, dice, lock = _seed()
             advanced, spellings = _advanced()
+            start = _start(studio)
     player = live_player(studio.live, elem_id="speak-player")
     outcome = Outcome(pair(), _list(), owner or browser_id())
-    fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings)
+    fields = Fields(text, voice, language, instruct, seed, advanced, speed, spellings, start)
     _watch(speaking, fields, count, about, lock, dice)
+    back()(speaking.starts, None, [start], **QUICK)
     wanted = gr.Textbox("", elem_id="speak-wanted", elem_classes="timbre-unseen")
     wanted.change(speaking.use, wanted, [voice, wanted], **QUICK)
     _draft(speaking, fields, lock, about)
@@ -137,6 +147,18 @@ def _advanced() -> tuple[list[gr.Textbox], gr.Textbox]:
         return numbers, gr.Textbox(
             "", label=word("Pronunciation"), placeholder=word(SPELLINGS), lines=2, max_lines=12
         )
+
+
+def _start(studio: Studio) -> gr.Radio:
+    """For machines that speak slower than real time; what stands there is what will happen."""
+    early = studio.engine.settings.early_start
+    return gr.Radio(
+        [(word(label), name) for label, name in STARTS],
+        value=EARLY if early else STEADY,
+        label=word("This computer speaks slower than you listen"),
+        visible=False,
+        elem_id="speak-start",
+    )
 
 
 def _list() -> gr.HTML:

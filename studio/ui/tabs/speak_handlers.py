@@ -51,8 +51,13 @@ FILL = ("fill", "Load these settings")  # a button of a card
 LETTERS = "{count} of {most} characters · about {seconds}"
 TOO_MANY = "Use fewer, or the Script tab."
 FIELDS = 6  # before the Advanced ones: text, voice, language, instruction, seed; after: lock
-EXTRA = 2  # after the Advanced ones: speed, pronunciation
+EXTRA = 3  # after the Advanced ones: speed, pronunciation, start
 KEPT_OUTPUTS = 7
+STEADY, EARLY = "steady", "early"  # how speech starts that is made slower than it plays
+STARTS = (
+    ("Wait, then without a pause", STEADY),
+    ("Start now, with pauses between sentences", EARLY),
+)
 MANY_OR_BLEND = "Pick one, type to find others, or type a blend:"
 LEFT_OUT = "{cues} is skipped: this voice follows no instructions."
 
@@ -121,6 +126,10 @@ class SpeakHandlers:
         if language not in {name for _, name in languages}:
             spoken["value"] = "auto"
         return gr.skip() if there else self._first(), spoken
+
+    def starts(self) -> Update:
+        """The choice of how speech starts, where it is made slower than it plays."""
+        return gr.update(visible=(self._studio.engine.stats().speed or 1.0) < 1.0)
 
     def about(self, voice: str) -> str:
         """A one-line description of a voice."""
@@ -216,7 +225,7 @@ class SpeakHandlers:
         advanced = [_written(numbers[own.name]) for own in ADVANCED]
         voice = gr.update(choices=self.voices(asked.voice), value=asked.voice)
         spoken = (asked.text, voice, asked.language, asked.instruct, str(asked.seed))
-        return *spoken, *advanced, asked.speed, asked.spellings, True
+        return *spoken, *advanced, asked.speed, asked.spellings, gr.skip(), True
 
     def last(self, owner: str) -> str:
         """The latest takes of a browser, or the empty state."""
@@ -304,6 +313,7 @@ def read(
     advanced: Sequence[str],
     speed: float | None = None,
     spellings: str = "",
+    start: str = STEADY,
 ) -> SpeechForm:
     """Parse the fields. Raises InvalidSetting."""
     written = zip(ADVANCED, advanced, strict=True)
@@ -319,6 +329,7 @@ def read(
         longest=longest,
         speed=1.0 if speed is None else float(speed),
         spellings=spellings,
+        early=start == EARLY,
     )
 
 

@@ -115,7 +115,10 @@ async def speak(
         return take.id
 
     async for payload in studio.live.play(
-        lambda: asked.submit(studio.engine, studio.choices()), keep, about(studio, asked)
+        lambda: asked.submit(studio.engine, studio.choices()),
+        keep,
+        about(studio, asked),
+        asked.early,
     ):
         yield payload
 

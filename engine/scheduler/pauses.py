@@ -1,0 +1,62 @@
+"""Where speech may stop and go on later: at a pause, never inside a word.
+
+On a machine slower than real time a listener who does not want to wait hears each piece as soon as
+it is made, and silence until the next one. A frame's border is a place for that if it is quiet on
+both sides of it, longer than a consonant takes. Knows no streams.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.types import FRAME_SAMPLES, Chunk
+
+WINDOWS = 4  # of a frame, 20 ms each
+AROUND = 3  # quiet windows on each side of a border
+QUIET = 0.05  # of the loudest window so far
+LEAST_FRAMES = 6  # of a piece: half a second
+MOST_FRAMES = 18  # without a pause: then the quietest border is taken, which is between words
+
+
+def split(chunks: list[Chunk], loudest: float) -> tuple[Chunk | None, list[Chunk], float]:
+    """From chunks that are held: what may be heard, what stays held, and the loudest window of all
+    so far."""
+    pcm = np.concatenate([chunk.pcm for chunk in chunks])
+    codes = np.concatenate([chunk.codes for chunk in chunks])
+    levels = _levels(pcm[: len(codes) * FRAME_SAMPLES])
+    loudest = max(loudest, float(levels.max(initial=0.0)))
+    frames = _border(levels, loudest)
+    if not frames:
+        return None, chunks, loudest
+    whole = replace(chunks[0], pcm=pcm[: frames * FRAME_SAMPLES], codes=codes[:frames])
+    rest = replace(
+        chunks[0], index=chunks[0].index + 1, pcm=pcm[frames * FRAME_SAMPLES :],
+        codes=codes[frames:],
+    )  # fmt: skip
+    return whole, [rest], loudest
+
+
+def _levels(pcm: NDArray[np.int16]) -> NDArray[np.float64]:
+    """Root mean square of each window."""
+    windows = pcm.reshape(-1, FRAME_SAMPLES // WINDOWS).astype(np.float64)
+    levels: NDArray[np.float64] = np.sqrt(np.square(windows).mean(1))
+    return levels
+
+
+def _border(levels: NDArray[np.float64], loudest: float) -> int:
+    """Frames before the last border that is a pause; 0: there is none yet."""
+    count = len(levels) // WINDOWS
+    borders = range(LEAST_FRAMES, count)  # behind the last frame nothing is known yet
+    around = {
+        border: float(levels[border * WINDOWS - AROUND : border * WINDOWS + AROUND].max())
+        for border in borders
+    }
+    quiet = [border for border, level in around.items() if level <= QUIET * loudest]
+    if quiet:
+        return quiet[-1]
+    if count < MOST_FRAMES:
+        return 0
+    return min(around, key=lambda border: around[border])

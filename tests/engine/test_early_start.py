@@ -1,0 +1,72 @@
+"""On a machine slower than real time a listener may hear pieces at once, cut at pauses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine import Preset, SpeechRequest
+from engine.engine import Engine
+from engine.testing import Costs, fake_worker
+from engine.testing.fake_worker import TONES
+from engine.types import FRAME_SAMPLES, Pcm
+from tests.support.simulation import Listener, Simulation
+
+SLOW, QUICK = 0.16, 0.02  # seconds of a frame
+TEXT = "a" * 120
+
+
+def spoken(row: float, early: bool | None, **settings: bool) -> Listener:
+    theatre = Simulation(Costs(row=row), max_num_seqs=2, pipeline_depth=0, **settings)
+    theatre.engine.loop.scheduler.step_cost.decode.anchor({1: row, 2: 2 * row})
+    theatre.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=early))])
+    (listener,) = theatre.listeners
+    return listener
+
+
+def joined(listener: Listener) -> Pcm:
+    return np.concatenate([chunk.pcm for chunk in listener.chunks])
+
+
+@pytest.fixture(autouse=True)
+def paused_speech(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three frames, at random, are silent; two in a row are a pause."""
+    sounds = [np.full(FRAME_SAMPLES, 5000 * (tone % 3 == 0), np.int16) for tone in range(TONES)]
+    monkeypatch.setattr(fake_worker, "_TABLE", sounds)
+
+
+def test_pieces_come_early_and_end_in_silence() -> None:
+    early, steady = spoken(SLOW, True), spoken(SLOW, False)
+    np.testing.assert_array_equal(joined(early), joined(steady))
+    assert early.first is not None
+    assert early.first < 20 * SLOW
+    for piece, after in zip(early.chunks[:4], early.chunks[1:5], strict=True):
+        assert not piece.pcm[-FRAME_SAMPLES:].any()
+        assert not after.pcm[:FRAME_SAMPLES].any()
+
+
+def test_a_setting_says_so_for_requests_that_do_not() -> None:
+    sizes = [
+        [chunk.frames for chunk in each.chunks]
+        for each in (
+            spoken(SLOW, True),
+            spoken(SLOW, None, early_start=True),
+            spoken(SLOW, None),
+            spoken(SLOW, False, early_start=True),
+        )
+    ]
+    assert sizes[0] == sizes[1]
+    assert sizes[2] == sizes[3] != sizes[0]
+
+
+def test_a_quick_machine_does_not_change() -> None:
+    one, two = spoken(QUICK, True), spoken(QUICK, False)
+    assert [chunk.frames for chunk in one.chunks] == [chunk.frames for chunk in two.chunks]
+
+
+def test_silence_between_pieces_is_no_fault_of_the_engine() -> None:
+    theatre = Simulation(Costs(row=SLOW), max_num_seqs=2, pipeline_depth=0)
+    engine: Engine = theatre.engine
+    engine.loop.scheduler.step_cost.decode.anchor({1: SLOW})
+    theatre.play([(0.0, SpeechRequest(TEXT, Preset("ryan"), seed=1, early=True))])
+    assert engine.stats().gaps == 0
