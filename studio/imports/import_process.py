@@ -88,8 +88,7 @@ class Imports:
     def script(self, path: Path) -> Script:
         """A script from a file; the extension tells the format. Raises RequestError."""
         check_name(path.name)
-        with self._place():
-            return _script_in(self._result(path=str(path.absolute())))
+        return self._script_of(path=str(path.absolute()))
 
     def typed(
         self, text: str, manner: SpeechOptions = PLAIN, speakers: Collection[str] = ()
@@ -98,8 +97,7 @@ class Imports:
         if len(text) <= SHORT:
             return script_of_text(text, manner, speakers)
         task = {"text": bounded(text), "speakers": [*speakers], "manner": manner.model_dump()}
-        with self._place():
-            return _script_in(self._result(**task))
+        return self._script_of(**task)
 
     def project(self, path: Path, folder: Path) -> Project:
         """A project from a file, its audio in a folder. Raises RequestError."""
@@ -107,6 +105,13 @@ class Imports:
             data = self._result(path=str(path.absolute()), folder=str(folder.absolute()))
             _check_sounds(folder)
             return project_of(data)
+
+    def _script_of(self, **task: Any) -> Script:
+        with self._place():
+            try:
+                return _script_in(self._result(**task))
+            except OSError as error:
+                raise RequestError(UNAVAILABLE) from error
 
     @contextmanager
     def _place(self) -> Iterator[None]:
@@ -209,8 +214,10 @@ def _body_of(head: bytes, body: bytes, returned: int) -> bytes:
         raise InvalidText(TOO_SLOW if -returned in _LIMITS else DAMAGED)
     try:
         told = json.loads(head)
-    except ValueError:
-        raise InvalidText(DAMAGED) from None
+    except (ValueError, RecursionError):
+        told = {}
+    if not isinstance(told, dict):
+        told = {}
     if told == {"done": True} and len(body) <= MOST_RESULT:
         return body
     if told.get("failed") == "memory":

@@ -19,7 +19,7 @@ from studio.imports.archives import DAMAGED, TOO_LARGE
 LONGEST_TAG = 4 << 20  # characters, with a picture in an attribute
 LONGEST_VALUE = 2_000  # characters of an attribute that is read
 MOST_ATTRIBUTES = 100  # of a tag, that are read
-MOST_TAGS = 4_000_000  # of a document
+MOST_TOKENS = 6_000_000  # tags and texts of a document
 _TAG = re.compile(r"</?([A-Za-z_][^\s/>]*)")
 _QUOTED_OR_END = re.compile(r"=\s*([\"'])|>")
 # The value is optional, so that a name without one is taken whole: no place is looked at again.
@@ -67,15 +67,13 @@ class Target(Protocol):
 
 def parse(blocks: Iterable[bytes], target: Target, html_page: bool = False) -> None:
     """Tell a target of a document. Raises InvalidText, also for XML whose elements do not end."""
-    open_elements, tags = 0, 0
-    for token in scan(_decoded(blocks), html_page):
+    open_elements = 0
+    for count, token in enumerate(scan(_decoded(blocks), html_page)):
+        if count > MOST_TOKENS:
+            raise InvalidText(TOO_LARGE)
         if isinstance(token, str):
             target.text(token)
-            continue
-        tags += 1
-        if tags > MOST_TAGS:
-            raise InvalidText(TOO_LARGE)
-        if token.ends:
+        elif token.ends:
             open_elements -= 1
             target.end(token.name)
         else:

@@ -39,23 +39,28 @@ def read_subtitles(text: str, kind: str) -> Iterator[Passage]:
     """Captions of an .srt or .vtt file, in order of time."""
     captions = _load(text, kind)
     names = _names(captions)
-    pending: Passage | None = None
+    pending: list[Passage] = []  # of one sentence
     for index, caption in enumerate(captions):
         passage = _passage(caption.text, names)
         if not passage.text:
             continue
         following = captions[index + 1] if index + 1 < len(captions) else None
         gap = max(0.0, (following.start - caption.end) / 1000) if following else None
-        if pending and passage.speaker in ("", pending.speaker):
-            passage = replace(pending, text=f"{pending.text} {passage.text}")
-        elif pending:
-            yield pending
-        pending = replace(passage, pause=None if gap is None else min(gap, LONGEST_GAP, MAX_PAUSE))
+        if pending and passage.speaker not in ("", pending[0].speaker):
+            yield _joined(pending)
+            pending = []
+        pause = None if gap is None else min(gap, LONGEST_GAP, MAX_PAUSE)
+        pending.append(replace(passage, pause=pause))
         if _END.search(passage.text) or gap is None or gap > ONE_BREATH:
-            yield pending
-            pending = None
+            yield _joined(pending)
+            pending = []
     if pending:
-        yield pending
+        yield _joined(pending)
+
+
+def _joined(passages: list[Passage]) -> Passage:
+    text = " ".join(each.text for each in passages)
+    return replace(passages[0], text=text, pause=passages[-1].pause)
 
 
 def _load(text: str, kind: str) -> list[pysubs2.SSAEvent]:

@@ -55,14 +55,17 @@ def without_cues(text: str) -> str:
 def at_cues(text: str) -> list[str]:
     """The text cut before its cues; one with nothing after it stays with what is before it."""
     starts = [match.start() for match in TAG.finditer(text) if cue_of(match[0])]
-    pieces: list[str] = []
+    cuts: list[int] = []  # where pieces begin
+    spoken = False  # whether anything in the last piece is
     for start, end in zip([0, *starts], [*starts, len(text)], strict=True):
-        piece = text[start:end]
-        if pieces and not (_is_spoken(piece) and _is_spoken(pieces[-1])):
-            pieces[-1] += piece
-        elif piece:
-            pieces.append(piece)
-    return pieces or [text]
+        speaks = _is_spoken(text[start:end])
+        if (speaks and spoken) or (end > start and not cuts):
+            cuts.append(start)
+            spoken = False
+        spoken |= speaks
+    return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)] or [
+        text
+    ]
 
 
 def _is_spoken(piece: str) -> bool:

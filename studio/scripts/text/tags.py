@@ -51,7 +51,7 @@ def at_pauses(text: str) -> list[tuple[str, float | None]]:
         start = match.end()
         if found and not piece.strip():  # adjacent tags add up
             before, earlier = found[-1]
-            found[-1] = (before + piece, min(MAX_PAUSE, (earlier or 0.0) + pause))
+            found[-1] = (before, min(MAX_PAUSE, (earlier or 0.0) + pause))
         else:
             found.append((piece, pause))
     if text[start:].strip() or not found:

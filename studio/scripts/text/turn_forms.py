@@ -104,19 +104,20 @@ def _heads_a_block(lines: list[str], place: int) -> bool:
 
 def _turns(name: str, lines: list[str]) -> Iterator[str]:
     """What one speaker says, a turn for each way of saying it."""
-    direction, said = "", ""
+    direction, said = "", list[str]()
     for line in lines:
         aside = _ASIDE.fullmatch(line)
         if aside and said:
             yield _turn(name, direction, said)
-            said = ""
+            said = []
         if aside:
             direction = aside[1].strip()
         else:
-            said = f"{said} {line.strip()}".strip()
+            said.append(line.strip())
     if said:
         yield _turn(name, direction, said)
 
 
-def _turn(name: str, direction: str, said: str) -> str:
+def _turn(name: str, direction: str, lines: list[str]) -> str:
+    said = " ".join(lines)
     return f"{name} ({direction}): {said}" if direction else f"{name}: {said}"

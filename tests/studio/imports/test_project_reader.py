@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import time
+from contextlib import suppress
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -12,6 +15,7 @@ import soundfile
 
 from engine import SAMPLE_RATE, InvalidText
 from studio.imports import project_reader as reader
+from studio.imports.json_bounds import check_json
 from studio.scripts import Casting, Project, Projects, script_of_text
 from studio.scripts.line_takes import LineTake
 from studio.scripts.project_files import export_project
@@ -109,6 +113,69 @@ def test_hostile_files_are_refused_and_leave_nothing(projects: Projects, tmp_pat
         with pytest.raises(InvalidText):
             import_project(other, io.BytesIO(data))
         assert [*(tmp_path / "other").iterdir()] == [], name
+
+
+def written(projects: Projects, **changes: object) -> bytes:
+    """A good project's file with some keys changed, as `script__issued=1`."""
+    own = json.loads(projects.open(made(projects)).model_dump_json())
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        place = own
+        for key in way:
+            place = place[int(key) if key.isdigit() else key]
+        place[int(last) if last.isdigit() else last] = value
+    return zipped({"project.json": json.dumps(own)})
+
+
+SPELLING = {"written": "a", "spoken": "b"}
+WRONG: list[dict[str, object]] = [
+    *({"title": f"a{char}b"} for char in "\u202e\u2066\0\n\r\x1b\u2028"),
+    *({"script__lines__0__id": number} for number in (2**70, -1, 2**31 + 1, 1e400, "0x1")),
+    *({"script__lines__0__chapter": number} for number in (2**70, -1)),
+    *({"script__lines__0__kept": key} for key in ("../../../etc/passwd", "a/b", "A", "a" * 65)),
+    {"script__lines__0__text": "a\0b"},
+    {"script__lines__0__speaker": "a\nb"},
+    {"script__issued": 2**70},
+    {"takes": {"1": [{"key": "../../../etc/passwd"}]}},
+    {"takes": {"1": [{"key": "a\n"}]}},
+    {"takes": {str(2**70): [{"key": "a"}]}},
+    {"takes": {"1": [{"key": "a"}] * 9}},
+    {"takes": {str(line): [{"key": "a"}] * 8 for line in range(2_501)}},
+    {"delivery__spellings": [SPELLING] * 1_001},
+    {"delivery__language": "x" * 401},
+    {"casting__voices": {"x" * 401: "ryan"}},
+    {"casting__digests": {str(number): "a" for number in range(20_001)}},
+    {"script__chapters": [""] * 2_001},
+    {"unknown": [{}] * 100_000},
+    {"unknown": [[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]},
+]
+
+
+@pytest.mark.parametrize("changes", WRONG, ids=lambda own: next(iter(own)))
+def test_what_no_project_has_is_refused(projects: Projects, changes: dict[str, object]) -> None:
+    assert import_project(projects, io.BytesIO(written(projects)))
+    with pytest.raises(InvalidText):
+        import_project(projects, io.BytesIO(written(projects, **changes)))
+
+
+@pytest.mark.parametrize("number", ["9" * 1_000_000, "-" + "9" * 5_000, "1e999", "NaN", "Infinity"])
+def test_odd_numbers_are_refused(projects: Projects, number: str) -> None:
+    text = (
+        projects.open(made(projects))
+        .model_dump_json()
+        .replace('"issued":', f'"issued":{number},"x":')
+    )
+    with pytest.raises(InvalidText):
+        import_project(projects, io.BytesIO(zipped({"project.json": text})))
+
+
+@pytest.mark.parametrize("unit", ["{},", "[", "1", '"', "\\", '\\"', '"a",', '"a":{', " "])
+def test_json_is_counted_in_time_linear_in_its_length(unit: str) -> None:
+    for text in (unit * (4_000_000 // len(unit)), '["' + unit * (4_000_000 // len(unit))):
+        started = time.process_time()
+        with suppress(InvalidText):
+            check_json(text.encode(), reader.MOST_VALUES)
+        assert time.process_time() - started < 4.0
 
 
 def test_audio_is_bounded(
