@@ -29,6 +29,8 @@ _ATTRIBUTE = re.compile(
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
 _DECLARED = re.compile(rb"<\?xml[^>]{1,100}?encoding=[\"']([A-Za-z0-9_-]{1,20})[\"']")
 _PLAIN_ENCODINGS = re.compile(r"(?:iso-8859-\d{1,2}|windows-125\d|us-ascii)", re.IGNORECASE)
+_DOCTYPE = re.compile("<!doctype", re.IGNORECASE)
+_HEAD_END = re.compile(r"[\[>]")
 _OPENINGS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">"), ("<!", ">"))
 _TEXTS = frozenset(("script", "style"))  # of HTML: everything up to their end is text
 _LONGEST_OPENING = len("<![CDATA[")
@@ -183,19 +185,25 @@ class _Scanner:
             if text.startswith(opening, at):
                 self._cdata = opening == "<![CDATA["
                 self._skipping = "" if self._cdata else ending
-                if opening == "<!" and "[" in text[at : _stop(text, at)]:
-                    self._refuse_entities()
+                if opening == "<!" and _DOCTYPE.match(text, at):
+                    return None, self._doctype(text, at)
                 return None, at + len(opening)
         if text.startswith("</", at):  # names nothing: a comment, for browsers
             self._skipping = ">"
             return None, at + 2
         return "<", at + 1
 
-    def _refuse_entities(self) -> None:
-        """A document type with declarations: none is needed, and in XML none is read."""
-        if not self._html:
-            raise InvalidText(DAMAGED)
-        self._skipping = "]>"
+    def _doctype(self, text: str, at: int) -> int:
+        """Pass over a document type. No declarations in it are needed, and in XML none is read."""
+        found = _HEAD_END.search(text, at, at + LONGEST_VALUE)
+        if found is None and len(text) - at < LONGEST_VALUE:
+            self._skipping, self._left = "", text[at:]
+            return -1
+        if found and found[0] == "[":
+            if not self._html:
+                raise InvalidText(DAMAGED)
+            self._skipping = "]>"
+        return at + len("<!DOCTYPE")
 
 
 def unescaped(text: str) -> str:
@@ -214,14 +222,9 @@ def _tag_end(text: str, at: int) -> int:
     return -1
 
 
-def _stop(text: str, at: int) -> int:
-    """The end of a document type's head."""
-    end = text.find(">", at, at + LONGEST_VALUE)
-    return at + LONGEST_VALUE if end < 0 else end
-
-
 def _may_open(start: str) -> bool:
-    return any(opening.startswith(start) for opening, _ in _OPENINGS) or start in ("<", "</")
+    wholes = (*(opening for opening, _ in _OPENINGS), "<!DOCTYPE", "</")
+    return any(whole.startswith(start.upper()) for whole in wholes)
 
 
 def _before_reference(text: str, at: int) -> int:
