@@ -63,9 +63,8 @@ def at_cues(text: str) -> list[str]:
             cuts.append(start)
             spoken = False
         spoken |= speaks
-    return [text[start:end] for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)] or [
-        text
-    ]
+    ends = [*cuts[1:], len(text)]
+    return [text[start:end] for start, end in zip(cuts, ends, strict=True)] if cuts else [text]
 
 
 def _is_spoken(piece: str) -> bool:
