@@ -19,6 +19,7 @@ from engine.requests.input_processor import InputProcessor
 from engine.requests.output_queue import Output, OutputQueue
 from engine.requests.registry import Check, RequestRegistry
 from engine.requests.sequence import Sequence, TextPiece
+from engine.requests.streaming_text import StreamingText
 from engine.scheduler.admission import Admission
 from engine.speech_engine import AdmissionHook, admit_all
 from engine.stream import Handles, Postprocess, SpeechStream
@@ -111,7 +112,7 @@ class BaseEngine:
 
 
 class LocalEngine(BaseEngine, ABC):
-    """An engine whose steps run on this machine: requests are checked here and then started."""
+    """An engine whose requests are checked and turned into ids here, and then started."""
 
     def submit(self, request: SpeechRequest) -> SpeechStream:
         """Start a request and return at once.
@@ -121,14 +122,24 @@ class LocalEngine(BaseEngine, ABC):
         self._registry.check_open()
         on_admitted = self.admission_hook()
         accepted = self._input_processor.process(request)
-        sequence, output = accepted.sequence, OutputQueue()
-        self.start(sequence, output, self._check_admission(sequence))
-        if accepted.text:
-            accepted.text.connect(partial(self.add_text, sequence))
-        handles = Handles(partial(self.cancel, sequence, output), accepted.text, self.note_lag)
-        stream = SpeechStream(output, sequence, handles, self.postprocess)
+        sequence, text = accepted.sequence, accepted.text
+        stream = self._open(sequence, self._check_admission(sequence), text)
+        if text:
+            text.connect(partial(self.add_text, sequence))
         on_admitted(stream)
         return stream
+
+    def take(self, sequence: Sequence) -> SpeechStream:
+        """Start a request that another engine has checked and admitted. Raises EngineClosed."""
+        return self._open(sequence, lambda ahead: None)
+
+    def _open(
+        self, sequence: Sequence, check: Check, text: StreamingText | None = None
+    ) -> SpeechStream:
+        output = OutputQueue()
+        self.start(sequence, output, check)
+        handles = Handles(partial(self.cancel, sequence, output), text, self.note_lag)
+        return SpeechStream(output, sequence, handles, self.postprocess)
 
     def _check_admission(self, new: Sequence) -> Check:
         return lambda ahead: self.admission.check(new, ahead, self.settings)

@@ -20,10 +20,10 @@ from engine.engine import Engine
 from engine.errors import CheckpointError, InvalidSetting, OtherCodec, TimbreError
 from engine.messages import Message
 from engine.plan import Worker
-from engine.process.process_engine import ProcessEngine
+from engine.remote.process_engine import ProcessEngine
+from engine.remote.zerogpu import Lend, ZeroGpuEngine
 from engine.speech_engine import SpeechEngine
 from engine.types import Capabilities
-from engine.zerogpu import Lend, ZeroGpuEngine
 
 if TYPE_CHECKING:
     import torch

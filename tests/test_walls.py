@@ -114,7 +114,7 @@ ORDER = {
     "engine": (
         "",
         "cluster",
-        "process",
+        "remote",
         "scheduler",
         "worker",
         "model",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -22,8 +23,9 @@ from engine import (
     SpeechRequest,
     UnknownVoice,
 )
+from engine.remote.zerogpu import MAX_SECONDS, ZeroGpuEngine, run_request, seconds_to_lend
+from engine.requests.sequence import Sequence
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
-from engine.zerogpu import MAX_SECONDS, ZeroGpuEngine, run_request, seconds_to_lend
 from tests.support.serving import wait_until
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
@@ -37,8 +39,13 @@ pytestmark = [
 
 
 def near(task: Any, *, duration: Any = None) -> Any:
-    """Lends nothing: runs it here."""
-    return task
+    """Lends nothing: runs it here, on copies as between processes."""
+    return lambda *values: task(*pickle.loads(pickle.dumps(values)))
+
+
+def checked_request(request: SpeechRequest) -> Sequence:
+    with lent() as engine:
+        return engine._input_processor.process(request).sequence
 
 
 def checkpoint() -> FakeCheckpoint:
@@ -84,7 +91,7 @@ def test_requests_are_refused_before_a_device_is_asked_for() -> None:
     calls: list[Any] = []
 
     def lend(task: Any, **_: Any) -> Any:
-        return lambda *given: calls.append(given) or task(*given)
+        return lambda *given: calls.append(given) or near(task)(*given)
 
     with lent(lend) as engine:
         for wrong, kind in (
@@ -149,11 +156,11 @@ def test_the_time_to_the_first_sound_is_counted() -> None:
 def test_a_request_left_in_the_middle_frees_its_slot() -> None:
     engine = there()
     for _ in range(3):
-        parts = run_request(engine, LONG)
+        parts = run_request(engine, checked_request(LONG))
         next(parts)
         parts.close()
         assert engine.stats().running == 0
-    assert list(run_request(engine, HELLO))[-1].reason == "finished"  # type: ignore[union-attr]
+    assert list(run_request(engine, checked_request(HELLO)))[-1].reason == "finished"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("where", ["near", "forked"])
@@ -172,7 +179,7 @@ def test_a_fault_there_is_told_here(where: str, spaces: Any) -> None:
 def test_a_device_that_is_taken_away_ends_the_stream() -> None:
     def lend(task: Any, **_: Any) -> Any:
         def part(*given: Any) -> Iterator[Any]:
-            yield next(task(*given))
+            yield next(near(task)(*given))
 
         return part
 
@@ -215,9 +222,11 @@ def test_models_stay_as_they_are() -> None:
 
 
 def test_more_is_asked_of_a_device_for_more_text() -> None:
-    asked = [seconds_to_lend(replace(HELLO, text=text)) for text in ("Hi.", "x" * 300, "好" * 300)]
+    texts = "Hi.", "x" * 300, "好" * 300
+    asked = [seconds_to_lend(checked_request(replace(HELLO, text=text))) for text in texts]
     assert asked == sorted(set(asked))
-    assert seconds_to_lend(replace(HELLO, text="x" * 4000)) == MAX_SECONDS
+    long = checked_request(replace(HELLO, text="好" * 1300))
+    assert seconds_to_lend(long) == MAX_SECONDS
 
 
 def test_the_stand_in_refuses_what_zerogpu_refuses(spaces: Any) -> None:

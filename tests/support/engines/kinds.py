@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,9 +14,9 @@ from typing import Any, cast
 from engine import EngineSettings, Preset, SpeechEngine, SpeechRequest
 from engine.cluster.cluster_engine import ClusterEngine
 from engine.plan import Checkpoint, StepPlan
-from engine.process.process_engine import ProcessEngine
+from engine.remote.process_engine import ProcessEngine
+from engine.remote.zerogpu import ZeroGpuEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine
-from engine.zerogpu import ZeroGpuEngine
 from tests.support.cluster.local_replicas import LocalReplicas
 
 HELLO = SpeechRequest("Hello there, and good evening.", Preset("ryan"), seed=4)
@@ -66,7 +67,7 @@ def zerogpu(costs: Costs | None = None, **settings: Any) -> Iterator[Opened]:
     def lend(task: Any, *, duration: Any = None) -> Any:
         def run(*values: Any) -> Any:
             with device:
-                for part in task(*values):
+                for part in task(*pickle.loads(pickle.dumps(values))):
                     if taken:
                         taken.clear()
                         return

@@ -1,6 +1,6 @@
 """An engine for ZeroGPU: a device is allocated for one call at a time, in another process.
 
-    here    ZeroGpuEngine.submit ──▶ thread ──▶ run(request) ─┐ forked
+    here    ZeroGpuEngine.start ──▶ thread ──▶ run(sequence) ─┐ forked
     there   an Engine without a thread ◀── run_request() ◀────┘
             chunks as they are generated, then the end, come back
 
@@ -15,28 +15,29 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from contextvars import copy_context
-from dataclasses import replace
 from functools import lru_cache, partial
 from math import ceil
-from queue import SimpleQueue
 from typing import Any, NoReturn, TypeAlias
 
-from engine.base_engine import BaseEngine
+from engine.base_engine import LocalEngine
 from engine.config import EngineSettings
 from engine.engine import Engine
 from engine.errors import Busy, EngineError, NotCapable, TimbreError
 from engine.plan import Checkpoint
-from engine.requests.output_queue import OutputQueue
-from engine.requests.sequence import Sequence
+from engine.requests.output_queue import Output
+from engine.requests.registry import Check
+from engine.requests.sequence import Sequence, TextPiece
+from engine.scheduler.admission import Admission
 from engine.stats import Counters, Stats
-from engine.stream import Handles, SpeechStream
-from engine.text.sentences import speaking_seconds
+from engine.stream import SpeechStream
+from engine.text.sentences import LETTERS_PER_SECOND
 from engine.types import Chunk, Clone, End, SpeechRequest, Waveform
 from engine.voices.routing import cloner
 
 START_SECONDS = 25  # overhead of a call: a process, the weights, the first kernels
 FIRST_GUESS = 5.0  # seconds after which a place may be free
 MAX_SECONDS = 120  # the longest call
+WITH_SPACES = 1.25  # characters of a text, for each of its letters
 RELEASE_STEPS = 3  # steps after which a cancelled request has no slot
 LOOK_SECONDS = 0.25  # between two looks at whether a request was cancelled
 
@@ -44,7 +45,7 @@ Parts: TypeAlias = Generator[Chunk | End | None, None, None]  # None: nothing ye
 Lend: TypeAlias = Callable[..., Any]  # lend(function, duration=…) runs it in a device process
 
 
-class ZeroGpuEngine(BaseEngine):
+class ZeroGpuEngine(LocalEngine):
     """Serves each request by its own call. `make` is called once in each device process."""
 
     def __init__(
@@ -57,10 +58,11 @@ class ZeroGpuEngine(BaseEngine):
         super().__init__(checkpoints, settings, time.monotonic)
         self._counters = Counters()
         self._delivering = threading.Lock()
+        self._cancelled: set[int] = set()
         there = lru_cache(maxsize=1)(make)
 
-        def run(request: SpeechRequest) -> Parts:
-            yield from run_request(there(), request)
+        def run(sequence: Sequence) -> Parts:
+            yield from run_request(there(), sequence)
 
         def encode(audio: Waveform, transcript: str, model: str) -> Clone | TimbreError:
             return encode_reference(there(), audio, transcript, model)
@@ -72,20 +74,34 @@ class ZeroGpuEngine(BaseEngine):
 
     def submit(self, request: SpeechRequest) -> SpeechStream:
         """Start a request and return at once; open text is refused."""
-        self._registry.check_open()
         if request.open_text:
+            self._registry.check_open()
             raise NotCapable("Text that is still being written cannot be spoken here. Send it all.")
-        on_admitted = self.admission_hook()
-        sequence, output = self._input_processor.process(request).sequence, OutputQueue()
-        self._registry.register(sequence, output, self._check)
-        cancelled: SimpleQueue[None] = SimpleQueue()  # safe to put into from a finaliser
-        handles = Handles(partial(cancelled.put, None), None)
-        stream = SpeechStream(output, sequence, handles, self.postprocess)
-        on_admitted(stream)
-        work = partial(self._relay, replace(request, seed=sequence.seed), sequence, cancelled)
+        return super().submit(request)
+
+    @property
+    def admission(self) -> Admission:
+        return Admission()
+
+    def _check_admission(self, new: Sequence) -> Check:
+        return self._check
+
+    def start(self, sequence: Sequence, output: Output, check: Check) -> None:
+        """Start a request that was checked. Raises Busy and EngineClosed."""
+        self._registry.register(sequence, output, check)
         context = copy_context()  # ZeroGPU reads the visitor from it
-        threading.Thread(target=context.run, args=(work,), name="zerogpu", daemon=True).start()
-        return stream
+        work = partial(context.run, self._relay, sequence)
+        threading.Thread(target=work, name="zerogpu", daemon=True).start()
+
+    def add_text(self, sequence: Sequence, piece: TextPiece) -> NoReturn:
+        raise NotImplementedError  # open text is refused
+
+    def cancel(self, sequence: Sequence, output: Output) -> None:
+        if not output.end:
+            self._cancelled.add(sequence.id)
+
+    def note_lag(self, seconds: float) -> None:
+        """Nobody there adjusts to it."""
 
     def _check(self, ahead: list[Sequence]) -> None:
         """Each request has a call of its own, and the platform a queue."""
@@ -140,24 +156,23 @@ class ZeroGpuEngine(BaseEngine):
 
     # One thread per request.
 
-    def _relay(
-        self, request: SpeechRequest, sequence: Sequence, cancelled: SimpleQueue[None]
-    ) -> None:
+    def _relay(self, sequence: Sequence) -> None:
         """Pass chunks and the end from the device's process to the stream."""
         try:
-            with closing(self._run(request)) as parts:
-                end = self._pass_on(parts, sequence, cancelled)
+            with closing(self._run(sequence)) as parts:
+                end = self._pass_on(parts, sequence)
         except Exception as error:
             end = End("error", sequence.delivered, sequence.seed, _as_ours(error))
         self._deliver(sequence, end)
+        self._cancelled.discard(sequence.id)
 
-    def _pass_on(self, parts: Parts, sequence: Sequence, cancelled: SimpleQueue[None]) -> End:
+    def _pass_on(self, parts: Parts, sequence: Sequence) -> End:
         for part in parts:
             if isinstance(part, End):
                 return part
             if part:
                 self._deliver(sequence, sequence.deliver(part, self._clock(), excused=False))
-            if not cancelled.empty():
+            if sequence.id in self._cancelled:
                 return End("cancelled", sequence.delivered, sequence.seed)
         raise EngineError("The device was taken away before the end. Try again.")
 
@@ -167,16 +182,16 @@ class ZeroGpuEngine(BaseEngine):
             self._registry.deliver(sequence, item)
 
 
-def run_request(engine: Engine, request: SpeechRequest) -> Parts:
+def run_request(engine: Engine, sequence: Sequence) -> Parts:
     """Run the loop of an engine without a thread until the request has ended.
 
     Closing the generator early cancels the request; while there is no audio, as in a file, it
     yields None from time to time, so that it can be closed.
     """
     try:
-        stream = engine.submit(request)
+        stream = engine.take(sequence)
     except TimbreError as error:
-        yield End("error", 0, request.seed or 0, error)
+        yield End("error", 0, sequence.seed, error)
         return
     try:
         looked = time.monotonic()
@@ -203,9 +218,11 @@ def encode_reference(
         return error
 
 
-def seconds_to_lend(request: SpeechRequest) -> int:
+def seconds_to_lend(sequence: Sequence) -> int:
     """How long a request needs the device if its speech is slow."""
-    return min(MAX_SECONDS, ceil(START_SECONDS + speaking_seconds(request.text)))
+    letters = sum(group.letters for group in sequence.groups)
+    speaking = letters * WITH_SPACES / LETTERS_PER_SECOND
+    return min(MAX_SECONDS, ceil(START_SECONDS + speaking))
 
 
 def _as_ours(error: Exception) -> TimbreError:

@@ -32,8 +32,8 @@ from engine import (
     SpeechRequest,
 )
 from engine.plan import Checkpoint
-from engine.process import process_engine
-from engine.process.process_engine import ProcessEngine
+from engine.remote import process_engine
+from engine.remote.process_engine import ProcessEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.serving import wait_until
 
@@ -352,7 +352,7 @@ def test_signals_of_a_terminal_are_for_the_server_alone(open_engine: Open) -> No
 def test_it_ends_with_the_server_however_that_ends() -> None:
     script = (
         "from functools import partial\n"
-        "from tests.engine.process.test_process_engine import ProcessEngine, fake\n"
+        "from tests.engine.remote.test_process_engine import ProcessEngine, fake\n"
         "engine = ProcessEngine(partial(fake, None, {}))\n"
         "print(engine._process.pid, flush=True)\n"
         "import os; os.kill(os.getpid(), 9)\n"

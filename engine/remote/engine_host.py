@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.engine import Engine
 from engine.errors import EngineError, TimbreError
-from engine.process.channel import (
+from engine.remote.channel import (
     AddText,
     Begin,
     Call,

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import re
-from engine.process.returned_blocks import return_large_blocks
+from engine.remote.returned_blocks import return_large_blocks
 return_large_blocks()
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024

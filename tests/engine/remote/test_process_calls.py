@@ -12,7 +12,7 @@ import pytest
 
 from engine import Clone, EngineClosed, Preset, SpeechRequest, Waveform
 from engine.plan import Checkpoint
-from engine.process.process_engine import CALL_POLL, ProcessEngine
+from engine.remote.process_engine import CALL_POLL, ProcessEngine
 from engine.testing import Costs, FakeCheckpoint, FakeEngine, fake_capabilities
 from tests.support.serving import wait_until
 

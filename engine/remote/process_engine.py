@@ -30,7 +30,7 @@ from engine.engine import Engine
 from engine.errors import EngineClosed, EngineError, TimbreError
 from engine.messages import Message
 from engine.plan import Checkpoint
-from engine.process.channel import (
+from engine.remote.channel import (
     AddText,
     Begin,
     Call,
@@ -44,7 +44,7 @@ from engine.process.channel import (
     Reply,
     Report,
 )
-from engine.process.returned_blocks import return_large_blocks
+from engine.remote.returned_blocks import return_large_blocks
 from engine.requests.output_queue import Output
 from engine.requests.registry import Check
 from engine.requests.sequence import Sequence, TextPiece
@@ -70,7 +70,7 @@ CALL_POLL = 0.25  # seconds between two looks at whether a call can still be ans
 STATS_SECONDS = 2.0  # after which the last ones are told again
 
 # Python's path is this process's, so that both run the same files.
-BOOT = "import sys; sys.path[:] = {path!r}; from engine.process.engine_host import main; main({fd})"
+BOOT = "import sys; sys.path[:] = {path!r}; from engine.remote.engine_host import main; main({fd})"
 
 Make = Callable[[Mapping[str, Checkpoint]], Engine]
 

@@ -1,1 +1,0 @@
-"""An engine in a process of its own, so that nothing else here can hold up its steps."""
