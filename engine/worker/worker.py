@@ -311,7 +311,7 @@ class TorchWorker:
         assert self._codec_runner is not None
         return self._codec_runner
 
-    def _load_runner(self, talker: str) -> ModelRunner:
+    def _load_runner(self, talker: str, keeps: bool = True) -> ModelRunner:
         checkpoint, settings = self._checkpoints[talker], self._settings
         place = self.device, self.dtype
         start = self._cpu_start(talker)
@@ -328,10 +328,10 @@ class TorchWorker:
         runner.warm()
         if settings.fast and self.device.type == "cpu":
             self._speed_up(runner, weights, start)
-            if start and not kept and start.keep_talker(networks, threads):
+            if start and keeps and not kept and start.keep_talker(networks, threads):
                 runner.close()
                 del runner, networks  # mapped, they take less memory
-                return self._load_runner(talker)
+                return self._load_runner(talker, keeps=False)
             runner.time_steps(self._codec().seconds())
         self._synchronize()
         return runner

@@ -9,6 +9,7 @@ import pytest
 
 from engine import Preset, SpeechRequest, open_engine
 from engine.types import Codes, Pcm
+from engine.worker import worker as worker_module
 from engine.worker.codec.cpu_decoder import CpuDecoder
 from engine.worker.talker import cpu_kernels
 from studio.cli.app_context import MINI
@@ -49,6 +50,16 @@ def test_a_later_start_speaks_the_same_and_compares_nothing(
 
     monkeypatch.setattr(CpuDecoder, "difference", compared)
     monkeypatch.setattr(cpu_kernels, "_difference", compared)
+    same(spoken(weights, folder), first)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS[1:])
+def test_the_talker_is_mapped(
+    caches: dict[str, tuple[Path, Spoken]], weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by the start that has kept it."""
+    folder, first = caches[weights]
+    monkeypatch.setattr(worker_module, "load_talker", None)
     same(spoken(weights, folder), first)
 
 

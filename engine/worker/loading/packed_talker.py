@@ -88,8 +88,9 @@ def _layer_forms(path: str, layer: QuantizedLinear, panels: bool) -> dict[str, F
 
 
 def _side_by_side(found: Mapping[str, Item]) -> dict[str, Item]:
-    """By names without their numbers, which are those of layers and codebooks."""
+    """By names without their numbers, which are those of layers and codebooks, in one order
+    whether or not layers are packed already."""
     kinds: dict[str, dict[str, Item]] = {}
     for name, each in found.items():
         kinds.setdefault(re.sub(r"\.\d+\.", ".#.", name), {})[name] = each
-    return {name: each for kind in kinds.values() for name, each in kind.items()}
+    return {name: each for _, kind in sorted(kinds.items()) for name, each in kind.items()}
