@@ -168,6 +168,13 @@ def say(
     greedy: Annotated[
         bool, typer.Option("--greedy", help="Always take the most likely code.")
     ] = False,
+    spell_out: Annotated[
+        bool,
+        typer.Option(
+            "--spell-out/--as-written",
+            help="Figures and abbreviations as words, for a model that needs it.",
+        ),
+    ] = True,
     max_frames: Annotated[int | None, typer.Option(min=1, help="80 ms each.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="A .wav, .flac, .mp3 or .ogg file; - is standard output.")
@@ -208,6 +215,7 @@ def say(
             language=language,
             seed=seed,
             greedy=greedy,
+            spell_out=spell_out,
             max_frames=max_frames,
             out=out,
             play=play,

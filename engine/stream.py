@@ -20,6 +20,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from engine.errors import InvalidText
+from engine.messages import Message
 from engine.requests.output_queue import OutputQueue
 from engine.types import Chunk, End, Pcm
 
@@ -41,6 +42,7 @@ class Progress(Protocol):
     estimate: float
 
     token_count: int
+    notices: tuple[Message, ...]
 
 
 class TextEntry(Protocol):
@@ -106,6 +108,11 @@ class SpeechStream:
     def text_tokens(self) -> int:
         """Ids of its text so far."""
         return self._progress.token_count
+
+    @property
+    def notices(self) -> tuple[Message, ...]:
+        """What its listener should know, like text that the model cannot read."""
+        return self._progress.notices
 
     # Control.
 

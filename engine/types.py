@@ -120,6 +120,7 @@ class SpeechRequest:
     early: bool | None = None
     open_text: bool = False
     layout: Literal["whole", "streamed"] | None = None
+    spell_out: bool = True  # figures and abbreviations as words, for a model that needs it
     ignore_end: bool = False  # never sample end of speech, for benchmarks
     model: str | None = None  # None: the voice picks the checkpoint
 
@@ -173,3 +174,4 @@ class Capabilities:
     design: bool
     instruct: bool  # presets follow an instruction
     max_letters: int  # spoken well in one run; longer text is spoken in groups of sentences
+    spoken_form: bool = False  # it was taught words alone, so what is written is spelt out for it

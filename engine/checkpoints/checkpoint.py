@@ -34,6 +34,7 @@ from engine.types import (
 from engine.voices.routing import describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
+TEXT_FORMS = ("written", "spoken")
 LARGEST = 1 << 20  # above every vocabulary, width or length of a real checkpoint
 MIN_LETTERS, MAX_LETTERS = 40, 1_800  # of one run; up to two minutes are spoken well
 RESERVED_CODES = 1024  # the end of the talker's vocabulary holds special ids and speakers
@@ -239,6 +240,7 @@ class LocalCheckpoint:
             clone="base" in kinds,
             design="voice_design" in kinds,
             instruct=preset and size != "0b6",  # the small model was not trained for it
+            spoken_form=_text_form(config) == "spoken",
             max_letters=config.integer("tts_max_letters", MIN_LETTERS, LARGEST, MAX_LETTERS),
         )
 
@@ -266,6 +268,14 @@ def _kinds(config: Table) -> list[str]:
     if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
         raise config.wrong("tts_model_type", Message("one of {there}", there=", ".join(KINDS)))
     return kinds
+
+
+def _text_form(config: Table) -> str:
+    """How its texts are given: as they are written, as for all published models, or as words."""
+    form = config.text("tts_text_form", "written")
+    if form not in TEXT_FORMS:
+        raise config.wrong("tts_text_form", Message("one of {there}", there=", ".join(TEXT_FORMS)))
+    return form
 
 
 def _dialects(talker: Table, languages: dict[str, int]) -> dict[str, str]:

@@ -13,11 +13,13 @@ from typing import Literal
 
 from engine.config import EngineSettings
 from engine.errors import InvalidSetting, InvalidText
+from engine.messages import Message
 from engine.plan import Checkpoint, Prompt
 from engine.requests.sequence import Sequence, TextPiece
 from engine.requests.streaming_text import StreamingText, check_text
 from engine.requests.text_groups import text_groups
 from engine.text.sentences import letters
+from engine.text.spoken_form import SpokenForm, as_sentence, foreign_alphabets, spoken_form
 from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest
 from engine.voices.routing import route
 
@@ -69,7 +71,8 @@ class InputProcessor:
         request, checkpoint, empty = own.request, own.checkpoint, own.prompt(())
         most_ids = checkpoint.max_positions - len(empty) - text_rows(empty)
         longest = _longest_group(request, checkpoint, len(empty))
-        text = StreamingText(checkpoint, self._settings.max_text, longest, most_ids)
+        form = SpokenForm() if own.spells_out else None
+        text = StreamingText(checkpoint, self._settings.max_text, longest, most_ids, form)
         first = text.first(request.text)
         sequence = self._sequence(own, own.prompt(first.ids), first.letters)
         check_room(sequence.prompt, checkpoint.max_positions, request.max_frames)
@@ -81,9 +84,14 @@ class InputProcessor:
         """A sequence of the whole text, in groups."""
         request, checkpoint = own.request, own.checkpoint
         longest = _longest_group(request, checkpoint, len(own.prompt(())))
-        groups = text_groups(request.text, longest, request.language)
+        written = spoken_form(request.text) if own.spells_out else request.text
+        if own.spells_out and not letters(written):
+            raise InvalidText("{name} can read none of this text.", name=own.talker)
+        groups = text_groups(written, longest, request.language)
         if len(groups) > 1:  # one run alone has the ids that the reference package gives it
             groups = [group.strip() for group in groups]
+        if own.spells_out:
+            groups = [as_sentence(group) for group in groups]
         prompts = [own.prompt(checkpoint.text_ids(group)) for group in groups]
         for each in prompts:
             check_room(each, checkpoint.max_positions, request.max_frames)
@@ -110,6 +118,7 @@ class InputProcessor:
             stop_degeneration=self._settings.stop_degeneration and not request.ignore_end,
             ignore_end=request.ignore_end,
             patience=0.0 if request.live else self._settings.file_patience,
+            notices=own.notices,
         )
 
 
@@ -121,6 +130,24 @@ class _RoutedRequest:
     talker: str
     checkpoint: Checkpoint
     voice: Preset | Clone | Design
+
+    @property
+    def spells_out(self) -> bool:
+        """Whether the text is spoken in another form than it is written in."""
+        own = self.request
+        english = own.language.strip().lower() in ("auto", "english")
+        return own.spell_out and english and self.checkpoint.capabilities.spoken_form
+
+    @property
+    def notices(self) -> tuple[Message, ...]:
+        if not self.spells_out or not (foreign := foreign_alphabets(self.request.text)):
+            return ()
+        there = ", ".join(foreign)
+        return (
+            Message(
+                "{name} leaves out what it cannot read ({there}).", name=self.talker, there=there
+            ),
+        )
 
     def prompt(self, ids: tuple[int, ...]) -> Prompt:
         own = self.request

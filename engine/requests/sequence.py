@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from engine.messages import Message
 from engine.plan import Prompt, ResolvedSampling
 from engine.requests.degeneration import DegenerationDetector, ended_too_early, frame_budget
 from engine.types import FRAME_SAMPLES, FRAME_SECONDS, Chunk, Codes, Pcm, Reason
@@ -123,6 +124,7 @@ class Sequence:
     early: bool = False  # see SpeechRequest
     stop_degeneration: bool = True
     ignore_end: bool = False
+    notices: tuple[Message, ...] = ()  # what its listener should know of the text
     patience: float = 0.0  # seconds by which later requests may overtake it
     retried: bool = False  # the current group
     delivered: int = 0  # frames

@@ -16,6 +16,7 @@ from engine.errors import InvalidText
 from engine.plan import Checkpoint
 from engine.requests.sequence import TextPiece
 from engine.text.sentences import letters, open_end, piece_end, spoken_size
+from engine.text.spoken_form import SpokenForm, as_sentence
 
 ALLOWED_CONTROLS = "\n\r\t"
 CUT_FROM = 0.6  # share of a group's letters from which it is cut at the next end of a sentence
@@ -56,12 +57,18 @@ class StreamingText:
     """Takes characters and sends ids."""
 
     def __init__(
-        self, checkpoint: Checkpoint, longest: int, longest_group: int, most_ids: int
+        self,
+        checkpoint: Checkpoint,
+        longest: int,
+        longest_group: int,
+        most_ids: int,
+        form: SpokenForm | None = None,
     ) -> None:
         """`longest`: characters in all. `longest_group`: letters that are spoken in one run.
 
-        `most_ids`: ids that fit into a slot.
+        `most_ids`: ids that fit into a slot. `form`: spells out what is written.
         """
+        self._form = form
         self._encode = checkpoint.text_ids
         self._feed = TextFeed(checkpoint.text_ids)
         self._characters = longest  # that may still be appended
@@ -78,7 +85,7 @@ class StreamingText:
     def first(self, text: str) -> TextPiece:
         """The first piece, from the request's own text."""
         self._characters -= len(text)
-        first, *self._unposted = self._pieces(text)
+        first, *self._unposted = self._pieces(self._form.append(text) if self._form else text)
         self._check_overflow()
         return first
 
@@ -94,14 +101,18 @@ class StreamingText:
             raise InvalidText("This text is closed. Start a new request for more.")
         check_text(text, self._characters, empty=True)
         self._characters -= len(text)
-        for piece in self._pieces(text):
+        for piece in self._pieces(self._form.append(text) if self._form else text):
             self._send(piece)
         self._check_overflow()
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._send(TextPiece(self._fitting(self._feed.close(self._later)), ends_text=True))
+            if self._form:
+                for piece in self._pieces(self._form.close()):
+                    self._send(piece)
+            stripped = self._later or self._form is not None
+            self._send(TextPiece(self._fitting(self._feed.close(stripped)), ends_text=True))
 
     def _pieces(self, text: str) -> list[TextPiece]:
         """Split the text into pieces: those that end a group, then the rest that stays open."""
@@ -120,7 +131,9 @@ class StreamingText:
 
     def _stripped(self, group: str) -> str:
         """The last group's text; a further group begins without space."""
-        return group.lstrip() if self._later and not self._fed else group
+        if self._fed or not self._later:
+            return group
+        return as_sentence(group.lstrip()) if self._form else group.lstrip()
 
     def _take(self, stop: int) -> tuple[tuple[int, ...], int]:
         """Feed the group's text up to `stop`; returns the ids that are certain, and the letters."""

@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 from engine import Library, SpeechEngine, SpeechRequest, SpeechStream, Stats
 from studio.api.auth import IDENTITY
 from studio.api.bodies.schemas import SpeechOptions
+from studio.api.compat.request_labels import report_warning
 from studio.api.errors import ApiError, too_many
 from studio.api.metrics import Metrics
 from studio.api.rates import Rates
@@ -77,12 +78,16 @@ class ApiContext:
             layout=manner.layout,
             ignore_end=manner.ignore_eos,
             early=manner.early_start,
+            spell_out=manner.spell_out,
             model=self.voices.model(manner.model),
         )
 
     async def submit(self, request: SpeechRequest) -> SpeechStream:
         """Start a request. Raises as the engine does."""
-        return await by_length(request.text, self.engine.submit, request)
+        stream: SpeechStream = await by_length(request.text, self.engine.submit, request)
+        for notice in stream.notices:
+            report_warning(notice)
+        return stream
 
     def _frames(self, most: int | None) -> int | None:
         """A frame limit, at most the engine's."""

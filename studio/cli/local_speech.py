@@ -57,6 +57,8 @@ class LocalSynthesis:
         with self.engine.submit(_request(options, self._voice(options, recording))) as stream:
             if options.words is not None:
                 feed(options.words, stream.append, stream.close_text, self.tell)
+            for notice in stream.notices:
+                self.tell.line(notice)
             yield LocalSpeech(stream)
 
     def _voice(self, options: SayOptions, recording: Recording | None) -> Voice:
@@ -99,6 +101,7 @@ def _request(options: SayOptions, voice: Voice) -> SpeechRequest:
         voice=voice,
         language=options.language,
         sampling=SamplingParams(greedy=options.greedy),
+        spell_out=options.spell_out,
         seed=options.seed,
         max_frames=options.max_frames,
         open_text=options.words is not None,

@@ -97,6 +97,7 @@ def _voice_fields(options: SayOptions) -> dict[str, Any]:
         "seed": options.seed,
         "max_new_tokens": options.max_frames,
         "do_sample": False if options.greedy else None,
+        "spell_out": None if options.spell_out else False,
     }
     return {name: value for name, value in said.items() if value not in ("", None)}
 

@@ -28,6 +28,7 @@ class SayOptions:
     language: str = "auto"
     seed: int | None = None
     greedy: bool = False
+    spell_out: bool = True
     max_frames: int | None = None
     out: Path | None = None
     play: bool = False

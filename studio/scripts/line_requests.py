@@ -19,7 +19,6 @@ from engine import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest, 
 from studio.scripts.model import MAX_SEED, Line, Record, Script
 from studio.scripts.pauses import Pauses
 from studio.scripts.text.cues import cues_of, without_cues
-from studio.scripts.text.numerals import looks_english, words_for
 from studio.scripts.text.passages import SpeechOptions
 from studio.scripts.text.pronunciation import Speller, Spelling
 
@@ -33,7 +32,7 @@ class Delivery(Record):
     max_frames: int | None = None
     speed: float = Field(1.0, ge=0.5, le=2.0)
     model: str | None = None
-    numbers: bool = True  # speak English numbers as words
+    numbers: bool = True  # spell out figures for a model that needs it
     directions: bool = False  # pass directions in brackets to preset voices as instructions
     spellings: tuple[Spelling, ...] = ()
     pauses: Pauses = Pauses()
@@ -68,7 +67,7 @@ def plan(
     `known`: digests by speaker of voices that are gone, so that what they said is found.
     `able`: the speakers whose voices follow instructions; None: all that are presets.
     """
-    wording = Wording(delivery, script)
+    wording = Wording(delivery)
     digests = {speaker: voice_digest(voice) for speaker, voice in voices.items()}
     digests.update(known or {})
     followers = [*script.lines, None][1:]
@@ -89,17 +88,13 @@ def plan(
 
 
 class Wording:
-    """The spoken form of a script's text: pronunciations, and English numbers as words."""
+    """A script's text with its pronunciations."""
 
-    def __init__(self, delivery: Delivery, script: Script) -> None:
+    def __init__(self, delivery: Delivery) -> None:
         self._speller = Speller(delivery.spellings)
-        english = delivery.language == "english" or (
-            delivery.language == "auto" and looks_english(_sample(script))
-        )
-        self._elsewhere = words_for if delivery.numbers and english else str
 
     def __call__(self, text: str) -> str:
-        return self._speller(text, self._elsewhere).strip()
+        return self._speller(text).strip()
 
 
 def _request(
@@ -123,6 +118,7 @@ def _request(
         max_frames=delivery.max_frames,
         live=False,
         model=delivery.model,
+        spell_out=delivery.numbers,
     )
 
 
@@ -133,8 +129,10 @@ def _key(request: SpeechRequest, voice: str) -> str:
 
 def _request_parts(request: SpeechRequest) -> list[Any]:
     sampling = request.sampling.model_dump()
+    written = [] if request.spell_out else ["as written"]
     return [
-        request.text, request.language, sampling, request.seed, request.max_frames, request.model
+        request.text, request.language, sampling, request.seed, request.max_frames, request.model,
+        *written,
     ]  # fmt: skip
 
 
@@ -163,7 +161,3 @@ def _clone_parts(voice: Clone) -> list[str]:
 def _digest(parts: list[Any]) -> str:
     text = json.dumps(parts, ensure_ascii=True, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
-
-
-def _sample(script: Script) -> str:
-    return " ".join(line.text for line in script.lines[:400])

@@ -113,6 +113,7 @@ class SpeechOptions(Body):
     max_new_tokens: int | None = Field(None, ge=1, le=2**31)
     ignore_eos: bool = False
     early_start: bool | None = None  # where speech is made slower than it plays
+    spell_out: bool = True  # figures and abbreviations as words, for a model that needs it
     initial_codec_chunk_frames: int = Field(0, ge=0, le=1024)  # 0: send audio at once
     non_streaming_mode: bool | None = None  # the prompt's layout; audio is streamed in either case
 

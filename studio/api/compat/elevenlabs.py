@@ -6,7 +6,7 @@ ignored and listed in a header.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from fastapi import APIRouter, Query
@@ -39,6 +39,7 @@ class SpeechText(Body):
     language_code: Language = "auto"
     seed: int | None = Field(None, ge=0, lt=2**63)
     voice_settings: VoiceSettings = VoiceSettings()
+    apply_text_normalization: Literal["auto", "on", "off"] = "auto"
 
 
 @router.get("/v1/voices")
@@ -66,6 +67,7 @@ async def text_to_speech(
         speed=body.voice_settings.speed,
         response_format=_format(output_format),
         stream=True,
+        spell_out=body.apply_text_normalization != "off",
     )
     answer: Response = await speech(asked, context)
     return answer

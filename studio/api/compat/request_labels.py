@@ -1,4 +1,4 @@
-"""Headers on every response of the API: a request id, and the fields that were ignored.
+"""Headers on every response of the API: a request id, fields that were ignored, and warnings.
 
 Pure ASGI. The schemas report fields while the body is parsed, in the same context.
 """
@@ -14,7 +14,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SAFE = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 _MOST = 20  # names in one header
+_LONGEST = 300  # characters of a warning
+_UNPRINTED = re.compile(r"[^ -~]")
 _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
+
+
+_warnings: ContextVar[list[str] | None] = ContextVar("warnings", default=None)
+
+
+def report_warning(text: str) -> None:
+    """Report what the response is not, though it was asked for."""
+    texts = _warnings.get()
+    plain = _UNPRINTED.sub("?", text)[:_LONGEST]
+    if texts is not None and len(texts) < _MOST and plain not in texts:
+        texts.append(plain)
 
 
 def report_ignored(name: str) -> None:
@@ -33,6 +46,7 @@ class RequestLabels:
             await self.app(scope, receive, send)
             return
         names: list[str] = []
+        warnings: list[str] = []
         given = Headers(scope=scope).get("x-request-id", "")
         identity = given if _SAFE.fullmatch(given) else f"req_{uuid.uuid4().hex}"
 
@@ -42,10 +56,13 @@ class RequestLabels:
                 headers["x-request-id"] = identity
                 if names:
                     headers["x-ignored-fields"] = ", ".join(filter(_SAFE.fullmatch, names))
+                if warnings:
+                    headers["x-warnings"] = " ".join(warnings)
             await send(message)
 
-        token = _ignored.set(names)
+        token, told = _ignored.set(names), _warnings.set(warnings)
         try:
             await self.app(scope, receive, labelled)
         finally:
             _ignored.reset(token)
+            _warnings.reset(told)

@@ -1,0 +1,102 @@
+"""What is wrong with a reference recording: noise, a room, a second person.
+
+A voice in context goes on where its recording ends, with all that is in it. So a recording with one
+of these flaws gives its speaker embedding alone. Estimates from the samples; knows no networks.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.messages import Message
+from engine.types import SAMPLE_RATE, Waveform
+
+NOISY, ROOMY = 18.0, 12.0  # dB: of speech over noise, and by which clean speech falls in `_FALL`
+APART = 7.0  # semitones between two people's pitches
+_STEP = SAMPLE_RATE // 100  # 10 ms
+_FALL = 8  # steps
+_AUDIBLE = 25.0  # dB below the loudest from which a fall counts
+_FRAME = 1024
+_LOWEST, _HIGHEST = 65.0, 420.0  # Hz
+_VOICED = 0.72  # of a window's autocorrelation
+_TURN = 1.2  # seconds of speech whose median pitch is one person's
+_LEAST = 20  # voiced windows in it
+
+Values = NDArray[np.float64]
+
+
+def flaw(wave: Waveform) -> Message | None:
+    """Why a recording cannot be continued; None: it can."""
+    levels = _levels(wave)
+    noise = speech_over_noise(levels)
+    if noise < NOISY:
+        return Message("too noisy to be continued ({noise:.0f} dB)", noise=noise)
+    if steepest_fall(levels) < ROOMY:
+        return Message("too much echo to be continued")
+    if pitch_range(wave) > APART:
+        return Message("more than one person speaks")
+    return None
+
+
+def speech_over_noise(levels: Values) -> float:
+    """dB between the speech and the floor under it."""
+    floor = float(np.quantile(levels, 0.08))
+    power = 10 ** (levels / 10)
+    speech = float(power[levels >= np.quantile(levels, 0.5)].mean())
+    return 10 * float(np.log10(max(speech - 10 ** (floor / 10), 1e-12))) - floor
+
+
+def steepest_fall(levels: Values) -> float:
+    """dB by which the sound falls at its quickest endings: a room lets nothing fall fast."""
+    begun = levels[:-_FALL] > levels.max() - _AUDIBLE
+    falls = (levels[:-_FALL] - levels[_FALL:])[begun]
+    return float(np.quantile(falls, 0.93)) if len(falls) else np.inf
+
+
+def pitch_range(wave: Waveform) -> float:
+    """Semitones between the lowest and the highest stretch of speech."""
+    pitches, places = _pitches(wave)
+    turns: list[float] = []
+    step = _TURN * SAMPLE_RATE
+    edges = np.arange(0, len(wave) + step, step)
+    for start, stop in pairwise(edges):
+        inside = pitches[(places >= start) & (places < stop)]
+        if len(inside) >= _LEAST:
+            turns.append(float(np.median(inside)))
+    if len(turns) < 2:
+        return 0.0
+    return 12 * float(np.log2(max(turns) / min(turns)))
+
+
+def _levels(wave: Waveform) -> Values:
+    """The level of every 10 ms, in dB, over 30 ms."""
+    count = len(wave) // _STEP
+    power = np.square(wave[: count * _STEP].astype(np.float64)).reshape(count, _STEP).mean(1)
+    smooth = np.convolve(power, np.ones(3) / 3, mode="same")
+    levels: Values = 10 * np.log10(smooth + 1e-10)
+    return levels
+
+
+def _pitches(wave: Waveform) -> tuple[Values, Values]:
+    """The pitch of every voiced window in Hz, and where the window begins."""
+    samples = wave.astype(np.float64)
+    if len(samples) < _FRAME:
+        return np.zeros(0), np.zeros(0)
+    rows = np.lib.stride_tricks.sliding_window_view(samples, _FRAME)[:: 2 * _STEP]
+    places = np.arange(len(rows), dtype=np.float64) * 2 * _STEP
+    loud = np.square(rows).mean(1)
+    kept = loud > loud.max() / 300
+    rows, places = rows[kept], places[kept]
+    rows = rows - rows.mean(1, keepdims=True)
+    spectrum = np.fft.rfft(rows, 2 * _FRAME)
+    alike = np.fft.irfft(np.abs(spectrum) ** 2)[:, :_FRAME]
+    alike = alike / (alike[:, :1] + 1e-12) / (1 - np.arange(_FRAME) / _FRAME)
+    first, last = int(SAMPLE_RATE / _HIGHEST), int(SAMPLE_RATE / _LOWEST)
+    best = alike[:, first:last].max(1)
+    # The first lag that is nearly as good as the best, to avoid multiples of the period.
+    lags = first + (alike[:, first:last] > 0.93 * best[:, None]).argmax(1)
+    voiced = best > _VOICED
+    return SAMPLE_RATE / lags[voiced], places[voiced]

@@ -1,0 +1,195 @@
+"""Abbreviated words, titles, streets, initials and Roman numerals as they are said."""
+
+from __future__ import annotations
+
+import re
+
+from engine.text.letters import letter_names
+from engine.text.number_words import cardinal, ordinal
+
+_WORD = re.compile(r"\w+")
+
+_TITLES = {
+    "Mr": "Mister", "Mrs": "Missus", "Ms": "Miz", "Dr": "Doctor", "Prof": "Professor",
+    "Gen": "General", "Capt": "Captain", "Lt": "Lieutenant", "Sgt": "Sergeant", "Col": "Colonel",
+    "Rev": "Reverend", "Hon": "Honorable", "Gov": "Governor", "Sen": "Senator", "Maj": "Major",
+    "Rep": "Representative", "Pres": "President", "Adm": "Admiral", "Cpl": "Corporal",
+    "Cmdr": "Commander", "Fr": "Father", "Sr": "Sister", "Msgr": "Monsignor", "Mt": "Mount",
+    "Ft": "Fort", "Supt": "Superintendent", "Det": "Detective", "Insp": "Inspector",
+}  # fmt: skip
+_BARE = ("Mr", "Mrs", "Ms", "Dr", "Prof")  # also without a full stop
+_STREETS = {
+    "St": "Street", "Dr": "Drive", "Ave": "Avenue", "Av": "Avenue", "Blvd": "Boulevard",
+    "Rd": "Road", "Ln": "Lane", "Hwy": "Highway", "Pkwy": "Parkway", "Sq": "Square", "Ct": "Court",
+    "Pl": "Place", "Terr": "Terrace", "Cres": "Crescent",
+}  # fmt: skip
+_AFTER_NAMES = {
+    "Jr": "Junior", "Sr": "Senior", "Inc": "Incorporated", "Ltd": "Limited", "Co": "Company",
+    "Corp": "Corporation", "Bros": "Brothers", "Esq": "Esquire",
+}  # fmt: skip
+_BEFORE_NUMBERS = {
+    "no": "number", "nos": "numbers", "fig": "figure", "figs": "figures", "vol": "volume",
+    "vols": "volumes", "ch": "chapter", "chap": "chapter", "p": "page", "pp": "pages",
+    "sec": "section", "art": "article", "eq": "equation", "ext": "extension", "apt": "apartment",
+    "ed": "edition", "tel": "telephone", "ver": "version", "op": "opus", "para": "paragraph",
+    "ref": "reference",
+}  # fmt: skip
+_PHRASES = {
+    "e.g.": "for example", "eg.": "for example", "i.e.": "that is", "ie.": "that is",
+    "etc.": "et cetera", "vs.": "versus", "vs": "versus", "approx.": "approximately",
+    "dept.": "department", "est.": "established", "cf.": "compare", "viz.": "namely",
+    "et al.": "and others", "a.k.a.": "also known as", "aka": "also known as", "govt.":
+    "government", "misc.": "miscellaneous", "w/o": "without",
+    "c/o": "care of", "n.b.": "note well", "b/c": "because", "ww2": "World War two", "ww1": "World War one", "wwii": "World War two",  # noqa: E501
+    "wwi": "World War one", "incl.": "including", "excl.": "excluding", "ca.":
+    "circa", "resp.": "respectively", "avg.": "average", "tel.": "telephone", "appt.":
+    "appointment",
+    "assn.": "association", "univ.": "university", "intl.": "international", "mgr.": "manager",
+    "asst.": "assistant", "attn.": "attention", "encl.": "enclosed", "ibid.": "in the same place",
+}  # fmt: skip
+_COUNTED = (
+    "Chapter|Part|Act|Scene|Volume|Vol|Book|Section|Article|War|Phase|Level|Type|Class|Episode|"
+    "Season|Title|Grade|Stage|Round|Bowl|Figure|Table|Appendix|Canto|Mark|Tier|Schedule|Unit|Step"
+)
+_RULERS = frozenset(
+    _WORD.findall(
+        "Henry Louis Elizabeth George Edward Charles James William Richard John Paul Pius "
+        "Benedict Francis Philip Napoleon Catherine Peter Alexander Nicholas Frederick Wilhelm "
+        "Leo Gregory Innocent Clement Urban Mary Ivan Otto Ramesses Rameses Ramses Felipe Carlos "
+        "Juan Gustav Carl Christian Harald Haakon Olaf Leopold Albert Baudouin Umberto Victor "
+        "Emmanuel Ferdinand Franz Joseph Maximilian Rudolf Ludwig Constantine Justinian "
+        "Theodosius Darius Xerxes Cyrus Ptolemy Cleopatra Thutmose Seti Sixtus Boniface Urban "
+        "Adrian Stephen Matthew Robert David Malcolm Kenneth Duncan Edmund Harold Margrethe "
+        "Beatrix Wilhelmina Isabella Joanna Pedro Afonso Manuel Sigismund Casimir Stanislaw Bela "
+        "Abdul Mehmed Murad Selim Suleiman Mahmud Osman Hassan Mohammed Abdullah Rama Tiberius "
+        "Celestine Honorius Julius Callixtus Hadrian Eugene Martin Nicholas Marcellus Gordian "
+        "Valentinian Antiochus Seleucus Philipp Friedrich Karl "
+    )
+)
+_ROMAN = re.compile(
+    rf"\b((?:(?:King|Queen|Pope|Emperor|Empress|Tsar|Czar|Prince|Sultan|Pharaoh)\s)?(?:[A-Z][a-z]{{1,20}}|(?i:{_COUNTED})))\.?\s"
+    r"(?=[IVXL]{1,8}\b)(L?X{0,3}(?:IX|IV|V?I{0,3})|XL(?:IX|IV|V?I{0,3}))(?!\w|['’](?!s\b))(\sof\b|\swas\b|\shad\b|[,.;:!?)])?"
+)
+_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50}
+_COUNT = re.compile(rf"(?:{_COUNTED})$", re.IGNORECASE)
+_TITLE = re.compile(rf"(?<!\w)({'|'.join(_TITLES)})\.?(?=\s+(?:(?:and|&)\s+)?[A-Z])")
+_STREET = re.compile(rf"(?<=[a-z0-9] )({'|'.join(_STREETS)})\b(\.?)(?!\w)")
+_NAMED = re.compile(r"(?:[A-Z][\w'’-]{1,30}|[0-9]{1,4}(?:st|nd|rd|th))\s$")
+_SAINT = re.compile(r"(?<!\w)(?:St|Ste)\b\.?(?=\s?[A-Z][a-z])")
+_AFTER = re.compile(rf"(?<=\w)(,?\s)({'|'.join(_AFTER_NAMES)})(?:\.|\b(?!\.))(?!\w)")
+_NUMBERED = re.compile(
+    rf"(?<![\w.])({'|'.join(sorted(_BEFORE_NUMBERS, key=len, reverse=True))})\.\s?(?=[0-9]|[IVXL]{{1,6}}\b)",  # noqa: E501
+    re.IGNORECASE,
+)
+_PHRASE = re.compile(
+    "|".join(
+        rf"(?<![\w./]){re.escape(phrase)}" + ("" if phrase[-1] == "." else r"(?![\w/])")
+        for phrase in sorted(_PHRASES, key=len, reverse=True)
+    ),
+    re.IGNORECASE,
+)
+_WITH = re.compile(r"(?<!\w)w/\s?(?=\w)")
+_VERSUS = re.compile(r"(?:^|(?<=\s))v\.? (?=[A-Z])")
+_DOTTED = re.compile(
+    r"(?<![\w.])(?:Ph\.?D|B\.?Sc|M\.?Sc|Ed\.?D|LL\.?[BMD])(?:s\b|\b\.?)|(?<![\w.])(?:[A-Za-z]\.){2,8}(?!\w)"
+)
+_INITIAL = re.compile(r"(?<![\w.])([B-HJ-Z]|[AI](?=\.\s[A-Z]\.))\.(?=\s?[A-Z][a-z.])")
+_LETTER = re.compile(r"(?<![\w'’.])([B-HJ-NP-Z])(?![\w'’]|\.[A-Za-z])")
+_LETTER_A = re.compile(
+    r"(?<=\b(?i:plan|from|type|team|unit|part|side)\s)A(?!\w)|(?<=\b(?i:grade|group|point|class|level)\s)A(?!\w)|"
+    r"(?<=\b(?i:vitamin|section)\s)A(?!\w)|(?<!\w)A(?=\s(?:to|or|and|&|→|->)\s[B-Z]\b)"
+)
+_HYPHENED = re.compile(r"(?<![\w-])([A-Za-z])-(?=[a-z]{2})")
+_ENDS = re.compile(r"\s*(?:[\"'”’)\]]*\s*$|[\"'”’)\]]*\s+[A-Z])")
+
+
+def abbreviations(text: str) -> str:
+    """The text with its abbreviations and Roman numerals written out."""
+    text = _PHRASE.sub(_say_phrase, text)
+    text = _WITH.sub("with ", text)
+    text = _NUMBERED.sub(lambda m: f"{_BEFORE_NUMBERS[m[1].lower()]} ", text)
+    text = _STREET.sub(_say_street, text)
+    text = _TITLE.sub(_say_title, text)
+    text = _SAINT.sub("Saint", text)
+    text = _AFTER.sub(_say_after, text)
+    text = _VERSUS.sub("versus ", text)
+    text = _ROMAN.sub(_say_roman, text)
+    return _DOTTED.sub(_say_dotted, text)
+
+
+def single_letters(text: str) -> str:
+    """Letters that stand alone: initials, "plan B", "X-ray"."""
+    text = _HYPHENED.sub(_say_hyphened, text)
+    text = _INITIAL.sub(lambda m: letter_names(m[1]), text)
+    text = _LETTER_A.sub("ay", text)
+    return _LETTER.sub(lambda m: letter_names(m[1]), text)
+
+
+def _say_hyphened(match: re.Match[str]) -> str:
+    return match[0] if match[1] in "aI" else f"{letter_names(match[1])} "
+
+
+def _say_title(match: re.Match[str]) -> str:
+    bare = not match[0].endswith(".")
+    return match[0] if bare and match[1] not in _BARE else _TITLES[match[1]]
+
+
+def _say_street(match: re.Match[str]) -> str:
+    """ "Maple Dr. after" is a street, "Oak Dr. Smith" is not; "12 Main St. Boston" is one."""
+    before = match.string[: match.start()]
+    if not _NAMED.search(before):
+        return match[0]
+    named = re.match(r"\s[A-Z][a-z]", match.string[match.end() :])
+    numbered = re.search(r"[0-9]{1,5}[A-Za-z]?\s(?:[A-Z][\w.'’-]{1,30}\s){1,3}$", before)
+    if named and not numbered:
+        return match[0]
+    ends = match[2] and not match.string[match.end() :].strip("\"'”’) ")
+    return f"{_STREETS[match[1]]}{'.' if ends else ''}"
+
+
+def _say_after(match: re.Match[str]) -> str:
+    said = f"{match[1]}{_AFTER_NAMES[match[2]]}"
+    if not match[0].endswith("."):
+        return said if match[2] in ("Jr", "Inc", "Ltd", "Corp") else match[0]
+    return f"{said}." if _ENDS.match(match.string[match.end() :]) and match[2] != "Co" else said
+
+
+def _say_phrase(match: re.Match[str]) -> str:
+    """A full stop that also ends the sentence is kept."""
+    said = _PHRASES[match[0].lower()]
+    said = said[0].upper() + said[1:] if match[0][0].isupper() else said
+    tail = match.string[match.end() :]
+    ends = match[0].endswith(".") and (
+        _ENDS.match(tail) if match[0].lower() == "etc." else not tail.strip("\"'”’)] ")
+    )
+    return f"{said}." if ends else said
+
+
+def _say_dotted(match: re.Match[str]) -> str:
+    said = letter_names(match[0].rstrip("s")) + ("s" if match[0].endswith("s") else "")
+    tail = match.string[match.end() :]
+    return f"{said}." if match[0].endswith(".") and not tail.strip("\"'”’)] ") else said
+
+
+def _say_roman(match: re.Match[str]) -> str:
+    name, numeral, tail = match[1], match[2], match[3] or ""
+    value = _roman_value(numeral)
+    last = name.split()[-1]
+    counted = _COUNT.search(last)
+    titled = " " in name
+    single = len(numeral) == 1 and not (
+        counted or titled or (last in _RULERS and (numeral == "V" or (numeral == "I" and tail)))
+    )
+    if not value or single:
+        return match[0]
+    if not counted and (titled or last in _RULERS):
+        return f"{name} the {ordinal(str(value))}{tail}"
+    return f"{name} {cardinal(str(value))}{tail}"
+
+
+def _roman_value(numeral: str) -> int:
+    values = [_DIGITS[letter] for letter in numeral]
+    return sum(
+        -value if value < following else value
+        for value, following in zip(values, [*values[1:], 0], strict=True)
+    )

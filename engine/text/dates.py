@@ -1,0 +1,193 @@
+"""Dates, decades and times of day as they are said."""
+
+from __future__ import annotations
+
+import re
+
+from engine.text.letters import letter_names
+from engine.text.number_words import cardinal, decade, ordinal, spelled, year
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTH = "|".join([*MONTHS, *(rf"{month[:3]}\b\.?" for month in MONTHS), r"Sept\b\.?"])
+_DAY = r"Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+_YEAR = r"[12][0-9]{3}"
+_NO_MORE = r"(?![\w]|[.,:/-][0-9])"
+
+_ISO = re.compile(
+    rf"(?<![\w./-])({_YEAR})[-/.](0?[1-9]|1[0-2])[-/.](0?[1-9]|[12][0-9]|3[01])(?![\w/-]|\.[0-9])(?:T(?=[0-9]))?"
+)
+_SLASHED = re.compile(
+    rf"(?<![\w./-])(0?[1-9]|[12][0-9]|3[01])([/.-])(0?[1-9]|[12][0-9]|3[01])\2({_YEAR}|[0-9]{{2}})(?![\w/-]|\.[0-9])"
+)
+_MONTH_DAY = re.compile(
+    rf"\b({_MONTH})\s([0-3]?[0-9])(?:st|nd|rd|th)?(?:\s?[-–]\s?([0-3]?[0-9])(?:st|nd|rd|th)?)?"
+    rf"(?:,?\s({_YEAR}))?{_NO_MORE}"
+)
+_DAY_MONTH = re.compile(
+    rf"(?<![\w.,:/-])(the\s)?([0-3]?[0-9])(?:st|nd|rd|th)?(?:\s?[-–]\s?([0-3]?[0-9])(?:st|nd|rd|th)?)?"
+    rf"(?:\sof)?\s({_MONTH})(?:,?\s({_YEAR}))?{_NO_MORE}"
+)
+_MONTH_YEAR = re.compile(rf"\b({_MONTH}),?\s({_YEAR}){_NO_MORE}")
+_SHORT_MONTH = re.compile(r"\b(Jan|Feb|Apr|Aug|Sept?|Oct|Nov|Dec)\.(?=\s[0-9a-z]|,)")
+_WEEKDAYS = re.compile(rf"\b({_DAY})\s?[-–]\s?({_DAY})\b")
+_WEEKDAY = re.compile(
+    rf"\b({_DAY})(?:\.,?|,)?(?=\s[0-9]|\s(?:{_MONTH})\b)|\b((?:{_DAY}))\.(?=\s[a-z])|\b(Mon|Tues|Wed|Thurs?|Fri)\.(?=\s|$)"
+)
+_DECADE = re.compile(r"(?<![\w.,])([12][0-9]{2}0)['’]?s(?:\s?[-–]\s?['’]?([1-9]0)s)?(?!\w)")
+_SHORT_DECADE = re.compile(r"(?<!\w)(['’‘]?)([1-9]0)['’]?s(?!\w)")
+_DECADE_BEFORE = re.compile(
+    r"\b(?:the|his|her|our|their|my|your|early|mid|late)[\s-]$", re.IGNORECASE
+)
+_SHORT_YEAR = re.compile(r"(?<=\s)['’‘]([0-9]{2})(?!\w)")
+_HALF = r"(?:\s?([AaPp])\.?[Mm](?:\b|\.)(?:(?<=\.)|(?!\w)))"
+_CLOCK = re.compile(
+    rf"(?<![\w.,:/-])([01]?[0-9]|2[0-4])[:]([0-5][0-9])(?::([0-5][0-9]))?(\.[0-9]{{1,3}})?(?:h\b)?{_HALF}?(?![\w:])"
+)
+_DOTTED = re.compile(rf"(?<![\w.,:/-])(1[0-2]|0?[1-9])\.([0-5][0-9]){_HALF}")
+_HOUR = re.compile(rf"(?<![\w.,:/])(1[0-2]|0?[1-9]){_HALF}")
+_HOURS = re.compile(
+    rf"(?<![\w.,:/])(1[0-2]|0?[1-9])((?::[0-5][0-9])?)\s?[-–—]\s?(?=(?:1[0-2]|0?[1-9])(?::[0-5][0-9])?{_HALF})"
+)
+_SPAN = re.compile(
+    r"(?<=[AaPp][Mm])\s?[-–—]\s?(?=[0-9])|(?<=[0-9]:[0-5][0-9])\s?[-–—]\s?(?=[0-9]{1,2}:)"
+)
+_DURATION = re.compile(r"(?<![\w.,])([0-9]{1,3})h\s?([0-5]?[0-9])(?:m|min)?(?!\w)")
+_ERA = re.compile(r"(?<![\w.,])([0-9]{1,5})\s?(BCE|BC|AD|CE|B\.C\.|A\.D\.)(?!\w)")
+_ERA_FIRST = re.compile(r"\bAD\s([0-9]{1,4})(?!\w)")
+
+
+def dates(text: str) -> str:
+    """Dates, days of the week, decades and eras."""
+    text = _ISO.sub(_say_iso, text)
+    text = _SLASHED.sub(_say_slashed, text)
+    text = _WEEKDAYS.sub(lambda m: f"{_weekday(m[1])} to {_weekday(m[2])}", text)
+    text = _WEEKDAY.sub(_say_weekday, text)
+    text = _DAY_MONTH.sub(_say_day_month, text)
+    text = _MONTH_DAY.sub(_say_month_day, text)
+    text = _MONTH_YEAR.sub(lambda m: f"{_month(m[1])} {year(m[2])}", text)
+    text = _SHORT_MONTH.sub(lambda m: _month(m[1]), text)
+    text = _ERA.sub(_say_era, text)
+    text = _ERA_FIRST.sub(lambda m: f"{letter_names('ad')} {cardinal(m[1])}", text)
+    text = _DECADE.sub(lambda m: decade(m[1]) + (f" to {decade(m[2])}" if m[2] else ""), text)
+    text = _SHORT_DECADE.sub(_say_short_decade, text)
+    return _SHORT_YEAR.sub(
+        lambda m: spelled(m[1], "oh") if m[1][0] == "0" else cardinal(m[1]), text
+    )
+
+
+def _say_short_decade(match: re.Match[str]) -> str:
+    """ "'90s", "his 30s"; "wait 30s" are seconds."""
+    named = match[1] or _DECADE_BEFORE.search(match.string[: match.start()])
+    return decade(match[2]) if named else match[0]
+
+
+def times(text: str) -> str:
+    """Times of day and durations."""
+    text = _HOURS.sub(lambda m: f"{_clock(m[1], m[2][1:], '', True)} to ", text)
+    text = _SPAN.sub(" to ", text)
+    text = _CLOCK.sub(_say_clock, text)
+    text = _DOTTED.sub(lambda m: _clock(m[1], m[2], m[3] or "") + _stop(m), text)
+    text = _HOUR.sub(lambda m: _clock(m[1], "00", m[2] or "") + _stop(m), text)
+    return _DURATION.sub(_say_duration, text)
+
+
+def _month(written: str) -> str:
+    return next(month for month in MONTHS if month.startswith(written[:3]))
+
+
+def _weekday(written: str) -> str:
+    return next(day for day in DAYS if day.startswith(written[:3]))
+
+
+def _say_weekday(match: re.Match[str]) -> str:
+    said = _weekday(match[1] or match[2] or match[3])
+    return f"{said}{',' if ',' in match[0] else '.' if match[3] else ''}"
+
+
+def _valid(day: str) -> bool:
+    return 1 <= int(day) <= 31
+
+
+def _short_year(digits: str) -> str:
+    if len(digits) == 4:
+        return digits
+    return f"{'19' if digits > '50' else '20'}{digits}"
+
+
+def _say_iso(match: re.Match[str]) -> str:
+    return f"{MONTHS[int(match[2]) - 1]} {ordinal(match[3])}, {year(match[1])}"
+
+
+def _say_slashed(match: re.Match[str]) -> str:
+    """Month first as in America, unless only the day can be first."""
+    first, mark, second, last = match.groups()
+    if len(last) == 2 and mark != "/":
+        return match[0]
+    month, day = (first, second) if mark != "." and int(first) <= 12 else (second, first)
+    if int(month) > 12:
+        month, day = day, month
+    if int(month) > 12:
+        return match[0]
+    when = year(_short_year(last))
+    if (month, day) == (first, second):
+        return f"{MONTHS[int(month) - 1]} {ordinal(day)}, {when}"
+    return f"the {ordinal(day)} of {MONTHS[int(month) - 1]}, {when}"
+
+
+def _say_month_day(match: re.Match[str]) -> str:
+    month, day, last, when = match.groups()
+    if not _valid(day) or (last and not _valid(last)):
+        return match[0]
+    said = f"{_month(month)} {ordinal(day)}" + (f" to {ordinal(last)}" if last else "")
+    return f"{said}, {year(when)}" if when else said
+
+
+def _say_day_month(match: re.Match[str]) -> str:
+    _, day, last, month, when = match.groups()
+    if not _valid(day) or (last and not _valid(last)):
+        return match[0]
+    days = ordinal(day) + (f" to {ordinal(last)}" if last else "")
+    said = f"the {days} of {_month(month)}"
+    return f"{said} {year(when)}" if when else said
+
+
+def _say_era(match: re.Match[str]) -> str:
+    return f"{year(match[1])} {letter_names(match[2])}"
+
+
+def _stop(match: re.Match[str]) -> str:
+    """The full stop of "p.m." that also ends the sentence."""
+    return (
+        "." if match[0].endswith(".") and not match.string[match.end() :].strip("\"'”’)] ") else ""
+    )
+
+
+def _say_clock(match: re.Match[str]) -> str:
+    hour, minute, second, fraction, half = match.groups()
+    said = _clock(hour, minute, half or "", bool(second or fraction))
+    if second:
+        said += f" {'oh ' if second[0] == '0' else ''}{cardinal(second)}"
+    if fraction:
+        said += f" point {spelled(fraction)}"
+    return said + _stop(match)
+
+
+def _clock(hour: str, minute: str, half: str, bare: bool = False) -> str:
+    said, late = cardinal(hour), f" {letter_names(half + 'm')}" if half else ""
+    if minute and int(minute):
+        return f"{said} {'oh ' if minute[0] == '0' else ''}{cardinal(minute)}{late}"
+    if late or bare:
+        return said + late
+    return f"{said} o'clock" if 1 <= int(hour) <= 12 else f"{said} hundred"
+
+
+def _say_duration(match: re.Match[str]) -> str:
+    hours, minutes = match.groups()
+    return (
+        f"{cardinal(hours)} hour{'' if int(hours) == 1 else 's'} "
+        f"{cardinal(minutes)} minute{'' if int(minutes) == 1 else 's'}"
+    )

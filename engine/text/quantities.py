@@ -1,0 +1,410 @@
+"""Money, measures, shares, fractions, ranges and plain numbers as they are said."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from engine.text.number_words import cardinal, number, ordinal, spelled, year
+
+NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}(?:\.[0-9]{1,20})?|[0-9]{1,60}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})"  # noqa: E501
+_SCALES = {
+    "k": "thousand", "m": "million", "mn": "million", "mm": "million", "mln": "million",
+    "bn": "billion", "b": "billion", "tn": "trillion", "t": "trillion", "trn": "trillion",
+}  # fmt: skip
+_SCALE = r"(?:thousand|million|billion|trillion|mln|trn|bn|mn|tn|mm|[kKmMbBtT])"
+_CURRENCIES = {
+    "$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent"), "¥": ("yen", ""),
+    "₹": ("rupee", "paisa"), "₽": ("rouble", ""), "₩": ("won", ""), "₿": ("bitcoin", ""),
+    "₺": ("lira", ""), "₪": ("shekel", ""),
+}  # fmt: skip
+_CODES = {
+    "USD": "US dollar", "EUR": "euro", "GBP": "pound", "JPY": "yen", "CHF": "Swiss franc",
+    "CAD": "Canadian dollar", "AUD": "Australian dollar", "INR": "rupee", "CNY": "yuan",
+}  # fmt: skip
+_COUNTRIES = {"US": "US", "A": "Australian", "AU": "Australian", "C": "Canadian",
+              "CA": "Canadian", "NZ": "New Zealand", "HK": "Hong Kong", "S": "Singapore"}  # fmt: skip  # noqa: E501
+_PERIODS = {
+    "h": "hour", "hr": "hour", "hour": "hour", "day": "day", "d": "day", "wk": "week",
+    "week": "week", "mo": "month", "month": "month", "yr": "year", "year": "year", "y": "year",
+    "night": "night", "person": "person", "unit": "unit", "min": "minute", "minute": "minute",
+    "s": "second", "sec": "second", "kg": "kilogram", "lb": "pound", "mile": "mile", "km":
+    "kilometer", "l": "liter", "L": "liter", "dL": "deciliter", "mL": "milliliter", "gal": "gallon",
+    "g": "gram", "m": "meter", "m²": "square meter", "m³": "cubic meter", "ft": "foot",
+    "sq ft": "square foot", "s²": "second squared",
+}  # fmt: skip
+_UNITS = {
+    "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer",
+    "µm": "micrometer", "mi": "mile", "ft": "foot", "yd": "yard", "yds": "yard", "kg": "kilogram",
+    "g": "gram", "mg": "milligram", "µg": "microgram", "mcg": "microgram", "lb": "pound",
+    "lbs": "pound", "oz": "ounce", "l": "liter", "L": "liter", "ml": "milliliter",
+    "mL": "milliliter", "cl": "centiliter", "dl": "deciliter", "gal": "gallon", "pt": "pint",
+    "mph": "mile per hour", "kph": "kilometer per hour", "kmh": "kilometer per hour",
+    "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz", "B": "byte",
+    "KB": "kilobyte", "kB": "kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte",
+    "Mbps": "megabit per second", "Gbps": "gigabit per second", "kbps": "kilobit per second",
+    "ms": "millisecond", "µs": "microsecond", "ns": "nanosecond", "s": "second", "sec": "second",
+    "secs": "second", "min": "minute", "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour",
+    "kW": "kilowatt", "kWh": "kilowatt hour", "MW": "megawatt", "GW": "gigawatt", "W": "watt",
+    "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp", "mA": "milliamp",
+    "mAh": "milliamp hour", "°C": "degree Celsius", "°F": "degree Fahrenheit", "°": "degree",
+    "º": "degree", "℃": "degree Celsius", "℉": "degree Fahrenheit", "K": "kelvin", "kcal":
+    "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "J": "joule", "hp": "horsepower",
+    "psi": "P S I", "Pa": "pascal", "kPa": "kilopascal", "hPa": "hectopascal", "dB": "decibel",
+    "rpm": "R P M", "bpm": "B P M", "fps": "F P S", "dpi": "D P I", "px": "pixel", "ha": "hectare",
+    "MP": "megapixel", "mpg": "mile per gallon", "cc": "C C", "ct": "carat", "N": "newton",
+    "yr": "year", "yrs": "year", "mo": "month", "wk": "week", "wks": "week", "Ω": "ohm",
+    "kΩ": "kilohm", "tsp": "teaspoon", "tbsp": "tablespoon", "ppm": "P P M",
+}  # fmt: skip
+_POWERS = {"²": "square", "2": "square", "^2": "square", "³": "cubic", "3": "cubic", "^3": "cubic"}
+_LENGTHS = ("km", "m", "cm", "mm", "mi", "ft", "in", "yd")
+_SPACED_ONLY = {"K", "A", "B", "MP", "N", "J", "ct", "mo", "pt", "cc", "cal"}
+_UNIT = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
+_PERIOD = "|".join(re.escape(name) for name in sorted(_PERIODS, key=len, reverse=True))
+_EUROPEAN = re.compile(
+    r"(?<=[$£€])\s?([0-9]{1,6}),([0-9]{2})(?![0-9,])|(?<![\w.,])([0-9]{1,6}),([0-9]{1,2})(?=\s?€)"
+)
+_FREE = r"(?<![\w.,$£€¥/:-])"
+_DASH = r"\s?[-–—−]\s?"
+_VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞⅒"
+
+_MONEY = re.compile(
+    rf"(?<![\w.,])(?P<country>US|AU|CA|NZ|HK|[ACS])?(?P<sign>[$£€¥₹₽₩₿₺₪])\s?(?P<sum>{NUMBER})"
+    rf"(?:{_DASH}(?:[$£€¥])?(?P<high>{NUMBER}))?(?:\s?(?P<scale>{_SCALE})(?!\w))?"
+    rf"(?:\s?/\s?(?P<per>{_PERIOD})(?!\w))?(?![\w])"
+)
+_SIGN_AFTER = re.compile(
+    rf"{_FREE}(?P<sum>{NUMBER})\s?(?P<scale>{_SCALE})?\s?(?P<sign>[€£¢₽]|(?<=[0-9])p(?!\w))"
+)
+_CODE = re.compile(
+    rf"(?<!\w)(?:(?P<code>{'|'.join(_CODES)})\s?(?P<sum>{NUMBER})"
+    rf"|(?P<sum2>{NUMBER})\s?(?P<code2>{'|'.join(_CODES)}))(?:\s?(?P<scale>{_SCALE})(?!\w))?(?!\w)"
+)
+_FEET = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?['′’]\s?([0-9]{1,2})\s?(?:[\"″”]|''|(?![\w'′]))")
+_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,3}(?:\.[0-9]{1,2})?)(?:[\"″]|''|\s?in\.?(?=\s?[,;)x×]))")
+_MEASURE = re.compile(
+    rf"{_FREE}(?P<minus>[-−])?(?:(?P<low>{NUMBER}){_DASH})?(?P<amount>{NUMBER})(?P<space>[\s-]?)"
+    rf"(?:(?P<power>sq|cu)\.?\s(?P<plain>ft|m|km|mi|in|yd)|(?P<unit>{_UNIT})(?P<raised>[²³]|\^[23])?"
+    rf"(?:/(?P<per>{_PERIOD})(?P<perraised>[²³])?)?)(?![\w°²³])(?:\.(?=\s[a-z]|,))?"
+)
+_PERCENT = re.compile(
+    rf"(?<![\w.,])(?P<minus>[-−+])?(?:(?P<low>{NUMBER})\s?%?{_DASH})?(?P<rate>{NUMBER})\s?(?P<sign>[%‰])"
+)
+_MIXED = re.compile(
+    rf"(?<![\w.,/])([0-9]{{1,4}})(?:\s?([{_VULGAR}])|[\s-]([1-9])/([2-9]|1[0-6])(?![\w/]))"
+)
+_FRACTION = re.compile(
+    rf"(?<![\w.,/$£€-])(?:([0-9]{{1,4}})/([0-9]{{1,4}})|([{_VULGAR}]))(?![\w/]|[.,]\w)"
+)
+_FEET_INCHES = re.compile(r"(?<![\w.,])([0-9]{1,2})\s?ft\.?\s([0-9]{1,2})\s?in\b\.?")
+_POWER = re.compile(r"(?<=[0-9a-z])(?:\^(-?[0-9]{1,3})|([²³]))")
+_LONE = re.compile(
+    rf"(?<![\w°/])(?:({'|'.join(_LENGTHS)})([²³])|({_UNIT})/({_PERIOD})|(µ[gms]|µm))(?![\w/])"
+)
+_COMPASS = re.compile(r"(?<=[0-9])\s?°\s?([NSEW])(?!\w)")
+_SEASON = re.compile(r"(?<![\w.,/-])([12][0-9]{3})/([0-9]{2})(?![\w/])")
+_ORDINALS = re.compile(r"(?<=[0-9](?:st|nd|rd|th))\s?[-–]\s?(?=[0-9]{1,4}(?:st|nd|rd|th))")
+_COMPARED = re.compile(r"(?<![\w<>])([<>])\s?(?=[0-9])")
+_TIMES = re.compile(r"(?<![\w.,])([0-9]{1,5}(?:\.[0-9]{1,3})?)\s?[x×]\s?(?=[0-9])")
+_FOLD = re.compile(r"(?<![\w.,])([0-9]{1,4}(?:\.[0-9]{1,2})?)\s?[x×](?!\w)")
+_ORDINAL = re.compile(r"(?<![\w.,])([0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,12})(?:st|nd|rd|th)(?!\w)")
+_RATIO = re.compile(r"(?<![\w.,:])([0-9]{1,4}):([0-9]{1,3})(?![\w:]|\.[0-9])")
+_RANGE = re.compile(rf"(?<![\w.,/:$£€¥-])({NUMBER}){_DASH}({NUMBER})(?![\w]|[.,:/-][0-9]|\s?=)")
+_SUM = re.compile(r"(?<=[0-9])\s?([-−–+×÷*=<>≤≥±])\s?(?=[-−]?[0-9])")
+_SCALED = re.compile(rf"{_FREE}({NUMBER})\s?([kKMmB]|bn|mn)(?![\w])")
+_HASH = re.compile(r"(?<![\w#])([Nn]umber\s)?(?:#|№\s?)(?=[0-9])")
+_MINUS = re.compile(r"(?<![\w)])[-−–](?=\.?[0-9])")
+_PLAIN = re.compile(rf"(?<![0-9])(?:(?<=\w)|(?<!\w))({NUMBER})")
+_SUMS = {
+    "-": "minus", "−": "minus", "–": "minus", "+": "plus", "×": "times", "*": "times",
+    "÷": "divided by", "=": "equals", "<": "less than", ">": "greater than",
+    "≤": "at most", "≥": "at least", "±": "plus or minus",
+}  # fmt: skip
+_YEAR_BEFORE = re.compile(
+    r"\b(?:in|since|until|till|during|years?|early|mid|late|circa|between|january|february|march|"
+    r"april|may|june|july|august|september|october|november|december|spring|summer|autumn|winter|"
+    r"fall|class of)[\s,-]{1,3}$",
+    re.IGNORECASE,
+)
+_ONE_YEAR = re.compile(r"\b(?:the|this|that|a|his|her|its|our)\s$", re.IGNORECASE)
+_MANY = re.compile(r"\s(?:[a-z]+s|people|men|women|children|of|more|or|times|percent)\b")
+_BY_DIGITS = re.compile(
+    r"\b(?:rooms?|flights?|route|highway|interstate|suite|codes?|pins?|zip|postcode|order|account|"
+    r"extension|ext\.?|passwords?|dial|call|ring|text|phone|tel\.?|number|id|serial|isbn|"
+    r"boeing|airbus|reference|ref\.?|invoice|ticket|parcel|tracking)"
+    r"(?:\s(?:is|was|number|no|code|id|to|the|me|us|at))?[\s:#]{1,2}$",
+    re.IGNORECASE,
+)
+
+
+_SAME = ("hertz", "yen", "won", "horsepower", "yuan")
+_IRREGULAR = {"foot": "feet", "penny": "pence", "inch": "inches", "lira": "lira"}
+_QUALIFIED = ("square", "cubic", "Swiss", "US", "Canadian", "Australian", "New", "Hong", "Zealand",
+              "Kong", "kilowatt", "milliamp")  # fmt: skip
+
+
+def plural(noun: str) -> str:
+    first, space, rest = noun.partition(" ")
+    if first in _QUALIFIED:
+        return f"{first} {plural(rest)}"
+    if len(first) == 1 or first.endswith(_SAME):  # R P M
+        return noun
+    return f"{_IRREGULAR.get(first, f'{first}s')}{space}{rest}"
+
+
+def agree(noun: str, amount: str) -> str:
+    return noun if amount.replace(",", "").lstrip("0") == "1" else plural(noun)
+
+
+def amounts(text: str) -> str:
+    """Money, measures, percent and fractions."""
+    text = _EUROPEAN.sub(lambda m: f"{m[1] or m[3]}.{m[2] or m[4]}", text)
+    text = _MONEY.sub(_say_money, text)
+    text = _CODE.sub(_say_code, text)
+    text = _SIGN_AFTER.sub(_say_sign_after, text)
+    text = _MIXED.sub(_say_mixed, text)
+    text = _FRACTION.sub(_say_fraction, text)
+    text = _SEASON.sub(lambda m: f"{year(m[1])} {_two(m[2])}", text)
+    text = _FEET_INCHES.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])}", text)
+    text = _COMPASS.sub(lambda m: f" degrees {_WINDS[m[1]]}", text)
+    text = _FEET.sub(lambda m: f"{cardinal(m[1])} foot {cardinal(m[2])} ", text)
+    text = _TIMES.sub(lambda m: f"{number(m[1])} by ", text)
+    text = _PERCENT.sub(_say_percent, text)
+    text = _MEASURE.sub(_say_measure, text)
+    text = _LONE.sub(_say_lone, text)
+    text = _INCHES.sub(_say_inches, text)
+    text = re.sub(r"(?<=inches)\s?[x×](?=\s)", " by", text)
+    text = _POWER.sub(_say_power, text)
+    return _FOLD.sub(lambda m: f"{number(m[1])} times", text)
+
+
+def plain_numbers(text: str, before: str) -> str:
+    """Ordinals, ratios, ranges, sums and what is left. `before`: the text to the left."""
+    text = _HASH.sub(lambda m: m[1] or "number ", text)
+    text = _ORDINALS.sub(" to ", text)
+    text = _ORDINAL.sub(lambda m: ordinal(m[1].replace(",", "")), text)
+    text = _COMPARED.sub(lambda m: f"{_SUMS[m[1]]} ", text)
+    text = _RATIO.sub(lambda m: f"{number(m[1])} to {number(m[2])}", text)
+    text = _SCALED.sub(_say_scaled, text)
+    text = _RANGE.sub(_say_range, text)
+    text = _SUM.sub(lambda m: f" {_SUMS[m[1]]} ", text)
+    text = _MINUS.sub("minus ", text)
+    return _PLAIN.sub(lambda match: _say_plain(match, before), text)
+
+
+def _say_money(match: re.Match[str]) -> str:
+    one, part = _CURRENCIES[match["sign"]]
+    if match["country"]:
+        one = f"{_COUNTRIES[match['country']]} {one}"
+    per = f" per {_PERIODS[match['per']]}" if match["per"] else ""
+    amount, high, scale = match["sum"], match["high"], match["scale"]
+    scaled = f" {_scale(scale)}" if scale else ""
+    if high:
+        return f"{number(amount)} to {number(high)}{scaled} {plural(one)}{per}"
+    whole, _, cents = amount.replace(",", "").partition(".")
+    if scale or (cents and (len(cents) != 2 or not part)):
+        return f"{number(amount)}{scaled} {plural(one)}{per}"
+    said = [f"{cardinal(whole or '0')} {agree(one, whole)}"] if int(whole or 0) or not cents else []
+    if cents and int(cents):
+        said.append(f"{cardinal(cents)} {agree(part, cents)}")
+    return (" and ".join(said) or f"zero {plural(one)}") + per
+
+
+def _scale(written: str) -> str:
+    return _SCALES.get(written.lower(), written)
+
+
+def _say_code(match: re.Match[str]) -> str:
+    amount = match["sum"] or match["sum2"]
+    scale = f" {_scale(match['scale'])}" if match["scale"] else ""
+    noun = _CODES[match["code"] or match["code2"]]
+    return f"{number(amount)}{scale} {agree(noun, amount if not scale else '2')}"
+
+
+def _say_sign_after(match: re.Match[str]) -> str:
+    sign, amount, scale = match["sign"], match["sum"], match["scale"]
+    if sign == "p":
+        if scale or len(amount) > 2:  # 1080p
+            return match[0]
+        return f"{number(amount)} {agree('penny', amount)}"
+    noun = {"€": "euro", "£": "pound", "¢": "cent", "₽": "rouble"}[sign]
+    scaled = f" {_scale(scale)}" if scale else ""
+    return f"{number(amount)}{scaled} {agree(noun, '2' if scale else amount)}"
+
+
+def _say_percent(match: re.Match[str]) -> str:
+    sign = {"-": "minus ", "−": "minus ", "+": "plus "}.get(match["minus"] or "", "")
+    low = f"{number(match['low'])} to " if match["low"] else ""
+    noun = "percent" if match["sign"] == "%" else "per thousand"
+    return f"{sign}{low}{number(match['rate'])} {noun}"
+
+
+def _say_measure(match: re.Match[str]) -> str:
+    unit, amount = match["unit"], match["amount"]
+    if unit and _no_measure(match):
+        return match[0]
+    if match["power"]:
+        power = "square" if match["power"] == "sq" else "cubic"
+        noun = f"{power} {(_UNITS | {'in': 'inch'})[match['plain']]}"
+    else:
+        noun = _UNITS[unit]
+        if match["raised"]:
+            noun = f"{_POWERS[match['raised']]} {noun}"
+    per = ""
+    if match["per"]:
+        raised = {"²": " squared", "³": " cubed"}.get(match["perraised"] or "", "")
+        per = f" per {_PERIODS[match['per']]}{raised}"
+    before = match.string[: match.start()]
+    single = re.search(r"\b[Aa]n?\s$", before) and re.match(
+        r"\s?[a-z]", match.string[match.end() :]
+    )
+    adjective = single and "degree" not in noun
+    said = noun if adjective else agree(noun, "2" if match["low"] else amount)
+    low = f"{number(match['low'])} to " if match["low"] else ""
+    minus = "minus " if match["minus"] else ""
+    return f"{minus}{low}{number(amount)} {said}{per}"
+
+
+def _no_measure(match: re.Match[str]) -> bool:
+    """Whether the letters after a number are no unit of it."""
+    unit, space, amount = match["unit"], match["space"], match["amount"]
+    if space == "-" and (len(unit) < 2 or unit in ("in", "min")):
+        return True
+    if unit in _SPACED_ONLY and not space and not match["per"]:
+        return True
+    if unit == "s" and not match["per"]:  # the 80s
+        return bool(space) or (amount.isdigit() and len(amount) == 4)
+    if unit in ("m", "h", "K", "A", "B", "N", "J", "l", "g") and space and len(unit) == 1:
+        after = match.string[match.end() :]
+        return unit in ("A", "B", "N", "J", "K") and bool(re.match(r"\s?[A-Z]", after))
+    return False
+
+
+def _say_mixed(match: re.Match[str]) -> str:
+    whole = cardinal(match[1])
+    top, bottom = _parts(match[2]) if match[2] else (match[3], match[4])
+    part = "a half" if (top, bottom) == ("1", "2") else _share(top, bottom)
+    if top == "1" and bottom != "2":
+        part = part.replace("one ", "a ", 1)
+    return f"{whole} and {part}"
+
+
+_WINDS = {"N": "north", "S": "south", "E": "east", "W": "west"}
+_FLAT = re.compile(r"\s(?!long|tall|wide|deep|high|thick|of|by|in|and|or|x)[a-z]{3,}")
+
+
+def _two(digits: str) -> str:
+    return spelled(digits, "oh") if digits[0] == "0" else cardinal(digits)
+
+
+def _say_inches(match: re.Match[str]) -> str:
+    single = _FLAT.match(match.string[match.end() :])
+    return f"{number(match[1])} {'inch' if single else agree('inch', match[1])}"
+
+
+def _say_power(match: re.Match[str]) -> str:
+    power = match[1] or {"²": "2", "³": "3"}[match[2]]
+    named = {"2": " squared", "3": " cubed"}.get(power)
+    return (
+        named
+        or f" to the power of {'minus ' if power[0] == '-' else ''}{cardinal(power.lstrip('-'))}"
+    )
+
+
+def _say_lone(match: re.Match[str]) -> str:
+    """A unit without a number: "per km²"."""
+    length, raised, unit, per, small = match.groups()
+    if length:
+        return plural(f"{_POWERS[raised]} {(_UNITS | {'in': 'inch'})[length]}")
+    if small:
+        return plural(_UNITS[small])
+    return f"{plural(_UNITS[unit])} per {_PERIODS[per]}"
+
+
+def _parts(vulgar: str) -> tuple[str, str]:
+    top, _, bottom = unicodedata.normalize("NFKC", vulgar).partition("⁄")
+    return top, bottom
+
+
+def _share(top: str, bottom: str) -> str:
+    names = {"2": "half", "4": "quarter"}
+    noun = names.get(bottom) or ordinal(bottom)
+    if top == "1":
+        return f"one {noun}"
+    return f"{cardinal(top)} {'halves' if bottom == '2' else f'{noun}s'}"
+
+
+def _say_fraction(match: re.Match[str]) -> str:
+    top, bottom = _parts(match[3]) if match[3] else (match[1], match[2])
+    after = match.string[match.end() :]
+    if (top, bottom) in (("24", "7"), ("9", "11"), ("20", "20")) or top == bottom:
+        return f"{cardinal(top)} {cardinal(bottom)}"
+    if top == "0" or bottom in ("0", "1") or int(top) > int(bottom):
+        return f"{number(top)} slash {number(bottom)}"
+    if (top, bottom) == ("1", "2"):
+        if re.match(r"\s(?:an?|the|of|my|his|her|our|their)\b", after):
+            return "half"
+        following = re.match(r"\s([a-z])", after)
+        if following:
+            return f"half {'an' if following[1] in 'aeio' else 'a'}"
+        return "one half"
+    if int(bottom) < 10 or bottom in ("16", "32", "64", "100"):
+        return _share(top, bottom)
+    return f"{number(top)} out of {number(bottom)}"
+
+
+def _say_scaled(match: re.Match[str]) -> str:
+    """ "5k", "20M": thousands and millions of something."""
+    amount, scale = match[1], match[2]
+    return f"{number(amount)} {_scale(scale)}"
+
+
+def _say_range(match: re.Match[str]) -> str:
+    low, high = match[1], match[2]
+    spaced = match[0] != match[0].replace(" ", "")
+    if low.isdigit() and high.isdigit():
+        if len(low) == len(high) == 4 and "1100" <= low <= "2099" and "1100" <= high <= "2099":
+            return f"{year(low)} to {year(high)}"
+        if len(low) == 4 and len(high) == 2 and "1100" <= low <= "2099" and low[2:] < high:
+            return f"{year(low)} to {cardinal(high)}"
+        if (len(low), len(high)) == (3, 4):  # a telephone number
+            return f"{spelled(low, 'oh')}, {spelled(high, 'oh')}"
+        if spaced and "-" in match[0] and int(low) > int(high):
+            return f"{number(low)} minus {number(high)}"
+    return f"{number(low)} to {number(high)}"
+
+
+def _say_plain(match: re.Match[str], before: str) -> str:
+    """A number that nothing else has claimed."""
+    written = match[1]
+    left = (before + match.string[: match.start()])[-40:]
+    right = match.string[match.end() : match.end() + 30]
+    pad = " " if left[-1:].isalpha() else ""
+    end = " " if right[:1].isalpha() else ""
+    return f"{pad}{_plain(written, left, right)}{end}"
+
+
+def _plain(written: str, left: str, right: str) -> str:
+    if not written.isdigit():
+        return number(written)
+    if written == "007":
+        return "double oh seven"
+    if written == "911" and not _MANY.match(right):
+        return spelled(written)
+    if len(written) > 2 and _BY_DIGITS.search(left) and written[-2:] != "00":
+        return spelled(written, "oh")
+    if len(written) == 4 and "1100" <= written <= "2099" and _is_year(written, left, right):
+        return year(written)
+    if len(written) > 6 and not written.endswith("000"):
+        return spelled(written, "oh")
+    return number(written)
+
+
+def _is_year(written: str, left: str, right: str) -> bool:
+    if _YEAR_BEFORE.search(left):
+        return True
+    if left.endswith("(") and right.startswith((")", ",")):
+        return True
+    if _MANY.match(right):
+        return False
+    return bool(_ONE_YEAR.search(left)) or not re.match(r"\s[a-z]", right)

@@ -1,0 +1,130 @@
+"""Written English as it is spoken, for checkpoints that were taught words and no figures.
+
+"£20" becomes "twenty pounds", "FBI" the names of its letters. The text is read in segments that end
+where nothing behind can change what is said before: between two ordinary small words. So a text
+that arrives in pieces is said like the whole, and every pattern sees a few hundred characters at
+most. Published Qwen3-TTS models read what is written by themselves and get nothing of this.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engine.text.abbreviations import abbreviations, single_letters
+from engine.text.addresses import addresses, codes, mixed_words
+from engine.text.dates import dates, times
+from engine.text.letters import capitals
+from engine.text.marks import foreign_alphabets, layout, plain_marks
+from engine.text.quantities import amounts, plain_numbers
+
+__all__ = ["SpokenForm", "as_sentence", "foreign_alphabets", "spoken_form"]
+
+_LONGEST = 400  # characters of a segment
+_BEFORE = 60  # characters to its left that are looked at
+_SHORTENED = (
+    "etc|vs|approx|dept|est|fig|figs|no|nos|vol|pp|ed|eds|ft|oz|lb|lbs|in|hr|hrs|min|mins|sec|secs|"
+    "mo|yr|yrs|st|nd|rd|th|ave|blvd|jr|sr|inc|ltd|co|corp|apt|ext|tel|am|pm|eg|ie|cf|al|viz|max|"
+    "misc|ca|avg|incl|excl|resp|govt|ch|chap|sec|art|eq|para|ref|ver|op|wk|wks|sq|cu|gal|pt|yd|mi"
+)
+_SAFE = re.compile(
+    r"(?<![^\s\"“(])(?<![0-9]\s)[A-Za-z]?[a-z]{1,30}(?:['’][a-z]{1,3})?"
+    r"(?:[,;:!?]?\s{1,20}(?=[a-z])|(?<=[a-z]{3})\.\s{1,20}(?=[A-Za-z\"“]))"
+)
+_ABBREVIATED = re.compile(rf"(?:^|\W)(?:(?:{_SHORTENED})\.|et)\s*$", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[a-z][.?!]\s)[a-z]")
+_PLAIN = re.compile(r"[A-Za-z]?[a-z]{1,30}(?:'[a-z]{1,3})?[,;:!?.]? ?")
+
+
+def spoken_form(text: str) -> str:
+    """The words of a whole text."""
+    form = SpokenForm()
+    return (form.append(text) + form.close()).strip()
+
+
+def as_sentence(group: str) -> str:
+    """A run that begins in the middle of a sentence, with a capital like all that was learned."""
+    return group[:1].upper() + group[1:]
+
+
+class SpokenForm:
+    """The words of a text that arrives in pieces; together exactly those of the whole text."""
+
+    def __init__(self) -> None:
+        self._text = ""  # with what was said already at its beginning
+        self._at = 0  # up to here it was said
+        self._first = True
+        self._space = True  # whether what was said last ends with a space
+
+    def append(self, text: str) -> str:
+        self._text += text
+        return self._said(final=False)
+
+    def close(self) -> str:
+        """The rest."""
+        return self._said(final=True)
+
+    @property
+    def held(self) -> str:
+        """Text whose words may still change."""
+        return self._text[self._at :]
+
+    def _said(self, final: bool) -> str:
+        parts = []
+        for stop in self._stops(final):
+            segment = self._text[self._at : stop]
+            before = self._text[max(0, self._at - _BEFORE) : self._at]
+            said = _say(segment, before, self._first)
+            if self._space:
+                said = said.lstrip()
+            if said:
+                parts.append(as_sentence(said) if self._first else said)
+                self._space, self._first = said[-1].isspace(), False
+            self._at = stop
+        kept = max(0, self._at - _BEFORE)
+        self._text, self._at = self._text[kept:], self._at - kept
+        return "".join(parts)
+
+    def _stops(self, final: bool) -> Iterator[int]:
+        """The ends of the segments that are certain."""
+        at, end = self._at, len(self._text)
+        while at < end:
+            window = min(end, at + _LONGEST)
+            stop = self._safe(at, window)
+            if not stop and window < at + _LONGEST and not final:
+                return
+            if not stop:
+                stop = window if window == end and final else self._forced(at, window)
+            yield stop
+            at = stop
+
+    def _safe(self, at: int, window: int) -> int:
+        place = at
+        while match := _SAFE.search(self._text, place, window):
+            if not _ABBREVIATED.search(match[0]):
+                return match.end()
+            place = match.end()
+        return 0
+
+    def _forced(self, at: int, window: int) -> int:
+        """After the last space of a window without a safe place."""
+        space = max(self._text.rfind(" ", at, window), self._text.rfind("\n", at, window))
+        return space + 1 if space > at else window
+
+
+def _say(segment: str, before: str, first: bool) -> str:
+    if _PLAIN.fullmatch(segment) and not _ABBREVIATED.search(segment):
+        return segment
+    tail = " " if segment[-1:].isspace() else ""
+    text = layout(segment, first or before.endswith("\n"))
+    text = addresses(text)
+    text = abbreviations(text)
+    text = dates(text)
+    text = times(text)
+    text = codes(text, before)
+    text = mixed_words(amounts(text))
+    text = capitals(text)
+    text = single_letters(text)
+    text = plain_numbers(text, before)
+    text = _SENTENCE.sub(lambda match: match[0].upper(), plain_marks(text).rstrip())
+    return text + tail

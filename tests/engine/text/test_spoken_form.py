@@ -1,0 +1,119 @@
+"""What is said for what is written, whole and in pieces."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from engine.text.spoken_form import SpokenForm, foreign_alphabets, spoken_form
+
+SAID = re.compile(r"[A-Za-z ,.;:?!'-]*")
+PARTS = (
+    "the ", "train ", "£", "20", " ", "3", ".5", "Dr. ", "St. ", "Smith ", "FBI ", "-", "–", "km/h ",
+    "°C", "1/2 ", "VIII", "Henry ", "a.m. ", "7:45", "pm", "\n", "http://a.b/c?d=1 ", "me@x.com ",
+    "é", "😀", "你好", "(", ")", "“", "HELLO ", "etc. ", "World War II ", "+44 20 7946 0958", ", ",
+    "no. ", "No. 10", "in ", "1999", "'90s ", "it's ", "etc", ".", "! ",
+)  # fmt: skip
+WRITTEN = st.lists(st.sampled_from(PARTS), max_size=24).map("".join)
+SOON = 2.0  # seconds of processor time for 10,000 characters
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("It cost £3.5m.", "It cost three point five million pounds."),
+        ("$0.99 or $1", "Ninety-nine cents or one dollar"),
+        ("From 1939–45 it rained.", "From nineteen thirty-nine to forty-five it rained."),
+        ("He is 5'10\" tall.", "He is five foot ten tall."),
+        ("It was -5°C at 19:05.", "It was minus five degrees Celsius at nineteen oh five."),
+        ("Add 1/2 cup, then 3/4.", "Add half a cup, then three quarters."),
+        ("Open 24/7, 9am-5pm.", "Open twenty-four seven, nine ay em to five pee em."),
+        ("the '90s and the 1980s", "The nineties and the nineteen eighties"),
+        ("Henry VIII read Chapter IV.", "Henry the eighth read Chapter four."),
+        ("C++ on an iPhone 15", "See plus plus on an eye phone fifteen"),
+        ("v2.0.1 at 192.168.0.1", "Version two point zero point one at one nine two dot one six eight dot zero dot one"),
+        ("No. 10, St. John St.", "Number ten, Saint John Street."),
+        ("Dr. Lee lives on Elm Dr. now.", "Doctor Lee lives on Elm Drive now."),
+        ("1st May 2024, 2024-11-27", "The first of May twenty twenty-four, November twenty-seventh, twenty twenty-four"),
+        ("Call (212) 867-5309.", "Call two one two, eight six seven, five three oh nine."),
+        ("ISBN 978-3-16-148410-0", "Eye ess bee en nine seven eight, three, one six, one four eight four one oh, oh"),
+        ("Write to me@mail.co.uk.", "Write to me at mail dot co dot you kay."),
+        ("See https://example.com/a?b=1.", "See example dot com slash ay question mark bee equals one."),
+        ("NASA and the FBI", "Nasa and the eff bee eye"),
+        ("HELLO WORLD, said the CEO.", "Hello world, said the see ee oh."),
+        ("I am SO tired", "I am so tired"),
+        ("The U.S. team, e.g. Ann", "The you ess team, for example Ann"),
+        ("5 km² at 3 m/s with 5 µg", "Five square kilometers at three meters per second with five micrograms"),
+        ("1,234,567.89", "One million two hundred and thirty-four thousand five hundred and sixty-seven point eight nine"),
+        ("A → B, № 5 & 50% 😀", "Ay to bee, number five and fifty percent"),
+        ("Mr. Müller said “hi”", "Mister Muller said hi"),
+        ("In 1999 there were 2000 people.", "In nineteen ninety-nine there were two thousand people."),
+        ("Wait 30s.", "Wait thirty seconds."),
+        ("- milk\n- eggs", "Milk. Eggs"),
+        ("tea, etc. Then we left.", "Tea, et cetera. Then we left."),
+        ("The cat (a grey one) slept…", "The cat, a grey one, slept."),
+    ],
+)  # fmt: skip
+def test_what_is_said(written: str, said: str) -> None:
+    assert spoken_form(written) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Alice was beginning to get very tired of sitting by her sister.",
+        "I said that I was there, and it's true; isn't it?",
+        "Well-known people may march on Sunday. No, they won't!",
+    ],
+)
+def test_plain_prose_stays_as_it_is(text: str) -> None:
+    assert spoken_form(text) == text
+
+
+@settings(max_examples=120, deadline=None)
+@given(WRITTEN, st.integers(1, 9))
+@example("£20", 1)
+@example("3.5 and 3 .5", 2)
+@example("met Dr. Smith on Elm Dr. at 5 p.m. on", 3)
+def test_pieces_of_any_size_are_said_like_the_whole(text: str, size: int) -> None:
+    form = SpokenForm()
+    pieces = [form.append(text[at : at + size]) for at in range(0, len(text), size)]
+    assert "".join([*pieces, form.close()]).strip() == spoken_form(text)
+
+
+@settings(max_examples=120, deadline=None)
+@given(WRITTEN | st.text(max_size=80))
+def test_only_words_are_said_and_what_is_said_stays(text: str) -> None:
+    said = spoken_form(text)
+    assert SAID.fullmatch(said), said
+
+
+def test_words_are_given_before_the_text_ends() -> None:
+    form = SpokenForm()
+    assert form.append("The train leaves at ") == "The train leaves "
+    assert form.append("7:") == ""
+    assert form.append("45 from here and ") == "at seven forty-five from here "
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["1", "1,", "1.", "A", "A.", "a.", "-", "1-", "£", "'", "(", "@", "a@", "/", "1/", ":", "I", "ab ",
+     "http://", "\n", " ", "é", "1st ", "Dr. ", "XIV ", "[", "www.", "#a", "+1 ", "1:", "V", "<a"],
+)  # fmt: skip
+def test_time_is_linear_in_hostile_text(unit: str) -> None:
+    spoken_form("1234 2nd 99")  # loads the number words
+    text = unit * (10_000 // len(unit))
+    started = time.process_time()
+    spoken_form(text)
+    assert time.process_time() - started < SOON
+
+
+def test_other_alphabets_are_told() -> None:
+    assert foreign_alphabets("Müller, naïve, 5 µg, α and π → ½") == ()
+    assert foreign_alphabets("He said Привет to 你好") == ("Cjk", "Cyrillic")
