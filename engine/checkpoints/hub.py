@@ -20,7 +20,8 @@ from engine.messages import Message
 
 WANTED = ("*.json", "*.txt", "*.safetensors", "speech_tokenizer/*")
 UNWANTED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.gguf", "*.onnx")
-HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?", re.ASCII)
+# No part of a revision begins with a dot or is empty: the hub's cache makes paths of them.
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@\w[\w.-]*(/\w[\w.-]*)*)?", re.ASCII)
 
 
 Progress: TypeAlias = Callable[[int, int], None]  # bytes downloaded, bytes in all

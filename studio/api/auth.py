@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from hashlib import sha256
 
 from starlette.datastructures import Headers
@@ -22,13 +23,22 @@ IDENTITY = "timbre.identity"  # the client's identity in the scope
 # A subprotocol, since browsers cannot set headers on WebSockets.
 SOCKET_KEY = "openai-insecure-api-key."
 REMEMBERED = 1000  # addresses that have sent a valid key
+# A key of so many characters, so many of them different, cannot be found by trying. It is let in
+# whatever others of its address try; a shorter one waits with them, else they could try on.
+UNGUESSABLE = 20
+DIFFERENT = 8
+
+# Whether the address of the login that runs has tried too many wrong passwords.
+locked_out: ContextVar[bool] = ContextVar("locked_out", default=False)
 
 
 class Keys:
     """API keys, compared in constant time. Only digests are stored."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        self._digests = [_digest(key) for key in keys]
+        held = list(keys)
+        self._digests = [_digest(key) for key in held]
+        self._strong = {_digest(key) for key in held if is_unguessable(key)}
 
     def check(self, key: str) -> str:
         """The internal name of a valid key; empty if no keys are set."""
@@ -40,6 +50,14 @@ class Keys:
         if not any(matches):
             raise _no_key()
         return asked.hex()[:16]
+
+    def is_strong(self, key: str) -> bool:
+        """Whether it is one of the keys, and one that nobody can find by trying."""
+        return _digest(key) in self._strong
+
+
+def is_unguessable(key: str) -> bool:
+    return len(key) >= UNGUESSABLE and len(set(key)) >= DIFFERENT
 
 
 class AuthGate:
@@ -73,9 +91,10 @@ class AuthGate:
             raise ApiError(413, self._too_large, "too_large")
 
     def _identity(self, sent: str, address: str) -> dict[str, str]:
-        """Who asks. Who guesses too often is refused, right or wrong, unless it came in before."""
+        """Names of the sender. An address with too many wrong keys is refused, right or wrong, but
+        for keys that came in before or cannot be guessed."""
         sender = address, _digest(sent).hex()
-        if sent and sender not in self._known:
+        if sent and sender not in self._known and not self._keys.is_strong(sent):
             self._rates.check_guesses(address)
         try:
             key = self._keys.check(sent)

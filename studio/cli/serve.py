@@ -37,6 +37,12 @@ CONSENT = {
 }
 
 
+SHORT_KEYS = (
+    "A key of fewer than 20 characters can be guessed, so it is refused while others behind the "
+    "same proxy try wrong ones."
+)
+
+
 def _is_open_to_all(settings: StudioSettings) -> bool:
     return settings.host not in LOOPBACK and not settings.api.keys and not settings.guests
 
@@ -102,9 +108,15 @@ def build_application(
 
 def greet(context: AppContext) -> None:
     """Say who can use it, and where it is."""
+    from studio.api.auth import is_unguessable
+
     settings = context.settings
     if _is_open_to_all(settings):
         context.tell.line(OPEN_TO_ALL)
+    if settings.proxies and any(
+        not is_unguessable(key.get_secret_value()) for key in settings.api.keys
+    ):
+        context.tell.line(SHORT_KEYS)
     context.tell.line(CONSENT[settings.decided_api().reference_consent])
     what = "in a browser" if settings.page else "from a program (docs/api.md)"
     context.tell.line(f"Open http://{settings.host}:{settings.port} {what}. Ctrl-C stops.")

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
-from studio.api.auth import Keys
+from studio.api.auth import Keys, locked_out
 from studio.api.errors import ApiError
 
 WELCOME: Final = "Any name, and one of this server's keys as the password."
@@ -43,6 +43,8 @@ class Login:
             raise HTTPException(401, "Log in on the page first.")
 
     def _allows(self, name: str, password: str) -> bool:
+        if locked_out.get() and not self._keys.is_strong(password):
+            return False
         try:
             self._keys.check(password)
         except ApiError:

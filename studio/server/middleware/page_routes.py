@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from studio.api.auth import locked_out
 from studio.api.bodies.json_body import check_separators
 from studio.api.errors import ApiError
 from studio.api.rates import Rates, address_of
@@ -89,8 +90,8 @@ class PageRoutes:
             return await error.response()(scope, receive, send)
         except ClientDisconnect:
             return None
-        if LOGIN.fullmatch(scope["path"]):
-            send = self._counting_guesses(address_of(scope), send)
+        if route.body and LOGIN.fullmatch(scope["path"]):
+            send = self._judged(address_of(scope), send)
         with suppress(ClientDisconnect):  # raised where a body is read; nobody waits for an answer
             return await self._app(scope, _bounded(receive, route.body), send)
         return None
@@ -111,8 +112,6 @@ class PageRoutes:
 
     def _take(self, address: str, path: str, length: int) -> None:
         """Count an event against what its address may do. Raises ApiError."""
-        if LOGIN.fullmatch(path):
-            self._rates.check_guesses(address)
         self._rates.take({"page": address})
         self._rates.take_bytes(address, length)
 
@@ -130,13 +129,32 @@ class PageRoutes:
 
         return counted
 
-    def _counting_guesses(self, address: str, send: Send) -> Send:
-        async def counting(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] >= 400:
-                self._rates.count_guess(address)
-            await send(message)
+    def _judged(self, address: str, send: Send) -> Send:
+        """A login's answers. Beyond some wrong passwords of its address it is the refusal, for all
+        but a key that cannot be guessed; so the form is read before it is refused."""
+        refusal: ApiError | None = None
+        try:
+            self._rates.check_guesses(address)
+        except ApiError as error:
+            refusal = error
+        locked_out.set(refusal is not None)
 
-        return counting
+        async def judged(message: Message) -> None:
+            nonlocal refusal
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                refusal = None
+            elif message["type"] == "http.response.start" and not refusal:
+                self._rates.count_guess(address)
+            if refusal is None:
+                await send(message)
+            elif message["type"] == "http.response.start":
+                raw = refusal.response()
+                await send({**message, "status": raw.status_code, "headers": raw.raw_headers})
+            else:
+                body = refusal.response().body
+                await send({"type": "http.response.body", "body": body, "more_body": False})
+
+        return judged
 
 
 def _length(scope: Scope) -> int:

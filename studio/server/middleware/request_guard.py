@@ -4,7 +4,7 @@ A page of another site can make its visitor's browser send forms, open sockets a
 that it rebinds to this machine, read answers. Three rules stop that: the Host header must be one
 of ours, Origin must be Host on everything that changes state and on every socket, and cookies stay
 with our own pages unless the operator has the page embedded. Programs send no Origin and are not
-concerned. Knows no routes and no users.
+concerned. Knows no users, and of routes only the one that changes something for a GET.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from studio.api.errors import ApiError
 
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+CHANGING: Final = ("/logout",)  # although it is a GET: Gradio's
+OWN_PAGES: Final = ("same-origin", "none", "")  # of Sec-Fetch-Site: ours, typed, no browser
 PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 SAME_SITE: Final = re.compile(r"(?i);\s*samesite=none")
 
@@ -67,20 +69,29 @@ class RequestGuard:
                 "Its operator can add the name to TIMBRE_HOSTS.",
                 "unknown_host",
             )
-        if origin is None or not {"*", origin}.isdisjoint(self._origins):
+        leaves = scope["path"].rstrip("/") in CHANGING
+        if origin is None:  # a link or an image sends none
+            if leaves and headers.get("sec-fetch-site", "") not in OWN_PAGES:
+                raise _foreign("another site")
             return
-        changes = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
+        if not {"*", origin}.isdisjoint(self._origins):
+            return
+        changes = leaves or scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
         if changes and not same_origin(origin, host):
-            raise ApiError(
-                403,
-                f"Pages of {origin[:200]} may not send requests to this server. "
-                "Its operator can add the site to TIMBRE_API_ORIGINS.",
-                "origin_refused",
-            )
+            raise _foreign(origin[:200])
 
     def _is_ours(self, host: str) -> bool:
         name = _split(host)[0]
         return "*" in self._hosts or name in self._hosts or _is_address(name)
+
+
+def _foreign(site: str) -> ApiError:
+    return ApiError(
+        403,
+        f"Pages of {site} may not send requests to this server. "
+        "Its operator can add the site to TIMBRE_API_ORIGINS.",
+        "origin_refused",
+    )
 
 
 def same_origin(origin: str, host: str) -> bool:

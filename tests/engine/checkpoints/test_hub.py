@@ -203,7 +203,9 @@ def test_a_local_folder_comes_before_the_hub(
 
 
 @pytest.mark.parametrize(
-    "model", ["", " ", "a/b/c", "../x", "/no/such", "a", "~nobody/x", "\0", "é/ü", "x" * 5000]
+    "model",
+    ["", " ", "a/b/c", "../x", "/no/such", "a", "~nobody/x", "\0", "é/ü", "x" * 5000]
+    + [f"a/b@{revision}" for revision in ("/abs", "../..", "a/../b", "a//b", "a/", "..", ".git")],
 )
 def test_neither_a_folder_nor_an_id(
     model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

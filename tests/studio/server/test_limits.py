@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from secrets import token_hex
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from gradio.context import LocalContext
+from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 from starlette.testclient import WebSocketDenialResponse
 from starlette.types import Receive, Scope, Send
@@ -28,16 +30,22 @@ from studio.server.admission import admission
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.serving import configure, listen
 from studio.settings import StudioSettings
+from studio.ui.login import Login
 from tests.support.serving import running
 
 SOCKET = "/v1/audio/speech/stream"
 
 
+LONG = "kV3-qp8Zr_xT41mLwB9s"
+LOGIN = Login((SecretStr("right"), SecretStr(LONG)))
+
+
 async def page(scope: Scope, receive: Receive, send: Send) -> None:
-    """Stands for Gradio: reads what is sent, and knows one password."""
+    """Stands for Gradio with its login: reads what is sent, and knows two passwords."""
     request = Request(scope, receive)
     body = await request.body() if scope["method"] == "POST" else b""
-    wrong = scope["path"] == "/login" and b"right" not in body
+    given = unquote(body.decode().removeprefix("password="))
+    wrong = scope["path"] == "/login" and not LOGIN._allows("anybody", given)
     await PlainTextResponse("", 400 if wrong else 200)(scope, receive, send)
 
 
@@ -88,13 +96,16 @@ def test_wrong_passwords_meet_a_limit() -> None:
         return client.post("/login", data={"password": password}).status_code
 
     assert [log_in(guesser, str(number)) for number in range(12)] == [400] * 10 + [429] * 2
-    assert log_in(guesser, "right") == 429
+    assert log_in(guesser, "right") == 429  # else it could be found by trying on
+    assert log_in(guesser, LONG) == 200
+    assert log_in(guesser, LONG[:-1]) == 429
     assert log_in(other, "right") == 200
 
 
 def test_wrong_keys_meet_a_limit_and_who_is_in_stays(tmp_path: Any) -> None:
     with FakeEngine() as engine:
-        api = create_api(engine, Library(tmp_path), ApiSettings(keys=("first", "second")))
+        keys = ("first", "second", LONG)
+        api = create_api(engine, Library(tmp_path), ApiSettings(keys=keys))
         here, there = TestClient(api, client=("192.0.2.1", 1)), TestClient(api)
 
         def models(client: TestClient, key: str) -> int:
@@ -105,6 +116,7 @@ def test_wrong_keys_meet_a_limit_and_who_is_in_stays(tmp_path: Any) -> None:
         assert [models(here, str(number)) for number in range(12)] == [401] * 10 + [429] * 2
         assert here.get("/v1/models").status_code == 401  # no key is no guess
         assert [models(here, "first"), models(here, "second")] == [200, 429]
+        assert [models(here, LONG), models(here, LONG[:-1])] == [200, 429]
         assert models(there, "second") == 200
 
 

@@ -102,6 +102,26 @@ def test_pages_of_other_sites_send_nothing(
             pass
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 404),  # there is no page here
+        ({"sec-fetch-site": "same-origin"}, 404),
+        ({"sec-fetch-site": "none"}, 404),
+        ({"origin": "http://localhost:7860"}, 404),
+        ({"origin": "https://evil.example"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-site"}, 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/logout", "/logout/"])
+def test_pages_of_other_sites_log_nobody_out(
+    engine: FakeEngine, library: Library, headers: dict[str, str], status: int, path: str
+) -> None:
+    answer = client(engine, library).get(path, headers={"host": "localhost:7860"} | headers)
+    assert answer.status_code == status
+
+
 def test_a_key_does_not_open_the_door_to_other_sites(engine: FakeEngine, library: Library) -> None:
     asked = client(engine, library, hosts=("studio.example",), api={"keys": ("key",)})
     headers = {"host": "studio.example", "origin": "https://evil.example"}
