@@ -138,11 +138,21 @@ class LocalEngine(BaseEngine, ABC):
     ) -> SpeechStream:
         output = OutputQueue()
         self.start(sequence, output, check)
-        handles = Handles(partial(self.cancel, sequence, output), text, self.note_lag)
+        handles = Handles(partial(self._leave, sequence, output), text, self.note_lag)
         return SpeechStream(output, sequence, handles, self.postprocess)
 
     def _check_admission(self, new: Sequence) -> Check:
-        return lambda ahead: self.admission.check(new, ahead, self.settings)
+        """Who has left is not ahead of anybody, although a step may still hold its end up."""
+
+        def check(ahead: list[Sequence]) -> None:
+            self.admission.check(new, [each for each in ahead if not each.left], self.settings)
+
+        return check
+
+    def _leave(self, sequence: Sequence, output: Output) -> None:
+        """Also called from finalisers, so it must not take a lock."""
+        sequence.left = True
+        self.cancel(sequence, output)
 
     @property
     @abstractmethod

@@ -131,6 +131,7 @@ class Sequence:
     chunks: int = 0  # delivered
     attempt: Attempt | None = None
     placed: bool = False  # it has a slot in another process
+    left: bool = False  # it was cancelled, and its end is on the way
     position: int | None = None  # in the waiting queue; None: not waiting
     estimate: float = 0.0  # seconds until it gets a slot
     playback: Playback = field(default_factory=Playback)
