@@ -56,9 +56,9 @@ async def health(context: Shared) -> JSONResponse:
 @router.get("/ready")
 async def ready(context: Shared) -> JSONResponse:
     """Loaded: a request would be spoken at once."""
+    stats = await context.stats(context.engine.stats)  # may be told by another process
     if context.engine.restarting:
         return _restarting()
-    stats = await context.stats(context.engine.stats)  # may be told by another process
     talkers = list(stats.talkers)
     able = context.engine.alive and bool(talkers)
     status = "ready" if able else "loading" if context.engine.alive else "closed"
