@@ -1,27 +1,33 @@
 """The command line and composition root; alone in reading arguments and the environment.
 
-`python app.py` serves the studio; `say`, `voices`, `info`, `pack`, `check` and `settings` are
-commands. Arguments win over the environment, and both over the defaults of `studio/settings.py`.
+`python app.py`, or `timbre` where it is installed, serves the studio; `say`, `voices`, `info`,
+`pack`, `check` and `settings` are commands. A command imports what it needs when it is run.
+Arguments win over the environment, and both over the defaults of `studio/settings.py`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from engine import InvalidSetting, InvalidText, TimbreError, checked
-from studio import cli as commands
-from studio.server import hf_space
-from studio.settings import PREFIX, StudioSettings, advice, names, table
-from studio.voices.voice_catalog import Choices
-from studio.watermark import judge
+from studio import VERSION
+from studio.cli.console import Console
+from studio.layout import COMMAND, PREFIX
+
+if TYPE_CHECKING:
+    from studio.cli.app_context import AppContext
+    from studio.cli.remote import Server as RemoteServer
+    from studio.cli.say_options import SayOptions
+    from studio.cli.speech_output import Take
+    from studio.settings import StudioSettings
 
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -37,25 +43,30 @@ Server = Annotated[str | None, typer.Option(help="Use this Timbre server: http:/
 Key = Annotated[str | None, typer.Option(help="An API key for that server.")]
 
 cli = typer.Typer(
+    name="timbre",
     help="A voice studio for Qwen3-TTS. Without a command it serves the studio.",
-    epilog="Every option can be set in the environment too: python app.py settings",
-    add_completion=False,
+    epilog=f"Every option can be set in the environment too: {COMMAND} settings",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-console = commands.Console()
+console = Console()
 
 
-class Environment(BaseSettings, StudioSettings):
-    """The settings, filled from environment variables such as TIMBRE_PORT."""
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.result(f"timbre {VERSION}")
+        raise typer.Exit
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_nested_delimiter="_",
-        env_nested_max_split=1,
-        env_ignore_empty=True,
-    )
+
+@cli.callback()
+def timbre(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 @cli.command()
@@ -83,6 +94,10 @@ def serve(
 ) -> None:
     """Serve the studio as a web page, and the API beside it (docs/api.md)."""
     with plainly():
+        from studio.cli.app_context import AppContext
+        from studio.cli.serve import serve_lent, serve_studio
+        from studio.server import hf_space
+
         api = _given(
             keys=api_key, origins=allow_origin, key_rate=key_rate, address_rate=address_rate
         )
@@ -100,16 +115,16 @@ def serve(
         )
         _quiet_gradio()
         _calm_torch()
-        context = commands.AppContext(settings, console)
+        context = AppContext(settings, console)
         if settings.cluster.replicas:
             serve_cluster(context)
         elif hf_space.is_zero(os.environ):
-            commands.serve_lent(context)
+            serve_lent(context)
         else:
-            commands.serve_studio(context)
+            serve_studio(context)
 
 
-def serve_cluster(context: commands.AppContext) -> None:
+def serve_cluster(context: AppContext) -> None:
     from studio import cluster
 
     os.environ.update(cluster.ray_environment(context.settings.cluster, os.environ))
@@ -128,10 +143,11 @@ def studio_application(arguments: dict[str, Any]) -> Any:
 
 def _application(name: str, arguments: dict[str, Any]) -> Any:
     from studio import cluster
+    from studio.cli.app_context import AppContext
 
     _quiet_gradio()
     _calm_torch()
-    return cluster.application(commands.AppContext(read_settings(**arguments), console), name)
+    return cluster.application(AppContext(read_settings(**arguments), console), name)
 
 
 def _quiet_gradio() -> None:
@@ -191,6 +207,9 @@ def say(
 ) -> None:
     """Speak a text to a file, or to the loudspeaker."""
     with plainly():
+        from studio.cli.console import read_words
+        from studio.cli.say_options import SayOptions
+
         settings = read_settings(
             model=model,
             device=device,
@@ -202,9 +221,9 @@ def say(
             key=key,
         )
         text = _text(text, text_option)
-        options = commands.SayOptions(
+        options = SayOptions(
             text="" if text == "-" else text,
-            words=commands.read_words() if text == "-" else None,
+            words=read_words() if text == "-" else None,
             voice=voice,
             instruct=instruct,
             reference=reference,
@@ -223,7 +242,7 @@ def say(
         _report((say_there if settings.server else say_here)(options, settings), options)
 
 
-def _report(take: commands.Take, options: commands.SayOptions) -> None:
+def _report(take: Take, options: SayOptions) -> None:
     """Say what was spoken. What was interrupted has an exit code of its own."""
     named = f"{options.out}: " if options.out else ""
     report = console.line if options.piped else console.result
@@ -232,19 +251,27 @@ def _report(take: commands.Take, options: commands.SayOptions) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def say_here(options: commands.SayOptions, settings: StudioSettings) -> commands.Take:
+def say_here(options: SayOptions, settings: StudioSettings) -> Take:
+    from studio.cli.app_context import AppContext
+    from studio.cli.local_speech import LocalSynthesis, check, record
+    from studio.cli.speech_output import speak
+    from studio.voices.voice_catalog import Choices
+
     _calm_torch()
-    context = commands.AppContext(settings, console)
-    commands.check(options, Choices(context.capabilities(), context.library()))
-    recording = commands.record(options.reference, console) if options.reference else None
+    context = AppContext(settings, console)
+    check(options, Choices(context.capabilities(), context.library()))
+    recording = record(options.reference, console) if options.reference else None
     with context.engine() as engine:
-        here = commands.LocalSynthesis(engine, context.library(), console)
-        return commands.speak(options, here.open(options, recording), console)
+        here = LocalSynthesis(engine, context.library(), console)
+        return speak(options, here.open(options, recording), console)
 
 
-def say_there(options: commands.SayOptions, settings: StudioSettings) -> commands.Take:
-    commands.check_options(options)
-    return commands.speak(options, _server(settings).open(options), console)
+def say_there(options: SayOptions, settings: StudioSettings) -> Take:
+    from studio.cli.say_options import check_options
+    from studio.cli.speech_output import speak
+
+    check_options(options)
+    return speak(options, _server(settings).open(options), console)
 
 
 @cli.command()
@@ -257,11 +284,16 @@ def voices(model: Models = None, data: Data = None, server: Server = None, key: 
 
 
 @cli.command()
-def info(model: Models = None) -> None:
-    """Show what the checkpoints are and can do."""
+def info(model: Models = None, data: Data = None) -> None:
+    """Show what the checkpoints are and can do, and where everything is."""
     with plainly():
-        context = commands.AppContext(read_settings(model=model), console)
-        for line in commands.list_abilities(context.capabilities()):
+        from studio.cli.app_context import AppContext
+        from studio.cli.listing import list_abilities, list_places
+
+        settings = read_settings(model=model, data=data)
+        for line in list_abilities(AppContext(settings, console).capabilities()):
+            console.result(line)
+        for line in list_places(settings.data, os.environ):
             console.result(line)
 
 
@@ -281,7 +313,9 @@ def pack(
     with plainly():
         _calm_torch()
         settings = read_settings(model=models, weights=weights, data=data)
-        commands.AppContext(settings, console).pack()
+        from studio.cli.app_context import AppContext
+
+        AppContext(settings, console).pack()
 
 
 @cli.command()
@@ -290,6 +324,8 @@ def check(
 ) -> None:
     """Check audio files for the inaudible watermark."""
     with plainly():
+        from studio.watermark import judge
+
         for file in files:
             found = judge(file)
             said = f"{found.said} {found.advice}".strip()
@@ -299,11 +335,38 @@ def check(
 @cli.command(name="settings")
 def tell_settings() -> None:
     """List the environment variables."""
-    console.result(table())
+    with plainly():
+        from studio.settings import table
+
+        console.result(table())
+
+
+@cache
+def _environment() -> type[StudioSettings]:
+    """The settings, filled from environment variables such as TIMBRE_PORT."""
+    from pydantic_settings import BaseSettings, SettingsConfigDict
+
+    from studio.settings import StudioSettings
+
+    class Environment(BaseSettings, StudioSettings):
+        model_config = SettingsConfigDict(
+            env_prefix=PREFIX,
+            env_nested_delimiter="_",
+            env_nested_max_split=1,
+            env_ignore_empty=True,
+        )
+
+    return Environment
 
 
 def read_settings(**arguments: Any) -> StudioSettings:
     """Settings from arguments and environment. Raises InvalidSetting."""
+    from pydantic_settings import SettingsError
+
+    from engine import InvalidSetting, checked
+    from studio.server import hf_space
+    from studio.settings import advice, names
+
     unknown = {name for name in os.environ if name.startswith(PREFIX)}
     unknown -= set(names())
     if unknown:
@@ -312,7 +375,7 @@ def read_settings(**arguments: Any) -> StudioSettings:
     here = hf_space.defaults(os.environ)
     told = {name: value for name, value in here.items() if not os.environ.get(_variable(name))}
     try:
-        return checked(Environment, **told | _given(**arguments))
+        return checked(_environment(), **told | _given(**arguments))
     except SettingsError as error:
         example = "TIMBRE_ENGINE_CHUNK_SCHEDULE=[1, 2, 4]"
         raise InvalidSetting(f"This list cannot be read; write it like {example}.") from error
@@ -327,16 +390,21 @@ def _given(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value not in (None, [], {})}
 
 
-def _server(settings: StudioSettings) -> commands.Server:
-    connection = commands.Connection(settings.server, settings.key.get_secret_value())
-    return commands.Server(connection, console)
+def _server(settings: StudioSettings) -> RemoteServer:
+    from studio.cli.connection import Connection
+    from studio.cli.remote import Server
+
+    return Server(Connection(settings.server, settings.key.get_secret_value()), console)
 
 
 def _voices(settings: StudioSettings) -> Iterator[str]:
     if settings.server:
         return _server(settings).voices()
-    context = commands.AppContext(settings, console)
-    return commands.list_voices(context.capabilities(), context.library())
+    from studio.cli.app_context import AppContext
+    from studio.cli.listing import list_voices
+
+    context = AppContext(settings, console)
+    return list_voices(context.capabilities(), context.library())
 
 
 @contextmanager
@@ -344,22 +412,35 @@ def plainly() -> Iterator[None]:
     """Errors as one line and an exit code; a traceback only with TIMBRE_DEBUG."""
     try:
         yield
-    except TimbreError as error:
-        console.line(f"error: {error}")
-        raise typer.Exit(REFUSED) from None
     except KeyboardInterrupt:
         console.line("Stopped.")
         raise typer.Exit(INTERRUPTED) from None
     except typer.Exit:
         raise
+    except BrokenPipeError:  # as in `voices | head -1`: who reads has what he wanted
+        console.discard()
+        raise typer.Exit(0) from None
     except Exception as error:
+        from engine import TimbreError
+
+        if isinstance(error, TimbreError):
+            console.line(f"error: {error}")
+            raise typer.Exit(REFUSED) from None
         if os.environ.get("TIMBRE_DEBUG"):
             raise
-        console.line(f"error: {type(error).__name__}: {error}. TIMBRE_DEBUG=1 shows where.")
+        console.line(f"error: {_explain(error)}")
         raise typer.Exit(FAULT) from None
 
 
+def _explain(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{error.strerror}. Nothing more can be written there."
+    return f"{type(error).__name__}: {error}. TIMBRE_DEBUG=1 shows where."
+
+
 def _text(argument: str, option: str) -> str:
+    from engine import InvalidSetting, InvalidText
+
     if argument and option:
         raise InvalidSetting("Give the text once, either as TEXT or as --text.")
     text = argument or option
@@ -369,11 +450,15 @@ def _text(argument: str, option: str) -> str:
 
 
 def main() -> None:
-    """Run the command line; `python app.py [--options]` means `serve`. Disables telemetry."""
+    """Run the command line; `timbre [--options]` means `serve`. Disables telemetry."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     arguments = sys.argv[1:]
-    asked = arguments and (arguments[0] == "--help" or not arguments[0].startswith("-"))
-    cli(arguments if asked else ["serve", *arguments])
+    own = ("-h", "--help", "--version", "--install-completion", "--show-completion")
+    asked = arguments and (arguments[0] in own or not arguments[0].startswith("-"))
+    try:
+        cli(arguments if asked else ["serve", *arguments])
+    except KeyboardInterrupt:  # while modules are imported
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

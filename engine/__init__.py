@@ -1,106 +1,117 @@
 """The engine's public face. The studio imports only the names in `__all__`.
 
-Importing this package leaves torch out: `open_engine`, `exchange` and `add_model` alone load it.
+A name's module is imported when the name is first used, so that a command which needs few of them
+starts at once. Importing this package leaves torch out: `open_engine`, `exchange` and `add_model`
+alone load it.
 """
 
-from engine.atomic import (
-    PARTIAL_SUFFIX,
-    atomic_replace,
-    explain_write_errors,
-    mark_changed,
-    write_atomic,
-)
-from engine.audio.audio_io import (
-    Loudspeaker,
-    SoundWriter,
-    check_target,
-    duration,
-    open_sound,
-    save_sound,
-)
-from engine.audio.reference_audio import Recording, load_reference_audio
-from engine.cluster.cluster_engine import ClusterEngine, ReplicaLost, Replicas
-from engine.cluster.replica import Part, Parts, Refused, Replica
-from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
-from engine.engine import Engine
-from engine.errors import (
-    Busy,
-    CheckpointError,
-    EngineClosed,
-    EngineError,
-    InvalidAudio,
-    InvalidSetting,
-    InvalidText,
-    InvalidVoice,
-    LibraryFull,
-    NameTaken,
-    NotCapable,
-    NotSaved,
-    OtherCodec,
-    OutOfMemory,
-    RequestError,
-    StepFailed,
-    TimbreError,
-    TooMany,
-    UnknownLanguage,
-    UnknownVoice,
-)
-from engine.messages import Message
-from engine.open import (
-    add_model,
-    exchange,
-    may_have_gpu,
-    open_cluster,
-    open_engine,
-    open_process,
-    open_zerogpu,
-    read_capabilities,
-)
-from engine.speech_engine import AdmissionHook, SpeechEngine
-from engine.stats import Stats
-from engine.stream import Postprocess, SpeechStream
-from engine.text.sentences import (
-    LANGUAGE_CODES,
-    SYLLABIC,
-    SentenceBuffer,
-    cut_text,
-    speaking_seconds,
-    split_sentences,
-    spoken_size,
-)
-from engine.threads import lower_thread_priority
-from engine.types import (
-    CODEBOOKS,
-    FRAME_SAMPLES,
-    FRAME_SECONDS,
-    SAMPLE_RATE,
-    Blend,
-    Capabilities,
-    Chunk,
-    Clone,
-    Codes,
-    Design,
-    End,
-    Pcm,
-    Preset,
-    Reason,
-    SamplingParams,
-    Settings,
-    SpeechRequest,
-    Vector,
-    Voice,
-    Waveform,
-)
-from engine.voices.blend import format_blend, mix, parse_blend
-from engine.voices.library import Library
-from engine.voices.routing import Routed, describe, is_native, speaker_names
-from engine.voices.voice_store import DamagedVoice, SavedVoice
+import ast
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the one list of where names are: type checkers read it, and `_modules`
+    from engine.atomic import (
+        PARTIAL_SUFFIX,
+        atomic_replace,
+        explain_write_errors,
+        mark_changed,
+        write_atomic,
+    )
+    from engine.audio.audio_io import (
+        Loudspeaker,
+        SoundWriter,
+        check_target,
+        duration,
+        open_sound,
+        save_sound,
+    )
+    from engine.audio.reference_audio import Recording, load_reference_audio
+    from engine.cluster.cluster_engine import ClusterEngine, ReplicaLost, Replicas
+    from engine.cluster.replica import Part, Parts, Refused, Replica
+    from engine.config import EngineSettings, checked, engine_settings, load_profile, profiles
+    from engine.engine import Engine
+    from engine.errors import (
+        Busy,
+        CheckpointError,
+        EngineClosed,
+        EngineError,
+        InvalidAudio,
+        InvalidSetting,
+        InvalidText,
+        InvalidVoice,
+        LibraryFull,
+        NameTaken,
+        NotCapable,
+        NotSaved,
+        OtherCodec,
+        OutOfMemory,
+        RequestError,
+        StepFailed,
+        TimbreError,
+        TooMany,
+        UnknownLanguage,
+        UnknownVoice,
+    )
+    from engine.messages import Message
+    from engine.open import (
+        MINI,
+        add_model,
+        exchange,
+        may_have_gpu,
+        open_cluster,
+        open_engine,
+        open_process,
+        open_zerogpu,
+        read_capabilities,
+    )
+    from engine.speech_engine import AdmissionHook, SpeechEngine
+    from engine.stats import Stats
+    from engine.stream import Postprocess, SpeechStream
+    from engine.text.sentences import (
+        LANGUAGE_CODES,
+        SYLLABIC,
+        SentenceBuffer,
+        cut_text,
+        speaking_seconds,
+        split_sentences,
+        spoken_size,
+    )
+    from engine.threads import lower_thread_priority
+    from engine.types import (
+        CODEBOOKS,
+        FRAME_SAMPLES,
+        FRAME_SECONDS,
+        SAMPLE_RATE,
+        Blend,
+        Capabilities,
+        Chunk,
+        Clone,
+        Codes,
+        Design,
+        End,
+        Pcm,
+        Preset,
+        Reason,
+        SamplingParams,
+        Settings,
+        SpeechRequest,
+        Vector,
+        Voice,
+        Waveform,
+    )
+    from engine.voices.blend import format_blend, mix, parse_blend
+    from engine.voices.library import Library
+    from engine.voices.routing import Routed, describe, is_native, speaker_names
+    from engine.voices.voice_store import DamagedVoice, SavedVoice
 
 __all__ = [
     "CODEBOOKS",
     "FRAME_SAMPLES",
     "FRAME_SECONDS",
     "LANGUAGE_CODES",
+    "MINI",
     "PARTIAL_SUFFIX",
     "SAMPLE_RATE",
     "SYLLABIC",
@@ -196,3 +207,26 @@ __all__ = [
     "spoken_size",
     "write_atomic",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_modules()[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """The module of each public name."""
+    imports = ast.walk(ast.parse(Path(__file__).read_text("utf-8")))
+    return {
+        alias.name: node.module or ""
+        for node in imports
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }

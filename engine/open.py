@@ -28,13 +28,14 @@ from engine.types import Capabilities
 if TYPE_CHECKING:
     import torch
 
+MINI = Path(__file__).parents[1] / "presets" / "mini"  # Timbre Mini, the embedded model
 WEIGHTS = ("auto", "full", "8bit", "4bit")
 DEVICES = Path("/dev")
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 def open_engine(
-    models: Sequence[str | Path],
+    models: Sequence[str | Path] = (MINI,),
     device: str = "auto",
     dtype: str = "auto",
     profile: str | None = None,
@@ -44,7 +45,8 @@ def open_engine(
     cache: Path | None = None,
     **changes: Any,
 ) -> Engine:
-    """An engine with these checkpoints: folders, or hub ids that are downloaded first.
+    """An engine with these checkpoints: folders, or hub ids that are downloaded first; without any,
+    with Timbre Mini.
 
     `profile` None: cpu on CPUs, balanced on GPUs. `changes` are single settings of
     EngineSettings. `preload`: load the first model before returning. `weights`: one of WEIGHTS,

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, get_origin
 
-from limits import parse_many
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import NoDecode
 
 from engine import EngineSettings, Settings
+from studio.layout import COMMAND, PREFIX, data_folder
 
-ROOT = Path(__file__).resolve().parents[1]
-PREFIX = "TIMBRE_"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
@@ -103,6 +101,8 @@ class ApiSettings(Settings):
     @field_validator("key_rate", "address_rate", "page_rate")
     @classmethod
     def _readable(cls, rate: str) -> str:
+        from limits import parse_many
+
         try:
             parse_many(rate) if rate else None
         except ValueError:
@@ -195,7 +195,11 @@ class StudioSettings(Settings):
     )
 
     # Address and data.
-    data: Path = Field(ROOT / "data", description="The folder of voices, takes and scripts.")
+    data: Path = Field(
+        default_factory=data_folder,
+        description="The folder of voices, takes and scripts. Unset: data/ in a checkout that has "
+        "one, else the system's folder for a user's data; `info` says which.",
+    )
     cache: Path | None = Field(
         None,
         description="The folder where a first start on a CPU keeps what later ones need not make "
@@ -301,7 +305,7 @@ def advice(variable: str) -> str:
             return f"it is called {prefix}{kind.renamed[name].upper()} now"
         if variable.startswith(prefix) and name in kind.removed:
             return f"it is gone: {kind.removed[name]}"
-    return "no such setting; python app.py settings lists what there is"
+    return f"no such setting; {COMMAND} settings lists what there is"
 
 
 def table() -> str:
@@ -319,7 +323,7 @@ def _rows(
         if inspect.isclass(group) and not get_origin(group) and issubclass(group, BaseModel):
             yield from _rows(group, f"{prefix}{name.upper()}_")
         else:
-            default = _default(field.get_default(call_default_factory=True))
+            default = "" if field.default_factory else _default(field.default)
             words = (field.description or "").replace("|", "\\|")
             yield f"{prefix}{name.upper()}", default, words
 
@@ -327,8 +331,6 @@ def _rows(
 def _default(value: Any) -> str:
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
-    if isinstance(value, Path):
-        value = value.relative_to(ROOT) if value.is_relative_to(ROOT) else value
     if isinstance(value, bool):
         value = str(value).lower()
     if isinstance(value, tuple):

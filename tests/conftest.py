@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from hypothesis import HealthCheck, settings
 # Tiny networks: threads would only wait for each other. Set before any test imports torch.
 for threads in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+# Where a person's data would lie. Set before any test reads the settings.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="timbre-data-")
 
 # A busy machine may stand still in the middle of an example. Read before any test is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

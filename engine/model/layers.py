@@ -43,6 +43,15 @@ class Causal:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
 
 
+def embedding(rows: int, width: int) -> nn.Embedding:
+    """A table of embeddings. `nn.Embedding(rows, width)` without memory, on the device "meta",
+    imports torch's compiler for its random start, which takes a second."""
+    table = torch.empty(rows, width)
+    if not table.is_meta:
+        nn.init.normal_(table)
+    return nn.Embedding.from_pretrained(table, freeze=False)
+
+
 class RMSNorm(nn.Module):
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TalkerConfig, TransformerConfig
-from engine.model.layers import Causal, Transformer, rotary_embedding
+from engine.model.layers import Causal, Transformer, embedding, rotary_embedding
 
 Choose: TypeAlias = Callable[[int, Tensor], Tensor]  # (codebook 1..15, logits [B, V]) -> ids [B]
 
@@ -41,7 +41,7 @@ class PredictorModel(Transformer):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__(config.predictor)
         self.codec_embedding = nn.ModuleList(
-            nn.Embedding(config.predictor_vocab_size, config.transformer.hidden_size)
+            embedding(config.predictor_vocab_size, config.transformer.hidden_size)
             for _ in range(config.codebooks - 1)
         )
 

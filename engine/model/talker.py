@@ -10,15 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.model.configs import TalkerConfig
-from engine.model.layers import Attend, Transformer
+from engine.model.layers import Attend, Transformer, embedding
 from engine.model.predictor import Predictor
 
 
 class TalkerModel(Transformer):
     def __init__(self, config: TalkerConfig) -> None:
         super().__init__(config.transformer)
-        self.codec_embedding = nn.Embedding(config.vocab_size, config.transformer.hidden_size)
-        self.text_embedding = nn.Embedding(config.text_vocab_size, config.text_hidden_size)
+        self.codec_embedding = embedding(config.vocab_size, config.transformer.hidden_size)
+        self.text_embedding = embedding(config.text_vocab_size, config.text_hidden_size)
 
 
 class TextProjection(nn.Module):

@@ -70,7 +70,7 @@ CALL_POLL = 0.25  # seconds between two looks at whether a call can still be ans
 STATS_SECONDS = 2.0  # after which the last ones are told again
 
 # Python's path is this process's, so that both run the same files.
-BOOT = "import sys; sys.path[:] = {path!r}; from engine.remote.engine_host import main; main({fd})"
+BOOT = "import sys; sys.path[:] = {path!r}; from {package}.engine_host import main; main({fd})"
 
 Make = Callable[[Mapping[str, Checkpoint]], Engine]
 
@@ -209,7 +209,7 @@ class ProcessEngine(LocalEngine):
         self._killed: Message | None = None  # why this side has killed it
         here, there = socket.socketpair()
         with there:
-            boot = BOOT.format(path=sys.path, fd=there.fileno())
+            boot = BOOT.format(path=sys.path, package=__package__, fd=there.fileno())
             self._process = subprocess.Popen(
                 [sys.executable, "-c", boot], stdin=subprocess.DEVNULL, pass_fds=[there.fileno()]
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from engine import (
+    MINI,
     Capabilities,
     CheckpointError,
     Library,
@@ -18,12 +19,10 @@ from engine import (
     read_capabilities,
 )
 from studio.cli.console import Reporter
-from studio.server.visitors import shelf
-from studio.settings import ROOT, StudioSettings
+from studio.layout import ROOT
+from studio.settings import StudioSettings
 from studio.voices.transcription import Transcribe, open_transcriber
-from studio.watermark import open_watermark
 
-MINI = ROOT / "presets" / "mini"
 BUILT_IN_VOICES = ROOT / "presets" / "voices"
 
 
@@ -68,7 +67,11 @@ class AppContext:
 
     def finish(self) -> Postprocess | None:
         """The postprocessing of all audio: the watermark, if enabled. Raises InvalidSetting."""
-        return open_watermark().mark if self.settings.watermark else None
+        if not self.settings.watermark:
+            return None
+        from studio.watermark import open_watermark
+
+        return open_watermark().mark
 
     def transcribe(self) -> Transcribe | None:
         """Fills in transcripts, if a model for it is set. Raises InvalidSetting."""
@@ -88,6 +91,8 @@ class AppContext:
         settings = self.settings
         if not settings.guests:
             return self.library()
+        from studio.server.visitors import shelf
+
         return Library(shelf(settings.data), BUILT_IN_VOICES, settings.guest_voices)
 
     def models(self) -> tuple[str, ...]:

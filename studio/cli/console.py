@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import typer
-
-from engine import InvalidText
 
 
 class Reporter(Protocol):
@@ -39,6 +38,10 @@ class Console:
             self.line("")
         typer.echo(text)
 
+    def discard(self) -> None:
+        """Write nothing more to standard output, which nobody reads; Python flushes it at exit."""
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
 
 def read_words() -> Iterator[str]:
     """Standard input in pieces as it arrives, without waiting for whole lines."""
@@ -50,6 +53,8 @@ def read_words() -> Iterator[str]:
             yield decoder.decode(data)
         yield decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
+        from engine import InvalidText
+
         raise InvalidText(
             "Standard input is not UTF-8 text: what follows is left out. Convert it, for "
             "example with iconv."

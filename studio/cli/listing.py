@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from engine import Capabilities, Library, describe
+from studio.layout import ROOT
 from studio.voices.voice_catalog import Choices
 
 
@@ -36,3 +39,14 @@ def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
         yield f"  languages  {', '.join(('auto', *own.languages))}"
         for speaker, dialect in own.dialects.items():
             yield f"  dialect    {speaker} speaks {dialect.replace('_', ' ')}"
+
+
+def list_places(data: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Where everything lies."""
+    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    hub = environment.get("HF_HOME") or cache / "huggingface"
+    yield "places"
+    yield f"  voices, takes, scripts  {data.resolve()}"
+    yield f"  downloaded models       {hub}"
+    yield f"  Timbre itself           {ROOT}"
+    yield f"  Python                  {sys.executable}"

@@ -6,10 +6,11 @@ Gradio takes seconds to import, so it is imported only if the page is served.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine import SpeechEngine, open_zerogpu
+from engine import InvalidSetting, SpeechEngine, open_zerogpu
 from studio.cli.app_context import AppContext
 from studio.cli.listing import describe_speed
 from studio.settings import LOOPBACK, StudioSettings
@@ -55,6 +56,8 @@ def serve_studio(context: AppContext) -> None:
     from studio.server.process.data_lock import data_lock
 
     settings = context.settings
+    if settings.page:
+        check_page()
     with (
         serving.listen(settings.host, settings.port) as address,
         data_lock(settings.data),
@@ -77,6 +80,15 @@ def serve_studio(context: AppContext) -> None:
             )
         finally:
             close_imports()
+
+
+def check_page() -> None:
+    """Raises InvalidSetting where the page's library is not installed."""
+    if importlib.util.find_spec("gradio") is None:
+        raise InvalidSetting(
+            "The page needs Gradio: pip install 'timbre-studio[page]'. Or set TIMBRE_PAGE=false to "
+            "serve the API alone."
+        )
 
 
 def build_application(

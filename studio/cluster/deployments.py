@@ -48,7 +48,7 @@ REPLICAS: Final = "SpeechReplica"
 PREFIXES: Final = {SPEECH: "/v1", STUDIO: "/"}
 # HAProxy spreads what it takes by itself, and then Serve wants no router of ours.
 ROUTING: Final = {
-    "request_router_config": {"request_router_class": "studio.cluster.router:SpeechRouter"}
+    "request_router_config": {"request_router_class": f"{__package__}.router:SpeechRouter"}
 }
 
 REQUEST_ID: Final = b"x-request-id"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from studio.settings import ROOT, ClusterSettings
+from studio.layout import SEARCHED
+from studio.settings import ClusterSettings
 
 DEFAULTS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -19,14 +20,14 @@ DEFAULTS = {
     "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
     # On a busy machine one starts for longer than 5 seconds, and would be started again for that.
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "30",
-    "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "studio.cluster.proxy_retry:middlewares",
+    "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__package__}.proxy_retry:middlewares",
     "RAY_SERVE_HAPROXY_RETRY_ON": "conn-failure empty-response",  # the same in HAProxy's words
 }
 
 
 def ray_environment(cluster: ClusterSettings, before: Mapping[str, str]) -> dict[str, str]:
     """What is to be set before Ray is imported, beside what is set."""
-    paths = [str(ROOT), *before.get("PYTHONPATH", "").split(os.pathsep)]
+    paths = [str(SEARCHED), *before.get("PYTHONPATH", "").split(os.pathsep)]
     wanted = dict(DEFAULTS)
     if cluster.haproxy:
         wanted["RAY_SERVE_ENABLE_HA_PROXY"] = "1"

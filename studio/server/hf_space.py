@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from studio.server.middleware.headers import SPACES
-
 BUCKET: Final = Path("/data")  # where a Space's persistent storage is mounted
 # A Space is reached through its platform's proxy alone, whose address was 10.16.3.80 where others
 # looked (embeddings-benchmark/mteb, pull request 4754). Hugging Face documents no network.
@@ -20,6 +18,8 @@ def defaults(environment: Mapping[str, str]) -> dict[str, Any]:
     """Defaults on a Space for settings that are not set; empty elsewhere."""
     if not environment.get("SPACE_ID"):
         return {}
+    from studio.server.middleware.headers import SPACES
+
     own: dict[str, Any] = {
         "host": "0.0.0.0",
         "guests": True,

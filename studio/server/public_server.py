@@ -14,7 +14,6 @@ from studio.api.rates import Rates
 from studio.server.admission import admission
 from studio.server.middleware.compression import Compression
 from studio.server.middleware.headers import SafeHeaders
-from studio.server.middleware.page_assets import PageAssets
 from studio.server.middleware.page_routes import PageRoutes
 from studio.server.middleware.request_guard import RequestGuard
 from studio.server.visitors import Visitors
@@ -43,7 +42,15 @@ def around(
         ),
         Middleware(SafeHeaders, frame_ancestors=settings.frame_ancestors),
         Middleware(Compression),
-        Middleware(PageAssets),
+        *_page_assets(settings),
         Middleware(PageRoutes, known=login.knows, api=api, rates=rates),
     ]
     return [*layers, Middleware(Visitors, embedded=embedded)] if settings.guests else layers
+
+
+def _page_assets(settings: StudioSettings) -> list[Middleware]:
+    if not settings.page:  # a server of the API alone needs no Gradio
+        return []
+    from studio.server.middleware.page_assets import PageAssets
+
+    return [Middleware(PageAssets)]

@@ -113,7 +113,7 @@ def _unqueue_loads(blocks: gr.Blocks) -> None:
 
 def present() -> Iterable[Entry]:
     """The tabs whose modules exist."""
-    return (own for own in ENTRIES if importlib.util.find_spec(f"studio.ui.tabs.{own.name}"))
+    return (own for own in ENTRIES if importlib.util.find_spec(f"{__package__}.tabs.{own.name}"))
 
 
 def reason(entry: Entry, capabilities: Iterable[Capabilities]) -> str:
@@ -133,7 +133,7 @@ def _fill(entry: Entry, studio: Studio) -> None:
         gr.HTML(_note(entry), padding=False)
         got = _offer(entry, studio)
     with gr.Column(visible=tab["visible"]) as filled:
-        importlib.import_module(f"studio.ui.tabs.{entry.name}").build(studio)
+        importlib.import_module(f"{__package__}.tabs.{entry.name}").build(studio)
     on_show(shown, [instead, filled])
     for event in got:
         event.then(shown, None, [instead, filled], **QUIET)

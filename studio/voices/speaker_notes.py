@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from studio.settings import ROOT
+from studio.layout import ROOT
 
 LINES = ROOT / "presets" / "speakers.json"
 

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 import app
 from engine import EngineSettings, InvalidSetting
 from studio.api import ApiSettings
-from studio.settings import ROOT, ClusterSettings, StudioSettings, names, table
+from studio.layout import ROOT
+from studio.settings import ClusterSettings, StudioSettings, names, table
 
 
 @pytest.fixture(autouse=True)

@@ -149,6 +149,7 @@ class _Entry:
     def fill(self, tensors: Mapping[str, _Stored], device: torch.device | str) -> None:
         target = self.tensor.detach()
         if target.is_meta:
+            # empty_like of a tensor without memory imports sympy
             target = torch.empty(target.shape, dtype=target.dtype, device=device)
             self._set(target)
         for name, place in self.places(target):

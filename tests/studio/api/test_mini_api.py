@@ -26,7 +26,7 @@ from bench.http_lines import Server
 from bench.over_http import OverHttp
 from bench.workload import Work
 from engine import FRAME_SAMPLES, SAMPLE_RATE
-from studio.settings import ROOT
+from studio.layout import ROOT
 
 TEXT = "The night train was late again."
 FRAMES = 30

@@ -19,9 +19,13 @@ from typer.testing import CliRunner, Result
 import app
 from engine import SAMPLE_RATE, Clone, Design, Engine, Library, save_sound
 from engine.testing import Costs, FakeEngine, fake_capabilities
-from studio import cli
 from studio.api import ApiSettings, create_api
 from studio.cli import app_context, speech_output, websocket_speech
+from studio.cli.connection import Connection
+from studio.cli.console import Console
+from studio.cli.remote import Server
+from studio.cli.say_options import SayOptions
+from studio.cli.speech_output import speak
 from tests.studio.api.conftest import Serve
 from tests.support.serving import wait_until
 
@@ -181,9 +185,9 @@ def test_a_writer_may_think_longer_than_a_socket_may_be_silent(
 
     monkeypatch.setattr(websocket_speech, "STILL", 0.1)
     url = serve(create_api(engine, library, ApiSettings(idle_timeout=1.0)))
-    server = cli.Server(cli.Connection(url), cli.Console())
-    options = cli.SayOptions(words=slowly(), seed=5, out=tmp_path / "slow.wav")
-    assert cli.speak(options, server.open(options), cli.Console()).ending == "finished"
+    server = Server(Connection(url), Console())
+    options = SayOptions(words=slowly(), seed=5, out=tmp_path / "slow.wav")
+    assert speak(options, server.open(options), Console()).ending == "finished"
     at_once = run("say", "-", "--seed", 5, "--server", url, "--out", tmp_path / "at_once.wav",
                   words="Well then, good night.")  # fmt: skip
     assert at_once.exit_code == 0, at_once.output
@@ -266,10 +270,10 @@ def later(engine: FakeEngine, steps: int) -> Callable[[object], None]:
 def test_an_interrupt_frees_the_servers_slot_and_keeps_what_was_made(
     library: Library, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def progress(self: cli.Console, text: str) -> None:
+    def progress(self: Console, text: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.Console, "progress", progress)
+    monkeypatch.setattr(Console, "progress", progress)
     with FakeEngine(costs=Costs(step=0.02)) as engine:
         url = serve(create_api(engine, library))
         out = tmp_path / "part.wav"

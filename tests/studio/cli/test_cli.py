@@ -27,10 +27,9 @@ from engine import (
     save_sound,
 )
 from engine.testing import FakeEngine, fake_capabilities
-from studio import cli
-from studio.cli import app_context, speech_output
+from studio.cli import app_context, console, speech_output
 from studio.cli.console import read_words
-from studio.settings import ROOT
+from studio.layout import ROOT
 
 TEXT = "The train leaves at seven."
 
@@ -162,11 +161,11 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     """Ctrl-C after so many chunks."""
     heard = iter(range(10_000))
 
-    def progress(self: cli.Console, text: str) -> None:
+    def progress(self: console.Console, text: str) -> None:
         if next(heard) == chunk:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.Console, "progress", progress)
+    monkeypatch.setattr(console.Console, "progress", progress)
 
 
 def test_an_interrupt_keeps_what_was_made(
@@ -249,7 +248,7 @@ def test_a_fault_of_ours_is_one_line_too(
     def fail(*_: Any) -> None:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(cli, "list_voices", fail)
+    monkeypatch.setattr("studio.cli.listing.list_voices", fail)
     result = run("voices")
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1

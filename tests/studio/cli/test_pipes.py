@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from studio.settings import ROOT
+from studio.layout import ROOT
 
 APP = [sys.executable, str(ROOT / "app.py")]
 

@@ -19,9 +19,10 @@ import app
 from engine.testing import FakeEngine
 from studio.cli import app_context
 from studio.cli.serve import _is_open_to_all
+from studio.layout import ROOT
 from studio.server import serving
 from studio.server.process.data_lock import data_lock
-from studio.settings import ROOT, StudioSettings
+from studio.settings import StudioSettings
 from studio.ui import page
 
 

@@ -141,7 +141,7 @@ def test_the_setting_reaches_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_pat
         mark = staticmethod(turned)
 
     monkeypatch.setattr(app_context, "open_engine", opened)
-    monkeypatch.setattr(app_context, "open_watermark", Mark)
+    monkeypatch.setattr("studio.watermark.open_watermark", Mark)
     line = ["say", TEXT, "--model", str(GOLDEN), "--seed", "7", "--out"]
     for setting in ("0", "1"):
         monkeypatch.setenv("TIMBRE_WATERMARK", setting)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from engine import InvalidSetting
+from studio.layout import ROOT
 from studio.server.process.data_lock import NAME, data_lock
-from studio.settings import ROOT
 
 HOLD = """
 import sys
