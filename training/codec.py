@@ -33,6 +33,7 @@ class CodecOutput:
     wave: Tensor  # [B, samples]
     commitment: Tensor
     phones: Tensor  # logits [B, T, 4, phones]
+    targets: Tensor  # [B, T, 2 d]: what is quantised
 
 
 @torch.no_grad()
@@ -51,8 +52,9 @@ def update_codebook(book: Codebook, vectors: Tensor, codes: Tensor) -> None:
 
 def quantize(
     half: ResidualQuantizer, latents: Tensor, depth: Tensor, train: bool
-) -> tuple[Tensor, Tensor]:
-    """Latents [B, width, T] -> their quantised sum [B, T, d] and the commitment loss.
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Latents [B, width, T] -> their quantised sum [B, T, d], the commitment loss, and what was
+    quantised [B, T, d].
 
     `depth` [B]: how many codebooks a row uses, or UNQUANTISED.
     """
@@ -68,7 +70,7 @@ def quantize(
         left = left - found
     free = (depth == UNQUANTISED)[:, None, None]
     total = torch.where(free, target, total)
-    return target + (total - target).detach(), commitment
+    return target + (total - target).detach(), commitment, target
 
 
 class Codec(nn.Module):
@@ -111,14 +113,20 @@ class Codec(nn.Module):
         """Encode, quantise and decode."""
         latents = self._latents(wave)
         said, sounds = self._halves()
-        words, words_loss = quantize(said, latents, torch.ones_like(depth), self.training)
-        sound, sound_loss = quantize(sounds, latents, depth, self.training)
+        words, words_loss, content = quantize(said, latents, torch.ones_like(depth), self.training)
+        sound, sound_loss, target = quantize(sounds, latents, depth, self.training)
         into = self.decoder.quantizer
         latent = into.rvq_first.output_proj(words.detach().transpose(1, 2))
         latent = latent + into.rvq_rest.output_proj(sound.transpose(1, 2))
         phones = self.phone_head(words).unflatten(-1, (PHONES_A_FRAME, -1))
         wave = self._synthesize(self.decoder, latent)
-        return CodecOutput(wave, words_loss + sound_loss, phones)
+        targets = torch.cat((content, target), -1)
+        return CodecOutput(wave, words_loss + sound_loss, phones, targets)
+
+    def targets(self, latents: Tensor) -> Tensor:
+        """What is quantised of latents [B, width, T]: [B, T, 2 d], the content first."""
+        halves = [half.input_proj(latents).transpose(1, 2).float() for half in self._halves()]
+        return torch.cat(halves, -1)
 
     @torch.no_grad()
     def copy_codebooks(self) -> None:

@@ -4,11 +4,16 @@
 
 With `--restart` it goes on from the weights of a saved codec. Codes are settled here;
 `training.train_decoder` then goes on with their sound.
+
+With `--people` half of every batch are recorded people, or the teacher moved in pitch and vocal
+tract, through rooms, noise and microphones. With `--keep CODEC` the teacher's speech stays about
+where that codec had it before quantisation, so that a talker of its codes need not begin again.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,9 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from training import peers, train_loop
+from training import state as states
 from training.codec import ALL_CODEBOOKS, UNQUANTISED, Codec
-from training.data.speech_format import FRAME, PHONES_A_FRAME
+from training.data.speech_format import FRAME, IGNORED, PHONES_A_FRAME
 from training.data.speech_pool import SpeechPool
+from training.data.surroundings import moved, surrounded
 from training.graph_steps import Metrics, Step
 from training.losses.wave_losses import WaveLosses
 from training.optimizers import make_optimizer, reset_optimizer
@@ -29,6 +36,8 @@ CROP = 40  # frames: encoded and decoded from the first on, as an utterance is
 # Shares of the rows that are not quantised; fewest with discriminators.
 UNQUANTISED_AT_START, UNQUANTISED_AT_END = 0.25, 0.05
 COMMITMENT = 0.1  # weight of the quantizer's loss
+KEPT = 300.0  # weight of what the kept rows' latents are off, beside their quantisation's error
+KEPT_SHARE, PEOPLE_SHARE = 0.5, 0.34  # of a mixed batch: the teacher as it is, people; else moved
 
 
 class Trainer(train_loop.Trainer):
@@ -37,10 +46,18 @@ class Trainer(train_loop.Trainer):
     END = 0.02
 
     def __init__(
-        self, device: torch.device, highest: float = HIGHEST_RATE, compiled: bool = False
+        self,
+        device: torch.device,
+        highest: float = HIGHEST_RATE,
+        compiled: bool = False,
+        keep: Path | None = None,
     ) -> None:
         super().__init__(device, highest)
         self.codec = Codec().to(device)
+        self.kept: Codec | None = None
+        if keep:
+            self.kept = Codec().to(device).eval().requires_grad_(False)
+            self.kept.load_state_dict(states.load(keep)["codec"])
         if compiled:
             self.codec.compile_networks()
         self.unquantised = torch.tensor(UNQUANTISED_AT_START, device=device)
@@ -90,16 +107,50 @@ class Trainer(train_loop.Trainer):
         losses["commitment"] = coded.commitment
         losses["phones"] = F.cross_entropy(coded.phones.flatten(0, 2), phones.flatten())
         coding = COMMITMENT * losses["commitment"] + losses["phones"]
+        if self.kept is not None:
+            rows = kept_rows(len(real))
+            with torch.no_grad():
+                before = self.kept.targets(self.kept.encoder.latents(real[:rows]))
+            off = (coded.targets[:rows] - before).square().mean()
+            losses["kept"] = off / before.var()
+            coding = coding + KEPT * losses["kept"]
         self.optimizer.zero_grad()
         torch.autograd.backward([coded.wave, coding], [gradient, None])
         losses["norm"] = self.descend(self.codec, 10.0)
         return {name: value.detach() for name, value in losses.items()}
 
 
+def kept_rows(batch: int) -> int:
+    """The first rows of a batch, which are the teacher's speech as it is."""
+    return max(1, round(KEPT_SHARE * batch))
+
+
+def open_people(args: argparse.Namespace, device: torch.device) -> SpeechPool | None:
+    """All recordings of people, waited for, if there are to be any."""
+    if not args.people:
+        return None
+    train_loop.wait_for(args.people / "done", until=args.until)
+    people = SpeechPool(args.people, args.people_hours, device, args.until)
+    while people.refresh():
+        pass
+    return people
+
+
+def mixed(pool: SpeechPool, people: SpeechPool, batch: int) -> tuple[Tensor, Tensor]:
+    """The teacher as it is, the teacher moved to other voices, and people: waves and phones."""
+    kept = kept_rows(batch)
+    met = max(1, round(PEOPLE_SHARE * batch))
+    wave, phones = pool.crops(batch - met, CROP)
+    theirs, unknown = people.crops(met, CROP)
+    others = moved(torch.cat((wave[kept:], theirs)))
+    phones = torch.cat((phones[:kept], torch.full_like(phones[kept:], IGNORED), unknown))
+    return torch.cat((wave[:kept], surrounded(others))), phones
+
+
 def run(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     device = train_loop.set_up(args)
-    trainer = Trainer(device, args.rate, args.compile)
+    trainer = Trainer(device, args.rate, args.compile, args.keep)
     advance = train_loop.make_step(trainer, args, args.batch)
     if args.state.exists():
         trainer.resume(args.state, args.restart)
@@ -107,12 +158,14 @@ def run(args: argparse.Namespace) -> None:
         torch.manual_seed(args.seed + args.rank + trainer.step)
     pool = SpeechPool(args.speech, args.hours, device, args.until)
     pool.wait(args.wait_hours)
+    people = open_people(args, device)
     # Only now: what watches over the others' messages would disturb a capture.
     others = peers.join(args, device, trainer.networks())
 
     def step() -> Metrics:
         adversarial = train_loop.progress(trainer, args) > args.adversarial_from
-        return advance(*pool.crops(args.batch, CROP), adversarial=adversarial)
+        batch = mixed(pool, people, args.batch) if people else pool.crops(args.batch, CROP)
+        return advance(*batch, adversarial=adversarial)
 
     def log(losses: Metrics) -> None:
         pool.refresh(3)
@@ -123,12 +176,19 @@ def run(args: argparse.Namespace) -> None:
         others.leave()
 
 
+def add_people_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--people", type=Path, help="shards of recorded people, waited for")
+    parser.add_argument("--people-hours", type=float, default=12, help="of them, at most")
+
+
 def main() -> None:
     parser = train_loop.trainer_parser(__doc__, rate=HIGHEST_RATE, hours=60, seed=1)
     parser.add_argument("--batch", type=int, default=6)
     parser.add_argument(
         "--adversarial-from", type=float, default=ADVERSARIAL_FROM, help="share of the time"
     )
+    parser.add_argument("--keep", type=Path, help="a codec whose codes of the teacher stay")
+    add_people_options(parser)
     peers.add_options(parser)
     run(parser.parse_args())
 

@@ -321,13 +321,31 @@ def run(args: argparse.Namespace) -> None:
     fill_dataset(dataset, pool, args.wait_hours)
     batcher.refresh()
     next_batch = batch_source(args, trainer, batcher, rollouts)
+    awaited = args.next_codec
     # Only now: what watches over the others' messages would disturb a capture.
     others = peers.join(args, device, [trainer.model])
 
     def step() -> Metrics:
         return advance(*next_batch().tensors(), frames=args.frames)
 
+    def change_codes() -> None:
+        """Go on with the codes and vectors of the codec and encoder that were settled meanwhile."""
+        nonlocal batcher, dataset, validation, next_batch, awaited
+        awaited = None
+        settled = {"codec": args.next_codec, "speaker": args.next_speaker or args.speaker}
+        after = argparse.Namespace(**vars(args) | settled)
+        batcher = open_batcher(after, tokenizer, device)
+        dataset = batcher.dataset
+        while dataset.grow(pool):
+            pass
+        batcher.refresh()
+        validation = validation_set(args.validation, tokenizer, batcher) if validation else None
+        next_batch = batch_source(args, trainer, batcher, rollouts)
+        print(f"other codes: {len(dataset)} utterances", flush=True)
+
     def log(metrics: Metrics) -> None:
+        if awaited and awaited.exists():
+            change_codes()
         print(train_loop.log_line(trainer, pool.hours, metrics), flush=True)
         if validation and not args.rank:
             print(validation.evaluate(trainer.model, losses, args.frames), flush=True)
@@ -343,6 +361,13 @@ def main() -> None:
     parser = train_loop.trainer_parser(__doc__, rate=HIGHEST_RATE, hours=70, seed=3)
     parser.add_argument("--codec", type=Path, required=True, help="a state, waited for")
     parser.add_argument("--speaker", type=Path, help="a state, waited for; or voices are targets")
+    parser.add_argument(
+        "--next-codec",
+        type=Path,
+        help="a codec that is still learned: its codes"
+        " take the place of the others when it is there",
+    )
+    parser.add_argument("--next-speaker", type=Path, help="likewise, there before that")
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=24_576, help="of text and frames a step")
     parser.add_argument("--frames", type=int, default=4096, help="that the predictor learns a step")

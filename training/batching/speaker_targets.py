@@ -12,17 +12,19 @@ import torch
 from torch import Tensor
 
 from training import model_config
-from training.data.speakers import FORMANTS, PACE, TIMBRES
+from training.data.speakers import FIRST_STYLES, FORMANTS, PACE
 
 # The scale of each axis, by how well it can be read from one sentence.
-WEIGHTS = (2.6, 2.4, 0.7, 2.2, *(3.6 for _ in TIMBRES))
+WEIGHTS = (2.6, 2.4, 0.7, 2.2, *(3.6 for _ in range(FIRST_STYLES)))
 MIDDLE = 3.0  # common to all, so that a cosine also depends on the distance
+FURTHER = 3.6  # of what styles differ by from mixtures of the first ones
 
 
 def speaker_targets(axes: Tensor) -> Tensor:
     """Targets of voices with these axes [..., axes]: [..., width]."""
-    scale = torch.tensor((*WEIGHTS, MIDDLE), device=axes.device)
-    at = torch.cat((axes, torch.ones_like(axes[..., :1])), -1) * scale
+    known, further = axes.split((len(WEIGHTS), axes.shape[-1] - len(WEIGHTS)), -1)
+    scale = torch.tensor((*WEIGHTS, MIDDLE, *(FURTHER,) * further.shape[-1]), device=axes.device)
+    at = torch.cat((known, torch.ones_like(axes[..., :1]), further), -1) * scale
     return at @ directions(len(scale)).to(axes.device)
 
 

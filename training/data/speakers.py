@@ -1,24 +1,36 @@
-"""The speakers: mixtures of Kokoro's five styles, moved along four axes, and the named ones.
+"""The speakers: mixtures of Kokoro's styles, moved along four axes, and the named ones.
 
-Mixtures of whole styles stay natural, so the speakers fill the space between five. The teacher
-moves pitch inside its network, and the vocal tract (formants) by resampling. The ranges are those
-that a judge of naturalness bore (docs/experiments/2026-11-24-natural-teacher.md). No samples here.
+Mixtures of whole styles stay natural, so the speakers fill the space between them. Five Japanese
+styles came first, and are the first five shares; `styles.json` has all 54: how high each speaks,
+and its place, by which mixture of the five it is nearest to and by what it differs from that. The
+teacher moves pitch inside its network, and the vocal tract (formants) by resampling. The ranges are
+those that a judge of naturalness bore (docs/experiments/2026-11-24-natural-teacher.md). No samples
+here.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from random import Random
 
-TIMBRES = ("jf_alpha", "jf_gongitsune", "jf_nezumi", "jf_tebukuro", "jm_kumo")
+_STYLES = json.loads(Path(__file__).with_name("styles.json").read_text())
+TIMBRES = tuple(_STYLES)
+FIRST_STYLES = 5  # in the order of all earlier trainings
 PITCHES = (260.0, 221.0, 219.0, 316.0, 90.0)  # Hz: medians of what the network says of each
-MALE_STYLE = TIMBRES.index("jm_kumo")  # the one man
+PITCHES += tuple(each["hertz"] for each in _STYLES.values())[FIRST_STYLES:]
+PLACES = tuple(tuple(each["axes"]) for each in _STYLES.values())
+MALE_STYLE = TIMBRES.index("jm_kumo")  # the one man of the first five
+MALE_STYLES = tuple(index for index, name in enumerate(TIMBRES) if name[1] == "m")
 SEED = 20_261_124
 FIRST, HELD_OUT = 600, 60  # beside the named ones
 MORE, WIDE = 1_500, 1_200  # drawn later: more of the same, and such as are rare among mixtures
+OTHERS = 2_400  # mixtures of all styles, those of English speakers more often
+ENGLISH_ODDS = 4  # beside a style of another language
 FORMANTS, PACE = 5, 3  # an octave of each, on its axis
 # Mixtures of men and of everybody: how many are men, and how often a style takes part in others.
 MEN, MALE_SHARE = 0.42, (0.65, 1.0)  # share of the speakers, and what kumo has of such a one
@@ -56,7 +68,16 @@ class Speaker:
     def axes(self) -> list[float]:
         """About -1 … 1 each: pitch, formants, pace, tilt; then the shares."""
         height, drawl = math.log2(self.tract) * FORMANTS, math.log2(self.pace) * PACE
-        return [math.log2(self.hertz / 140), height, drawl, self.tilt / 2, *self.shares]
+        return [math.log2(self.hertz / 140), height, drawl, self.tilt / 2, *self.place()]
+
+    def place(self) -> list[float]:
+        """Where the mixture is among the styles."""
+        used = [(share, place) for share, place in zip(self.shares, PLACES, strict=True) if share]
+        return [sum(share * place[axis] for share, place in used) for axis in range(len(PLACES[0]))]
+
+    def man(self) -> float:
+        """The share of men's styles."""
+        return sum(self.shares[style] for style in MALE_STYLES)
 
 
 def _named(name: str, about: str, mixture: dict[str, float], **moved: float) -> Speaker:
@@ -104,7 +125,7 @@ NAMED = (
            {"alpha": 0.3, "gongitsune": 0.2, "kumo": 0.5}, pitch=1.22, tract=1.05, pace=1.04,
            tilt=1.4, spread=1.2),
 )  # fmt: skip
-TRAINED = len(NAMED) + FIRST + MORE + WIDE
+TRAINED = len(NAMED) + FIRST + MORE + WIDE + OTHERS
 
 
 def _shares(random: Random, man: bool) -> list[float]:
@@ -118,14 +139,40 @@ def _shares(random: Random, man: bool) -> list[float]:
 
 
 def _random_shares(random: Random) -> list[float]:
-    """Shares of one to three styles."""
+    """Shares of one to three of the first styles."""
     chance = random.random()
     count = 1 if chance < SINGLE_STYLE else 3 if chance < 2 * SINGLE_STYLE else 2
-    shares = [0.0] * len(TIMBRES)
+    shares = [0.0] * FIRST_STYLES
     while sum(share > 0 for share in shares) < count:
-        style = random.choices(range(len(TIMBRES)), STYLE_ODDS)[0]
+        style = random.choices(range(FIRST_STYLES), STYLE_ODDS)[0]
         shares[style] = shares[style] or random.uniform(0.1, 1)
     return [share / sum(shares) for share in shares]
+
+
+def _other_speaker(random: Random, index: int) -> Speaker:
+    """A mixture of one to three styles of all, of men or of women."""
+    man = random.random() < MEN
+    styles = [style for style in range(len(TIMBRES)) if (style in MALE_STYLES) == man]
+    odds = [ENGLISH_ODDS if TIMBRES[style][0] in "ab" else 1 for style in styles]
+    shares = [0.0] * len(TIMBRES)
+    for style in random.choices(styles, odds, k=random.choice((1, 1, 2, 2, 3))):
+        shares[style] += random.uniform(0.2, 1)
+    total = sum(shares)
+    own = tuple(share / total for share in shares)
+    lowest, highest = (end / Speaker("", own).hertz for end in WIDE_HERTZ)
+    least, most = 0.75, 1.35
+    return Speaker(
+        name=f"voice{index:04d}",
+        shares=own,
+        pitch=_log_uniform(random, (max(least, lowest), min(most, highest))),
+        tract=_log_uniform(random, WIDE_TRACT) if random.random() < TRACT_SCALED else 1.0,
+        pace=_log_uniform(random, TEMPO),
+        tilt=random.uniform(-TILT, TILT),
+    )
+
+
+def _padded(shares: Sequence[float]) -> tuple[float, ...]:
+    return (*shares, *(0.0 for _ in TIMBRES[len(shares) :]))
 
 
 def _log_uniform(random: Random, ends: Sequence[float]) -> float:
@@ -136,7 +183,7 @@ def _random_speaker(random: Random, index: int) -> Speaker:
     man = random.random() < MEN
     return Speaker(
         name=f"voice{index:04d}",
-        shares=tuple(_shares(random, man)),
+        shares=_padded(_shares(random, man)),
         pitch=_log_uniform(random, PITCH_OF_MEN if man else PITCH),
         tract=_log_uniform(random, TRACT) if random.random() < TRACT_SCALED else 1.0,
         pace=_log_uniform(random, TEMPO),
@@ -145,7 +192,7 @@ def _random_speaker(random: Random, index: int) -> Speaker:
 
 
 def _wide_speaker(random: Random, index: int) -> Speaker:
-    shares = tuple(_shares(random, random.random() < MEN))
+    shares = _padded(_shares(random, random.random() < MEN))
     own = Speaker("", shares).hertz
     lowest, highest = (end / own for end in WIDE_HERTZ)
     least, most = WIDE_PITCH
@@ -166,7 +213,9 @@ def _all() -> tuple[Speaker, ...]:
     first = [_random_speaker(random, index) for index in range(len(NAMED), last)]
     more = [_random_speaker(random, index) for index in range(last, last + MORE)]
     wide = [_wide_speaker(random, index) for index in range(last + MORE, last + MORE + WIDE)]
-    return *NAMED, *first[:FIRST], *more, *wide, *first[FIRST:]
+    start = last + MORE + WIDE
+    others = [_other_speaker(random, index) for index in range(start, start + OTHERS)]
+    return *NAMED, *first[:FIRST], *more, *wide, *others, *first[FIRST:]
 
 
 def all_speakers() -> list[Speaker]:

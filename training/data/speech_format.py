@@ -13,6 +13,8 @@ PHONE_STEP = 480  # samples: 20 ms
 PHONES_A_FRAME = FRAME // PHONE_STEP
 LOUDNESS = -20.0  # LUFS
 LONGEST = 10.5  # seconds
+UNKNOWN = 255  # a phone on a shard that nobody wrote down
+IGNORED = -100  # such a phone as losses know it
 
 Wave = NDArray[np.float32]
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training.data.speech_format import FRAME, PHONE_STEP, RATE
+from training.data.speech_format import FRAME, IGNORED, PHONE_STEP, RATE, UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,14 @@ class SpeechPool:
         first = torch.randint(last, (batch, 1), device=self.device)
         wave = self.samples[first * step + torch.arange(length, device=self.device)]
         phones = self.phones[first + torch.arange(length // step, device=self.device)]
-        return wave.float() / 32767, phones.long().view(batch, frames, -1)
+        return wave.float() / 32767, known_phones(phones).view(batch, frames, -1)
 
     def cut(self, starts: Tensor, length: int) -> Tensor:
         """Waves [B, length] from these starts."""
         rows = starts[:, None] + torch.arange(length, device=self.device)
         return self.samples[rows.clamp(0, len(self.samples) - 1)].float() / 32767
+
+
+def known_phones(phones: Tensor) -> Tensor:
+    """Phones of shards as losses know them: unknown ones are ignored."""
+    return phones.long().masked_fill(phones == UNKNOWN, IGNORED)

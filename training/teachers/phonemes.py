@@ -24,6 +24,7 @@ import numpy as np
 
 from training.data import text as texts
 from training.data.phones import PHONES
+from training.data.text_kinds import as_written
 
 LONGEST = 160  # phonemes: about ten seconds
 PAUSE = PHONES.index("pau")
@@ -57,15 +58,16 @@ class Reader:
 
         self._rules, self._normalize = g2p.G2P(), g2p.normalize
 
-    def read(self, text: str) -> PhonemizedText | None:
-        """Nothing where a letter has no phone here, or where there are too many."""
+    def read(self, text: str, written: str = "") -> PhonemizedText | None:
+        """A text, which may be `written` otherwise. Nothing where a letter has no phone here, or
+        where there are too many."""
         plain = self._normalize(text)
         words = [""]
         for token in self._rules.phonemize_tokens(self._rules.tokenize(plain)):
             words[-1] += token.phonemes or ""
             if token.whitespace:
                 words.append("")
-        return align_words(text, plain, words)
+        return align_words(written or text, plain, words)
 
 
 def align_words(text: str, plain: str, words: list[str]) -> PhonemizedText | None:
@@ -146,10 +148,11 @@ def main() -> None:
     parser.add_argument("--held-out", action="store_true")
     args = parser.parse_args()
     corpus, random, reader = texts.load(args.corpus), Random(args.seed), Reader()
-    drawn = corpus.held_sentences[: args.count]
+    drawn = [(text, text) for text in corpus.held_sentences[: args.count]]
     if not args.held_out:
-        drawn = list(dict.fromkeys(corpus.draw(random) for _ in range(args.count)))
-    said = [each for each in map(reader.read, drawn) if each]
+        texts_drawn = dict.fromkeys(corpus.draw(random) for _ in range(args.count))
+        drawn = list(dict.fromkeys(as_written(text, random) for text in texts_drawn))
+    said = [each for written, text in drawn if (each := reader.read(text, written))]
     save(said, args.out)
     print(f"{len(said)} of {len(drawn)} texts")
 

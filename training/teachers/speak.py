@@ -6,6 +6,7 @@ finished on the device. Knows no files but the teacher's own.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,20 @@ PLAN_ROWS = 64  # rows of one plan
 MAX_BATCH_FRAMES = 8_000  # frames of one batch, 200 s: about 12 GB on a GPU
 LONG_SPACE = 5  # frames: a space of so many is a pause
 STRETCH, MORE = 1.06, 8  # of one batch: rows this much longer, and so many frames, at most
+VOICED = 40.0  # Hz: below this nothing is voiced
+RISE = (-2.0, 6.0)  # semitones beside the middle of what went before: of a question's last stress
+ASKING = {
+    "who",
+    "whom",
+    "whose",
+    "what",
+    "when",
+    "where",
+    "why",
+    "which",
+    "how",
+    "or",
+}  # these fall
 EARLY = 1_440  # samples: sounds are heard before their phonemes' frames (a listener's best match)
 
 
@@ -77,7 +92,9 @@ class Teacher:
         state = states.load(path)
         self.device, self.tokens = device, state["tokens"]
         order = [state["names"].index(name) for name in TIMBRES]
-        self._styles: Tensor = state["styles"][order].to(device)  # [timbres, lengths, 2 * STYLE]
+        self._styles: Tensor = (
+            state["styles"][order].float().to(device)
+        )  # [timbres, lengths, 2 * STYLE]
         self.network = Kokoro()
         self.network.load_state_dict(state["network"])
         self.network.to(device).eval().requires_grad_(False)
@@ -144,6 +161,9 @@ class Teacher:
             )
         )
         pitch = kokoro.move_pitch(pitch, factor, spread)
+        for row, job in enumerate(jobs):
+            if asks_yes_or_no(job.said.text):
+                raise_end(pitch[row], evened[row].cpu(), job.said.phonemes)
         return self.network.speak(sounds, pitch, energy, style)
 
     def _finish(
@@ -166,6 +186,33 @@ class Teacher:
         for wave, each, (start, length) in zip(finished, batch, ends, strict=True):
             labels = pad(wave[:length]), start, each.frames, jobs[each.number]
             yield each.number, label_speech(*labels)
+
+
+def asks_yes_or_no(text: str) -> bool:
+    """Whether the last sentence is a question that begins with a verb, or has no word that asks."""
+    if not text.rstrip("\"'”’) ").endswith("?"):
+        return False
+    words = re.findall(r"[a-z']+", re.split(r"[.!?:;]", text.rstrip("?\"'”’) "))[-1].lower())
+    return bool(words) and not ASKING & set(words[:3])
+
+
+def raise_end(pitch: Tensor, frames: Tensor, phonemes: str) -> None:
+    """Let the pitch [2 T] of a question rise, in place, from its last stressed sound to its end."""
+    stressed = max(phonemes.rfind("ˈ"), phonemes.rfind("ˌ"))
+    ends = frames.cumsum(0) * (len(pitch) / int(frames.sum()))
+    spoken = [n for n, letter in enumerate(phonemes, 1) if letter.isalpha() and letter not in "ˈˌ"]
+    if stressed < 0 or not spoken:
+        return
+    first, last = int(ends[stressed]), int(ends[spoken[-1]])
+    voiced = pitch[first:last]
+    heard = voiced[voiced > VOICED]
+    before = pitch[:first][pitch[:first] > VOICED]
+    if last - first < 4 or not len(heard):
+        return
+    middle = (before if len(before) else heard).log2().median()
+    rise = torch.linspace(RISE[0], RISE[1], last - first, device=pitch.device) / 12
+    raised = 2 ** (middle + rise)
+    pitch[first:last] = torch.where(voiced > VOICED, raised, voiced)
 
 
 def batches(planned: Sequence[PlannedJob]) -> Iterator[Sequence[PlannedJob]]:

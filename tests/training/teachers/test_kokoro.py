@@ -188,7 +188,7 @@ def teacher(network: Kokoro, tmp_path_factory: pytest.TempPathFactory) -> Teache
     state = {
         "network": states.to_half(network.state_dict()),
         "names": list(TIMBRES),
-        "styles": torch.randn(5, 510, 256) * 0.1,
+        "styles": torch.randn(len(TIMBRES), 510, 256) * 0.1,
         "tokens": tokens,
     }
     states.save(state, path)

@@ -1,0 +1,34 @@
+"""What is written otherwise is said as before, and fragments stay fragments."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.data.text_kinds import KINDS, as_written, capitals, dashes, fragment
+
+TEXT = "Tom opened the door, and the dog ran out into the rain."
+
+
+@given(st.integers())
+def test_kinds_say_what_they_write(seed: int) -> None:
+    random = Random(seed)
+    for kind in KINDS:
+        written, said = kind(TEXT, random)
+        assert written.strip()
+        plain = written.lower().replace(" ", "").strip("–—-,.:;")
+        assert plain[:1].isalpha()
+        assert said
+    written, said = capitals(TEXT, random)
+    assert said == TEXT
+    assert written.lower() == TEXT.lower()
+    assert len(fragment(TEXT, random)[0]) <= len(TEXT) + 2
+    assert dashes(TEXT, random)[1] == TEXT
+
+
+def test_most_texts_stay_as_they_are() -> None:
+    random = Random(1)
+    same = sum(as_written(TEXT, random) == (TEXT, TEXT) for _ in range(2_000))
+    assert 0.7 < same / 2_000 < 0.85
