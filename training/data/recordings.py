@@ -4,7 +4,7 @@
     python -m training.data.recordings unpack OUT FOLDER   # shards, as of the teacher's speech
 
 `pack` joins what each person says and writes an Opus file (24 kHz, mono) for each; it needs ffmpeg.
-`unpack` needs soundfile alone. Nothing of it is committed; licences are in docs/licences.md. Some
+`unpack` needs soundfile alone. Nothing of it is committed; licences are in training/README.md. Some
 people are held out, to be judged by. No texts: phones are unknown, and say so.
 """
 
