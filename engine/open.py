@@ -43,6 +43,7 @@ def open_engine(
     start: bool = True,
     weights: str = "auto",
     cache: Path | None = None,
+    beside: bool = False,
     **changes: Any,
 ) -> Engine:
     """An engine with these checkpoints: folders, or hub ids that are downloaded first; without any,
@@ -52,7 +53,8 @@ def open_engine(
     EngineSettings. `preload`: load the first model before returning. `weights`: one of WEIGHTS,
     the precision of the talker's weights on a CPU; auto takes 8 bits for large models, with no
     audible difference. `cache`: a folder where a first start on a CPU keeps what later ones then
-    need not make. `start` False: no thread is started, the caller runs the loop, and nothing
+    need not make; `beside`: another process makes it, which ends by itself, and the plain form
+    speaks meanwhile. `start` False: no thread is started, the caller runs the loop, and nothing
     is preloaded.
     """
     if not models:
@@ -73,7 +75,7 @@ def open_engine(
     checkpoints = _checkpoints(folders, settings)
     held = WorkerSettings(
         settings.max_num_seqs, settings.max_seq_len, str(place), _dtype(dtype),
-        weights=_weights(weights), cache=cache, fast=True,
+        weights=_weights(weights), cache=cache, compiles_beside=beside, fast=True,
     )  # fmt: skip
     make: Callable[[Any], Worker] = partial(TorchWorker, settings=held)
     engine = Engine(make(checkpoints), checkpoints, settings, start=start, rebuild=make)
@@ -89,6 +91,7 @@ def open_process(
     profile: str | None = None,
     weights: str = "auto",
     cache: Path | None = None,
+    beside: bool = False,
     **changes: Any,
 ) -> ProcessEngine:
     """The engine of `open_engine` in a process of its own, so that this one needs no torch, unless
@@ -96,7 +99,7 @@ def open_process(
     """
     named = tuple(map(str, models))
     how: dict[str, Any] = {"device": device, "dtype": dtype, "profile": profile, "weights": weights}
-    how |= {"cache": cache, **changes}
+    how |= {"cache": cache, "beside": beside, **changes}
     return ProcessEngine(partial(_open_here, named, how))
 
 

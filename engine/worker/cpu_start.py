@@ -10,12 +10,14 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from subprocess import Popen
 from typing import NamedTuple
 
 import torch
 
 from engine.checkpoints.files import CODEC_FOLDER
 from engine.model.talker import Talker
+from engine.worker import first_start
 from engine.worker.codec.codec_graphs import CpuStep, takes_half
 from engine.worker.loading.model_loader import (
     empty_codec,
@@ -61,6 +63,19 @@ class CpuStart:
         folder = self._folder / CODEC_FOLDER
         paths = folder / "config.json", *sorted(folder.glob("*.safetensors"))
         return json.dumps(["codec", PACKING, _machine(), self._cache.digest(*paths)])
+
+    def begin(self) -> Popen[str]:
+        """A process that makes and keeps what later starts map."""
+        return first_start.begin(self._folder, self._weights, self._cache.folder)
+
+    def compiled(self, threads: int) -> bool:
+        """Whether kernels of this processor were kept, by an earlier start or with other
+        weights."""
+        from engine.worker.kernels.cpu import codec, predictor
+        from engine.worker.kernels.cpu.compiler import is_kept
+
+        proved = self.talker_proof(threads).known() is not None
+        return proved or (is_kept(predictor.predict) and is_kept(codec.decode))
 
     def talker(self, threads: int) -> Talker | None:
         """As load_talker gives it; None: nothing that can be used was kept."""

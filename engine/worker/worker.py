@@ -6,11 +6,14 @@ A launch only starts work; its `StepHandle` waits for results. Knows slots, neve
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen
 
 import torch
 from torch import Tensor
@@ -69,9 +72,15 @@ class WorkerSettings:
     codec_dtype: torch.dtype | None = None  # None: float16 with a 16-bit talker, else float32
     weights: str = "auto"  # of the talker, on CPUs: auto, full, 8bit or 4bit
     cache: Path | None = None  # on CPUs: a folder for what later starts need not make again
+    compiles_beside: bool = False  # speak by the plain form while another process fills the cache
     fast: bool = False  # on CPUs: compiled kernels, or with full weights traced predictors
     reference_silence: float = 0.5  # seconds at least, put behind a recording that is encoded
     reference_bytes: int = 512 << 20  # size of the cache of encoded references
+
+
+TAKE_SECONDS = 0.5  # between two looks at whether kernels can be taken
+
+log = logging.getLogger("timbre")
 
 
 CODEC_MODELS = 4  # models that can be added without a restart; a codec slot takes 2 to 5 MB
@@ -97,7 +106,7 @@ class TorchWorker:
         self._reference_encoder: ReferenceEncoder | None = None
         self._speakers: dict[str, EncoderRunner] = {}
         self._refused: set[int] = set()  # slots whose admission failed, with work in flight
-        self._loading = threading.RLock()
+        self._loading, self._stepping = threading.RLock(), threading.Lock()
         self._closed = False
 
     def slots(self, talker: str) -> range:
@@ -114,6 +123,7 @@ class TorchWorker:
                     runner = self._load_runner(talker)
                     self._warm_encoders(talker)
                     self._runners = {**self._runners, talker: runner}
+                    self._compile_beside(talker)
                 except Exception as error:
                     raise explain(error) from error
         return self._range(talker)
@@ -164,7 +174,7 @@ class TorchWorker:
 
     def launch(self, plan: StepPlan) -> StepHandle:
         self._limit_threads()
-        with torch.inference_mode():
+        with self._stepping, torch.inference_mode():
             try:
                 watch = StepTimer(self.device)
                 return PendingStep(plan.number, self._step(plan), watch)
@@ -327,7 +337,7 @@ class TorchWorker:
         )
         runner.warm()
         if settings.fast and self.device.type == "cpu":
-            self._speed_up(runner, weights, start)
+            self._speed_up(runner, start, self._waits(start))
             if start and keeps and not kept and start.keep_talker(networks, threads):
                 runner.close()
                 del runner, networks  # mapped, they take less memory
@@ -347,27 +357,70 @@ class TorchWorker:
         folder = self._checkpoints[talker].folder
         return CpuStart(StartCache(settings.cache), folder, settings.weights)
 
-    def _speed_up(self, runner: ModelRunner, weights: int, start: CpuStart | None) -> None:
-        settings = self._settings
+    def _speed_up(self, runner: ModelRunner, start: CpuStart | None, waits: bool = False) -> None:
+        """Kernels if these are right here, else traces; `waits`: kernels follow later."""
+        settings, weights = self._settings, _bytes(runner.talker)
         threads = step_threads(self._cores, weights)
         proof = start and start.talker_proof(threads)
-        if settings.weights != "full" and runner.use_cpu_kernels(threads, proof):
+        if settings.weights != "full" and not waits and runner.use_cpu_kernels(threads, proof):
             return
-        # a trace takes 160 MB at published sizes
-        rows = TRACED_ROWS if weights < LARGE_WEIGHTS else 1
+        # a trace takes 160 MB at published sizes, and half a second
+        rows = TRACED_ROWS if weights < LARGE_WEIGHTS and not waits else 1
         runner.step.predict.trace(min(settings.max_num_seqs, rows))
+
+    def _waits(self, start: CpuStart | None) -> bool:
+        """Whether kernels are still to be compiled, by another process."""
+        threads = step_threads(self._cores, LARGE_WEIGHTS)
+        return self._settings.compiles_beside and start is not None and not start.compiled(threads)
+
+    def _compile_beside(self, talker: str) -> None:
+        start = self._cpu_start(talker)
+        if start is None or not self._waits(start):
+            return
+        begun = start.begin()
+        threading.Thread(target=self._follow, args=(talker, begun), daemon=True).start()
+
+    def _follow(self, talker: str, begun: Popen[str]) -> None:
+        """Tell how far the process is; when it is done and nobody is heard, take the kernels."""
+        assert begun.stderr is not None
+        for line in begun.stderr:
+            log.warning("%s", line.rstrip())
+        if begun.wait():
+            log.warning("Kernels could not be compiled; speech is made without them, slower.")
+            return
+        while not self._closed and not self._take_kernels(talker):
+            time.sleep(TAKE_SECONDS)
+
+    def _take_kernels(self, talker: str) -> bool:
+        """Whether that is done with: not while a slot is in use."""
+        self._limit_threads()
+        with self._loading, self._stepping, torch.inference_mode():
+            if any(runner.row_states for runner in self._runners.values()):
+                return False
+            start, runner = self._cpu_start(talker), self._runners.get(talker)
+            if self._closed or start is None or runner is None:
+                return True
+            codec = self._load_codec(talker, torch.float32)
+            if isinstance(codec, CpuStep):
+                self._close_codec()
+                self._codec_runner = self._run_codec(codec, torch.float32)
+            self._speed_up(runner, start)
+            runner.time_steps(self._codec().seconds())
+            return True
 
     def _load_codec_runner(self, talker: str) -> CodecRunner:
         settings = self._settings
         half = torch.float16 if self.dtype.itemsize == 2 else torch.float32
         dtype = settings.codec_dtype or half
         self._room = max(CODEC_MODELS, len(self._checkpoints))
-        slots = settings.max_num_seqs * self._room
-        cache: LRUCache[str, CodecState] = LRUCache(settings.reference_bytes)
-        codec = self._load_codec(talker, dtype)
-        codec_runner = CodecRunner(codec, slots, cache, dtype)
+        codec_runner = self._run_codec(self._load_codec(talker, dtype), dtype)
         codec_runner.warm()
         return codec_runner
+
+    def _run_codec(self, codec: CodecDecoder | CpuStep, dtype: torch.dtype) -> CodecRunner:
+        slots = self._settings.max_num_seqs * self._room
+        cache: LRUCache[str, CodecState] = LRUCache(self._settings.reference_bytes)
+        return CodecRunner(codec, slots, cache, dtype)
 
     def _load_codec(self, talker: str, dtype: torch.dtype) -> CodecDecoder | CpuStep:
         """The decoder, on a CPU on its kernel if that is right here."""
@@ -378,7 +431,9 @@ class TorchWorker:
         if start and (kept := start.codec(threads)):
             return kept
         codec = load_codec(folder, self.device, torch.float32)
-        step = select_cpu_step(codec, threads) if threads and dtype == torch.float32 else None
+        if threads == 0 or dtype != torch.float32 or self._waits(start):
+            return codec
+        step = select_cpu_step(codec, threads)
         if start and step:
             start.keep_codec(step, threads)
             if kept := start.codec(threads):

@@ -43,6 +43,7 @@ class AppContext:
             settings.profile,
             weights=settings.weights,
             cache=settings.cache or settings.data / "cache",
+            beside=True,
             **settings.engine_changes(),
         )
         engine.postprocess = finish

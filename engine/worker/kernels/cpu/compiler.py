@@ -57,6 +57,16 @@ PROGRESS = Progress()
 register("numba:compile", PROGRESS)
 
 
+def is_kept(kernel: Any) -> bool:
+    """Whether numba has kept some form of a kernel for this processor."""
+    try:
+        magic = kernel.targetctx.codegen().magic_tuple()
+        index = kernel._cache._cache_file._load_index()
+        return any(key[1] == magic for key in index)
+    except (AttributeError, TypeError, IndexError, OSError):
+        return False  # another numba: it compiles what is missing
+
+
 def compiled(reorder: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function; `reorder`: sums may be in any order, which is faster."""
 

@@ -98,7 +98,7 @@ def _pick(logits, sampling, uniform, best, ids):
 
 
 @compiled()
-def _predict(
+def predict(
     number,
     threads,
     weights,
@@ -223,7 +223,7 @@ class CpuPredictor:
         frame = Frame(*map(array, given))
 
         def kernel(number: int, threads: int) -> None:
-            _predict(
+            predict(
                 number, threads, self._weights, self._books, *self._rotary, frame, *self._cache,
                 *self._memory, self._scratch,
             )  # fmt: skip

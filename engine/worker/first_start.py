@@ -1,0 +1,59 @@
+"""A first start on a CPU in a process of its own: what it keeps, a start after it only maps.
+
+Kernels are compiled under Python's lock, so a thread would hold up the speech that the plain form
+makes meanwhile. The process goes on when the one that began it ends: a short command leaves a quick
+start to the next. Knows no slots of others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from engine.atomic import exclusive
+
+# Python's path is this process's, so that both run the same files.
+BOOT = (
+    "import sys; sys.path[:] = {path!r}; from engine.worker.first_start import main; main({told!r})"
+)
+KINDNESS = 10  # of its priority
+NAME, MAX_POSITIONS = "first", 512  # of its model and slots, which nobody hears
+
+
+def begin(folder: Path, weights: str, cache: Path) -> subprocess.Popen[str]:
+    """Start the process; it says on standard error how far it is."""
+    told = json.dumps([str(folder.resolve()), weights, str(cache.resolve())])
+    boot = BOOT.format(path=sys.path, told=told)
+    return subprocess.Popen(
+        [sys.executable, "-c", boot],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def main(told: str) -> None:
+    """Load a model as a worker does, once at a time on this machine, and end."""
+    from engine.checkpoints.checkpoint import LocalCheckpoint
+    from engine.worker.worker import TorchWorker, WorkerSettings
+
+    folder, weights, cache = json.loads(told)
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(KINDNESS)
+    checkpoint = LocalCheckpoint(Path(folder), MAX_POSITIONS, NAME)
+    settings = WorkerSettings(
+        1, MAX_POSITIONS, "cpu", weights=weights, cache=Path(cache), fast=True
+    )
+    with exclusive(Path(cache)):
+        worker = TorchWorker({NAME: checkpoint}, settings)
+        try:
+            worker.load(NAME)
+        finally:
+            worker.close()

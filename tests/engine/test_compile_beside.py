@@ -1,0 +1,84 @@
+"""While another process compiles kernels the plain form speaks; then kernels are taken."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine import Preset, SpeechRequest, open_engine
+from engine.engine import Engine
+from engine.worker.codec.codec_graphs import CpuStep
+from engine.worker.cpu_start import CpuStart
+from engine.worker.worker import TorchWorker
+from studio.cli.app_context import MINI
+from tests.support.serving import wait_until
+
+TOLD = "Compiling kernels for this processor, once: 1 of at most 2."
+
+
+def seconds(engine: Engine) -> float:
+    request = SpeechRequest("Good morning.", Preset("clara"), seed=3)
+    return sum(chunk.seconds for chunk in engine.submit(request))
+
+
+def on_kernels(worker: TorchWorker) -> bool:
+    (runner,) = worker._runners.values()
+    return runner._threads is not None and isinstance(worker._codec()._stepper.step, CpuStep)
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """As on a processor that no kernel was compiled for; another process does what is said."""
+
+    def begins(code: str) -> None:
+        monkeypatch.setattr(CpuStart, "compiled", lambda *_: False)
+        monkeypatch.setattr(
+            CpuStart,
+            "begin",
+            lambda _: subprocess.Popen(
+                [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True
+            ),
+        )
+
+    return begins
+
+
+@pytest.mark.parametrize("weights", ["auto", "8bit"])
+def test_kernels_are_taken_when_they_are_there(
+    compiling: Callable[[str], None],
+    tmp_path: Path,
+    weights: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    compiling(f"import sys; print({TOLD!r}, file=sys.stderr)")
+    taken = TorchWorker._take_kernels
+    ready = False
+    monkeypatch.setattr(
+        TorchWorker, "_take_kernels", lambda worker, talker: ready and taken(worker, talker)
+    )
+    with open_engine([MINI], "cpu", weights=weights, cache=tmp_path, beside=True) as engine:
+        worker = engine._worker
+        assert isinstance(worker, TorchWorker)
+        assert not on_kernels(worker)
+        assert seconds(engine) > 0.5
+        monkeypatch.setattr(CpuStart, "compiled", lambda *_: True)
+        ready = True
+        wait_until(lambda: on_kernels(worker))
+        assert seconds(engine) > 0.5
+    assert TOLD in caplog.text
+
+
+def test_without_kernels_the_plain_form_stays(
+    compiling: Callable[[str], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    compiling("raise SystemExit(1)")
+    with open_engine([MINI], "cpu", cache=tmp_path, beside=True) as engine:
+        wait_until(lambda: "could not be compiled" in caplog.text)
+        assert seconds(engine) > 0.5
+        assert isinstance(engine._worker, TorchWorker)
+        assert not on_kernels(engine._worker)
