@@ -28,7 +28,7 @@ from engine.worker.reference.reference_encoder import LRUCache
 from engine.worker.state.prompts import to_device
 from engine.worker.step_output import StepAudio
 
-TIMED_FRAMES = 8
+TIMED_FRAMES = 4
 
 # slots, the next codes [B, frames, 16] of their streams, and how many frames each advances
 Due = tuple[Sequence[int], Tensor, Sequence[int]]

@@ -71,19 +71,17 @@ class _Table:
         return row
 
     def constant(self, *tensors: Tensor) -> int:
-        start = self.constant_count
-        self.constant_count += sum(tensor.numel() for tensor in tensors)
         if self.holds:
             self.constants += [tensor.detach().float().flatten() for tensor in tensors]
-        return start
+        return self._constants(sum(tensor.numel() for tensor in tensors))
 
-    def weight(self, flat: Tensor) -> int:
-        """A product's weights [outputs, inputs]."""
-        start = self.weight_count
-        self.weight_count += flat.numel()
-        if self.holds:
-            self.weights.append(pack(flat, self.kind))
-        return start
+    def _constants(self, count: int) -> int:
+        self.constant_count += count
+        return self.constant_count - count
+
+    def _weights(self, count: int) -> int:
+        self.weight_count += count
+        return self.weight_count - count
 
     def past(self, size: int) -> int:
         self.pasts += size
@@ -102,25 +100,34 @@ class _Table:
     ) -> list[int]:
         """weight [rate, outputs, taps, channels], oldest tap first."""
         rate, width, taps, channels = weight.shape
-        constants = [weight.new_zeros(width) if bias is None else bias.detach().float()]
-        if snake is not None:
-            frequency, scale = snake.compute().float()[..., 0]
-            constants += [frequency / torch.pi, scale]
-            follows |= SNAKE
-        missing, stride = -width % LANES, channels + -channels % LANES
-        constants = [pad(each, (0, missing)).repeat(rate) for each in constants]
-        flat = pad(weight.detach().float().flatten(2), (0, 0, 0, missing)).flatten(0, 1)
+        if self.holds:
+            self._hold(weight, bias, snake)
+        follows |= SNAKE if snake is not None else 0
+        outputs, stride = rate * (width + -width % LANES), channels + -channels % LANES
         samples = (taps - 1) * dilation
         front = samples * stride
         self.rows[-1][kernel.NEXT_FRONT] = front
         row = self.add(
-            kernel.PRODUCT, WEIGHTS=self.weight(flat),
-            CONSTANTS=self.constant(*constants), CHANNELS=channels, STRIDE=stride, TAPS=taps,
-            DILATION=dilation, WIDTH=len(flat), FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front,
+            kernel.PRODUCT, WEIGHTS=self._weights(outputs * taps * channels),
+            CONSTANTS=self._constants(outputs * (1 if snake is None else 3)), CHANNELS=channels,
+            STRIDE=stride, TAPS=taps,
+            DILATION=dilation, WIDTH=outputs, FOLLOWS=follows, TO_WIDE=int(wide), FRONT=front,
             PAST=self.past(samples * channels), SUMS_FRONT=sums_front,
         )  # fmt: skip
         self.length *= rate
         return row
+
+    def _hold(self, weight: Tensor, bias: Tensor | None, snake: SnakeBeta | None) -> None:
+        """Keep a product's numbers; what is missing of whole vectors is zero."""
+        rate, width = weight.shape[:2]
+        missing = 0, -width % LANES
+        constants = [torch.zeros(width) if bias is None else bias.detach().float()]
+        if snake is not None:
+            frequency, scale = snake.compute().float()[..., 0]
+            constants += [frequency / torch.pi, scale]
+        self.constants += [pad(each, missing).repeat(rate) for each in constants]
+        flat = pad(weight.detach().float().flatten(2), (0, 0, *missing)).flatten(0, 1)
+        self.weights.append(pack(flat, self.kind))
 
     def conv(self, layer: CausalConv, follows: int, snake: SnakeBeta | None = None,
              wide: bool = False) -> None:  # fmt: skip
@@ -132,7 +139,8 @@ class _Table:
                  sums_front: int = 0) -> list[int]:  # fmt: skip
         weight, rate = layer.conv.weight, layer.conv.stride[0]  # [C, out, taps * rate]
         channels, out, _ = weight.shape
-        taps = weight.view(channels, out, -1, rate).flip(2)  # outputs of the last input come first
+        taps = weight.view(channels, out, -1, rate)
+        taps = taps.flip(2) if self.holds else taps  # outputs of the last input come first
         return self.product(taps.permute(3, 1, 2, 0), layer.conv.bias, follows, snake=snake,
                             sums_front=sums_front)  # fmt: skip
 
@@ -140,7 +148,7 @@ class _Table:
                wide: bool = False, sums_front: int = 0) -> None:  # fmt: skip
         """`scale` of each output is folded into the weight."""
         weight, bias = layer.weight, layer.bias
-        if scale is not None:
+        if scale is not None and self.holds:
             weight = weight * scale[:, None]
             bias = None if bias is None else bias * scale
         self.product(weight[None, :, None], bias, follows, wide=wide, sums_front=sums_front)
