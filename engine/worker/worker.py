@@ -382,10 +382,10 @@ class TorchWorker:
 
     def _follow(self, talker: str, begun: Popen[str]) -> None:
         """Tell how far the process is; when it is done and nobody is heard, take the kernels."""
-        assert begun.stderr is not None
-        for line in begun.stderr:
-            log.warning("%s", line.rstrip())
-        if begun.wait():
+        with begun:
+            for line in begun.stderr or ():
+                log.warning("%s", line.rstrip())
+        if begun.returncode:
             log.warning("Kernels could not be compiled; speech is made without them, slower.")
             return
         while not self._closed and not self._take_kernels(talker):
