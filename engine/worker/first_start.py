@@ -47,6 +47,7 @@ def main(told: str) -> None:
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(KINDNESS)
+    Path(cache).mkdir(mode=0o700, parents=True, exist_ok=True)  # whose lock is taken
     checkpoint = LocalCheckpoint(Path(folder), MAX_POSITIONS, NAME)
     settings = WorkerSettings(
         1, MAX_POSITIONS, "cpu", weights=weights, cache=Path(cache), fast=True
