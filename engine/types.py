@@ -174,4 +174,7 @@ class Capabilities:
     design: bool
     instruct: bool  # presets follow an instruction
     max_letters: int  # spoken well in one run; longer text is spoken in groups of sentences
+    # The instructions that it was taught, with the words that ask for each; {}: any.
+    styles: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    described: tuple[str, ...] = ()  # words that it knows in a description; (): any
     spoken_form: bool = False  # it was taught words alone, so what is written is spelt out for it

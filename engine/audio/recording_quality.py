@@ -33,11 +33,11 @@ def flaw(wave: Waveform) -> Message | None:
     levels = _levels(wave)
     noise = speech_over_noise(levels)
     if noise < NOISY:
-        return Message("too noisy to be continued ({noise:.0f} dB)", noise=noise)
+        return Message("too noisy ({noise:.0f} dB between speech and noise)", noise=round(noise))
     if steepest_fall(levels) < ROOMY:
-        return Message("too much echo to be continued")
+        return Message("too much echo in it")
     if pitch_range(wave) > APART:
-        return Message("more than one person speaks")
+        return Message("more than one person in it")
     return None
 
 

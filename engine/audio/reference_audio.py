@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.audio import av_decoder
+from engine.audio.recording_quality import flaw
 from engine.errors import InvalidAudio
 from engine.messages import Message
 from engine.types import SAMPLE_RATE, Waveform
@@ -48,6 +49,11 @@ class Recording:
     waveform: Waveform
     seconds: float
     notes: tuple[Message, ...] = ()
+    flaw: Message | None = None  # why it gives a speaker embedding alone
+
+    def continued(self, transcript: str) -> str:
+        """The transcript with which a voice may continue it; empty where it has a flaw."""
+        return "" if self.flaw else transcript
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +75,13 @@ def load_reference_audio(source: Source) -> Recording:
     _check_clipping(mono, notes)
     wave = _resample(mono - mono.mean(), raw.rate, notes)
     wave, active = _trim(wave, notes)
-    return Recording(_levelled(wave, active, notes), len(wave) / SAMPLE_RATE, tuple(notes))
+    levelled = _levelled(wave, active, notes)
+    found = flaw(levelled)
+    if found:
+        notes.append(
+            Message("{flaw}: only the voice is copied, without its transcript", flaw=found)
+        )
+    return Recording(levelled, len(wave) / SAMPLE_RATE, tuple(notes), found)
 
 
 def _bytes(source: str | os.PathLike[str] | bytes) -> bytes:

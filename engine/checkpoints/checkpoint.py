@@ -35,6 +35,7 @@ from engine.voices.routing import describe, no_language
 
 KINDS = ("custom_voice", "base", "voice_design")
 TEXT_FORMS = ("written", "spoken")
+DESCRIPTION = "description"  # the entry of tts_instructions with the words of designs
 LARGEST = 1 << 20  # above every vocabulary, width or length of a real checkpoint
 MIN_LETTERS, MAX_LETTERS = 40, 1_800  # of one run; up to two minutes are spoken well
 RESERVED_CODES = 1024  # the end of the talker's vocabulary holds special ids and speakers
@@ -228,7 +229,7 @@ class LocalCheckpoint:
     def _read_capabilities(self, config: Table, talker: Table, name: str) -> Capabilities:
         kinds, size = _kinds(config), config.text("tts_model_size", "")
         spoken = tuple(key for key in self._languages if "dialect" not in key)
-        preset = "custom_voice" in kinds
+        preset, taught = "custom_voice" in kinds, _taught(config)
         return Capabilities(
             name=name,
             size=size,
@@ -240,6 +241,8 @@ class LocalCheckpoint:
             clone="base" in kinds,
             design="voice_design" in kinds,
             instruct=preset and size != "0b6",  # the small model was not trained for it
+            styles={name: words for name, words in taught.items() if name != DESCRIPTION},
+            described=taught.get(DESCRIPTION, ()),
             spoken_form=_text_form(config) == "spoken",
             max_letters=config.integer("tts_max_letters", MIN_LETTERS, LARGEST, MAX_LETTERS),
         )
@@ -268,6 +271,14 @@ def _kinds(config: Table) -> list[str]:
     if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
         raise config.wrong("tts_model_type", Message("one of {there}", there=", ".join(KINDS)))
     return kinds
+
+
+def _taught(config: Table) -> dict[str, tuple[str, ...]]:
+    """The instructions that the checkpoint was taught, if its config lists them."""
+    listed = config.raw.get("tts_instructions") or {}
+    if not isinstance(listed, dict) or not all(isinstance(each, str) for each in listed.values()):
+        raise config.wrong("tts_instructions", Message("words by instruction"))
+    return {taught: tuple(words.lower().split()) for taught, words in listed.items()}
 
 
 def _text_form(config: Table) -> str:

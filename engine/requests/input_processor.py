@@ -21,6 +21,7 @@ from engine.requests.text_groups import text_groups
 from engine.text.sentences import letters
 from engine.text.spoken_form import SpokenForm, as_sentence, foreign_alphabets, spoken_form
 from engine.types import Blend, Clone, Design, Preset, SamplingParams, SpeechRequest
+from engine.voices.instructions import understood
 from engine.voices.routing import route
 
 LARGEST_SEED = 2**63 - 1
@@ -59,9 +60,9 @@ class InputProcessor:
         check_request(request, self._settings)
         checkpoints = self.checkpoints
         routed = route(request, checkpoints)
-        own = _RoutedRequest(
-            request, routed.checkpoint, checkpoints[routed.checkpoint], routed.voice
-        )
+        checkpoint = checkpoints[routed.checkpoint]
+        voice, told = understood(routed.voice, checkpoint.capabilities)
+        own = _RoutedRequest(request, routed.checkpoint, checkpoint, voice, told)
         if request.open_text:
             return self._open(own)
         return AcceptedRequest(self._complete(own), None)
@@ -130,6 +131,7 @@ class _RoutedRequest:
     talker: str
     checkpoint: Checkpoint
     voice: Preset | Clone | Design
+    told: tuple[Message, ...] = ()  # of the voice's instruction
 
     @property
     def spells_out(self) -> bool:
@@ -141,13 +143,12 @@ class _RoutedRequest:
     @property
     def notices(self) -> tuple[Message, ...]:
         if not self.spells_out or not (foreign := foreign_alphabets(self.request.text)):
-            return ()
+            return self.told
         there = ", ".join(foreign)
-        return (
-            Message(
-                "{name} leaves out what it cannot read ({there}).", name=self.talker, there=there
-            ),
+        left_out = Message(
+            "{name} leaves out what it cannot read ({there}).", name=self.talker, there=there
         )
+        return (*self.told, left_out)
 
     def prompt(self, ids: tuple[int, ...]) -> Prompt:
         own = self.request

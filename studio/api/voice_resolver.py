@@ -28,7 +28,7 @@ from engine import (
 from studio.api.bodies.inline_reference import audio_of, is_data_url, refuse_address
 from studio.api.bodies.schemas import SpeechOptions, VoiceId
 from studio.api.compat.names import OPENAI_MODELS
-from studio.api.compat.request_labels import report_ignored
+from studio.api.compat.request_labels import report_ignored, report_warning
 from studio.api.errors import ApiError, explain
 from studio.api.recording_queue import RecordingQueue
 from studio.settings import ApiSettings
@@ -116,7 +116,13 @@ class VoiceResolver:
         return saved.voice
 
     def _clone(self, recording: bytes, transcript: str, model: str | None) -> Clone:
-        return self._engine.clone(load_reference_audio(recording).waveform, transcript, model)
+        reference = load_reference_audio(recording)
+        if transcript and reference.flaw:
+            report_warning(
+                f"ref_text is not used ({reference.flaw}): the voice is made from the recording's "
+                "speaker embedding alone."
+            )
+        return self._engine.clone(reference.waveform, reference.continued(transcript), model)
 
     async def _by_kind(self, manner: SpeechOptions) -> Voice:
         if manner.speaker_embedding is not None:

@@ -37,6 +37,8 @@ def list_abilities(capabilities: Mapping[str, Capabilities]) -> Iterator[str]:
         yield f"  size       {own.size}, speaker vectors of {own.width} numbers"
         yield f"  speakers   {', '.join(own.speakers) or 'none'}"
         yield f"  languages  {', '.join(('auto', *own.languages))}"
+        if own.styles:
+            yield f"  styles     {' '.join(own.styles)}"
         for speaker, dialect in own.dialects.items():
             yield f"  dialect    {speaker} speaks {dialect.replace('_', ' ')}"
 

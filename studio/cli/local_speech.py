@@ -63,7 +63,8 @@ class LocalSynthesis:
 
     def _voice(self, options: SayOptions, recording: Recording | None) -> Voice:
         if recording:
-            return self.engine.clone(recording.waveform, options.transcript.strip())
+            words = recording.continued(options.transcript.strip())
+            return self.engine.clone(recording.waveform, words)
         return _named(options, Choices(self.engine.capabilities(), self.library))
 
 

@@ -40,10 +40,10 @@ def save_many(library: Library, count: int) -> None:
 
 
 def recording(path: Path, seconds: float = 3.0, loud: float = 0.3) -> Path:
-    """A tone between two silences."""
+    """A tone with gaps like those of speech, between two silences."""
     time = np.arange(round(seconds * SAMPLE_RATE)) / SAMPLE_RATE
     quiet = np.zeros(SAMPLE_RATE)
-    tone = loud * np.sin(2 * np.pi * 220 * time)
+    tone = loud * np.sin(2 * np.pi * 220 * time) * (np.sin(2 * np.pi * 2 * time) > -0.5)
     soundfile.write(path, np.concatenate([quiet, tone, quiet]), SAMPLE_RATE)
     return path
 

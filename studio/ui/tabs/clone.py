@@ -175,6 +175,7 @@ class CloneTab:
                 count=len(words),
                 seconds=recording.seconds,
             )
+        words = recording.continued(words)
         return self._studio.engine.clone(recording.waveform, words, model or None)
 
 
